@@ -1,0 +1,73 @@
+"""The machine: values that stand for one world or for W, records of them, and kernels over records.  No physics here.
+
+    layout, record        what a record consists of, and its memory
+    values, mathematics   the vocabulary of kernels
+    kernel                `@kernel`, `@stage`
+    runtime, cache        how a stage comes to run
+    numba_types, toolchain   the compiler; imported only where something is compiled
+"""
+
+from .kernel import Kernel, Stage, kernel, stage
+from .layout import Field, Layout
+from .mathematics import sincos
+from .record import Record, aligned, allocate
+from .runtime import KernelError, Library
+from .values import (
+    all_,
+    any_,
+    clip,
+    fabs,
+    floor,
+    fma,
+    fmax,
+    fmin,
+    gather,
+    gather_rows,
+    lane_index,
+    not_,
+    real,
+    rint,
+    scalars,
+    scale_exponent,
+    single_precision,
+    split_exponent,
+    sqrt,
+    where,
+    width,
+)
+
+__all__ = [
+    "Field",
+    "Kernel",
+    "KernelError",
+    "Layout",
+    "Library",
+    "Record",
+    "Stage",
+    "aligned",
+    "all_",
+    "allocate",
+    "any_",
+    "clip",
+    "fabs",
+    "floor",
+    "fma",
+    "fmax",
+    "fmin",
+    "gather",
+    "gather_rows",
+    "kernel",
+    "lane_index",
+    "not_",
+    "real",
+    "rint",
+    "scalars",
+    "scale_exponent",
+    "sincos",
+    "single_precision",
+    "split_exponent",
+    "sqrt",
+    "stage",
+    "where",
+    "width",
+]

@@ -1,0 +1,67 @@
+"""Object code on disk, one file for each stage, width, precision and CPU level, named by a hash of what it is made of.
+
+The name covers the stage's own source, the source of every kernel inlined into it, the layouts of its records, the sources
+of the compiler in this folder, and the versions of Numba and llvmlite.  Editing a helper therefore recompiles its callers and
+nothing else.  The wheel's build and the just-in-time path share this cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import tempfile
+from pathlib import Path
+
+from .kernel import Stage
+
+COMPILER_SOURCES = ("values.py", "kernel.py", "numba_types.py", "toolchain.py", "layout.py")
+
+
+def directory() -> Path:
+    """Where objects are kept: FEATHERLANE_CACHE, or the user's cache folder."""
+    given = os.environ.get("FEATHERLANE_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "featherlane" / "kernels"
+
+
+@functools.cache
+def compiler_hash() -> str:
+    """Hash of the compiler: its sources here and the versions of its tools."""
+    h = hashlib.sha256()
+    for name in COMPILER_SOURCES:
+        h.update((Path(__file__).parent / name).read_bytes())
+    for package in ("numba", "llvmlite"):
+        h.update(f"{package} {importlib.metadata.version(package)}".encode())
+    return h.hexdigest()
+
+
+def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -> str:
+    """File name of a stage's object."""
+    h = hashlib.sha256(compiler_hash().encode())
+    h.update(stage.source_hash().encode())
+    for p in stage.parameters:
+        h.update(f"{p}:{records[p][0].signature() if p in records else 'int'}".encode())
+    form = f"{base}x{width}{'-checked' if checked else ''}"
+    return f"{stage.name}-{form}-{cpu}-{h.hexdigest()[:20]}.o"
+
+
+def read(name: str) -> bytes | None:
+    """The object of that name, or None."""
+    try:
+        return (directory() / name).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def write(name: str, code: bytes) -> None:
+    """Keep an object; a reader never sees half of it.  A cache that cannot be written is no error."""
+    try:
+        directory().mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=directory(), delete=False) as f:
+            f.write(code)
+        os.replace(f.name, directory() / name)
+    except OSError:
+        return

@@ -1,0 +1,101 @@
+"""`@kernel` and `@stage`: plain functions that know what they are made of.
+
+A kernel is a function over values; a stage is a kernel that is compiled alone, under a C symbol of its own, and that takes
+records (and whole numbers) only.  Called from Python, both run uncompiled on NumPy rows.  Inside compiled code a kernel is
+inlined, and a stage is called by its symbol: compile time grows linearly, and each stage is cached alone.
+
+A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a record,
+any other is an int64.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import types
+
+
+class Kernel:
+    """A function over values, inlined into the stages that use it."""
+
+    def __init__(self, function):
+        self.function = function
+        functools.update_wrapper(self, function)
+        self.numba = {}  # compiled forms, filled by numba_types
+
+    def __call__(self, *args):
+        return self.function(*args)
+
+    def __repr__(self):
+        return f"<{type(self).__name__.lower()} {self.function.__module__}.{self.function.__qualname__}>"
+
+    def references(self) -> list:
+        """(name, object) for each global, closure variable or module attribute that the source names."""
+        code, found = self.function.__code__, []
+        scope = dict(zip(code.co_freevars, (c.cell_contents for c in self.function.__closure__ or ()), strict=True))
+        names = _names(code)
+        for name in sorted(names | scope.keys()):
+            value = scope.get(name, self.function.__globals__.get(name))
+            if isinstance(value, types.ModuleType):
+                found += [(f"{name}.{a}", getattr(value, a)) for a in sorted(names) if hasattr(value, a)]
+            elif value is not None:
+                found.append((name, value))
+        return found
+
+    def closure(self) -> dict[str, Kernel]:
+        """This kernel and every kernel it is made of, by qualified name; stages are called, not contained."""
+        found, todo = {}, [self]
+        while todo:
+            k = todo.pop()
+            key = f"{k.function.__module__}.{k.function.__qualname__}"
+            if key not in found:
+                found[key] = k
+                todo += [v for _, v in k.references() if isinstance(v, Kernel) and not isinstance(v, Stage)]
+        return found
+
+    def source_hash(self) -> str:
+        """Hash of everything written in Python that the compiled form depends on: sources and constants."""
+        h = hashlib.sha256()
+        for key, k in sorted(self.closure().items()):
+            h.update(f"{key}\n{inspect.getsource(k.function)}".encode())
+            for name, value in k.references():
+                if isinstance(value, (bool, int, float, str, tuple)):
+                    h.update(f"{name}={value!r}\n".encode())
+                elif isinstance(value, Stage):
+                    h.update(f"{name}:{value.signature()}\n".encode())
+        return h.hexdigest()
+
+
+class Stage(Kernel):
+    """A kernel with a C symbol of its own: f(m, d), or more records and whole numbers."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        self.name = function.__name__
+        self.parameters = tuple(inspect.signature(function).parameters)
+
+    def signature(self) -> str:
+        return f"{self.name}({','.join(self.parameters)})"
+
+    def calls(self) -> dict[str, Stage]:
+        """The stages that this stage calls itself, by name."""
+        return {v.name: v for k in self.closure().values() for _, v in k.references() if isinstance(v, Stage)}
+
+
+def kernel(function) -> Kernel:
+    """Decorator: a function over values, inlined where it is used."""
+    return Kernel(function)
+
+
+def stage(function) -> Stage:
+    """Decorator: a pass over records, compiled alone and called by its symbol."""
+    return Stage(function)
+
+
+def _names(code) -> set[str]:
+    names = set(code.co_names)
+    for c in code.co_consts:
+        if inspect.iscode(c):
+            names |= _names(c)
+    return names

@@ -1,0 +1,67 @@
+"""Which machine this is: the CPU level that kernels are compiled for, and the widths of tiles."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import sys
+
+import numpy as np
+
+V3 = frozenset("avx2 bmi1 bmi2 f16c fma abm movbe".split())
+V4 = V3 | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
+LEVELS = ("x86-64-v4", "x86-64-v3")
+WIDTHS = {"f64": 8, "f32": 16}
+
+
+@functools.cache
+def _flags() -> frozenset[str]:
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return frozenset()
+    with open("/proc/cpuinfo") as f:
+        return frozenset(next((line for line in f if line.startswith("flags")), "").split())
+
+
+def cpu_level() -> str:
+    """`x86-64-v4`, `x86-64-v3`, or `native` for any other machine; FEATHERLANE_CPU forces one.
+
+    Raises:
+        ValueError: FEATHERLANE_CPU names a level that does not exist or that this machine lacks.
+    """
+    supported = [level for level, needs in zip(LEVELS, (V4, V3), strict=True) if needs <= _flags()] + ["native"]
+    forced = os.environ.get("FEATHERLANE_CPU")
+    if forced and forced not in supported:
+        raise ValueError(f"FEATHERLANE_CPU is {forced!r}; this machine allows {', '.join(supported)}")
+    return forced or supported[0]
+
+
+def base_of(dtype) -> str:
+    """`f64` or `f32`.
+
+    Raises:
+        ValueError: any other dtype.
+    """
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = repr(dtype)
+    if name not in ("float64", "float32"):
+        raise ValueError(f"dtype is {name}; allowed are float64 and float32")
+    return "f64" if name == "float64" else "f32"
+
+
+def tile_width(dtype) -> int:
+    """Worlds in a tile: 8 in float64, 16 in float32; FEATHERLANE_WIDTH and FEATHERLANE_WIDTH32 override.
+
+    Raises:
+        ValueError: the override is not 1, 2, 4, 8, 16 or 32.
+    """
+    base = base_of(dtype)
+    variable = "FEATHERLANE_WIDTH" if base == "f64" else "FEATHERLANE_WIDTH32"
+    given = os.environ.get(variable)
+    if not given:
+        return WIDTHS[base]
+    if given not in ("1", "2", "4", "8", "16", "32"):
+        raise ValueError(f"{variable} is {given!r}; allowed are 1, 2, 4, 8, 16 and 32")
+    return int(given)

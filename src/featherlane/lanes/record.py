@@ -1,0 +1,157 @@
+"""Memory of records: aligned rows, and the table of addresses that compiled code reads.  NumPy only.
+
+A table is int64: four fault words, then for each field its address (or the value of a size) and its length.
+`Rows` and `python_record` give the same memory to uncompiled kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+
+from .layout import Layout
+
+FAULT_WORDS = 4
+INT_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64)}
+
+
+def aligned(shape, dtype=np.float64) -> np.ndarray:
+    """Zeros on a 64-byte boundary, one cache line longer than asked: a kernel may load a whole vector anywhere."""
+    dtype = np.dtype(dtype)
+    n = int(np.prod(shape)) * dtype.itemsize
+    raw = np.zeros(n + 128, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + n].view(dtype).reshape(shape)
+
+
+def address(array: np.ndarray) -> int:
+    """The address of an array's first element (2 us quicker than `array.ctypes.data`)."""
+    return array.__array_interface__["data"][0]
+
+
+class Record:
+    """A record of a layout over arrays that somebody owns.
+
+    Args:
+        layout: what the record consists of.
+        sizes: value of each size field.
+        arrays: one array for each other field: int rows, or real rows of shape (n, W).
+        width: worlds in a row.
+        dtype: float64 or float32.
+
+    The record keeps the arrays alive.  `set_size` changes a size in place; `faults` reads the words that bounds checks write.
+    """
+
+    def __init__(self, layout: Layout, sizes, arrays, width: int, dtype):
+        self.layout, self.width, self.dtype = layout, width, np.dtype(dtype)
+        self.arrays = arrays
+        self.table = np.zeros(FAULT_WORDS + 2 * len(layout.fields), np.int64)
+        for k, f in enumerate(layout.fields):
+            if f.kind == "size":
+                self.table[FAULT_WORDS + 2 * k] = sizes[f.name]
+                continue
+            a = arrays[f.name]
+            expected = INT_DTYPES.get(f.kind, self.dtype)
+            lanes = width if f.kind == "real" else 1
+            if a.dtype != expected or not a.flags.c_contiguous or a.size % lanes:
+                raise ValueError(
+                    f"field {f.name}: {a.dtype} {a.shape} given; contiguous {expected} rows of {lanes} are needed"
+                )
+            self.table[FAULT_WORDS + 2 * k] = address(a)
+            self.table[FAULT_WORDS + 2 * k + 1] = a.size // lanes
+        self.address = address(self.table)
+
+    def set_size(self, name: str, value: int) -> None:
+        """Change a size field."""
+        self.table[FAULT_WORDS + 2 * self.layout.index[name]] = value
+
+    def size(self, name: str) -> int:
+        """Value of a size field."""
+        return int(self.table[FAULT_WORDS + 2 * self.layout.index[name]])
+
+    def point(self, name: str, array: np.ndarray) -> None:
+        """Let a field name another array of the same kind and length."""
+        self.arrays[name] = array
+        self.table[FAULT_WORDS + 2 * self.layout.index[name]] = address(array)
+
+    def check_faults(self, where: str) -> None:
+        """Raise IndexError if a bounds-checked kernel left its rows, and clear the fault words."""
+        count, k, index, length = (int(x) for x in self.table[:FAULT_WORDS])
+        if count:
+            self.table[:FAULT_WORDS] = 0
+            name = f"{self.layout.name}.{self.layout.fields[k].name}"
+            raise IndexError(f"{where}: {name}[{index}] of {length} rows ({count} accesses out of range)")
+
+
+def allocate(layout: Layout, sizes, width: int, dtype) -> dict[str, np.ndarray]:
+    """Zeroed arrays for every field but the sizes: (n, W) for reals, (n,) for ints; at least one row each."""
+    out = {}
+    for f in layout.fields:
+        if f.kind == "size":
+            continue
+        n = max(f.count(sizes), 1)
+        shape = (n, width) if f.kind == "real" else (n,)
+        out[f.name] = aligned(shape, INT_DTYPES.get(f.kind, dtype))
+    return out
+
+
+# ---- the same memory for uncompiled kernels -------------------------------------------------------------
+
+
+class Rows:
+    """An uncompiled view: an index gives a copy (a value), bounds are always checked."""
+
+    __slots__ = ("array", "label")
+
+    def __init__(self, array, label):
+        self.array, self.label = array, label
+
+    def _checked(self, i):
+        if not 0 <= i < len(self.array):
+            raise IndexError(f"{self.label}[{i}] of {len(self.array)} rows")
+        return i
+
+    def __getitem__(self, i):
+        x = self.array[self._checked(i)]
+        return int(x) if self.array.dtype.kind == "i" else x.copy()
+
+    def __setitem__(self, i, x):
+        self.array[self._checked(i)] = x
+
+    def gather(self, index):
+        """Element index[lane] in each lane: from a shared table, or from the lane's own column."""
+        rows = np.asarray(index).astype(np.int64)
+        for i in np.ravel(rows):
+            self._checked(i)
+        return self.array[rows] if self.array.ndim == 1 else self.array[rows, np.arange(rows.size)]
+
+
+def python_record(record: Record) -> SimpleNamespace:
+    """The record as attributes for uncompiled kernels."""
+
+    def scalars(pointer):
+        kind = ctypes.c_double if record.dtype == np.float64 else ctypes.c_float
+        return _Memory(ctypes.cast(pointer, ctypes.POINTER(kind)))
+
+    out = SimpleNamespace(width=record.width, dtype=record.dtype, scalars=scalars)
+    for f in record.layout.fields:
+        if f.kind == "size":
+            setattr(out, f.name, record.size(f.name))
+        else:
+            setattr(out, f.name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}"))
+    return out
+
+
+class _Memory:
+    """Reals at an address, for uncompiled kernels."""
+
+    def __init__(self, pointer):
+        self.pointer = pointer
+
+    def __getitem__(self, i):
+        return self.pointer[int(i)]
+
+    def __setitem__(self, i, x):
+        self.pointer[int(i)] = float(np.asarray(x).reshape(-1)[0])

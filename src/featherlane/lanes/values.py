@@ -1,0 +1,126 @@
+"""The vocabulary of kernels, uncompiled: a value is a NumPy row of W worlds (or a plain number).
+
+Kernels import these names.  Run as plain Python they are what stands here; `numba_types.py` gives the same names their
+compiled meaning, one LLVM vector (or scalar at W = 1) for each value.  No name here depends on Numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# ---- arithmetic ------------------------------------------------------------------------------------
+
+
+def sqrt(x):
+    """Square root, correctly rounded."""
+    return np.sqrt(x)
+
+
+def fabs(x):
+    """Absolute value."""
+    return np.abs(x)
+
+
+def floor(x):
+    """Largest whole number not above x."""
+    return np.floor(x)
+
+
+def rint(x):
+    """Nearest whole number, ties to even."""
+    return np.rint(x)
+
+
+def fma(a, b, c):
+    """a b + c.  Compiled: one rounding; uncompiled: two (so the modes agree to rounding, not in bits)."""
+    return a * b + c
+
+
+def fmin(a, b):
+    """The smaller of two; b where either is NaN (one machine instruction, the same on every CPU)."""
+    return np.where(a < b, a, b)
+
+
+def fmax(a, b):
+    """The larger of two; b where either is NaN."""
+    return np.where(a > b, a, b)
+
+
+def clip(x, lo, hi):
+    """x forced into [lo, hi]; NaN becomes lo."""
+    return fmin(fmax(x, lo), hi)
+
+
+# ---- masks -----------------------------------------------------------------------------------------
+
+
+def where(mask, a, b):
+    """a where the mask holds, else b, world by world."""
+    return np.where(mask, a, b)
+
+
+def any_(mask) -> bool:
+    """Does the mask hold in any world of the tile?"""
+    return bool(np.any(mask))
+
+
+def all_(mask) -> bool:
+    """Does the mask hold in every world of the tile?"""
+    return bool(np.all(mask))
+
+
+def not_(mask):
+    """The complement of a mask."""
+    return np.logical_not(mask)
+
+
+# ---- bits: the exponent and the significand, for lane mathematics --------------------------------------
+
+
+def split_exponent(x):
+    """(f, e) with x = f 2^e, f in [1, 2), e whole, for normal positive x."""
+    f, e = np.frexp(x)
+    return f * 2.0, (e - 1).astype(np.asarray(x).dtype)
+
+
+def scale_exponent(x, e):
+    """x 2^e for a whole e within the range of normal exponents."""
+    return np.ldexp(x, np.asarray(e).astype(np.int64)).astype(np.asarray(x).dtype)
+
+
+# ---- records ---------------------------------------------------------------------------------------
+
+
+def real(record, x):
+    """The number x as a value of the record's width and precision."""
+    return np.full(record.width, x, record.dtype)
+
+
+def width(record) -> int:
+    """W, the number of worlds in a tile of this record."""
+    return record.width
+
+
+def lane_index(record):
+    """0, 1, ..., W - 1: each world's place in its tile."""
+    return np.arange(record.width).astype(record.dtype)
+
+
+def single_precision(record) -> bool:
+    """Are the record's values float32?  Known when a kernel is compiled."""
+    return record.dtype == np.float32
+
+
+def gather(table, index):
+    """table[index] with an index of its own in each world; `table` holds reals that all worlds share."""
+    return table.gather(index)
+
+
+def gather_rows(rows, index):
+    """rows[index] with an index of its own in each world, each world reading its own lane."""
+    return rows.gather(index)
+
+
+def scalars(record, address: int):
+    """The reals at a memory address, one by one."""
+    return record.scalars(address)
