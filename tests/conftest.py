@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
-import platform
 import zlib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,8 +13,10 @@ import mujoco
 import numpy as np
 import pytest
 
+import featherlane
 import wheels
 
+HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))
 ORACLE = (4, 0, 1)  # 4.0.0 has a wrong sparse Newton factor
 REPAIR = 'pip uninstall -y mujoco mujoco-core && pip install "mujoco-core>=4.0.1"'
@@ -26,21 +29,21 @@ assert tuple(map(int, mujoco.__version__.split(".")[:3])) >= ORACLE, (
 
 def pytest_sessionstart(session):
     """In CI the tests speak for the installed wheel, so a source tree in its place is an error."""
-    import featherlane
-
     source = Path(__file__).parents[1] / "src"
-    if CI and source in Path(featherlane.__file__).parents:
+    if CI and source in HOME.parents:
         raise pytest.UsageError(f"featherlane is imported from {source}, not from an installed wheel")
 
 
 def pytest_report_header(config):
-    import featherlane
+    found = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "mujoco-core", "numba", "hypothesis"))
+    return [f"featherlane: {HOME}", f"versions: {found}", *_configuration()]
 
-    found = " ".join(f"{name} {_version(name)}" for name in ("numpy", "mujoco-core", "numba", "hypothesis"))
-    return [
-        f"featherlane: {Path(featherlane.__file__).parent}",
-        f"versions: {found} python {platform.python_version()}",
-    ]
+
+def _configuration() -> list[str]:
+    """What `fl.show_config()` prints: kernels ahead of time or just in time, CPU level."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        getattr(featherlane, "show_config", lambda: None)()
+    return printed.getvalue().splitlines()
 
 
 def _version(distribution: str) -> str:
