@@ -1,0 +1,48 @@
+"""What Featherlane raises: one line that names the element, what was given and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FeatherlaneError(Exception):
+    """Base of all errors of this package."""
+
+
+class ModelError(FeatherlaneError, ValueError):
+    """A model that cannot be loaded, or a value that a model or its options do not take."""
+
+
+class UnknownNameError(ModelError, KeyError):
+    """A body, joint, ... of this name or id is not in the model."""
+
+    __str__ = Exception.__str__  # KeyError would print the message's repr
+
+
+class InstallationError(ModelError, ImportError):
+    """An installed package breaks this one; the message holds the command that repairs it."""
+
+
+class UnsupportedFeatureError(ModelError):
+    """The model uses features that would change its motion and are not computed.
+
+    Attributes:
+        features: every one of them, each with the name of its element.
+    """
+
+    def __init__(self, features: Iterable[str], source: str = ""):
+        self.features = list(features)
+        self.source = source
+        head = f"{source}: " if source else ""
+        lines = "\n".join(f"  {feature}" for feature in self.features)
+        super().__init__(f"{head}not supported, and it would change the motion:\n{lines}")
+
+    def __reduce__(self):
+        return type(self), (self.features, self.source)
+
+
+def near(name: str, allowed: Iterable[str]) -> str:
+    """`; did you mean ...?` for the names closest to `name`, or nothing."""
+    matches = get_close_matches(name, [a for a in allowed if a], n=3)
+    return f"; did you mean {', '.join(map(repr, matches))}?" if matches else ""

@@ -1,0 +1,228 @@
+"""The model's record: every field that the engine reads, declared once.
+
+Names and meaning are MuJoCo's; options carry the prefix `opt_`, statistics `stat_`, candidate collision pairs `cand_`.
+Sizes and ints are shared by all worlds.  Every real may differ by world: these are the fields that users edit and
+randomise.  Angles are radians, quaternions are (w, x, y, z), spatial rows put rotation first.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes.layout import Field, Layout
+
+
+def _size(name: str, doc: str) -> Field:
+    return Field(name, "size", doc=doc)
+
+
+def _int(name: str, shape: tuple[str | int, ...], doc: str) -> Field:
+    return Field(name, "int", shape, doc=doc, dtype="int32")
+
+
+def _flag(name: str, shape: tuple[str | int, ...], doc: str) -> Field:
+    return Field(name, "int", shape, doc=doc, dtype="bool")
+
+
+def _real(name: str, shape: tuple[str | int, ...], unit: str, doc: str) -> Field:
+    return Field(name, "real", shape, unit, doc)
+
+
+SIZES = (
+    _size("nq", "coordinates: length of qpos"),
+    _size("nv", "degrees of freedom: length of qvel"),
+    _size("nu", "controls: length of ctrl"),
+    _size("na", "activations: length of act"),
+    _size("nactuator", "actuators"),
+    _size("nout", "force outputs of actuators"),
+    _size("nbody", "bodies, the world included as body 0"),
+    _size("njnt", "joints"),
+    _size("ntree", "kinematic trees under the world"),
+    _size("nM", "non-zeros of the inertia matrix on its full tree pattern"),
+    _size("nC", "non-zeros of M as stored: lower triangle, simple bodies reduced to their diagonal"),
+    _size("ngeom", "geoms"),
+    _size("nsite", "sites"),
+    _size("nmocap", "mocap bodies"),
+    _size("npair", "explicit geom pairs"),
+    _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
+    _size("ngravcomp", "bodies with gravity compensation; set_const counts again"),
+)
+
+OPTIONS = (
+    _size("opt_integrator", "0 Euler, 1 RK4, 3 implicitfast"),
+    _size("opt_cone", "0 pyramidal"),
+    _size("opt_solver", "2 Newton"),
+    _size("opt_iterations", "most iterations of the solver"),
+    _size("opt_ls_iterations", "most iterations of the line search"),
+    _size("opt_disableflags", "bits of mjtDisableBit"),
+    _size("opt_enableflags", "bits of mjtEnableBit"),
+    _size("opt_disableactuator", "bits of the actuator groups that are off"),
+    _real("opt_timestep", (1,), "s", "time step"),
+    _real("opt_gravity", (3,), "m/s^2", "gravitational acceleration, world axes"),
+    _real("opt_impratio", (1,), "1", "ratio of frictional to normal contact impedance"),
+    _real("opt_tolerance", (1,), "1", "solver stops at a scaled improvement or gradient below this"),
+    _real("opt_ls_tolerance", (1,), "1", "line search stops at a relative slope below this"),
+    _real("stat_meaninertia", (1,), "kg, kg m^2", "mean diagonal of M in qpos0; scales the solver's cost"),
+)
+
+BODIES = (
+    _int("body_parentid", ("nbody",), "parent body"),
+    _int("body_rootid", ("nbody",), "ancestor that is a child of the world"),
+    _int("body_weldid", ("nbody",), "topmost body reached over bodies without dofs; a mocap body is its own"),
+    _int("body_mocapid", ("nbody",), "row in mocap_pos, -1: not a mocap body"),
+    _int("body_jntnum", ("nbody",), "joints of the body"),
+    _int("body_jntadr", ("nbody",), "first joint, -1: none"),
+    _int("body_dofnum", ("nbody",), "dofs of the body"),
+    _int("body_dofadr", ("nbody",), "first dof, -1: none"),
+    _int("body_treeid", ("nbody",), "kinematic tree, -1: static"),
+    _int("body_geomnum", ("nbody",), "geoms of the body"),
+    _int("body_geomadr", ("nbody",), "first geom, -1: none"),
+    _int("body_simple", ("nbody",), "1: M is diagonal here; 2: and only slides; 0: neither"),
+    _real("body_pos", ("nbody", 3), "m", "offset from the parent's frame"),
+    _real("body_quat", ("nbody", 4), "1", "rotation from the parent's frame"),
+    _real("body_ipos", ("nbody", 3), "m", "centre of mass in the body's frame"),
+    _real("body_iquat", ("nbody", 4), "1", "principal axes of inertia in the body's frame"),
+    _real("body_mass", ("nbody",), "kg", "mass"),
+    _real("body_subtreemass", ("nbody",), "kg", "mass of the body and all below it"),
+    _real("body_inertia", ("nbody", 3), "kg m^2", "principal moments of inertia about the centre of mass"),
+    _real("body_invweight0", ("nbody", 2), "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: translation, rotation"),
+    _real("body_gravcomp", ("nbody",), "1", "gravity compensation, as a part of the body's weight"),
+)
+
+JOINTS = (
+    _int("jnt_type", ("njnt",), "0 free, 1 ball, 2 slide, 3 hinge"),
+    _int("jnt_qposadr", ("njnt",), "first coordinate in qpos"),
+    _int("jnt_dofadr", ("njnt",), "first dof in qvel"),
+    _int("jnt_bodyid", ("njnt",), "body that the joint moves"),
+    _int("jnt_actuatorid", ("njnt",), "actuator that adds damping or armature: -1 none, -2 several"),
+    _flag("jnt_limited", ("njnt",), "the joint has limits"),
+    _flag("jnt_actfrclimited", ("njnt",), "the sum of actuator forces is clamped"),
+    _flag("jnt_actgravcomp", ("njnt",), "gravity compensation counts as actuator force"),
+    _real(
+        "jnt_solref",
+        ("njnt", 2),
+        "s, 1",
+        "reference of the limit: time constant, damping ratio; or -stiffness, -damping",
+    ),
+    _real("jnt_solimp", ("njnt", 5), "1", "impedance of the limit: dmin, dmax, width, midpoint, power"),
+    _real("jnt_pos", ("njnt", 3), "m", "anchor in the body's frame"),
+    _real("jnt_axis", ("njnt", 3), "1", "axis in the body's frame"),
+    _real("jnt_stiffness", ("njnt",), "N/m, N m/rad", "linear spring stiffness"),
+    _real("jnt_stiffnesspoly", ("njnt", 2), "N/m^2, N/m^3", "stiffness coefficients of the second and third power"),
+    _real("jnt_range", ("njnt", 2), "m, rad", "lower and upper limit; a ball takes the larger as its largest angle"),
+    _real("jnt_actfrcrange", ("njnt", 2), "N, N m", "range of the sum of actuator forces"),
+    _real("jnt_margin", ("njnt",), "m, rad", "distance from the limit at which its row appears"),
+    _real("qpos0", ("nq",), "m, rad, 1", "coordinates in which the model was defined"),
+    _real("qpos_spring", ("nq",), "m, rad, 1", "coordinates at which joint springs are at rest"),
+)
+
+DOFS = (
+    _int("dof_bodyid", ("nv",), "body that the dof moves"),
+    _int("dof_jntid", ("nv",), "joint of the dof"),
+    _int("dof_parentid", ("nv",), "next dof towards the root, -1: none (Featherstone's expanded parent array)"),
+    _int("dof_treeid", ("nv",), "kinematic tree of the dof"),
+    _int("dof_simplenum", ("nv",), "simple dofs in a row from here on"),
+    _real("dof_solref", ("nv", 2), "s, 1", "reference of the friction loss row"),
+    _real("dof_solimp", ("nv", 5), "1", "impedance of the friction loss row"),
+    _real("dof_frictionloss", ("nv",), "N, N m", "largest dry friction"),
+    _real("dof_armature", ("nv",), "kg, kg m^2", "inertia added on the diagonal of M"),
+    _real("dof_damping", ("nv",), "N s/m, N m s/rad", "linear damping"),
+    _real("dof_dampingpoly", ("nv", 2), "N s^2/m^2, N s^3/m^3", "damping coefficients of the second and third power"),
+    _real("dof_invweight0", ("nv",), "1/kg, 1/(kg m^2)", "diagonal of the inverse inertia in qpos0"),
+    _real("dof_M0", ("nv",), "kg, kg m^2", "diagonal of the inertia in qpos0"),
+)
+
+TREE = (
+    _int("tree_bodyadr", ("ntree",), "first body of the tree"),
+    _int("tree_bodynum", ("ntree",), "bodies of the tree"),
+    _int("tree_dofadr", ("ntree",), "first dof of the tree"),
+    _int("tree_dofnum", ("ntree",), "dofs of the tree"),
+    _int("M_rownnz", ("nv",), "non-zeros in a row of M's lower triangle, the diagonal last"),
+    _int("M_rowadr", ("nv",), "address of a row's first entry"),
+    _int("M_colind", ("nC",), "column of an entry, ascending in a row"),
+)
+
+GEOMS = (
+    _int("geom_type", ("ngeom",), "0 plane, 2 sphere, 3 capsule, 4 ellipsoid, 5 cylinder, 6 box, 7 mesh"),
+    _int("geom_contype", ("ngeom",), "bits: kinds that the geom is"),
+    _int("geom_conaffinity", ("ngeom",), "bits: kinds that the geom touches"),
+    _int("geom_condim", ("ngeom",), "dimension of the contact space: 1 or 3"),
+    _int("geom_bodyid", ("ngeom",), "body that carries the geom"),
+    _int("geom_group", ("ngeom",), "group for display"),
+    _int("geom_priority", ("ngeom",), "the geom of higher priority sets the contact's parameters"),
+    _real("geom_solmix", ("ngeom",), "1", "weight when two geoms' solref and solimp are mixed"),
+    _real("geom_solref", ("ngeom", 2), "s, 1", "reference of contacts"),
+    _real("geom_solimp", ("ngeom", 5), "1", "impedance of contacts"),
+    _real("geom_size", ("ngeom", 3), "m", "sizes; capsule: radius, half length; box: half sides"),
+    _real("geom_rbound", ("ngeom",), "m", "radius of the bounding sphere, 0: unbounded"),
+    _real("geom_pos", ("ngeom", 3), "m", "offset from the body's frame"),
+    _real("geom_quat", ("ngeom", 4), "1", "rotation from the body's frame"),
+    _real("geom_friction", ("ngeom", 3), "1, m, m", "friction: sliding, spinning, rolling"),
+    _real("geom_margin", ("ngeom",), "m", "distance below which a contact acts"),
+    _real("geom_gap", ("ngeom",), "m", "distance beyond the margin at which a contact is listed without acting"),
+)
+
+SITES = (
+    _int("site_bodyid", ("nsite",), "body that carries the site"),
+    _real("site_pos", ("nsite", 3), "m", "offset from the body's frame"),
+    _real("site_quat", ("nsite", 4), "1", "rotation from the body's frame"),
+)
+
+PAIRS = (
+    _int("pair_dim", ("npair",), "dimension of the contact space"),
+    _int("pair_geom1", ("npair",), "first geom"),
+    _int("pair_geom2", ("npair",), "second geom"),
+    _real("pair_solref", ("npair", 2), "s, 1", "reference of the normal rows"),
+    _real("pair_solreffriction", ("npair", 2), "s, 1", "reference of the friction rows; zeros: as the normal's"),
+    _real("pair_solimp", ("npair", 5), "1", "impedance"),
+    _real("pair_margin", ("npair",), "m", "distance below which the contact acts"),
+    _real("pair_gap", ("npair",), "m", "distance beyond the margin at which the contact is listed without acting"),
+    _real("pair_friction", ("npair", 5), "1, 1, m, m, m", "friction: two sliding, spinning, two rolling"),
+    _int("cand_geom1", ("ncand",), "first geom of a candidate pair, the one of lower type"),
+    _int("cand_geom2", ("ncand",), "second geom"),
+    _int("cand_condim", ("ncand",), "dimension of the pair's contact space"),
+    _int("cand_pair", ("ncand",), "explicit pair that sets the parameters, -1: mixed from the geoms"),
+    _int("cand_priority", ("ncand",), "0 the geoms' parameters are mixed, 1 the first geom's hold, 2 the second's"),
+    _int("cand_npoint", ("ncand",), "most contact points of the pair"),
+    _int("cand_function", ("ncand",), "pair function (collision candidates' PAIR_FUNCTIONS), -1: none"),
+    _flag("cand_static", ("ncand",), "no force moves one of the two bodies"),
+)
+
+ACTUATORS = (
+    _int("actuator_trntype", ("nactuator",), "transmission: 0 joint, 1 joint in the parent's frame"),
+    _int("actuator_dyntype", ("nactuator",), "activation dynamics: 0 none"),
+    _int("actuator_gaintype", ("nactuator",), "gain: 0 fixed, 1 affine"),
+    _int("actuator_biastype", ("nactuator",), "bias: 0 none, 1 affine"),
+    _int("actuator_ctrladr", ("nactuator",), "first control in ctrl"),
+    _int("actuator_ctrlnum", ("nactuator",), "controls of the actuator"),
+    _int("actuator_outadr", ("nactuator",), "first force output"),
+    _int("actuator_outnum", ("nactuator",), "force outputs of the actuator"),
+    _int("actuator_actadr", ("nactuator",), "first activation, -1: none"),
+    _int("actuator_actnum", ("nactuator",), "activations of the actuator"),
+    _int("actuator_trnid", ("nactuator", 2), "joint that the actuator drives; the second is unused"),
+    _int("actuator_group", ("nactuator",), "group; opt_disableactuator switches groups off"),
+    _flag("actuator_ctrllimited", ("nu",), "the control is clamped"),
+    _flag("actuator_forcelimited", ("nactuator",), "the force is clamped"),
+    _real("actuator_gainprm", ("nactuator", 10), "N, N/m, N s/m", "gain parameters"),
+    _real("actuator_biasprm", ("nactuator", 10), "N, N/m, N s/m", "bias parameters"),
+    _real("actuator_gear", ("nout", 6), "1", "scales length and transmitted force; balls and free joints use an axis"),
+    _real("actuator_ctrlrange", ("nu", 2), "1", "range of the control"),
+    _real("actuator_forcerange", ("nactuator", 2), "N, N m", "range of the force"),
+    _real("actuator_damping", ("nactuator",), "N s/m, N m s/rad", "damping added to the joint, times gear squared"),
+    _real("actuator_dampingpoly", ("nactuator", 2), "N s^2/m^2, N s^3/m^3", "damping of the second and third power"),
+    _real("actuator_armature", ("nactuator",), "kg, kg m^2", "inertia added to the joint, times gear squared"),
+    _real("actuator_acc0", ("nout",), "m/s^2, rad/s^2", "norm of the acceleration from unit force in qpos0"),
+    _real("actuator_length0", ("nout",), "m, rad", "transmission length in qpos0"),
+)
+
+MODEL = Layout("Model", (*SIZES, *OPTIONS, *BODIES, *JOINTS, *DOFS, *TREE, *GEOMS, *SITES, *PAIRS, *ACTUATORS))
+
+# ints that kernels read anew at each step and nothing was derived from when the model was loaded
+EDITABLE_INTS = frozenset(
+    (
+        "jnt_actfrclimited",
+        "jnt_actgravcomp",
+        "geom_group",
+        "actuator_group",
+        "actuator_ctrllimited",
+        "actuator_forcelimited",
+    )
+)

@@ -1,0 +1,179 @@
+"""`load`: from a bundled name, a file, XML text, an MjModel or an MjSpec to a `Model`.
+
+MuJoCo reads and compiles; nothing is computed here.  A feature that would change the motion and is not computed is an
+error that names it, so that a loaded model moves as its author meant.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Mapping
+from importlib import metadata, resources
+from pathlib import Path
+
+from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
+from featherlane.model.exchange import read_ints, read_sizes
+from featherlane.model.model import Model
+from featherlane.model.option import check_options
+from featherlane.model.urdf import dropped_elements
+
+REPAIR = "pip uninstall -y mujoco && pip install --force-reinstall --no-deps 'mujoco-core>=4.0.1'"
+OLDEST_MUJOCO = (4, 0, 0)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def check_installation() -> None:
+    """Refuse a `mujoco` distribution that has overwritten the newer files of `mujoco-core`.
+
+    Both distributions own the same files and pip does not notice; importing such a mixture may crash.
+
+    Raises:
+        InstallationError: with the command that repairs it.
+    """
+    try:
+        other = metadata.version("mujoco")
+    except metadata.PackageNotFoundError:
+        return
+    if _version(other) < OLDEST_MUJOCO:
+        raise InstallationError(
+            f"the distribution mujoco {other} is installed over mujoco-core and replaces its files; repair with:\n"
+            f"  {REPAIR}"
+        )
+
+
+def _import_mujoco():
+    """The module `mujoco`, after a look at what is installed."""
+    check_installation()
+    import mujoco
+
+    if _version(mujoco.__version__) < OLDEST_MUJOCO:
+        raise InstallationError(
+            f"mujoco {mujoco.__version__} is too old, allowed is >= 4.0.0; repair with:\n  {REPAIR}"
+        )
+    return mujoco
+
+
+def _bundled_files() -> dict[str, Path]:
+    """The bundled models by name."""
+    folder = Path(str(resources.files("featherlane.model") / "bundled"))
+    return {path.stem: path for path in sorted(folder.glob("*.xml"))}
+
+
+def bundled_names() -> list[str]:
+    """Names of the models that come with the package."""
+    return list(_bundled_files())
+
+
+def _find(source: str | Path) -> Path:
+    """The file that a bundled name or a path means."""
+    bundled = _bundled_files()
+    if isinstance(source, str) and source in bundled:
+        return bundled[source]
+    path = Path(source).expanduser()
+    if path.is_dir():
+        raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file")
+    if path.is_file():
+        return path
+    if isinstance(source, str) and not path.suffix and path.name == source:
+        raise ModelError(
+            f"no bundled model and no file {source!r}{near(source, bundled)}; bundled are {', '.join(bundled)}"
+        )
+    raise ModelError(f"{path}: no such file")
+
+
+def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
+    """Assets as MuJoCo takes them: bytes by file name."""
+    result = {}
+    for name, content in (assets or {}).items():
+        if not isinstance(content, str | bytes | bytearray):
+            raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")
+        result[str(name)] = content.encode() if isinstance(content, str) else bytes(content)
+    return result
+
+
+def _is_urdf(text: str) -> bool:
+    """Whether XML text has `robot` as its first element."""
+    first = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>", "", text, flags=re.S))
+    return first is not None and first.group(1) == "robot"
+
+
+def _compile(mujoco, source, assets) -> tuple[object, str, str]:
+    """An MjModel of our own, its name for messages, and its XML text where there is one."""
+    if assets is not None and not (isinstance(source, str) and _is_text(source)):
+        raise ModelError("assets: allowed only with XML text; a file finds its own")
+    if isinstance(source, mujoco.MjModel):
+        return copy.copy(source), "MjModel", ""
+    if isinstance(source, mujoco.MjSpec):
+        return source.compile(), "MjSpec", ""
+    if isinstance(source, str) and _is_text(source):
+        text = _clean(source)
+        return mujoco.MjModel.from_xml_string(text, _checked_assets(assets)), "XML text", text
+    path = _find(source)
+    return mujoco.MjModel.from_xml_path(str(path)), str(path), path.read_text(encoding="utf-8-sig", errors="replace")
+
+
+def _clean(text: str) -> str:
+    """XML text without what may stand before its first `<`."""
+    return text.lstrip("\ufeff \t\r\n")
+
+
+def _is_text(source: str) -> bool:
+    return _clean(source).startswith("<")
+
+
+def load(source, assets: Mapping[str, bytes] | None = None) -> Model:
+    """Load a model.
+
+    Args:
+        source: the name of a bundled model (`bundled_names`), the path of an MJCF or URDF file, XML text that starts
+            with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).
+        assets: files that XML text refers to, content by name.
+
+    Raises:
+        UnsupportedFeatureError: the model has features that would change its motion and are not computed; lists all.
+        ModelError: it cannot be found, read or compiled; with the file and the parser's line.
+        InstallationError: an old `mujoco` lies over `mujoco-core`; with the repair command.
+    """
+    mujoco = _import_mujoco()
+    if not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
+        given = type(source).__name__
+        raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
+    try:
+        mj_model, name, text = _compile(mujoco, source, assets)
+    except ModelError:
+        raise
+    except (ValueError, mujoco.FatalError) as error:
+        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
+        raise ModelError(f"{where}: {str(error).strip()}") from None
+    model = from_mujoco(mj_model, name)
+    if text and _is_urdf(text):
+        model.dropped = dropped_elements(text)
+        if model.dropped:
+            warnings.warn(f"{name}: not read from the URDF: {'; '.join(model.dropped)}", stacklevel=2)
+    return model
+
+
+def _label(source) -> str:
+    """A source in messages."""
+    return str(_find(source)) if isinstance(source, str | Path) else type(source).__name__
+
+
+def from_mujoco(mj_model, source: str) -> Model:
+    """A `Model` that owns `mj_model`, after the check of its features."""
+    # these two import mujoco, which costs more than the whole package
+    from featherlane.model.candidates import candidates
+    from featherlane.model.features import unsupported
+
+    pairs = candidates(mj_model)
+    problems = unsupported(mj_model, pairs)
+    if problems:
+        raise UnsupportedFeatureError(problems, source)
+    check_options(mj_model.opt)
+    sizes = read_sizes(mj_model) | {"ncand": len(pairs["cand_geom1"])}
+    return Model(mj_model, sizes, read_ints(mj_model) | pairs, source)

@@ -1,0 +1,235 @@
+"""The model on the host: owner of every number that the engine reads.
+
+All real fields lie in one contiguous float64 buffer in layout order, all integer fields in one int32 buffer; each field
+is a shaped view, so an edit takes effect at the next step.  Sizes and integer options are Python ints.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.lanes.layout import Field
+from featherlane.lanes.record import aligned
+from featherlane.model.exchange import read, write
+from featherlane.model.fields import EDITABLE_INTS, MODEL
+from featherlane.model.names import NamedAccess, NamedView, named, object_names
+from featherlane.model.option import Option
+
+KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat")
+# the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
+_LOW_BYTE = 0 if sys.byteorder == "little" else 3
+
+
+class Statistics:
+    """`model.stat`: scales of the model in qpos0; `meaninertia` is live, the rest is as MuJoCo computed it."""
+
+    __slots__ = ("_model",)
+
+    def __init__(self, model: Model):
+        self._model = model
+
+    @property
+    def meaninertia(self) -> float:
+        """Mean diagonal of M in qpos0."""
+        return float(self._model.stat_meaninertia[0])
+
+    @meaninertia.setter
+    def meaninertia(self, value: float):
+        if not (np.isfinite(value) and value > 0):
+            raise ModelError(f"stat meaninertia: got {value}, allowed is a finite number > 0")
+        self._model.stat_meaninertia[0] = value
+
+    @property
+    def meanmass(self) -> float:
+        """Mean mass of the bodies [kg]."""
+        return self._model.mj_model.stat.meanmass
+
+    @property
+    def meansize(self) -> float:
+        """Mean size of the bodies [m]."""
+        return self._model.mj_model.stat.meansize
+
+    @property
+    def extent(self) -> float:
+        """Spatial extent of the model [m]."""
+        return self._model.mj_model.stat.extent
+
+    @property
+    def center(self) -> np.ndarray:
+        """Centre of the model (3,) [m]."""
+        return self._model.mj_model.stat.center
+
+
+class Model(NamedAccess):
+    """A compiled model: fields under MuJoCo's names, live and shaped; made by `featherlane.load`.
+
+    Attributes:
+        opt: physics options, checked as they are set.
+        stat: statistics.
+        mj_model: the MjModel behind, as loaded and as `set_const` last left it; `to_mujoco` gives one with all edits.
+        source: where the model came from, for messages.
+        dropped: elements of the source that MuJoCo ignored without a word.
+        real_buffer: all real fields, float64, in layout order.
+        int_buffer: all integer fields, int32, in layout order.
+        rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here.
+        revision: grows when a size or an integer option changes.
+    """
+
+    layout = MODEL
+
+    def __init__(self, mj_model, sizes: dict[str, int], ints: dict[str, np.ndarray], source: str = ""):
+        state = {
+            "mj_model": mj_model,
+            "source": source,
+            "dropped": [],
+            "revision": 0,
+            "_sizes": dict(sizes),
+            "real_buffer": np.zeros(sum(f.count(sizes) for f in MODEL.fields if f.kind == "real")),
+            "int_buffer": np.zeros(sum(f.count(sizes) for f in MODEL.fields if f.kind == "int"), np.int32),
+        }
+        self.__setstate__(state)
+        for field in MODEL.fields:
+            if field.kind != "size":
+                value = ints[field.name] if field.kind == "int" else read(mj_model, field.name)
+                self.rows[field.name][...] = np.ravel(value)
+
+    def __setstate__(self, state: dict[str, Any]):
+        """Copy the buffers to memory that kernels may read, and make the views anew."""
+        self.__dict__.update(state, rows={})
+        for name in ("real_buffer", "int_buffer"):
+            buffer = aligned(state[name].shape, state[name].dtype)
+            buffer[...] = state[name]
+            self.__dict__[name] = buffer
+        place = {"real": 0, "int": 0}
+        for field in MODEL.fields:
+            if field.kind in place:
+                start = place[field.kind]
+                place[field.kind] = start + field.count(self._sizes)
+                self._attach(field, slice(start, place[field.kind]))
+        self.__dict__["opt"] = Option(self)
+        self.__dict__["stat"] = Statistics(self)
+
+    def _attach(self, field: Field, rows: slice) -> None:
+        """The views of one field: flat for records, shaped for users."""
+        flat = (self.real_buffer if field.kind == "real" else self.int_buffer)[rows]
+        self.rows[field.name] = flat
+        if field.dtype == "bool":
+            flat = flat.view(np.bool_)[_LOW_BYTE::4]
+        view = flat.reshape(field.dims(self._sizes))
+        view.flags.writeable = field.kind == "real" or field.name in EDITABLE_INTS
+        self.__dict__[field.name] = view
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("mj_model", "source", "dropped", "revision", "_sizes", "real_buffer", "int_buffer")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __copy__(self) -> Model:
+        """Two models never share a buffer: a shallow copy is a deep one."""
+        return copy.deepcopy(self)
+
+    def __getattr__(self, name: str):
+        sizes = self.__dict__.get("_sizes", {})
+        if name in sizes:
+            return sizes[name]
+        if name in KEYFRAME_FIELDS or name == "nkey":
+            return getattr(self.mj_model, name)
+        if not name.startswith("_") and hasattr(self.__dict__.get("mj_model"), name):
+            raise AttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
+        raise AttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
+
+    def __setattr__(self, name: str, value: Any):
+        if name not in MODEL:
+            if name == "dropped":
+                self.__dict__[name] = list(value)
+                return
+            if name in KEYFRAME_FIELDS:
+                getattr(self.mj_model, name)[...] = value
+                return
+            raise AttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
+        field = MODEL[name]
+        if name.startswith("opt_") and hasattr(Option, name.removeprefix("opt_")):
+            setattr(self.opt, name.removeprefix("opt_"), value)
+        elif field.kind == "size" or (field.kind == "int" and name not in EDITABLE_INTS):
+            raise ModelError(f"{name} is fixed when the model is loaded; change it in the XML or the MjSpec")
+        else:
+            self._assign(field, value)
+
+    def _assign(self, field: Field, value: Any) -> None:
+        """Copy a value into a field, with broadcasting."""
+        target = self.__dict__[field.name]
+        try:
+            target[...] = value
+        except (TypeError, ValueError):
+            given = f"shape {np.shape(value)}" if np.shape(value) else repr(value)
+            raise ModelError(f"{field.name}: got {given}, allowed is what broadcasts to {target.shape}") from None
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *self._sizes, *KEYFRAME_FIELDS, "nkey"})
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={self._sizes[name]}" for name in ("nq", "nv", "nu", "nbody", "ngeom", "ncand"))
+        return f"Model({self.source!r}, {sizes})"
+
+    def size_values(self) -> dict[str, int]:
+        """Sizes and integer options by field name, as they are now; not to be changed."""
+        return self._sizes
+
+    def _set_size(self, name: str, value: int) -> None:
+        self._sizes[name] = value
+        self.__dict__["revision"] += 1
+
+    def names(self, kind: str) -> list[str]:
+        """Names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty where there is none."""
+        if kind not in self._names:
+            self._names[kind] = object_names(self.mj_model, kind)
+        return list(self._names[kind])
+
+    @cached_property
+    def _names(self) -> dict[str, list[str]]:
+        return {}
+
+    @cached_property
+    def _ids(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def _name_index(self, kind: str) -> dict[str, int]:
+        """From a name to its id."""
+        if kind not in self._ids:
+            self._ids[kind] = {name: i for i, name in enumerate(self.names(kind)) if name}
+        return self._ids[kind]
+
+    def keyframe(self, key: str | int) -> NamedView:
+        """The keyframe with this name or id."""
+        return named(self, "keyframe", key)
+
+    def pair(self, key: str | int) -> NamedView:
+        """The explicit geom pair with this name or id."""
+        return named(self, "pair", key)
+
+    def write_to(self, mj_model) -> None:
+        """Write every field that can be edited into an MjModel of the same sizes."""
+        for field in MODEL.fields:
+            if field.kind == "real" or field.name in EDITABLE_INTS:
+                write(mj_model, field.name, self.__dict__[field.name])
+            elif field.name.startswith("opt_"):
+                write(mj_model, field.name, self._sizes[field.name])
+
+    def read_constants(self, names: tuple[str, ...]) -> None:
+        """Take fields back from `mj_model`: reals, ints and sizes."""
+        for name in names:
+            if MODEL[name].kind == "size":
+                self._set_size(name, int(read(self.mj_model, name)))
+            else:
+                self.rows[name][...] = np.ravel(read(self.mj_model, name))
+
+    def to_mujoco(self):
+        """A `mujoco.MjModel` of its own with all current edits."""
+        mj_model = copy.copy(self.mj_model)
+        self.write_to(mj_model)
+        return mj_model

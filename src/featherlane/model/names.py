@@ -1,0 +1,206 @@
+"""Access by name: `model.joint("knee").range`, `data.body("torso").xpos`, `batch.body("torso").xpos`.
+
+One mechanism serves models, data and batches.  An object of a kind owns rows of every field whose leading axis counts
+that kind: its own row of a `nbody` field, a joint's coordinates in a `nq` field, its dofs in a `nv` field.  The field's
+prefix is dropped (`body_mass` is `.mass`); its full name works too, and is the way to a name that two prefixes share.
+
+An owner has `layout` (its `Layout`), an array attribute per field, `model` (unless it is a model) and, where arrays
+begin with a world axis, `world_axes = 1`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from featherlane.errors import UnknownNameError, near
+
+Rows = int | slice
+
+
+class Axis(NamedTuple):
+    """Fields that belong to a kind: their leading size, the prefix to drop, and the rows that an object has."""
+
+    size: str
+    prefix: str
+    rows: Callable[[Any, int], Rows]
+
+
+class Kind(NamedTuple):
+    """A kind of named object: MuJoCo's object type, its count, its axes, and its prefix in fields only MuJoCo has."""
+
+    objtype: str
+    count: str
+    axes: tuple[Axis, ...] = ()
+    host_prefix: str = ""
+
+
+def _own(model, i: int) -> Rows:
+    return i
+
+
+def _joint_dofs(model, i: int) -> Rows:
+    start = int(model.jnt_dofadr[i])
+    return slice(start, start + (6, 3, 1, 1)[model.jnt_type[i]])
+
+
+def _joint_coordinates(model, i: int) -> Rows:
+    start = int(model.jnt_qposadr[i])
+    return slice(start, start + (7, 4, 1, 1)[model.jnt_type[i]])
+
+
+def _mocap_row(model, i: int) -> Rows:
+    row = int(model.body_mocapid[i])
+    return row if row >= 0 else slice(0, 0)
+
+
+def _control(model, i: int) -> Rows:
+    return int(model.actuator_ctrladr[i])
+
+
+def _output(model, i: int) -> Rows:
+    return int(model.actuator_outadr[i])
+
+
+def _sensor_rows(model, i: int) -> Rows:
+    start = int(model.mj_model.sensor_adr[i])
+    return slice(start, start + int(model.mj_model.sensor_dim[i]))
+
+
+def _both(size: str, prefix: str, rows: Callable[[Any, int], Rows] = _own) -> tuple[Axis, Axis]:
+    """Fields with the prefix, and the same axis by full name."""
+    return Axis(size, prefix, rows), Axis(size, "", rows)
+
+
+KINDS = {
+    "body": Kind("mjOBJ_BODY", "nbody", (*_both("nbody", "body_"), Axis("nmocap", "", _mocap_row))),
+    "joint": Kind(
+        "mjOBJ_JOINT",
+        "njnt",
+        (*_both("njnt", "jnt_"), *_both("nv", "dof_", _joint_dofs), Axis("nq", "", _joint_coordinates)),
+    ),
+    "geom": Kind("mjOBJ_GEOM", "ngeom", _both("ngeom", "geom_")),
+    "site": Kind("mjOBJ_SITE", "nsite", _both("nsite", "site_")),
+    "pair": Kind("mjOBJ_PAIR", "npair", _both("npair", "pair_")),
+    "actuator": Kind(
+        "mjOBJ_ACTUATOR",
+        "nactuator",
+        (*_both("nactuator", "actuator_"), *_both("nu", "actuator_", _control), *_both("nout", "actuator_", _output)),
+    ),
+    "sensor": Kind("mjOBJ_SENSOR", "nsensor", _both("nsensordata", "sensor", _sensor_rows), "sensor_"),
+    "camera": Kind("mjOBJ_CAMERA", "ncam", _both("ncam", "cam_"), "cam_"),
+    "keyframe": Kind("mjOBJ_KEY", "nkey", (), "key_"),
+}
+
+
+def object_names(mj, kind: str) -> list[str]:
+    """Names of all objects of a kind in id order, empty for those without one."""
+    import mujoco
+
+    if kind not in KINDS:
+        raise UnknownNameError(f"kind {kind!r}: allowed are {', '.join(KINDS)}{near(kind, KINDS)}")
+    objtype = getattr(mujoco.mjtObj, KINDS[kind].objtype)
+    return [mujoco.mj_id2name(mj, objtype, i) or "" for i in range(getattr(mj, KINDS[kind].count))]
+
+
+class NamedView:
+    """One object of a model, data or batch: its fields without their prefix, live; `id` and `name`."""
+
+    __slots__ = ("_kind", "_owner", "id", "name")
+
+    def __init__(self, owner, kind: str, index: int, name: str):
+        for slot, value in zip(self.__slots__, (kind, owner, index, name), strict=True):
+            object.__setattr__(self, slot, value)
+
+    def _locate(self, attribute: str):
+        """The array that holds an attribute and the index of this object's rows in it."""
+        owner, kind = self._owner, KINDS[self._kind]
+        model = getattr(owner, "model", owner)
+        for axis in kind.axes:
+            field = axis.prefix + attribute
+            if field in owner.layout and owner.layout[field].shape[:1] == (axis.size,):
+                worlds = (slice(None),) * getattr(owner, "world_axes", 0)
+                return getattr(owner, field), (*worlds, axis.rows(model, self.id))
+        if owner is model and kind.host_prefix and hasattr(model.mj_model, kind.host_prefix + attribute):
+            return getattr(model.mj_model, kind.host_prefix + attribute), (self.id,)
+        raise AttributeError(f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}")
+
+    def __getattr__(self, attribute: str):
+        array, index = self._locate(attribute)
+        return array[index]
+
+    def __setattr__(self, attribute: str, value: Any):
+        if attribute in ("id", "name"):
+            raise AttributeError(f"{self._kind}.{attribute} cannot be set")
+        array, index = self._locate(attribute)
+        array[index] = value
+
+    def __dir__(self):
+        owner, kind = self._owner, KINDS[self._kind]
+        names = ["id", "name"]
+        for axis in kind.axes:
+            fields = [f.name for f in owner.layout.fields if f.shape[:1] == (axis.size,)]
+            names += [f.removeprefix(axis.prefix) for f in fields if f.startswith(axis.prefix)]
+        if kind.host_prefix and not hasattr(owner, "model"):
+            mj = owner.mj_model
+            names += [n.removeprefix(kind.host_prefix) for n in dir(mj) if n.startswith(kind.host_prefix)]
+        return sorted(set(names))
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} {self.name!r}, id {self.id}>"
+
+
+def named(owner, kind: str, key: str | int) -> NamedView:
+    """The object of a kind with this name or id.
+
+    Raises:
+        UnknownNameError: no object has this name or id; near names are in the message.
+    """
+    model = getattr(owner, "model", owner)
+    names = model.names(kind)
+    if isinstance(key, str):
+        index = model._name_index(kind).get(key)
+        if index is None:
+            known = ", ".join(map(repr, filter(None, names[:20]))) or "none has a name"
+            raise UnknownNameError(f"no {kind} {key!r}{near(key, names) or f'; there are: {known}'}")
+        return NamedView(owner, kind, index, key)
+    try:
+        index = operator.index(key)
+    except TypeError:
+        raise UnknownNameError(f"{kind}: got {key!r}, allowed is a name or an id") from None
+    if not 0 <= index < len(names):
+        raise UnknownNameError(f"{kind} id {index}: allowed are 0 to {len(names) - 1}, the model has {len(names)}")
+    return NamedView(owner, kind, index, names[index])
+
+
+class NamedAccess:
+    """Methods `body(key)`, `joint(key)`, ... for whatever holds fields of named objects."""
+
+    def body(self, key: str | int) -> NamedView:
+        """The body with this name or id."""
+        return named(self, "body", key)
+
+    def joint(self, key: str | int) -> NamedView:
+        """The joint with this name or id."""
+        return named(self, "joint", key)
+
+    def geom(self, key: str | int) -> NamedView:
+        """The geom with this name or id."""
+        return named(self, "geom", key)
+
+    def site(self, key: str | int) -> NamedView:
+        """The site with this name or id."""
+        return named(self, "site", key)
+
+    def actuator(self, key: str | int) -> NamedView:
+        """The actuator with this name or id."""
+        return named(self, "actuator", key)
+
+    def sensor(self, key: str | int) -> NamedView:
+        """The sensor with this name or id."""
+        return named(self, "sensor", key)
+
+    def camera(self, key: str | int) -> NamedView:
+        """The camera with this name or id."""
+        return named(self, "camera", key)

@@ -1,0 +1,323 @@
+"""`model.opt`: the physics options, checked as they are set and live in the model's record.
+
+Numbers are read and written under MuJoCo's names; enumerations take MuJoCo's enums, their numbers or plain names
+(`"rk4"`).  Options of MuJoCo's that cannot affect what is computed here are passed through to the MjModel.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from featherlane.errors import ModelError, UnsupportedFeatureError, near
+
+if TYPE_CHECKING:
+    from featherlane.model.model import Model
+
+
+class Integrator(IntEnum):
+    """Integration modes (mjtIntegrator)."""
+
+    EULER = 0
+    RK4 = 1
+    IMPLICIT = 2
+    IMPLICITFAST = 3
+    DISCRETE = 4
+
+
+class Cone(IntEnum):
+    """Friction cones (mjtCone)."""
+
+    PYRAMIDAL = 0
+    ELLIPTIC = 1
+
+
+class Solver(IntEnum):
+    """Constraint solvers (mjtSolver)."""
+
+    PGS = 0
+    CG = 1
+    NEWTON = 2
+
+
+class Disable(IntFlag):
+    """Parts of the physics that can be switched off (mjtDisableBit)."""
+
+    CONSTRAINT = 1 << 0
+    EQUALITY = 1 << 1
+    FRICTIONLOSS = 1 << 2
+    LIMIT = 1 << 3
+    CONTACT = 1 << 4
+    SPRING = 1 << 5
+    DAMPER = 1 << 6
+    GRAVITY = 1 << 7
+    CLAMPCTRL = 1 << 8
+    WARMSTART = 1 << 9
+    FILTERPARENT = 1 << 10
+    ACTUATION = 1 << 11
+    REFSAFE = 1 << 12
+    SENSOR = 1 << 13
+    MIDPHASE = 1 << 14
+    EULERDAMP = 1 << 15
+    AUTORESET = 1 << 16
+    NATIVECCD = 1 << 17
+    ISLAND = 1 << 18
+    MULTICCD = 1 << 19
+
+
+class Enable(IntFlag):
+    """Parts of the physics that can be switched on (mjtEnableBit)."""
+
+    OVERRIDE = 1 << 0
+    ENERGY = 1 << 1
+    FWDINV = 1 << 2
+    INVDISCRETE = 1 << 3
+    SLEEP = 1 << 4
+    DIAGEXACT = 1 << 5
+    IPC = 1 << 6
+    SPECULATIVE = 1 << 7
+
+
+SUPPORTED_INTEGRATORS = (Integrator.EULER, Integrator.RK4, Integrator.IMPLICITFAST)
+SUPPORTED_CONES = (Cone.PYRAMIDAL,)
+SUPPORTED_SOLVERS = (Solver.NEWTON,)
+SUPPORTED_ENABLE = Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.IPC
+CONTACT_MODELS = ("convex",)
+
+# MuJoCo's options that change the motion when they are not zero, and are not computed
+REFUSED = ("density", "viscosity", "noslip_iterations")
+# and those that can have no effect on what is computed
+PASSED_THROUGH = (
+    "jacobian", "noslip_tolerance", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
+    "sleep_tolerance", "wind", "magnetic", "o_margin", "o_solref", "o_solimp", "o_friction",
+)  # fmt: skip
+
+
+def _real(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"option {name}: got {value!r}, allowed is a number") from None
+    if not np.isfinite(number):
+        raise ModelError(f"option {name}: got {number}, allowed is a finite number")
+    return number
+
+
+def _positive(name: str, value: Any) -> float:
+    number = _real(name, value)
+    if number <= 0:
+        raise ModelError(f"option {name}: got {number}, allowed is a number > 0")
+    return number
+
+
+def _not_negative(name: str, value: Any) -> float:
+    number = _real(name, value)
+    if number < 0:
+        raise ModelError(f"option {name}: got {number}, allowed is a number >= 0")
+    return number
+
+
+def _index(name: str, value: Any) -> int:
+    """An integer, also one that comes as MuJoCo's enum or as NumPy's."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    if type(value).__name__.startswith("mjt"):
+        return int(value)
+    raise ModelError(f"option {name}: got {value!r}, allowed is an integer")
+
+
+def _count(name: str, value: Any) -> int:
+    number = _index(name, value)
+    if not 0 <= number < 2**31:
+        raise ModelError(f"option {name}: got {number}, allowed is an integer >= 0")
+    return number
+
+
+def _choice(kind: type[IntEnum], supported: tuple[IntEnum, ...]) -> Callable[[str, Any], int]:
+    """A check for an enumeration: a name, a number or MuJoCo's enum, and supported."""
+    names = {member.name.lower(): member for member in kind}
+    allowed = ", ".join(repr(member.name.lower()) for member in supported)
+
+    def check(name: str, value: Any) -> int:
+        if isinstance(value, str):
+            if value.lower() not in names:
+                raise ModelError(f"option {name}: got {value!r}, allowed are {allowed}{near(value.lower(), names)}")
+            member = names[value.lower()]
+        else:
+            number = _index(name, value)
+            if number not in list(kind):
+                raise ModelError(f"option {name}: got {number}, allowed are {allowed}")
+            member = kind(number)
+        if member not in supported:
+            raise UnsupportedFeatureError([f"option {name}: {member.name.lower()!r}, allowed are {allowed}"])
+        return int(member)
+
+    return check
+
+
+def _disable_bits(name: str, value: Any) -> int:
+    bits, every = _count(name, value), sum(Disable)
+    if bits & ~every:
+        raise ModelError(f"option {name}: got bits {bits:#x}, allowed are those of mjtDisableBit, {every:#x}")
+    return bits
+
+
+def _enable_bits(name: str, value: Any) -> int:
+    bits, every = _count(name, value), sum(Enable)
+    if bits & ~every:
+        raise ModelError(f"option {name}: got bits {bits:#x}, allowed are those of mjtEnableBit, {every:#x}")
+    if bits & ~SUPPORTED_ENABLE:
+        flags = [flag.name.lower() for flag in Enable if flag & bits & ~SUPPORTED_ENABLE]
+        raise UnsupportedFeatureError([f"option {name}: {flag!r}" for flag in flags])
+    return bits
+
+
+class _Number:
+    """An option that is one real of the record."""
+
+    def __init__(self, check: Callable[[str, Any], float], doc: str):
+        self.check, self.__doc__ = check, doc
+
+    def __set_name__(self, owner, name: str):
+        self.name = name
+
+    def __get__(self, opt, owner=None):
+        return self if opt is None else float(getattr(opt._model, f"opt_{self.name}")[0])
+
+    def __set__(self, opt, value):
+        getattr(opt._model, f"opt_{self.name}")[0] = self.check(self.name, value)
+
+
+class _Vector:
+    """An option that is a row of reals: reads as a live array, assignment copies."""
+
+    def __init__(self, doc: str):
+        self.__doc__ = doc
+
+    def __set_name__(self, owner, name: str):
+        self.name = name
+
+    def __get__(self, opt, owner=None):
+        return self if opt is None else getattr(opt._model, f"opt_{self.name}")
+
+    def __set__(self, opt, value):
+        target = getattr(opt._model, f"opt_{self.name}")
+        target[...] = self.check(self.name, value, target.shape)
+
+    @staticmethod
+    def check(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+        try:
+            array = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
+        except (TypeError, ValueError):
+            raise ModelError(f"option {name}: got {value!r}, allowed are {shape[0]} numbers") from None
+        if not np.isfinite(array).all():
+            raise ModelError(f"option {name}: got {value!r}, allowed are finite numbers")
+        return array
+
+
+class _Integer:
+    """An option that is a size of the record, shared by all worlds."""
+
+    def __init__(self, check: Callable[[str, Any], int], doc: str, kind: type[int] = int):
+        self.check, self.kind, self.__doc__ = check, kind, doc
+
+    def __set_name__(self, owner, name: str):
+        self.name = name
+
+    def __get__(self, opt, owner=None):
+        return self if opt is None else self.kind(opt._model.size_values()[f"opt_{self.name}"])
+
+    def __set__(self, opt, value):
+        opt._model._set_size(f"opt_{self.name}", self.check(self.name, value))
+
+
+class _Disable(_Integer):
+    """Disable bits: the filter of parents made the candidate pairs and is fixed with them."""
+
+    def __set__(self, opt, value):
+        bits = self.check(self.name, value)
+        if (bits ^ opt.disableflags) & Disable.FILTERPARENT:
+            raise ModelError("option disableflags: filterparent is fixed when the model is loaded; set it in the XML")
+        opt._model._set_size("opt_disableflags", bits)
+
+
+class Option:
+    """The physics options of a model; edits take effect at the next step."""
+
+    __slots__ = ("_model",)
+
+    timestep = _Number(_positive, "Time step [s], > 0.")
+    impratio = _Number(_positive, "Ratio of frictional to normal contact impedance, > 0.")
+    tolerance = _Number(_not_negative, "The solver stops at a scaled improvement or gradient below this.")
+    ls_tolerance = _Number(_not_negative, "The line search stops at a relative slope below this.")
+    gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
+    integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "euler, rk4 or implicitfast.", Integrator)
+    cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal.", Cone)
+    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "Solver of the convex contact model: newton.", Solver)
+    iterations = _Integer(_count, "Most iterations of the solver.")
+    ls_iterations = _Integer(_count, "Most iterations of the line search.")
+    disableflags = _Disable(_disable_bits, "Bits of mjtDisableBit.", Disable)
+    enableflags = _Integer(_enable_bits, "Bits of mjtEnableBit.", Enable)
+    disableactuator = _Integer(_count, "Bits of the actuator groups that are off.")
+
+    def __init__(self, model: Model):
+        object.__setattr__(self, "_model", model)
+
+    @property
+    def contact_model(self) -> str:
+        """How contacts become forces: `convex`, MuJoCo's regularised model."""
+        return CONTACT_MODELS[0]
+
+    @contact_model.setter
+    def contact_model(self, value: str):
+        if value not in CONTACT_MODELS:
+            raise ModelError(f"option contact_model: got {value!r}, allowed is {', '.join(map(repr, CONTACT_MODELS))}")
+
+    def __getattr__(self, name: str):
+        if name in REFUSED or name in PASSED_THROUGH:
+            return getattr(self._model.mj_model.opt, name)
+        raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
+
+    def __setattr__(self, name: str, value: Any):
+        if name in REFUSED:
+            if _real(name, value) != 0:
+                raise UnsupportedFeatureError([f"option {name}: {value}, allowed is 0"])
+        elif name in PASSED_THROUGH:
+            setattr(self._model.mj_model.opt, name, value)
+        elif hasattr(type(self), name):
+            object.__setattr__(self, name, value)
+        else:
+            raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
+
+    def __dir__(self):
+        return [*(n for n in vars(type(self)) if not n.startswith("_")), *REFUSED, *PASSED_THROUGH]
+
+    def __repr__(self) -> str:
+        return (
+            f"Option(timestep={self.timestep:g}, integrator={self.integrator.name.lower()}, "
+            f"solver={self.solver.name.lower()}, cone={self.cone.name.lower()}, contact_model={self.contact_model})"
+        )
+
+
+def check_options(opt) -> None:
+    """Refuse option values that no setter takes; what is not supported is for `features.unsupported` to say.
+
+    Args:
+        opt: an mjOption, or anything with its attributes.
+
+    Raises:
+        ModelError: with the option's name, its value and what is allowed.
+    """
+    for name, option in vars(Option).items():
+        with suppress(UnsupportedFeatureError):
+            if isinstance(option, _Vector):
+                option.check(name, getattr(opt, name), (3,))
+            elif isinstance(option, _Number | _Integer):
+                option.check(name, getattr(opt, name))

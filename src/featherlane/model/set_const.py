@@ -1,0 +1,112 @@
+"""Fields that depend on other fields: inverse weights, masses of subtrees, mean inertia, bounding radii.
+
+MuJoCo's mj_setConst computes them; here its results are read back.  Beyond it, the bounding radii of primitive geoms
+follow their sizes (MuJoCo leaves them as they were compiled).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.model.exchange import read, write
+from featherlane.model.fields import MODEL
+from featherlane.model.model import Model
+
+DEPENDENT_REALS = (
+    "body_subtreemass",
+    "body_invweight0",
+    "dof_invweight0",
+    "dof_M0",
+    "actuator_acc0",
+    "actuator_length0",
+    "stat_meaninertia",
+    "geom_rbound",
+)
+DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp")
+
+SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX = 2, 3, 4, 5, 6
+
+
+def bounding_radius(geom_type: np.ndarray, geom_size: np.ndarray, geom_rbound: np.ndarray) -> np.ndarray:
+    """Radii of bounding spheres about geom centres.
+
+    Args:
+        geom_type: (ngeom,) types.
+        geom_size: (ngeom, 3) sizes [m].
+        geom_rbound: (ngeom,) radii [m] for the geoms that are no primitives.
+    """
+    a, b, _ = geom_size.T
+    radii = {
+        SPHERE: a,
+        CAPSULE: a + b,
+        ELLIPSOID: geom_size.max(axis=1, initial=0.0),
+        CYLINDER: np.hypot(a, b),
+        BOX: np.linalg.norm(geom_size, axis=1),
+    }
+    result = geom_rbound.copy()
+    for kind, radius in radii.items():
+        result = np.where(geom_type == kind, radius, result)
+    return result
+
+
+def _run(mj_model, mj_data) -> None:
+    """MuJoCo's mj_setConst with its failures as ModelError."""
+    import mujoco
+
+    mj_model.geom_rbound[:] = bounding_radius(mj_model.geom_type, mj_model.geom_size, mj_model.geom_rbound)
+    try:
+        mujoco.mj_setConst(mj_model, mj_data)
+    except mujoco.FatalError as error:
+        raise ModelError(f"set_const: {error}") from None
+
+
+def set_const(model: Model) -> None:
+    """Recompute the fields that depend on edited ones (`DEPENDENT_REALS`, `DEPENDENT_INTS`).
+
+    Raises:
+        ModelError: the edits contradict how the model was compiled; MuJoCo's message says where.
+    """
+    import mujoco
+
+    model.write_to(model.mj_model)
+    _run(model.mj_model, mujoco.MjData(model.mj_model))
+    model.read_constants(DEPENDENT_REALS + DEPENDENT_INTS)
+
+
+class Constants:
+    """Dependent fields for many sets of overrides of one model: keeps its MjModel and MjData between calls."""
+
+    def __init__(self, model: Model):
+        import mujoco
+
+        self._mj_model = model.to_mujoco()
+        self._mj_data = mujoco.MjData(self._mj_model)
+        self._base = {f.name: model.__dict__[f.name].copy() for f in MODEL.fields if f.kind == "real"}
+        self._changed: set[str] = set(DEPENDENT_REALS)
+
+    def __call__(self, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The dependent fields of a world.
+
+        Args:
+            overrides: real fields of this world by name, each with the field's shape.
+        """
+        for name in sorted(self._changed - set(overrides)):
+            write(self._mj_model, name, self._base[name])
+        for name, value in overrides.items():
+            if name not in self._base:
+                raise ModelError(f"set_const: {name!r} is no real field of a model{near(name, self._base)}")
+            write(self._mj_model, name, value)
+        self._changed = set(overrides) | set(DEPENDENT_REALS)
+        _run(self._mj_model, self._mj_data)
+        return {
+            name: np.array(read(self._mj_model, name), dtype=np.float64).reshape(self._base[name].shape)
+            for name in DEPENDENT_REALS
+        }
+
+
+def constants_for(model: Model, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The dependent fields of one world whose fields differ from the model's; for many worlds use `Constants`."""
+    return Constants(model)(overrides)
