@@ -117,8 +117,8 @@ def _download(wheel: Wheel, folder: Path) -> Path:
     done = subprocess.run([*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False)
     files = list(folder.glob("*.whl"))
     if done.returncode or not files:
-        why = (done.stderr.strip() or "no wheel was written").splitlines()[-1]
-        raise Unreachable(f"cannot download {requirement}: {why}")
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        raise Unreachable(f"cannot download {requirement}: {errors[-1] if errors else done.stderr}")
     digest = hashlib.sha256(files[0].read_bytes()).hexdigest()
     if digest != wheel.sha256:
         raise RuntimeError(f"{files[0].name}: sha256 is {digest}, expected {wheel.sha256}")
