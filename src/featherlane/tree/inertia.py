@@ -1,0 +1,51 @@
+"""The joint-space inertia matrix, column by column, from any inverse dynamics.
+
+Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.1, eq. 6.1-6.2.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLike], n: int) -> NDArray:
+    """H with column j = ID_delta(e_j) = ID(q, qvel, e_j) - ID(q, qvel, 0).
+
+    Args:
+        inverse_dynamics: maps accelerations (n,) to joint forces (n,), or (..., n) for many worlds, at a fixed position
+            and velocity. The difference cancels what does not depend on the acceleration (gravity, velocity, springs),
+            most exactly where these are zero.
+        n: number of freedoms, 0 or more.
+
+    Returns:
+        H, (..., n, n) [kg, kg m, kg m^2], not symmetrised: its asymmetry shows the rounding of the inverse dynamics.
+
+    Raises:
+        ValueError: n below 0, or a result of inverse_dynamics of another shape.
+
+    Cost: n + 1 calls, against one pass of the composite-rigid-body algorithm: a check, or for systems without one.
+    """
+    if n < 0:
+        raise ValueError(f"n = {n}: 0 or more is allowed")
+    bias = _forces(inverse_dynamics, np.zeros(n))
+    H = np.empty((*bias.shape, n), dtype=bias.dtype)
+    for j in range(n):
+        # a new vector for each call: the callable may keep it
+        unit = np.zeros(n)
+        unit[j] = 1.0
+        column = _forces(inverse_dynamics, unit)
+        if column.shape != bias.shape:
+            raise ValueError(f"inverse_dynamics gave shape {column.shape} after {bias.shape}: one shape is allowed")
+        H[..., j] = column - bias
+    return H
+
+
+def _forces(inverse_dynamics: Callable[[NDArray], ArrayLike], qacc: NDArray) -> NDArray:
+    """Joint forces for an acceleration, copied: the callable may reuse its result."""
+    forces = np.array(inverse_dynamics(qacc))
+    if forces.dtype.kind in "biu":
+        forces = forces.astype(np.float64)
+    if forces.ndim == 0 or forces.shape[-1] != qacc.size:
+        raise ValueError(f"inverse_dynamics gave shape {forces.shape}: (..., {qacc.size}) is allowed")
+    return forces

@@ -1,0 +1,155 @@
+"""Products and substitutions with H and with its factors, along the paths of the tree.
+
+Vectors and matrices: an operand with fewer axes than the matrix holds vectors, (..., n); one with as many or more holds
+columns, (..., n, k). Leading axes broadcast. So (n, n) meets (n,) or (n, k), and (batch, n, n) meets (batch, n), (n,)
+or (batch, n, k).
+
+`unit=True` takes the diagonal of L as one without reading it: a factor from `ltdl`. It is needed where `ltdl` overwrote
+H, and saves n multiplications or divisions elsewhere.
+
+Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.5. Differs: results are new arrays; the book's
+in-place order of rows is kept in the substitutions only.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from featherlane.tree.factor import ltdl, ltl
+from featherlane.tree.parent import IntArray, ancestors, check_parents, real_array, square_array
+
+
+def mul_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+    """x = L y, where x_i = L_ii y_i + sum over ancestors j of L_ij y_j.
+
+    Args:
+        L: (..., n, n) factor from `ltl` or `ltdl`.
+        parents: (n,) parent array.
+        y: (..., n) or (..., n, k), see the module.
+        unit: take the diagonal of L as one.
+
+    Raises:
+        ValueError: a wrong shape or parent.
+    """
+    L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
+    for i, path in enumerate(paths):
+        own = y[..., i, :] if unit else L[..., i, i, None] * y[..., i, :]
+        x[..., i, :] = own + _row(L, i, path, y) if path.size else own
+    return x[..., 0] if vector else x
+
+
+def mul_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+    """x = L^T y: row i adds L_ij y_i to x_j for each ancestor j. Arguments and errors as in `mul_l`."""
+    L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
+    # children come after parents, so that x_i holds its own term before they add to it
+    for i, path in enumerate(paths):
+        x[..., i, :] = y[..., i, :] if unit else L[..., i, i, None] * y[..., i, :]
+        x[..., path, :] += _column(L, i, path, y)
+    return x[..., 0] if vector else x
+
+
+def mul_h(H: ArrayLike, parents: ArrayLike, x: ArrayLike) -> NDArray:
+    """y = H x, from the pattern's lower triangle of H: row i serves y_i, and y_j of each ancestor j by symmetry.
+
+    Args:
+        H: (..., n, n) symmetric matrix with the tree's pattern.
+        parents: (n,) parent array.
+        x: (..., n) or (..., n, k), see the module.
+
+    Raises:
+        ValueError: a wrong shape or parent.
+
+    Cost: n mul + 2 D1 (mul + add).
+    """
+    H, paths, x, y, vector = _operands(H, parents, x, "H", "x")
+    for i, path in enumerate(paths):
+        own = H[..., i, i, None] * x[..., i, :]
+        y[..., i, :] = own + _row(H, i, path, x) if path.size else own
+        y[..., path, :] += _column(H, i, path, x)
+    return y[..., 0] if vector else y
+
+
+def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+    """x = L^-1 y, from the base outwards: x_i = (y_i - sum over ancestors j of L_ij x_j) / L_ii.
+
+    Arguments and errors as in `mul_l`.
+    """
+    L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
+    for i, path in enumerate(paths):
+        rest = y[..., i, :] - _row(L, i, path, x) if path.size else y[..., i, :]
+        x[..., i, :] = rest if unit else rest / L[..., i, i, None]
+    return x[..., 0] if vector else x
+
+
+def solve_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
+    """x = L^-T y, from the leaves inwards: x_i = x_i / L_ii, then x_j -= L_ij x_i for each ancestor j.
+
+    Arguments and errors as in `mul_l`.
+    """
+    L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
+    x[...] = y
+    for i, path in reversed(list(enumerate(paths))):
+        if not unit:
+            x[..., i, :] = x[..., i, :] / L[..., i, i, None]
+        x[..., path, :] -= _column(L, i, path, x)
+    return x[..., 0] if vector else x
+
+
+def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Literal["ltl", "ltdl"] = "ltdl") -> NDArray:
+    """x = H^-1 b: factor H, then substitute inwards and outwards.
+
+    Args:
+        H: (..., n, n) symmetric positive definite, with the tree's pattern.
+        parents: (n,) parent array.
+        b: (..., n) or (..., n, k), see the module.
+        factorization: "ltdl" (L^T D L x = b) or "ltl" (L^T L x = b).
+
+    Raises:
+        ValueError: a wrong shape, parent or factorization.
+        numpy.linalg.LinAlgError: H cannot be factored.
+
+    Source: Featherstone, sec. 6.5. For several right-hand sides over time keep the factor and call the substitutions.
+    """
+    if factorization == "ltl":
+        L = ltl(H, parents)
+        return solve_l(L, parents, solve_lt(L, parents, b))
+    if factorization == "ltdl":
+        L, D = ltdl(H, parents)
+        z = solve_lt(L, parents, b, unit=True)
+        return solve_l(L, parents, z / (D if np.ndim(b) < L.ndim else D[..., None]), unit=True)
+    raise ValueError(f'factorization = {factorization!r}: "ltdl" or "ltl" is allowed')
+
+
+def _operands(
+    matrix: ArrayLike, parents: ArrayLike, operand: ArrayLike, matrix_name: str, operand_name: str
+) -> tuple[NDArray, list[IntArray], NDArray, NDArray, bool]:
+    """The matrix, the ancestors, the operand as columns, an array for the result, and whether these are vectors."""
+    parents = check_parents(parents)
+    n = parents.size
+    matrix, columns = square_array(matrix, n, matrix_name), real_array(operand, operand_name)
+    vector = columns.ndim < matrix.ndim
+    axis, allowed = (-1, f"(..., {n})") if vector else (-2, f"(..., {n}, k)")
+    if columns.ndim == 0 or columns.shape[axis] != n:
+        raise ValueError(f"{operand_name} has shape {columns.shape}: {allowed} is allowed")
+    if vector:
+        columns = columns[..., None]
+    try:
+        leading = np.broadcast_shapes(matrix.shape[:-2], columns.shape[:-2])
+    except ValueError:
+        raise ValueError(
+            f"{operand_name} has shape {np.shape(operand)}: leading axes that broadcast with those of "
+            f"{matrix_name}, {matrix.shape}, are allowed"
+        ) from None
+    result = np.zeros(leading + columns.shape[-2:], dtype=np.result_type(matrix, columns))
+    return matrix, ancestors(parents), columns, result, vector
+
+
+def _row(matrix: NDArray, i: int, path: IntArray, columns: NDArray) -> NDArray:
+    """Sum over ancestors j of matrix_ij columns_j."""
+    return np.sum(matrix[..., i, path, None] * columns[..., path, :], axis=-2)
+
+
+def _column(matrix: NDArray, i: int, path: IntArray, columns: NDArray) -> NDArray:
+    """matrix_ij columns_i for each ancestor j."""
+    return matrix[..., i, path, None] * columns[..., i, None, :]

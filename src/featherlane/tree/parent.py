@@ -1,0 +1,178 @@
+"""Parent arrays: conventions, expansion to freedoms, and the sets and the pattern they define.
+
+Convention: 0-based, root = -1, every parent before its children (Featherstone's regular numbering, shifted by one).
+Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 4.1 (connectivity), sec. 6.4-6.5, table 6.4 (expansion).
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+IntArray = NDArray[np.intp]
+
+
+def _integers(values: ArrayLike, name: str) -> IntArray:
+    """A one-dimensional integer array, or a ValueError that names the argument."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}: one-dimensional is allowed")
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"{name} has dtype {array.dtype}: integers are allowed")
+    return array.astype(np.intp)
+
+
+def check_parents(parents: ArrayLike) -> IntArray:
+    """Check a parent array and return it as a new integer array.
+
+    Args:
+        parents: (n,) integers, parents[i] in -1 ... i - 1; -1 is the root (the fixed base).
+
+    Raises:
+        ValueError: not one-dimensional, not integers, or a parent that does not come before its child.
+    """
+    array = _integers(parents, "parents")
+    wrong = np.flatnonzero((array < -1) | (array >= np.arange(array.size)))
+    if wrong.size:
+        i = int(wrong[0])
+        hint = "; the array looks 1-based: use from_book" if array[i] == i and array.min() >= 0 else ""
+        allowed = "-1 (root)" if i == 0 else f"-1 (root) or 0 to {i - 1}"
+        raise ValueError(f"parents[{i}] = {array[i]}: a parent comes before its child, so {allowed} is allowed{hint}")
+    return array
+
+
+def from_book(parents: ArrayLike) -> IntArray:
+    """Parent array in this module's convention from a 1-based one (root = 0), as printed in the book.
+
+    Raises:
+        ValueError: an entry outside 0 ... i - 1, counted from 1 as in the book.
+    """
+    array = _integers(parents, "parents")
+    wrong = np.flatnonzero((array < 0) | (array > np.arange(array.size)))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(f"parent of {i + 1} = {array[i]}: 1-based, with root 0, 0 to {i} is allowed")
+    return array - 1
+
+
+def to_book(parents: ArrayLike) -> IntArray:
+    """The inverse of `from_book`: 1-based parents with root 0."""
+    return check_parents(parents) + 1
+
+
+def expand_parents(parents: ArrayLike, dofs: ArrayLike) -> IntArray:
+    """Parent array of the freedoms: a joint of n_i freedoms becomes a chain of n_i.
+
+    Args:
+        parents: (nbody,) parent array of the bodies, the base left out. From a MuJoCo model: `body_parentid[1:] - 1`.
+        dofs: (nbody,) number of freedoms n_i of each body's joint. From a MuJoCo model: `body_dofnum[1:]`.
+
+    Returns:
+        (sum of dofs,) expanded parent array; for a MuJoCo model its `dof_parentid`.
+
+    Raises:
+        ValueError: lengths that differ, a negative number of freedoms, or a bad parent.
+
+    Source: Featherstone, sec. 6.5, table 6.4. Differs: n_i = 0 (a welded body) is allowed; its children hang on the
+    last freedom above it.
+    """
+    parents, counts = check_parents(parents), _integers(dofs, "dofs")
+    if counts.size != parents.size:
+        raise ValueError(f"dofs has {counts.size} entries: {parents.size}, one for each entry of parents, is allowed")
+    if counts.size and counts.min() < 0:
+        i = int(np.argmax(counts < 0))
+        raise ValueError(f"dofs[{i}] = {counts[i]}: 0 or more is allowed")
+    expanded = np.arange(-1, counts.sum() - 1, dtype=np.intp)
+    # last[i]: the last freedom on the path from the base to body i; last[-1] serves the base
+    last = np.full(parents.size + 1, -1, dtype=np.intp)
+    first = 0
+    for i, (parent, count) in enumerate(zip(parents, counts, strict=True)):
+        last[i] = last[parent]
+        if count:
+            expanded[first] = last[parent]
+            last[i] = first + count - 1
+        first += count
+    return expanded
+
+
+def ancestors(parents: IntArray) -> list[IntArray]:
+    """For each freedom its proper ancestors, nearest first: lambda(i), lambda(lambda(i)), ... Trusts `parents`."""
+    paths: list[IntArray] = []
+    for parent in parents:
+        above = paths[parent] if parent >= 0 else parents[:0]
+        paths.append(np.concatenate((parents[:0] if parent < 0 else [parent], above)).astype(np.intp))
+    return paths
+
+
+def depth(parents: ArrayLike) -> IntArray:
+    """Depths d_i, (n,): the number of freedoms on the path from the base to i, i counted; 1 at the base."""
+    parents = check_parents(parents)
+    depths = np.zeros(parents.size + 1, dtype=np.intp)
+    # depths[-1] = 0 serves the base
+    for i, parent in enumerate(parents):
+        depths[i] = depths[parent] + 1
+    return depths[:-1]
+
+
+def support(parents: ArrayLike) -> list[IntArray]:
+    """Supports kappa(i): the freedoms on the path from the base to i, in ascending order, i last."""
+    return [np.append(path[::-1], i) for i, path in enumerate(ancestors(check_parents(parents)))]
+
+
+def subtree(parents: ArrayLike) -> list[IntArray]:
+    """Subtrees nu(i): i and all freedoms beyond it, in ascending order."""
+    pattern = np.tril(sparsity(parents))
+    return [np.flatnonzero(column) for column in pattern.T]
+
+
+def sparsity(parents: ArrayLike) -> NDArray[np.bool_]:
+    """Pattern (n, n) of branch-induced sparsity: True where i supports j or j supports i, or i = j.
+
+    Source: Featherstone, sec. 6.4: H_ij = 0 whenever i and j lie on different branches.
+    """
+    parents = check_parents(parents)
+    pattern = np.eye(parents.size, dtype=bool)
+    # a row is its parent's row and its own diagonal
+    for i, parent in enumerate(parents):
+        if parent >= 0:
+            pattern[i, :i] = pattern[parent, :i]
+    return pattern | pattern.T
+
+
+def check_sparsity(H: ArrayLike, parents: ArrayLike, tolerance: float = 1e-12) -> None:
+    """Check that a matrix is symmetric and has the tree's pattern; the other functions trust their caller in this.
+
+    Args:
+        H: (..., n, n) matrix.
+        parents: (n,) parent array.
+        tolerance: what counts as zero, relative to the largest entry of H.
+
+    Raises:
+        ValueError: a wrong shape, an entry off the pattern or an asymmetry; names the entry.
+    """
+    parents = check_parents(parents)
+    H = square_array(H, parents.size, "H")
+    if not H.size:
+        return
+    bound = tolerance * np.abs(H).max()
+    for kind, error in (("off the tree's pattern", H * ~sparsity(parents)), ("asymmetry", H - np.swapaxes(H, -1, -2))):
+        worst = np.unravel_index(np.argmax(np.abs(error)), error.shape)
+        if not np.abs(error[worst]) <= bound:
+            entry = ", ".join(map(str, worst))
+            raise ValueError(f"H[{entry}]: {kind} by {error[worst]}; at most {bound} is allowed")
+
+
+def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
+    """A real array (..., n, n); integers become float64, other real types (also `object`) stay."""
+    array = real_array(H, name)
+    if array.ndim < 2 or array.shape[-2:] != (n, n):
+        raise ValueError(f"{name} has shape {array.shape}: (..., {n}, {n}), as parents has {n} entries, is allowed")
+    return array
+
+
+def real_array(values: ArrayLike, name: str) -> NDArray:
+    """A real array; integers and booleans become float64."""
+    array = np.asarray(values)
+    if array.dtype.kind in "biu":
+        return array.astype(np.float64)
+    if array.dtype.kind not in "fO":
+        raise ValueError(f"{name} has dtype {array.dtype}: real numbers are allowed")
+    return array

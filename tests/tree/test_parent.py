@@ -1,0 +1,90 @@
+"""Parent arrays: the book's example, MuJoCo's own array, the sets from their definition, and bad input."""
+
+import mujoco
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featherlane import tree
+from random_parents import BRANCHED, parent_arrays, paths_to_base, random_inertia, related
+
+
+def test_expansion_gives_the_book_s_array():
+    # Featherstone, table 6.4: joint 2 has three freedoms
+    expanded = tree.expand_parents(tree.from_book((0, 1, 1, 2, 2, 3)), (1, 3, 1, 1, 1, 1))
+    np.testing.assert_array_equal(expanded, (-1, 0, 1, 2, 0, 3, 3, 4))
+    np.testing.assert_array_equal(tree.to_book(expanded), (0, 1, 2, 3, 1, 4, 4, 5))
+
+
+def test_expansion_equals_mujoco_s_dof_parentid():
+    model = mujoco.MjModel.from_xml_string(BRANCHED)
+    expanded = tree.expand_parents(model.body_parentid[1:] - 1, model.body_dofnum[1:])
+    np.testing.assert_array_equal(expanded, model.dof_parentid)
+
+
+@given(parent_arrays())
+def test_one_freedom_each_expands_to_itself(parents):
+    np.testing.assert_array_equal(tree.expand_parents(parents, np.ones(parents.size, int)), parents)
+    np.testing.assert_array_equal(tree.from_book(tree.to_book(parents)), parents)
+
+
+@given(parent_arrays(), st.data())
+def test_expanded_depth_is_the_freedoms_on_the_path(parents, data):
+    dofs = np.array([data.draw(st.integers(0, 3)) for _ in parents], dtype=int)
+    depths = tree.depth(tree.expand_parents(parents, dofs))
+    # the last freedom of a joint is as deep as all freedoms on its body's path
+    expected = [sum(dofs[j] for j in path) for i, path in enumerate(paths_to_base(parents)) if dofs[i]]
+    last = (np.cumsum(dofs) - 1)[dofs > 0]
+    np.testing.assert_array_equal(depths[last], expected)
+
+
+@given(parent_arrays())
+def test_sets_and_pattern_equal_their_definition(parents):
+    paths = paths_to_base(parents)
+    beyond = [[j for j, path in enumerate(paths) if i in path] for i in range(parents.size)]
+    assert [path.tolist() for path in tree.support(parents)] == [sorted(path) for path in paths]
+    assert [nu.tolist() for nu in tree.subtree(parents)] == beyond
+    np.testing.assert_array_equal(tree.depth(parents), [len(path) for path in paths])
+    np.testing.assert_array_equal(tree.sparsity(parents), related(parents))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tree.check_parents([-1, 0, 5]), r"parents\[2\] = 5: .* -1 \(root\) or 0 to 1 is allowed"),
+        (lambda: tree.check_parents([-1, -2]), r"parents\[1\] = -2: "),
+        (lambda: tree.check_parents([0]), r"parents\[0\] = 0: .*-1 \(root\) is allowed; .* use from_book"),
+        (lambda: tree.check_parents([[-1]]), r"parents has shape \(1, 1\)"),
+        (lambda: tree.check_parents([-1.0]), r"parents has dtype float64: integers"),
+        (lambda: tree.from_book([0, 2]), r"parent of 2 = 2: 1-based, with root 0, 0 to 1 is allowed"),
+        (lambda: tree.from_book([-1]), r"parent of 1 = -1"),
+        (lambda: tree.expand_parents([-1, 0], [1]), r"dofs has 1 entries: 2"),
+        (lambda: tree.expand_parents([-1, 0], [1, -3]), r"dofs\[1\] = -3: 0 or more"),
+    ],
+)
+def test_bad_arrays_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_check_parents_never_hands_out_its_argument():
+    given_array = np.array([-1, 0], dtype=np.intp)
+    assert not np.shares_memory(tree.check_parents(given_array), given_array)
+
+
+def test_check_sparsity_names_the_entry():
+    parents = np.array([-1, 0, 0])
+    H = random_inertia(parents, 0)
+    tree.check_sparsity(H, parents)
+    tree.check_sparsity(np.zeros((0, 0)), [])
+    off = H.copy()
+    off[2, 1] = off[1, 2] = 0.5
+    with pytest.raises(ValueError, match=r"H\[1, 2\]: off the tree's pattern by 0.5"):
+        tree.check_sparsity(off, parents)
+    skew = np.stack([H, H])
+    skew[1, 0, 1] += 1.0
+    with pytest.raises(ValueError, match=r"H\[1, 0, 1\]: asymmetry"):
+        tree.check_sparsity(skew, parents)
+    with pytest.raises(ValueError, match=r"H\[0, 0\]"):
+        tree.check_sparsity(H * np.nan, parents)
