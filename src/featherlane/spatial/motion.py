@@ -1,0 +1,81 @@
+"""Spatial vectors: motions (angular, linear) and forces (moment, force), six values about one point in world axes.
+
+Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators are eq. 2.31 and 2.32.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, kernel
+
+from .vector import cross
+
+
+@kernel
+def add6(a, b):
+    """a + b."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5]
+
+
+@kernel
+def sub6(a, b):
+    """a - b."""
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3], a[4] - b[4], a[5] - b[5]
+
+
+@kernel
+def scale6(s, a):
+    """s a."""
+    return s * a[0], s * a[1], s * a[2], s * a[3], s * a[4], s * a[5]
+
+
+@kernel
+def axpy6(s, a, b):
+    """s a + b."""
+    return (
+        fma(s, a[0], b[0]),
+        fma(s, a[1], b[1]),
+        fma(s, a[2], b[2]),
+        fma(s, a[3], b[3]),
+        fma(s, a[4], b[4]),
+        fma(s, a[5], b[5]),
+    )
+
+
+@kernel
+def dot6(a, b):
+    """a . b, the power of a force along a motion; two chains of three, for their latency."""
+    return fma(a[0], b[0], fma(a[1], b[1], a[2] * b[2])) + fma(a[3], b[3], fma(a[4], b[4], a[5] * b[5]))
+
+
+@kernel
+def cross_motion(v, m):
+    """v x m: how the motion m changes when it is carried along with velocity v."""
+    w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
+    a = cross(w, (m[0], m[1], m[2]))
+    b = cross(w, (m[3], m[4], m[5]))
+    # v_linear x m_angular, added to b
+    return (
+        a[0],
+        a[1],
+        a[2],
+        fma(u[1], m[2], fma(-u[2], m[1], b[0])),
+        fma(u[2], m[0], fma(-u[0], m[2], b[1])),
+        fma(u[0], m[1], fma(-u[1], m[0], b[2])),
+    )
+
+
+@kernel
+def cross_force(v, f):
+    """v x* f: how the force f changes when it is carried along with velocity v."""
+    w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
+    a = cross(w, (f[0], f[1], f[2]))
+    b = cross(w, (f[3], f[4], f[5]))
+    # v_linear x f_linear, added to a
+    return (
+        fma(u[1], f[5], fma(-u[2], f[4], a[0])),
+        fma(u[2], f[3], fma(-u[0], f[5], a[1])),
+        fma(u[0], f[4], fma(-u[1], f[3], a[2])),
+        b[0],
+        b[1],
+        b[2],
+    )

@@ -1,0 +1,95 @@
+"""Rotations as unit quaternions (w, x, y, z): v_world = q v_local q*.
+
+Products follow Hamilton, so that rotate(quat_mul(a, b), v) = rotate(a, rotate(b, v)).  Angular velocities are local.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, fmax, kernel, sincos, sqrt, where
+
+from .vector import MINVAL, cross, norm3
+
+
+@kernel
+def rotate(q, v):
+    """q v q*: v turned by q."""
+    u = (q[1], q[2], q[3])
+    t = cross(u, v)
+    t = (fma(q[0], v[0], t[0]), fma(q[0], v[1], t[1]), fma(q[0], v[2], t[2]))
+    c = cross(u, t)
+    return fma(2.0, c[0], v[0]), fma(2.0, c[1], v[1]), fma(2.0, c[2], v[2])
+
+
+@kernel
+def quat_mul(a, b):
+    """a b: first b, then a."""
+    return (
+        fma(a[0], b[0], -fma(a[1], b[1], fma(a[2], b[2], a[3] * b[3]))),
+        fma(a[0], b[1], fma(a[1], b[0], fma(a[2], b[3], -(a[3] * b[2])))),
+        fma(a[0], b[2], fma(a[2], b[0], fma(a[3], b[1], -(a[1] * b[3])))),
+        fma(a[0], b[3], fma(a[3], b[0], fma(a[1], b[2], -(a[2] * b[1])))),
+    )
+
+
+@kernel
+def quat_conj(q):
+    """q*: the inverse rotation."""
+    return q[0], -q[1], -q[2], -q[3]
+
+
+@kernel
+def quat_normalize(q):
+    """q of unit length; a quaternion of no length becomes the identity, as in MuJoCo."""
+    n = sqrt(fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))))
+    short = n < MINVAL
+    s = 1.0 / fmax(n, MINVAL)
+    return (
+        where(short, 1.0, q[0] * s),
+        where(short, 0.0, q[1] * s),
+        where(short, 0.0, q[2] * s),
+        where(short, 0.0, q[3] * s),
+    )
+
+
+@kernel
+def quat_to_mat(q):
+    """Rotation matrix by rows.
+
+    The diagonal is w^2 + x^2 - y^2 - z^2 and so on, which scales with |q|^2 like every other entry.
+    """
+    w, x, y, z = q
+    ww, xx, yy, zz = w * w, x * x, y * y, z * z
+    wx, wy, wz = w * x, w * y, w * z
+    return (
+        (ww + xx) - (yy + zz),
+        2.0 * fma(x, y, -wz),
+        2.0 * fma(x, z, wy),
+        2.0 * fma(x, y, wz),
+        (ww + yy) - (xx + zz),
+        2.0 * fma(y, z, -wx),
+        2.0 * fma(x, z, -wy),
+        2.0 * fma(y, z, wx),
+        (ww + zz) - (xx + yy),
+    )
+
+
+@kernel
+def axis_angle_quat(axis, angle):
+    """Rotation by an angle [rad] about a unit axis."""
+    s, c = sincos(0.5 * angle)
+    return c, s * axis[0], s * axis[1], s * axis[2]
+
+
+@kernel
+def rotation_vector_quat(r):
+    """exp: rotation by |r| rad about r."""
+    n = norm3(r)
+    s, c = sincos(0.5 * n)
+    k = where(n < MINVAL, 0.5, s / fmax(n, MINVAL))
+    return c, k * r[0], k * r[1], k * r[2]
+
+
+@kernel
+def quat_integrate(q, w, h):
+    """q after turning with the local angular velocity w [rad/s] for h seconds, normalised."""
+    return quat_normalize(quat_mul(q, rotation_vector_quat((h * w[0], h * w[1], h * w[2]))))
