@@ -60,7 +60,7 @@ OPTIONS = (
     _real("opt_impratio", (1,), "1", "ratio of frictional to normal contact impedance"),
     _real("opt_tolerance", (1,), "1", "solver stops at a scaled improvement or gradient below this"),
     _real("opt_ls_tolerance", (1,), "1", "line search stops at a relative slope below this"),
-    _real("stat_meaninertia", (1,), "kg, kg m^2", "mean diagonal of M in qpos0; scales the solver's cost"),
+    _real("stat_meaninertia", (1,), "kg, kg m^2", "mean diagonal of M in qpos0 as it was compiled"),
 )
 
 BODIES = (

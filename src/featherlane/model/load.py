@@ -76,9 +76,13 @@ def _find(source: str | Path) -> Path:
     if isinstance(source, str) and source in bundled:
         return bundled[source]
     path = Path(source).expanduser()
-    if path.is_dir():
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError as error:
+        raise ModelError(f"{str(source)[:60]!r}: {error.strerror}") from None
+    if is_folder:
         raise ModelError(f"{path}: is a folder, allowed is an MJCF or URDF file")
-    if path.is_file():
+    if is_file:
         return path
     if isinstance(source, str) and not path.suffix and path.name == source:
         raise ModelError(

@@ -27,7 +27,7 @@ _LOW_BYTE = 0 if sys.byteorder == "little" else 3
 
 
 class Statistics:
-    """`model.stat`: scales of the model in qpos0; `meaninertia` is live, the rest is as MuJoCo computed it."""
+    """`model.stat`: scales of the model in qpos0, as MuJoCo's compiler found them; `meaninertia` can be set."""
 
     __slots__ = ("_model",)
 
@@ -166,7 +166,7 @@ class Model(NamedAccess):
         try:
             target[...] = value
         except (TypeError, ValueError):
-            given = f"shape {np.shape(value)}" if np.shape(value) else repr(value)
+            given = f"shape {np.shape(value)}" if np.ndim(value) else repr(value)
             raise ModelError(f"{field.name}: got {given}, allowed is what broadcasts to {target.shape}") from None
 
     def __dir__(self):

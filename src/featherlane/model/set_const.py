@@ -1,7 +1,8 @@
-"""Fields that depend on other fields: inverse weights, masses of subtrees, mean inertia, bounding radii.
+"""Fields that depend on other fields: inverse weights, masses of subtrees, bounding radii.
 
-MuJoCo's mj_setConst computes them; here its results are read back.  Beyond it, the bounding radii of primitive geoms
-follow their sizes (MuJoCo leaves them as they were compiled).
+MuJoCo's mj_setConst computes them; here its results are read back.  The list is that of the fields it writes
+(MJSETCONST_ARRAYS in mjxmacro.h), less those that the layout lacks.  Statistics are not among them: only MuJoCo's
+compiler sets them.
 """
 
 from __future__ import annotations
@@ -22,41 +23,15 @@ DEPENDENT_REALS = (
     "dof_M0",
     "actuator_acc0",
     "actuator_length0",
-    "stat_meaninertia",
     "geom_rbound",
 )
 DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp")
-
-SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX = 2, 3, 4, 5, 6
-
-
-def bounding_radius(geom_type: np.ndarray, geom_size: np.ndarray, geom_rbound: np.ndarray) -> np.ndarray:
-    """Radii of bounding spheres about geom centres.
-
-    Args:
-        geom_type: (ngeom,) types.
-        geom_size: (ngeom, 3) sizes [m].
-        geom_rbound: (ngeom,) radii [m] for the geoms that are no primitives.
-    """
-    a, b, _ = geom_size.T
-    radii = {
-        SPHERE: a,
-        CAPSULE: a + b,
-        ELLIPSOID: geom_size.max(axis=1, initial=0.0),
-        CYLINDER: np.hypot(a, b),
-        BOX: np.linalg.norm(geom_size, axis=1),
-    }
-    result = geom_rbound.copy()
-    for kind, radius in radii.items():
-        result = np.where(geom_type == kind, radius, result)
-    return result
 
 
 def _run(mj_model, mj_data) -> None:
     """MuJoCo's mj_setConst with its failures as ModelError."""
     import mujoco
 
-    mj_model.geom_rbound[:] = bounding_radius(mj_model.geom_type, mj_model.geom_size, mj_model.geom_rbound)
     try:
         mujoco.mj_setConst(mj_model, mj_data)
     except mujoco.FatalError as error:

@@ -1,0 +1,184 @@
+"""Loading: every kind of source gives MuJoCo's numbers, every bad one a message that helps."""
+
+import pickle
+import subprocess
+import sys
+
+import mujoco
+import numpy as np
+import pytest
+
+import all_joints
+import wheels
+from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.model import MODEL, bundled_names, load
+from featherlane.model import load as load_function
+from featherlane.model.exchange import is_mujocos, read
+
+load_module = sys.modules[load_function.__module__]
+
+
+def assert_fields_are_mujocos(model, mj):
+    for field in filter(is_mujocos, MODEL.fields):
+        ours, theirs = getattr(model, field.name), read(mj, field.name)
+        assert np.array_equal(np.ravel(ours), np.ravel(theirs)), field.name
+
+
+def test_all_fields_of_all_joint_types_are_mujocos():
+    assert_fields_are_mujocos(load(all_joints.XML), mujoco.MjModel.from_xml_string(all_joints.XML))
+
+
+@pytest.mark.parametrize("name", wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS)
+def test_fields_of_real_models_are_mujocos_or_what_is_missing_is_named(real_model, name):
+    path = real_model(name)
+    try:
+        model = load(path)
+    except UnsupportedFeatureError as error:
+        assert error.features and all(":" in feature for feature in error.features)
+        assert str(path) in str(error)
+    else:
+        assert_fields_are_mujocos(model, mujoco.MjModel.from_xml_path(str(path)))
+
+
+def sources(folder):
+    """The same model as each kind of source."""
+    file = folder / "robot.xml"
+    file.write_text(all_joints.XML)
+    return {
+        "path": file,
+        "str": str(file),
+        "text": all_joints.XML,
+        "prolog": "\ufeff \n<?xml version='1.0'?>\n<!-- a robot -->" + all_joints.XML,
+        "MjModel": mujoco.MjModel.from_xml_string(all_joints.XML),
+        "MjSpec": mujoco.MjSpec.from_string(all_joints.XML),
+    }
+
+
+@pytest.mark.parametrize("kind", ["path", "str", "text", "prolog", "MjModel", "MjSpec"])
+def test_every_kind_of_source_gives_the_same_model(tmp_path, kind):
+    model = load(sources(tmp_path)[kind])
+    assert np.array_equal(model.real_buffer, load(all_joints.XML).real_buffer)
+
+
+def test_a_given_mjmodel_is_copied():
+    mj = mujoco.MjModel.from_xml_string(all_joints.XML)
+    model = load(mj)
+    mj.key_time[:] = 7
+    mj.opt.timestep = 7
+    assert model.opt.timestep == 0.004 and model.key_time[0] == 2
+
+
+def test_assets_are_found():
+    included = "<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>"
+    for content in (included, included.encode()):
+        assert load("<mujoco><include file='ball.xml'/></mujoco>", assets={"ball.xml": content}).nv == 6
+
+
+@pytest.mark.parametrize(
+    ("assets", "message"), [({"a.xml": 3}, "asset 'a.xml': got int"), ({"a.xml": None}, "got NoneType")]
+)
+def test_assets_of_a_wrong_type_are_named(assets, message):
+    with pytest.raises(ModelError, match=message):
+        load("<mujoco/>", assets=assets)
+
+
+def test_assets_belong_to_text(tmp_path):
+    with pytest.raises(ModelError, match="only with XML text"):
+        load(sources(tmp_path)["path"], assets={})
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_bundled_models_load_by_name(name):
+    model = load(name)
+    assert model.source.endswith(f"{name}.xml")
+    assert_fields_are_mujocos(model, mujoco.MjModel.from_xml_path(model.source))
+
+
+def test_an_unknown_bundled_name_lists_what_is_bundled(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match=r"no bundled model and no file 'humanoidd'; did you mean 'humanoid'.*rope"):
+        load("humanoidd")
+
+
+@pytest.mark.parametrize("source", ["nowhere/robot.xml", "robot.urdf", "/no/such"])
+def test_a_missing_file_is_named(source):
+    with pytest.raises(ModelError, match=f"{source}: no such file"):
+        load(source)
+
+
+def test_text_that_is_no_xml_is_no_path():
+    with pytest.raises(ModelError, match="name too long"):
+        load("a robot with " + "many " * 2000 + "legs.xml")
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(ModelError, match="is a folder"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<mujoco>\n<worldbody>\n<body></worldbody></mujoco>", "ine number=3|line 3"),
+        ("<mujoco>\n<bdy/></mujoco>", "'bdy', line 2"),
+        ("<mujoco><include file='nope.xml'/></mujoco>", "nope.xml"),
+        ("<mujoco><worldbody><body name='heavy'><joint/></body></worldbody></mujoco>", "mass and inertia.*heavy"),
+        ("<robot name='r'><link></robot>", "link"),
+    ],
+)
+def test_bad_xml_comes_with_its_file_and_the_parsers_line(tmp_path, text, message):
+    file = tmp_path / "bad.xml"
+    file.write_text(text)
+    with pytest.raises(ModelError, match=f"(?s)bad.xml: .*({message})"):
+        load(file)
+    with pytest.raises(ModelError, match=f"(?s)XML text: .*({message})"):
+        load(text)
+
+
+def test_a_source_of_another_type_is_refused():
+    with pytest.raises(ModelError, match="got int, allowed are a bundled name"):
+        load(3)
+
+
+def test_a_bad_option_value_is_refused():
+    mj = mujoco.MjModel.from_xml_string(all_joints.XML)
+    mj.opt.timestep = 0
+    with pytest.raises(ModelError, match=r"option timestep: got 0\.0"):
+        load(mj)
+
+
+def test_unsupported_features_are_all_listed():
+    text = all_joints.XML.replace("<option ", "<option integrator='implicit' solver='CG' viscosity='1' ")
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        load(text)
+    assert len(caught.value.features) == 3
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and again.features == caught.value.features
+
+
+URDF = """<?xml version="1.0"?>
+<!-- <mujoco/> is not the root --> <robot name="r">
+  <link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+  <joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="3" velocity="2"/></joint>
+  <transmission name="drive"/>
+</robot>"""  # noqa: E501
+
+
+def test_a_urdf_loads_and_says_what_was_not_read():
+    with pytest.warns(UserWarning, match="drive"):
+        model = load(URDF)
+    assert model.nv == 1 and np.array_equal(model.joint("j").range, [-1, 1])
+    assert any("transmission" in line for line in model.dropped)
+
+
+def test_an_old_mujoco_over_the_core_is_found_before_it_is_imported(monkeypatch):
+    monkeypatch.setattr(load_module.metadata, "version", lambda name: {"mujoco": "3.3.0"}[name])
+    with pytest.raises(InstallationError, match=r"(?s)mujoco 3.3.0.*pip uninstall -y mujoco"):
+        load(all_joints.XML)
+    monkeypatch.setattr(load_module.metadata, "version", lambda name: {"mujoco": "4.0.1"}[name])
+    load_module.check_installation()
+
+
+def test_the_package_imports_without_mujoco():
+    code = "import sys, featherlane.model; sys.exit('mujoco' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,256 @@
+"""The host's model: live fields, checked options, access by name, copies."""
+
+import copy
+import pickle
+
+import mujoco
+import numpy as np
+import pytest
+
+import all_joints
+from featherlane.errors import ModelError, UnknownNameError, UnsupportedFeatureError
+from featherlane.lanes.layout import Field, Layout
+from featherlane.model import MODEL, load
+from featherlane.model.names import KINDS, NamedAccess
+
+
+@pytest.fixture
+def model():
+    return load(all_joints.XML)
+
+
+REALS = [f.name for f in MODEL.fields if f.kind == "real"]
+
+
+def test_fields_are_views_of_one_buffer_in_layout_order(model):
+    model.real_buffer[:] = np.arange(model.real_buffer.size)
+    flat = np.concatenate([getattr(model, name).ravel() for name in REALS])
+    assert np.array_equal(flat, np.arange(model.real_buffer.size))
+
+
+def test_every_field_has_its_declared_shape(model):
+    for field in MODEL.fields:
+        value = getattr(model, field.name)
+        if field.kind == "size":
+            assert isinstance(value, int)
+        else:
+            assert value.shape == field.dims(model.size_values())
+            assert model.rows[field.name].shape == (field.count(model.size_values()),)
+
+
+def test_assignment_copies_with_broadcasting_and_keeps_the_array(model):
+    before = model.body_inertia
+    model.body_inertia = [1, 2, 3]
+    assert model.body_inertia is before
+    assert np.array_equal(before, np.tile([1.0, 2.0, 3.0], (model.nbody, 1)))
+
+
+@pytest.mark.parametrize("value", [[1, 2], "heavy", np.ones((2, 2))])
+def test_assignment_of_a_wrong_shape_or_type_says_what_is_allowed(model, value):
+    with pytest.raises(ModelError, match=r"body_mass: got .*broadcasts to \(7,\)"):
+        model.body_mass = value
+
+
+def test_an_unknown_name_raises_with_near_names(model):
+    with pytest.raises(AttributeError, match="did you mean 'body_mass'"):
+        model.body_mas = 1
+    with pytest.raises(AttributeError, match="did you mean 'body_mass'"):
+        model.body_mas  # noqa: B018
+    with pytest.raises(AttributeError, match=r"model\.mj_model\.geom_rgba"):
+        model.geom_rgba  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["nv", "geom_type", "cand_geom1", "jnt_limited"])
+def test_what_other_fields_were_made_from_is_fixed(model, name):
+    with pytest.raises(ModelError, match=f"{name} is fixed"):
+        setattr(model, name, 1)
+
+
+def test_structure_cannot_be_written_by_element(model):
+    with pytest.raises(ValueError, match="read-only"):
+        model.body_parentid[1] = 0
+
+
+def test_flags_are_live_booleans(model):
+    assert model.jnt_limited.dtype == bool
+    model.actuator_ctrllimited[1] = True
+    assert np.array_equal(model.rows["actuator_ctrllimited"], [1, 1, 0])
+    model.actuator_ctrllimited = False
+    assert not model.rows["actuator_ctrllimited"].any()
+
+
+@pytest.mark.parametrize("value", ["rk4", "RK4", 1, mujoco.mjtIntegrator.mjINT_RK4, np.int32(1)])
+def test_integrators_come_as_names_numbers_and_mujocos_enums(model, value):
+    model.opt.integrator = value
+    assert model.opt.integrator == 1 == model.opt_integrator == model.size_values()["opt_integrator"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("timestep", 0),
+        ("timestep", -1.0),
+        ("timestep", float("nan")),
+        ("tolerance", -1e-9),
+        ("tolerance", "small"),
+        ("impratio", 0),
+        ("iterations", -1),
+        ("iterations", 2.5),
+        ("integrator", "rk5"),
+        ("integrator", 17),
+        ("gravity", [0, 0]),
+        ("gravity", [0, 0, np.inf]),
+        ("contact_model", "soft"),
+        ("disableflags", 1 << 25),
+        ("disableflags", mujoco.mjtDisableBit.mjDSBL_FILTERPARENT),
+    ],
+)
+def test_options_refuse_wrong_values(model, name, value):
+    before = getattr(model.opt, name)
+    with pytest.raises(ModelError, match=name):
+        setattr(model.opt, name, value)
+    assert np.array_equal(getattr(model.opt, name), before)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("integrator", "implicit"),
+        ("solver", mujoco.mjtSolver.mjSOL_CG),
+        ("cone", "elliptic"),
+        ("enableflags", mujoco.mjtEnableBit.mjENBL_OVERRIDE),
+        ("viscosity", 0.1),
+        ("noslip_iterations", 3),
+    ],
+)
+def test_options_that_are_not_computed_are_unsupported(model, name, value):
+    with pytest.raises(UnsupportedFeatureError) as caught:
+        setattr(model.opt, name, value)
+    assert len(caught.value.features) == 1
+    assert name in caught.value.features[0]
+
+
+def test_an_unknown_option_is_no_attribute(model):
+    with pytest.raises(AttributeError, match="did you mean 'timestep'"):
+        model.opt.timestp = 0.1
+
+
+def test_option_edits_reach_the_record(model):
+    revision = model.revision
+    model.opt.timestep = 0.5
+    model.opt_tolerance = 1e-3
+    model.opt.gravity[2] = -1
+    model.opt.iterations = 7
+    assert model.opt_timestep[0] == 0.5 and model.opt.tolerance == 1e-3 and model.opt_gravity[2] == -1
+    assert model.size_values()["opt_iterations"] == 7
+    assert model.revision > revision
+
+
+def test_named_objects_show_their_rows(model):
+    adr, dof = model.joint("shoulder").qposadr, model.joint("shoulder").dofadr
+    assert np.array_equal(model.joint("shoulder").qpos0, model.qpos0[adr : adr + 4])
+    assert np.array_equal(model.joint("shoulder").damping, model.dof_damping[dof : dof + 3])
+    assert model.body("hand").mass == model.body_mass[model.body("hand").id]
+    assert model.body("hand").name == "hand"
+    assert np.array_equal(model.joint("wrist").range, [-0.5, 0.7])
+    assert model.actuator("kick").gear[0] == 30
+    assert np.array_equal(model.actuator(1).forcerange, [-5, 5])
+    assert model.keyframe("up").time == 2
+    assert model.pair("clash").dim == 3
+
+
+def test_one_name_of_two_prefixes_is_the_first_and_the_other_goes_by_its_full_name(model):
+    joint = model.joint("wrist")
+    joint.dof_solref = [0.5, 0.5]
+    assert not np.array_equal(joint.solref, [0.5, 0.5])
+    assert np.array_equal(model.dof_solref[joint.dofadr], [0.5, 0.5])
+
+
+def test_named_objects_write_through(model):
+    model.body("hand").mass = 9
+    model.joint("root").armature = [1, 2, 3, 4, 5, 6]
+    assert model.body_mass[model.body("hand").id] == 9
+    assert np.array_equal(model.dof_armature[:6], [1, 2, 3, 4, 5, 6])
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_names_are_mujocos(model, kind):
+    accessor = {"joint": "jnt", "camera": "cam", "keyframe": "key"}.get(kind, kind)
+    count = getattr(model.mj_model, KINDS[kind].count)
+    assert model.names(kind) == [getattr(model.mj_model, accessor)(i).name for i in range(count)]
+
+
+def test_unknown_objects_are_key_errors_with_near_names(model):
+    with pytest.raises(UnknownNameError, match="no body 'tors'; did you mean 'torso'"):
+        model.body("tors")
+    with pytest.raises(KeyError, match="allowed are 0 to 6"):
+        model.body(-1)
+    with pytest.raises(ModelError, match="there are"):
+        model.actuator("")
+    with pytest.raises(AttributeError, match="did you mean 'mass'"):
+        model.body("torso").maas  # noqa: B018
+
+
+class Worlds(NamedAccess):
+    """Data of two worlds, as a batch would hold them."""
+
+    layout = Layout("Data", (Field("qpos", "real", ("nq",)), Field("xpos", "real", ("nbody", 3))))
+    world_axes = 1
+
+    def __init__(self, model):
+        self.model = model
+        self.qpos = np.arange(2.0 * model.nq).reshape(2, model.nq)
+        self.xpos = np.zeros((2, model.nbody, 3))
+
+
+def test_named_objects_of_many_worlds_keep_the_world_axis(model):
+    worlds = Worlds(model)
+    worlds.body("hand").xpos = [[1, 2, 3], [4, 5, 6]]
+    assert np.array_equal(worlds.xpos[:, model.body("hand").id], [[1, 2, 3], [4, 5, 6]])
+    assert np.array_equal(worlds.joint("root").qpos, worlds.qpos[:, :7])
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_are_equal_and_independent(model, duplicate):
+    model.body_mass[1] = 5
+    model.opt.iterations = 3
+    twin = duplicate(model)
+    assert np.array_equal(twin.real_buffer, model.real_buffer) and np.array_equal(twin.int_buffer, model.int_buffer)
+    twin.body_mass[1] = 6
+    twin.opt.timestep = 1
+    twin.opt.iterations = 4
+    twin.actuator_ctrllimited = False
+    assert model.body_mass[1] == 5 and model.opt.timestep == 0.004 and model.opt.iterations == 3
+    assert model.actuator_ctrllimited.any() and twin.body("hand").id == model.body("hand").id
+    assert np.shares_memory(twin.body_mass, twin.real_buffer)
+
+
+def test_to_mujoco_holds_all_edits_and_leaves_the_original(model):
+    model.body_mass *= 2
+    model.opt.timestep = 0.01
+    model.opt.integrator = "implicitfast"
+    model.actuator_forcelimited[0] = True
+    mj = model.to_mujoco()
+    assert np.array_equal(mj.body_mass, model.body_mass)
+    assert mj.opt.timestep == 0.01 and mj.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    assert mj.actuator_forcelimited[0]
+    assert model.mj_model.opt.timestep == 0.004
+
+
+def test_keyframes_are_live(model):
+    assert model.nkey == 2 and model.key_qvel[1, 0] == 1
+    model.key_ctrl[0] = 0.5
+    assert np.array_equal(model.keyframe("up").ctrl, [0.5, 0.5, 0.5])
+
+
+def test_statistics(model):
+    assert model.stat.meaninertia == model.mj_model.stat.meaninertia
+    model.stat.meaninertia = 3
+    assert model.stat_meaninertia[0] == 3
+    with pytest.raises(ModelError, match="meaninertia"):
+        model.stat.meaninertia = 0
+
+
+def test_repr_is_one_line(model):
+    assert repr(model) == f"Model('XML text', nq=15, nv=13, nu=3, nbody=7, ngeom=6, ncand={model.ncand})"
+    assert "\n" not in repr(model.opt) + repr(model.body(1))

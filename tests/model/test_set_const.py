@@ -1,0 +1,93 @@
+"""Dependent fields against a compile of the edited source, and one world's overrides against an edit."""
+
+import numpy as np
+import pytest
+
+import all_joints
+from featherlane.errors import ModelError
+from featherlane.model import Constants, constants_for, load, set_const
+from featherlane.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
+
+ROUNDING = 1e-12  # the same formulas on the same numbers, summed in MuJoCo's order on both sides
+
+
+@pytest.fixture
+def model():
+    return load(all_joints.XML)
+
+
+def test_an_unedited_model_stays_as_it_is(model):
+    before = model.real_buffer.copy()
+    set_const(model)
+    np.testing.assert_allclose(model.real_buffer, before, rtol=ROUNDING, atol=ROUNDING)
+
+
+def test_edits_give_what_compiling_them_gives():
+    text = all_joints.XML.replace('armature=".01"', 'armature=".5"').replace('gravcomp="0.25"', "")
+    text = text.replace('pos=".35 0 0"', 'pos=".6 0 .1"').replace('gear="30"', 'gear="10"')
+    compiled, model = load(text), load(all_joints.XML)
+    model.joint("wrist").armature = 0.5
+    model.body("torso").gravcomp = 0
+    model.body("hand").pos = [0.6, 0, 0.1]
+    model.actuator_gear[0, 0] = 10
+    set_const(model)
+    for name in DEPENDENT_REALS + DEPENDENT_INTS:
+        np.testing.assert_allclose(getattr(model, name), getattr(compiled, name), rtol=ROUNDING, err_msg=name)
+    assert model.ngravcomp == 0
+
+
+def test_scaled_masses_scale_inverse_weights(model):
+    before = model.dof_invweight0.copy(), model.body_subtreemass.copy()
+    model.body_mass *= 4
+    model.body_inertia *= 4
+    model.dof_armature *= 4
+    set_const(model)
+    np.testing.assert_allclose(model.dof_invweight0, before[0] / 4, rtol=ROUNDING)
+    np.testing.assert_allclose(model.body_subtreemass, before[1] * 4, rtol=ROUNDING)
+
+
+def test_arrays_stay_attached(model):
+    views = {name: getattr(model, name) for name in DEPENDENT_REALS}
+    model.body_mass *= 2
+    set_const(model)
+    assert all(getattr(model, name) is view for name, view in views.items())
+    assert views["body_subtreemass"][0] == pytest.approx(model.body_mass.sum())
+
+
+def test_a_resized_geom_gets_its_radius(model):
+    model.geom("trolley").size = [0.7, 0, 0]
+    set_const(model)
+    assert model.geom("trolley").rbound == 0.7
+
+
+def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model, rng):
+    constants, before = Constants(model), model.real_buffer.copy()
+    for _ in range(3):
+        overrides = {"body_mass": model.body_mass * rng.uniform(0.5, 2, model.nbody)}
+        edited = load(all_joints.XML)
+        edited.body_mass = overrides["body_mass"]
+        set_const(edited)
+        for result in (constants(overrides), constants_for(model, overrides)):
+            assert result.keys() == set(DEPENDENT_REALS)
+            for name, value in result.items():
+                np.testing.assert_allclose(value, getattr(edited, name), rtol=ROUNDING, atol=ROUNDING, err_msg=name)
+    assert np.array_equal(model.real_buffer, before)
+
+
+def test_overrides_do_not_outlive_their_world(model):
+    constants = Constants(model)
+    first = constants({})
+    constants({"body_mass": 2 * model.body_mass, "body_subtreemass": model.body_mass})
+    assert all(np.array_equal(value, first[name]) for name, value in constants({}).items())
+
+
+def test_an_unknown_override_is_named(model):
+    with pytest.raises(ModelError, match="'body_mas' is no real field of a model; did you mean 'body_mass'"):
+        constants_for(model, {"body_mas": 1})
+
+
+def test_edits_that_contradict_the_compilation_raise():
+    model = load("<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>")
+    model.body_ipos[1, 0] = 0.1
+    with pytest.raises(ModelError, match="simple"):
+        set_const(model)
