@@ -10,7 +10,8 @@ from featherlane.lanes.layout import Field
 from featherlane.model.fields import MODEL
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
-_OWN_PREFIX = "cand_"  # derived at load, unknown to MuJoCo
+_OWN_PREFIXES = ("cand_", "collide_")  # derived at load, unknown to MuJoCo
+_OWN_SIZES = ("ncand", "ncollide")
 
 
 def _place(mj, name: str) -> tuple[Any, str]:
@@ -23,7 +24,7 @@ def _place(mj, name: str) -> tuple[Any, str]:
 
 def is_mujocos(field: Field) -> bool:
     """Whether MuJoCo's model has the field."""
-    return not field.name.startswith(_OWN_PREFIX) and field.name != "ncand"
+    return not field.name.startswith(_OWN_PREFIXES) and field.name not in _OWN_SIZES
 
 
 def read(mj, name: str):

@@ -43,6 +43,7 @@ SIZES = (
     _size("nmocap", "mocap bodies"),
     _size("npair", "explicit geom pairs"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
+    _size("ncollide", "geoms in candidate pairs"),
     _size("ngravcomp", "bodies with gravity compensation; set_const counts again"),
 )
 
@@ -182,6 +183,7 @@ PAIRS = (
     _int("cand_pair", ("ncand",), "explicit pair that sets the parameters, -1: mixed from the geoms"),
     _int("cand_priority", ("ncand",), "0 the geoms' parameters are mixed, 1 the first geom's hold, 2 the second's"),
     _int("cand_npoint", ("ncand",), "most contact points of the pair"),
+    _int("collide_geom", ("ncollide",), "geoms that occur in candidate pairs, ascending"),
     _int("cand_function", ("ncand",), "pair function (collision candidates' PAIR_FUNCTIONS), -1: none"),
     _flag("cand_static", ("ncand",), "no force moves one of the two bodies"),
 )

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from importlib import metadata, resources
 from pathlib import Path
 
+import numpy as np
+
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
 from featherlane.model.exchange import read_ints, read_sizes
 from featherlane.model.model import Model
@@ -179,5 +181,6 @@ def from_mujoco(mj_model, source: str) -> Model:
     if problems:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
-    sizes = read_sizes(mj_model) | {"ncand": len(pairs["cand_geom1"])}
-    return Model(mj_model, sizes, read_ints(mj_model) | pairs, source)
+    geoms = np.unique(np.concatenate([pairs["cand_geom1"], pairs["cand_geom2"]]))
+    sizes = read_sizes(mj_model) | {"ncand": len(pairs["cand_geom1"]), "ncollide": len(geoms)}
+    return Model(mj_model, sizes, read_ints(mj_model) | pairs | {"collide_geom": geoms}, source)
