@@ -9,13 +9,14 @@
 
 from .kernel import Kernel, Stage, kernel, stage
 from .layout import Field, Layout
-from .mathematics import sincos
+from .mathematics import acos, asin, atan2, exp, log, pow_, sincos
 from .record import Record, aligned, allocate
 from .runtime import KernelError, Library
 from .values import (
     all_,
     any_,
     clip,
+    copysign,
     fabs,
     floor,
     fma,
@@ -44,11 +45,16 @@ __all__ = [
     "Library",
     "Record",
     "Stage",
+    "acos",
     "aligned",
     "all_",
     "allocate",
     "any_",
+    "asin",
+    "atan2",
     "clip",
+    "copysign",
+    "exp",
     "fabs",
     "floor",
     "fma",
@@ -58,7 +64,9 @@ __all__ = [
     "gather_rows",
     "kernel",
     "lane_index",
+    "log",
     "not_",
+    "pow_",
     "real",
     "rint",
     "scalars",

@@ -32,7 +32,7 @@ from numba.extending import lower_builtin, lower_cast, lower_getattr_generic, mo
 
 from . import values
 from .kernel import Kernel, Stage
-from .layout import Layout
+from .layout import Layout, layout_hash
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 POINTER = I8.as_pointer()
@@ -102,7 +102,7 @@ class Struct(types.Type):
 
     def __init__(self, layout: Layout, W, base, const, checked):
         self.layout, self.W, self.base, self.const, self.checked = layout, W, base, const, checked
-        super().__init__(f"Struct({layout.name},{W},{base},{const},{checked},{hash(layout.signature()):x})")
+        super().__init__(f"Struct({layout.name},{W},{base},{const},{checked},{layout_hash(layout)})")
 
     def field(self, name):
         f = self.layout[name]
@@ -272,6 +272,7 @@ def _llvm(name):
 
 _map("sqrt", 1, _llvm("sqrt"))
 _map("fabs", 1, _llvm("fabs"))
+_map("copysign", 2, _llvm("copysign"))
 _map("floor", 1, _llvm("floor"))
 _map("rint", 1, _llvm("rint"))
 _map("fma", 3, _llvm("fma"))
@@ -507,7 +508,13 @@ def _single_type(args):
     return signature(types.boolean, args[0])
 
 
+@lower_builtin(values.single_precision, types.Float)
+def _single_number(context, builder, sig, args):
+    return context.get_constant(types.boolean, False)
+
+
 @lower_builtin(values.single_precision, Struct)
+@lower_builtin(values.single_precision, Value)
 def _single_precision(context, builder, sig, args):
     return context.get_constant(types.boolean, sig.args[0].base == types.float32)
 
@@ -567,9 +574,9 @@ def _typeof_kernel(kernel, c):
     return types.Dispatcher(kernel.numba["dispatcher"])
 
 
-def symbol(name: str, variant: str) -> str:
-    """The C name of a stage: fl_crb_f64x8."""
-    return f"fl_{name}_{variant}"
+def symbol(name: str, base: str, width: int, checked: bool) -> str:
+    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked."""
+    return f"fl_{name}_{base}x{width}{'_checked' if checked else ''}"
 
 
 @typeof_impl.register(Stage)
@@ -588,7 +595,8 @@ def _typeof_stage(stage, c):
         @lower_builtin(stage, *[types.Any] * len(stage.parameters))
         def _call(context, builder, sig, args):
             first = sig.args[0]
-            name = symbol(stage.name, f"{'f64' if first.base == types.float64 else 'f32'}x{first.W}")
+            base = "f64" if first.base == types.float64 else "f32"
+            name = symbol(stage.name, base, first.W, first.checked)
             ft = ir.FunctionType(I32, [context.get_value_type(t) for t in sig.args])
             builder.call(cgutils.get_or_insert_function(builder.module, ft, name), args)
             return context.get_dummy_value()

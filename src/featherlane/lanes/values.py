@@ -21,6 +21,11 @@ def fabs(x):
     return np.abs(x)
 
 
+def copysign(x, sign):
+    """|x| with the sign of `sign`, the sign of a zero included."""
+    return np.copysign(x, sign)
+
+
 def floor(x):
     """Largest whole number not above x."""
     return np.floor(x)
@@ -106,9 +111,9 @@ def lane_index(record):
     return np.arange(record.width).astype(record.dtype)
 
 
-def single_precision(record) -> bool:
-    """Are the record's values float32?  Known when a kernel is compiled."""
-    return record.dtype == np.float32
+def single_precision(x) -> bool:
+    """Is this value, or are the values of this record, float32?  Known when a kernel is compiled."""
+    return getattr(x, "dtype", None) == np.float32
 
 
 def gather(table, index):
