@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from featherlane.lanes.layout import Field
-from featherlane.model.fields import MODEL
+from featherlane.model.fields import DERIVED, MODEL
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
-_OWN_PREFIXES = ("cand_", "collide_")  # derived at load, unknown to MuJoCo
-_OWN_SIZES = ("ncand", "ncollide")
 
 
 def _place(mj, name: str) -> tuple[Any, str]:
@@ -24,7 +22,7 @@ def _place(mj, name: str) -> tuple[Any, str]:
 
 def is_mujocos(field: Field) -> bool:
     """Whether MuJoCo's model has the field."""
-    return not field.name.startswith(_OWN_PREFIXES) and field.name not in _OWN_SIZES
+    return field.name not in DERIVED
 
 
 def read(mj, name: str):

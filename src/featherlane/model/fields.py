@@ -42,9 +42,13 @@ SIZES = (
     _size("nsite", "sites"),
     _size("nmocap", "mocap bodies"),
     _size("npair", "explicit geom pairs"),
+    _size("ngravcomp", "bodies with gravity compensation; set_const counts again"),
+)
+
+DERIVED_SIZES = (
+    _size("nchain", "entries of all dofs' chains to the root"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
-    _size("ngravcomp", "bodies with gravity compensation; set_const counts again"),
 )
 
 OPTIONS = (
@@ -141,6 +145,13 @@ TREE = (
     _int("M_colind", ("nC",), "column of an entry, ascending in a row"),
 )
 
+CHAINS = (
+    _int("body_lastdof", ("nbody",), "last dof that moves the body, its own or an ancestor's, -1: none"),
+    _int("chain_rownnz", ("nv",), "dofs from the root down to this one, itself included"),
+    _int("chain_rowadr", ("nv",), "address of the chain's first dof"),
+    _int("chain_colind", ("nchain",), "dofs of a chain, ascending, the dof itself last"),
+)
+
 GEOMS = (
     _int("geom_type", ("ngeom",), "0 plane, 2 sphere, 3 capsule, 4 ellipsoid, 5 cylinder, 6 box, 7 mesh"),
     _int("geom_contype", ("ngeom",), "bits: kinds that the geom is"),
@@ -177,15 +188,18 @@ PAIRS = (
     _real("pair_margin", ("npair",), "m", "distance below which the contact acts"),
     _real("pair_gap", ("npair",), "m", "distance beyond the margin at which the contact is listed without acting"),
     _real("pair_friction", ("npair", 5), "1, 1, m, m, m", "friction: two sliding, spinning, two rolling"),
+)
+
+CANDIDATES = (
     _int("cand_geom1", ("ncand",), "first geom of a candidate pair, the one of lower type"),
     _int("cand_geom2", ("ncand",), "second geom"),
     _int("cand_condim", ("ncand",), "dimension of the pair's contact space"),
     _int("cand_pair", ("ncand",), "explicit pair that sets the parameters, -1: mixed from the geoms"),
     _int("cand_priority", ("ncand",), "0 the geoms' parameters are mixed, 1 the first geom's hold, 2 the second's"),
     _int("cand_npoint", ("ncand",), "most contact points of the pair"),
-    _int("collide_geom", ("ncollide",), "geoms that occur in candidate pairs, ascending"),
     _int("cand_function", ("ncand",), "pair function (collision candidates' PAIR_FUNCTIONS), -1: none"),
     _flag("cand_static", ("ncand",), "no force moves one of the two bodies"),
+    _int("collide_geom", ("ncollide",), "geoms that occur in candidate pairs, ascending"),
 )
 
 ACTUATORS = (
@@ -215,7 +229,27 @@ ACTUATORS = (
     _real("actuator_length0", ("nout",), "m, rad", "transmission length in qpos0"),
 )
 
-MODEL = Layout("Model", (*SIZES, *OPTIONS, *BODIES, *JOINTS, *DOFS, *TREE, *GEOMS, *SITES, *PAIRS, *ACTUATORS))
+MODEL = Layout(
+    "Model",
+    (
+        *SIZES,
+        *DERIVED_SIZES,
+        *OPTIONS,
+        *BODIES,
+        *JOINTS,
+        *DOFS,
+        *TREE,
+        *CHAINS,
+        *GEOMS,
+        *SITES,
+        *PAIRS,
+        *CANDIDATES,
+        *ACTUATORS,
+    ),
+)
+
+# computed when the model is loaded; MuJoCo's model does not have them
+DERIVED = frozenset(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES))
 
 # ints that kernels read anew at each step and nothing was derived from when the model was loaded
 EDITABLE_INTS = frozenset(

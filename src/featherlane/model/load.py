@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
+from featherlane.model.ancestors import ancestor_ints
 from featherlane.model.exchange import read_ints, read_sizes
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
@@ -182,5 +183,7 @@ def from_mujoco(mj_model, source: str) -> Model:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
     geoms = np.unique(np.concatenate([pairs["cand_geom1"], pairs["cand_geom2"]]))
-    sizes = read_sizes(mj_model) | {"ncand": len(pairs["cand_geom1"]), "ncollide": len(geoms)}
-    return Model(mj_model, sizes, read_ints(mj_model) | pairs | {"collide_geom": geoms}, source)
+    ints = read_ints(mj_model) | ancestor_ints(mj_model) | pairs | {"collide_geom": geoms}
+    counted = {"nchain": "chain_colind", "ncand": "cand_geom1", "ncollide": "collide_geom"}
+    sizes = read_sizes(mj_model) | {size: len(ints[name]) for size, name in counted.items()}
+    return Model(mj_model, sizes, ints, source)

@@ -1,0 +1,42 @@
+"""Branch-induced sparsity of a model: which dofs lie above each dof and each body.
+
+Source: Featherstone, RBDA, sec. 4.1.4 (the sets kappa(i)) and 6.4 (expanded parent array, which is MuJoCo's dof_parentid).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def ancestor_sizes(mj) -> dict[str, int]:
+    """`nchain`: entries of all chains; the non-zeros of the full lower triangle of M."""
+    return {"nchain": int(_depths(mj.dof_parentid).sum())}
+
+
+def ancestor_ints(mj) -> dict[str, np.ndarray]:
+    """Chains of dofs in CSR form and the last dof of each body.
+
+    Row i of the chains holds the ancestors of dof i in ascending order, then i: the row of an ancestor is a prefix of the
+    row of each of its descendants.  `body_lastdof[b]` is the dof nearest to body b on its path to the world, -1 where
+    there is none: body b cannot move.
+    """
+    parent = mj.dof_parentid
+    nnz = _depths(parent)
+    adr = np.concatenate([[0], np.cumsum(nnz)[:-1]]) if mj.nv else np.zeros(0, int)
+    rows: list[list[int]] = []
+    for i, p in enumerate(parent):
+        rows.append([*(rows[p] if p >= 0 else []), i])
+    last = np.full(mj.nbody, -1)
+    for b in range(1, mj.nbody):
+        own = mj.body_dofadr[b] + mj.body_dofnum[b] - 1
+        last[b] = own if mj.body_dofnum[b] else last[mj.body_parentid[b]]
+    columns = np.concatenate([np.asarray(r) for r in rows]) if rows else np.zeros(0, int)
+    return {"chain_rownnz": nnz, "chain_rowadr": adr, "chain_colind": columns, "body_lastdof": last}
+
+
+def _depths(parent: np.ndarray) -> np.ndarray:
+    """Number of dofs from the root to each dof, itself included."""
+    depth = np.zeros(len(parent), int)
+    for i, p in enumerate(parent):
+        depth[i] = 1 + (depth[p] if p >= 0 else 0)
+    return depth

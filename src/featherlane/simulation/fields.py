@@ -1,0 +1,171 @@
+"""What a tile of worlds consists of, in the order in which its fields become valid.
+
+This one list gives allocation, reset, copy, the record that kernels read, the arrays of `fl.Data`, and the reference page.
+Names are MuJoCo's where the meaning is MuJoCo's.
+"""
+
+from ..lanes.layout import Field, Layout
+
+# sizes that a workspace decides for itself (capacities and what a step is asked to compute)
+SIZES = (
+    Field("nconmax", "size", doc="capacity: contact slots of a tile, and contacts of one world"),
+    Field("ndofrowmax", "size", doc="capacity: one-dof rows (friction loss, limits of slides and hinges)"),
+    Field("ngenrowmax", "size", doc="capacity: general rows (limits of balls)"),
+    Field("ngenJmax", "size", doc="capacity: Jacobian entries of the general rows"),
+    Field("nH", "size", doc="capacity: entries of the Hessian, nv (nv + 1) / 2"),
+    Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
+    Field("want_energy", "size", doc="1: compute energies in each step"),
+    Field("want_reset", "size", doc="1: reset a world whose numbers turn bad (MuJoCo's autoreset)"),
+)
+
+STATE = (
+    Field("time", "real", (1,), "s", "simulation time", "integrate"),
+    Field("qpos", "real", ("nq",), "m, rad, quaternion", "position", "integrate"),
+    Field("qvel", "real", ("nv",), "m/s, rad/s", "velocity", "integrate"),
+    Field("act", "real", ("na",), "1", "actuator activation", "integrate"),
+    Field("qacc_warmstart", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the solver starts from", "integrate"),
+    Field("ctrl", "real", ("nu",), "1", "control (given by the user)"),
+    Field("qfrc_applied", "real", ("nv",), "N, N m", "applied generalized force (given by the user)"),
+    Field("xfrc_applied", "real", ("nbody", 6), "N, N m", "applied force and torque at body coms (given by the user)"),
+    Field("mocap_pos", "real", ("nmocap", 3), "m", "positions of mocap bodies (given by the user)"),
+    Field("mocap_quat", "real", ("nmocap", 4), "1", "orientations of mocap bodies (given by the user)"),
+)
+
+POSITION = (
+    Field("xpos", "real", ("nbody", 3), "m", "position of the body frame", "kinematics"),
+    Field("xquat", "real", ("nbody", 4), "1", "orientation of the body frame", "kinematics"),
+    Field("xmat", "real", ("nbody", 9), "1", "orientation of the body frame", "kinematics"),
+    Field("xipos", "real", ("nbody", 3), "m", "position of the body's com", "kinematics"),
+    Field("ximat", "real", ("nbody", 9), "1", "orientation of the body's principal axes", "com_pos"),
+    Field("xanchor", "real", ("njnt", 3), "m", "position of the joint anchor", "kinematics"),
+    Field("xaxis", "real", ("njnt", 3), "1", "joint axis in world coordinates", "kinematics"),
+    Field("geom_xpos", "real", ("ngeom", 3), "m", "position of the geom", "frames"),
+    Field("geom_xmat", "real", ("ngeom", 9), "1", "orientation of the geom", "frames"),
+    Field("site_xpos", "real", ("nsite", 3), "m", "position of the site", "frames"),
+    Field("site_xmat", "real", ("nsite", 9), "1", "orientation of the site", "frames"),
+    Field("subtree_com", "real", ("nbody", 3), "m", "center of mass of each subtree", "com_pos"),
+    Field("cdof", "real", ("nv", 6), "1, m", "motion axis of each dof at the tree's com, rotation first", "com_pos"),
+    Field("cinert", "real", ("nbody", 10), "kg m^2, kg m, kg", "body inertia at the tree's com", "com_pos"),
+    Field("crb", "real", ("nbody", 10), "kg m^2, kg m, kg", "composite rigid body inertia", "crb"),
+    Field("M", "real", ("nC",), "kg, kg m, kg m^2", "joint-space inertia matrix, lower triangle by rows (CSR)", "crb"),
+    Field("qLD", "real", ("nC",), "1", "M = L^T D L: strict lower rows of L, D on the diagonal", "factor_m"),
+    Field("qLDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D", "factor_m"),
+    Field("actuator_length", "real", ("nu",), "m, rad", "actuator length", "transmission"),
+    Field("energy", "real", (2,), "J", "potential and kinetic energy", "energy"),
+)
+
+VELOCITY = (
+    Field("cvel", "real", ("nbody", 6), "rad/s, m/s", "body velocity at the tree's com, rotation first", "com_vel"),
+    Field("cdof_dot", "real", ("nv", 6), "1/s, m/s", "rate of cdof", "com_vel"),
+    Field("actuator_velocity", "real", ("nu",), "m/s, rad/s", "actuator velocity", "actuation"),
+    Field("qfrc_bias", "real", ("nv",), "N, N m", "Coriolis, centrifugal and gravity forces C(q, v)", "rne"),
+    Field("qfrc_spring", "real", ("nv",), "N, N m", "joint spring force", "passive"),
+    Field("qfrc_damper", "real", ("nv",), "N, N m", "joint damper force", "passive"),
+    Field("qfrc_gravcomp", "real", ("nv",), "N, N m", "gravity compensation", "passive"),
+    Field("qfrc_passive", "real", ("nv",), "N, N m", "total passive force", "passive"),
+)
+
+FORCE = (
+    Field("actuator_force", "real", ("nu",), "N, N m", "actuator force before gearing", "actuation"),
+    Field("qfrc_actuator", "real", ("nv",), "N, N m", "actuator force in joint space", "actuation"),
+    Field("qfrc_smooth", "real", ("nv",), "N, N m", "force without constraints", "smooth_acceleration"),
+    Field("qacc_smooth", "real", ("nv",), "m/s^2, rad/s^2", "acceleration without constraints", "smooth_acceleration"),
+)
+
+# a slot is a row or a contact point that some world of the tile has; a world that lacks it has D = 0 there
+CONTACT = (
+    Field("active", "real", (1,), "1", "1: this world takes part, 0: it waits for the other part of a split tile", "step"),
+    Field("ncon_slot", "int", (1,), "1", "contact slots of the tile", "collision"),
+    Field("con_overflow", "int", (1,), "1", "1: the tile's slots did not fit", "collision"),
+    Field("ncon", "real", (1,), "1", "contacts of each world", "collision"),
+    Field("con_cand", "int", ("nconmax",), "1", "candidate pair of the slot", "collision"),
+    Field("con_present", "real", ("nconmax",), "1", "1 where the world has this contact, else 0", "collision"),
+    Field("con_dist", "real", ("nconmax",), "m", "distance, negative: penetration", "collision"),
+    Field("con_pos", "real", ("nconmax", 3), "m", "midpoint of the contact", "collision"),
+    Field("con_frame", "real", ("nconmax", 9), "1", "normal (geom 1 to geom 2) and two tangents, as rows", "collision"),
+    Field("con_includemargin", "real", ("nconmax",), "m", "a row exists where dist < includemargin", "collision"),
+    Field("con_friction", "real", ("nconmax", 5), "1, m", "sliding 1, sliding 2, spinning, rolling 1, rolling 2", "collision"),
+    Field("con_solref", "real", ("nconmax", 2), "s, 1", "reference of the normal row", "collision"),
+    Field("con_solimp", "real", ("nconmax", 5), "1", "impedance", "collision"),
+)
+
+CONSTRAINT = (
+    Field("ndofrow", "int", (1,), "1", "one-dof row slots of the tile: friction loss, then limits", "make_rows"),
+    Field("dofrow_dof", "int", ("ndofrowmax",), "1", "dof of the row", "make_rows"),
+    Field("dofrow_type", "int", ("ndofrowmax",), "1", "mjtConstraint", "make_rows"),
+    Field("dofrow_id", "int", ("ndofrowmax",), "1", "dof (friction loss) or joint (limit) of the row", "make_rows"),
+    Field("dofrow_present", "real", ("ndofrowmax",), "1", "1 where the world has this row, else 0", "make_rows"),
+    Field("dofrow_J", "real", ("ndofrowmax",), "1", "the one Jacobian entry", "make_rows"),
+    Field("dofrow_pos", "real", ("ndofrowmax",), "m, rad", "position error", "make_rows"),
+    Field("dofrow_margin", "real", ("ndofrowmax",), "m, rad", "margin", "make_rows"),
+    Field("dofrow_vel", "real", ("ndofrowmax",), "m/s, rad/s", "velocity J v", "make_rows"),
+    Field("dofrow_D", "real", ("ndofrowmax",), "kg, kg m^2", "1 / R, 0 where absent", "make_rows"),
+    Field("dofrow_aref", "real", ("ndofrowmax",), "m/s^2, rad/s^2", "reference acceleration", "make_rows"),
+    Field("dofrow_lo", "real", ("ndofrowmax",), "N, N m", "smallest force", "make_rows"),
+    Field("dofrow_hi", "real", ("ndofrowmax",), "N, N m", "largest force", "make_rows"),
+    Field("ngenrow", "int", (1,), "1", "general row slots of the tile", "make_rows"),
+    Field("genrow_dofadr", "int", ("ngenrowmax",), "1", "first entry of the row in genrow_dof and genrow_J", "make_rows"),
+    Field("genrow_dofnum", "int", ("ngenrowmax",), "1", "entries of the row", "make_rows"),
+    Field("genrow_dof", "int", ("ngenJmax",), "1", "dof of each entry, ascending within a row", "make_rows"),
+    Field("genrow_type", "int", ("ngenrowmax",), "1", "mjtConstraint", "make_rows"),
+    Field("genrow_id", "int", ("ngenrowmax",), "1", "joint of the row", "make_rows"),
+    Field("genrow_present", "real", ("ngenrowmax",), "1", "1 where the world has this row, else 0", "make_rows"),
+    Field("genrow_J", "real", ("ngenJmax",), "1", "Jacobian entries", "make_rows"),
+    Field("genrow_pos", "real", ("ngenrowmax",), "rad", "position error", "make_rows"),
+    Field("genrow_margin", "real", ("ngenrowmax",), "rad", "margin", "make_rows"),
+    Field("genrow_vel", "real", ("ngenrowmax",), "rad/s", "velocity J v", "make_rows"),
+    Field("genrow_D", "real", ("ngenrowmax",), "kg m^2", "1 / R, 0 where absent", "make_rows"),
+    Field("genrow_aref", "real", ("ngenrowmax",), "rad/s^2", "reference acceleration", "make_rows"),
+    Field("genrow_lo", "real", ("ngenrowmax",), "N m", "smallest force", "make_rows"),
+    Field("genrow_hi", "real", ("ngenrowmax",), "N m", "largest force", "make_rows"),
+    Field("con_D", "real", ("nconmax",), "kg", "1 / R of each of the contact's rows, 0 where absent", "make_rows"),
+    Field("con_damping", "real", ("nconmax",), "1/s", "B: aref = -B J v - con_stiffpos, row by row", "make_rows"),
+    Field("con_stiffpos", "real", ("nconmax",), "m/s^2", "K imp (dist - includemargin)", "make_rows"),
+)
+
+SOLVER = (
+    Field("qacc", "real", ("nv",), "m/s^2, rad/s^2", "acceleration", "solve"),
+    Field("qfrc_constraint", "real", ("nv",), "N, N m", "constraint force", "solve"),
+    Field("solver_niter", "real", (1,), "1", "solver iterations", "solve"),
+    Field("solver_residual", "real", (1,), "1", "norm of the scaled gradient at the end", "solve"),
+    Field("dofrow_force", "real", ("ndofrowmax",), "N, N m", "force of the row", "solve"),
+    Field("genrow_force", "real", ("ngenrowmax",), "N m", "force of the row", "solve"),
+    Field("con_force", "real", ("nconmax", 3), "N", "contact force: normal, tangent 1, tangent 2", "solve"),
+    Field("warning", "real", (4,), "1", "counts: contacts full, rows full, bad number, not converged", "step"),
+    Field("nbad", "real", (1,), "1", "times this world was reset for bad numbers", "step"),
+)
+
+# what passes use within themselves
+SCRATCH = (
+    Field("cacc", "real", ("nbody", 6), "rad/s^2, m/s^2", "body acceleration at the tree's com", "rne"),
+    Field("cfrc", "real", ("nbody", 6), "N m, N", "body force at the tree's com", "rne"),
+    Field("con_body", "int", ("nconmax", 2), "1", "moving bodies of the slot, 0: fixed to the world", "solve"),
+    Field("body_reached", "int", ("nbody",), "1", "1: a slot acts on the body or below it", "solve"),
+    Field("con_motion", "real", ("nbody", 6), "rad/s^2, m/s^2", "body motion that a joint-space vector makes", "solve"),
+    Field("con_wrench", "real", ("nbody", 6), "N m, N", "contact force on the body and below it, at the tree's com", "solve"),
+    Field("body_K", "real", ("nbody", 21), "kg, kg m, kg m^2", "contact stiffness on the body: aa (6), al (9), ll (6)", "solve"),
+    Field("con_y", "real", ("nconmax", 3), "m/s^2", "J a - aref along the contact's basis", "solve"),
+    Field("con_z", "real", ("nconmax", 3), "m/s^2", "J p along the contact's basis", "solve"),
+    Field("con_warm", "real", ("nconmax", 3), "m/s^2", "J a - aref at the warm start", "solve"),
+    Field("dofrow_x", "real", ("ndofrowmax",), "m/s^2, rad/s^2", "J a - aref", "solve"),
+    Field("dofrow_v", "real", ("ndofrowmax",), "m/s^2, rad/s^2", "J p", "solve"),
+    Field("genrow_x", "real", ("ngenrowmax",), "rad/s^2", "J a - aref", "solve"),
+    Field("genrow_v", "real", ("ngenrowmax",), "rad/s^2", "J p", "solve"),
+    Field("Ma", "real", ("nv",), "N, N m", "M a", "solve"),
+    Field("Mv", "real", ("nv",), "N, N m", "M p", "solve"),
+    Field("grad", "real", ("nv",), "N, N m", "gradient of the cost", "solve"),
+    Field("search", "real", ("nv",), "m/s^2, rad/s^2", "search direction p", "solve"),
+    Field("H_coupled", "int", (1,), "1", "1: the pattern is wider than the model's tree", "solve"),
+    Field("H_parent", "int", ("nv",), "1", "elimination tree of H: an expanded parent array", "solve"),
+    Field("H_rowadr", "int", ("nv",), "1", "first entry of a row of H", "solve"),
+    Field("H_rownnz", "int", ("nv",), "1", "entries of a row of H, the diagonal last", "solve"),
+    Field("H_colind", "int", ("nH",), "1", "column of each entry, ascending", "solve"),
+    Field("H", "real", ("nH",), "kg, kg m, kg m^2", "Hessian, then its factor L^T D L", "solve"),
+    Field("H_dinv", "real", ("nv",), "1/(kg m^2)", "1 / D", "solve"),
+    Field("pair_dof", "int", ("nv",), "1", "dofs of one contact between moving bodies, descending", "solve"),
+    Field("pair_J", "real", ("nv", 3), "1", "its basis rows at those dofs", "solve"),
+    Field("qvec", "real", ("nv",), "1", "right-hand side or product of one call from Python", "solve_m"),
+)
+
+STATE_FIELDS = tuple(f.name for f in STATE)
+DATA = Layout("Data", SIZES + STATE + POSITION + VELOCITY + FORCE + CONTACT + CONSTRAINT + SOLVER + SCRATCH)

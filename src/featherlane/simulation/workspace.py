@@ -1,0 +1,129 @@
+"""A workspace: the model's record and one tile's record for W worlds, on which stages run.
+
+`fl.Data` is a workspace of one world; each thread of a `Batch` has one of W worlds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..lanes import Record, Stage, allocate
+from ..lanes.record import aligned
+from ..model.fields import MODEL
+from .capacity import capacities
+from .fields import DATA
+from .library import library
+
+
+class ModelRows:
+    """The model's record for tiles of W worlds.
+
+    At W = 1 in float64 it reads the model's own numbers, live.  Wider, or in float32, each real is a row of W equal values,
+    copied by `refresh` when the model has been edited; a field that differs by world has its own rows (`own`).
+    """
+
+    def __init__(self, model, width: int, dtype):
+        self.model, self.width, self.dtype = model, width, np.dtype(dtype)
+        self.live = width == 1 and self.dtype == np.float64
+        n = model.real_buffer.size
+        self._seen = model.real_buffer.copy()
+        self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
+        self.offsets, arrays, place, spare = {}, {}, {"real": 0, "int": 0}, np.zeros(1, np.int32)
+        for f in MODEL.fields:
+            if f.kind in place:
+                start, count = place[f.kind], f.count(model.size_values())
+                place[f.kind] = start + count
+                if f.kind == "real":
+                    self.offsets[f.name] = start, count
+                    arrays[f.name] = self.rows[start : start + count] if count else aligned((1, width), dtype)
+                else:
+                    arrays[f.name] = model.int_buffer[start : start + count] if count else spare
+        self.record = Record(MODEL, model.size_values(), arrays, width, dtype)
+        self._revision = model.revision
+        self._fill()
+
+    def _fill(self):
+        if not self.live:
+            self.rows[...] = self.model.real_buffer[:, None]
+
+    def refresh(self) -> None:
+        """Take over what was edited in the model since the last call."""
+        if self._revision != self.model.revision:
+            self._revision = self.model.revision
+            for name, value in self.model.size_values().items():
+                self.record.set_size(name, value)
+        if not self.live and not np.array_equal(self._seen, self.model.real_buffer):
+            self._seen[...] = self.model.real_buffer
+            self._fill()
+
+    def own(self, names) -> ModelRows:
+        """The same record for one thread, with rows of its own for the named fields."""
+        other = object.__new__(ModelRows)
+        other.__dict__.update(self.__dict__)
+        arrays = dict(self.record.arrays)
+        for name in names:
+            arrays[name] = aligned((self.offsets[name][1], self.width), self.dtype)
+        other.record = Record(MODEL, self.model.size_values(), arrays, self.width, self.dtype)
+        return other
+
+
+class Workspace:
+    """Arrays and records of one tile.
+
+    Args:
+        model: the model.
+        width: worlds in the tile.
+        dtype: float64 or float32.
+        rows: the model's record, shared by several workspaces; made here where it is not given.
+
+    Attributes:
+        arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
+    """
+
+    def __init__(self, model, width: int, dtype=np.float64, rows: ModelRows | None = None):
+        self.model, self.width, self.dtype = model, width, np.dtype(dtype)
+        self.rows = rows or ModelRows(model, width, dtype)
+        self.sizes = {**model.size_values(), **capacities(model)}
+        self.arrays = allocate(DATA, self.sizes, width, dtype)
+        self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
+        self._bound = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Every world to the model's defaults: qpos0, no velocity, no force."""
+        for f in DATA.fields:
+            if f.kind != "size":
+                self.arrays[f.name][...] = 0
+        self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
+        self.arrays["active"][...] = 1
+        for name, value in mocap_defaults(self.model).items():
+            self.arrays[name][: value.size] = value.reshape(-1, 1)
+
+    def bound(self, stage: Stage):
+        """The stage as a function of its whole numbers, on this workspace."""
+        if stage.name not in self._bound:
+            self._bound[stage.name] = library().bind(stage, self.rows.record, self.record)
+        return self._bound[stage.name]
+
+    def run(self, stage: Stage, *numbers: int) -> None:
+        """Run one stage here, with the model as it is now."""
+        self.rows.refresh()
+        self.bound(stage)(*numbers)
+
+    def view(self, name: str) -> np.ndarray:
+        """A field shaped as declared, the lane axis last (left out at W = 1)."""
+        f = DATA[name]
+        a = self.arrays[name][: f.count(self.sizes)]
+        if f.kind == "real" and self.width > 1:
+            return a.reshape(*f.dims(self.sizes), self.width)
+        return a.reshape(f.dims(self.sizes))
+
+
+def mocap_defaults(model) -> dict[str, np.ndarray]:
+    """mocap_pos and mocap_quat where the model places its mocap bodies."""
+    bodies = np.flatnonzero(model.body_mocapid >= 0)
+    bodies = bodies[np.argsort(model.body_mocapid[bodies])]
+    quat = model.body_quat[bodies]
+    norm = np.linalg.norm(quat, axis=1, keepdims=True)
+    return {"mocap_pos": model.body_pos[bodies], "mocap_quat": quat / np.where(norm > 0, norm, 1.0)}
+

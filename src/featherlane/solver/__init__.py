@@ -1,0 +1,1 @@
+"""From rows to accelerations: the convex problem."""

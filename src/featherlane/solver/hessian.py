@@ -1,0 +1,375 @@
+"""The Hessian of the primal problem, H = M + J^T D J, assembled on the tree and factored without fill-in.
+
+Contacts with the world (and all contacts' shares on one body) are added to the bodies as 6x6 stiffnesses K_b = sum of
+w_ab q_a q_b^T, with q the contact's basis wrenches, and composed toward the root exactly as composite inertias are:
+
+    H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
+
+A contact between two moving bodies couples two branches.  It makes the elimination tree of H: an expanded parent array in
+which both branches lie on one path, so that the sparse L^T D L of branch-induced sparsity serves every case, and each row
+of an ancestor remains a prefix of its descendants' rows.  Zeros that the wider pattern brings are exact, so the pattern, which
+the worlds of a tile share, never shows in a world's bits.
+Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); J. Liu, "The role of elimination trees in sparse
+factorization" (1990); the stiffness composition is ours.
+"""
+
+from __future__ import annotations
+
+from ..lanes import fma, kernel, real, where
+from ..spatial.vector import cross, dot3, load3, load6, scale3
+from .rows import arm, contact_basis
+
+
+# ---- the pattern: rows of ancestors on the elimination tree ----------------------------------------------------
+@kernel
+def reset_pattern(m, d):
+    """The model's own tree."""
+    for i in range(m.nv):
+        d.H_parent[i] = m.dof_parentid[i]
+
+
+@kernel
+def join_paths(m, d, i, j):
+    """Let dofs i and j lie on one path to the root: merge their two ancestor lists in descending order."""
+    while i != j and j >= 0:
+        if i < j:
+            i, j = j, i
+        p = d.H_parent[i]
+        if p >= j:
+            i = p
+        else:
+            d.H_parent[i] = j
+            i, j = j, p
+
+
+@kernel
+def fill_pattern(m, d):
+    """Rows of the pattern: row i = row of its parent, then i itself."""
+    adr = 0
+    for i in range(m.nv):
+        p = d.H_parent[i]
+        n = 0
+        d.H_rowadr[i] = adr
+        if p >= 0:
+            n = d.H_rownnz[p]
+            for c in range(n):
+                d.H_colind[adr + c] = d.H_colind[d.H_rowadr[p] + c]
+        d.H_colind[adr + n] = i
+        d.H_rownnz[i] = n + 1
+        adr += n + 1
+
+
+@kernel
+def find_pattern(m, d):
+    """The pattern for the tile's slots; the model's own tree where no slot couples two branches."""
+    coupled = 0
+    for k in range(d.ncon_slot[0]):
+        b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
+        if b1 > 0 and b2 > 0:
+            if coupled == 0:
+                reset_pattern(m, d)
+            coupled = 1
+            join_paths(m, d, m.body_lastdof[b1], m.body_lastdof[b2])
+    if coupled == 0 and d.H_coupled[0] != 0:
+        reset_pattern(m, d)
+    if coupled or d.H_coupled[0] != 0:
+        fill_pattern(m, d)
+    d.H_coupled[0] = coupled
+
+
+# ---- stiffness of contacts on bodies ----------------------------------------------------------------------------
+@kernel
+def clear_stiffness(m, d):
+    """No stiffness on any body that contacts reach."""
+    zero = real(d, 0.0)
+    for b in range(m.nbody):
+        if d.body_reached[b]:
+            for c in range(21):
+                d.body_K[21 * b + c] = zero
+
+
+@kernel
+def edge_weights(D, y):
+    """Weights of a contact's basis products (nn, n1, 11, n2, 22): D for each pyramid edge that pushes."""
+    w1 = where(y[0] + y[1] < 0.0, D, 0.0)
+    w2 = where(y[0] - y[1] < 0.0, D, 0.0)
+    w3 = where(y[0] + y[2] < 0.0, D, 0.0)
+    w4 = where(y[0] - y[2] < 0.0, D, 0.0)
+    return (w1 + w2) + (w3 + w4), w1 - w2, w1 + w2, w3 - w4, w3 + w4
+
+
+@kernel
+def add_stiffness(d, b, r, F):
+    """K_b += the 6x6 of a symmetric 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r; order aa (6), al (9), ll (6)."""
+    fx, fy, fz = (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
+    gx, gy, gz = cross(r, fx), cross(r, fy), cross(r, fz)  # columns of G = [r] F
+    a0 = cross(r, (gx[0], gy[0], gz[0]))
+    a1 = cross(r, (gx[1], gy[1], gz[1]))
+    a2 = cross(r, (gx[2], gy[2], gz[2]))
+    o = 21 * b
+    d.body_K[o] = d.body_K[o] + a0[0]
+    d.body_K[o + 1] = d.body_K[o + 1] + a0[1]
+    d.body_K[o + 2] = d.body_K[o + 2] + a0[2]
+    d.body_K[o + 3] = d.body_K[o + 3] + a1[1]
+    d.body_K[o + 4] = d.body_K[o + 4] + a1[2]
+    d.body_K[o + 5] = d.body_K[o + 5] + a2[2]
+    d.body_K[o + 6] = d.body_K[o + 6] + gx[0]
+    d.body_K[o + 7] = d.body_K[o + 7] + gy[0]
+    d.body_K[o + 8] = d.body_K[o + 8] + gz[0]
+    d.body_K[o + 9] = d.body_K[o + 9] + gx[1]
+    d.body_K[o + 10] = d.body_K[o + 10] + gy[1]
+    d.body_K[o + 11] = d.body_K[o + 11] + gz[1]
+    d.body_K[o + 12] = d.body_K[o + 12] + gx[2]
+    d.body_K[o + 13] = d.body_K[o + 13] + gy[2]
+    d.body_K[o + 14] = d.body_K[o + 14] + gz[2]
+    for c in range(6):
+        d.body_K[o + 15 + c] = d.body_K[o + 15 + c] + F[c]
+
+
+@kernel
+def combine(s, a, t, b):
+    """s a + t b for vectors."""
+    return fma(s, a[0], t * b[0]), fma(s, a[1], t * b[1]), fma(s, a[2], t * b[2])
+
+
+@kernel
+def contact_stiffness(m, d, k):
+    """F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
+    n, u, v = contact_basis(m, d, k)
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
+    p1, p2 = combine(n1, n, w11, u), combine(n2, n, w22, v)
+    q = combine(n1, u, n2, v)
+    p = (fma(nn, n[0], q[0]), fma(nn, n[1], q[1]), fma(nn, n[2], q[2]))
+    return (
+        fma(p[0], n[0], fma(p1[0], u[0], p2[0] * v[0])),
+        fma(p[0], n[1], fma(p1[0], u[1], p2[0] * v[1])),
+        fma(p[0], n[2], fma(p1[0], u[2], p2[0] * v[2])),
+        fma(p[1], n[1], fma(p1[1], u[1], p2[1] * v[1])),
+        fma(p[1], n[2], fma(p1[1], u[2], p2[1] * v[2])),
+        fma(p[2], n[2], fma(p1[2], u[2], p2[2] * v[2])),
+    )
+
+
+@kernel
+def normal_stiffness(m, d, k):
+    """The same for a contact without friction: w n n^T."""
+    n = load3(d.con_frame, 9 * k)
+    p = scale3(where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
+    return p[0] * n[0], p[0] * n[1], p[0] * n[2], p[1] * n[1], p[1] * n[2], p[2] * n[2]
+
+
+@kernel
+def compose_stiffness(m, d):
+    """K^c_parent += K^c_child, from the leaves to the root."""
+    for k in range(m.nbody - 1):
+        b = m.nbody - 1 - k
+        p = m.body_parentid[b]
+        if d.body_reached[b] and d.body_reached[p]:
+            for c in range(21):
+                d.body_K[21 * p + c] = d.body_K[21 * p + c] + d.body_K[21 * b + c]
+
+
+@kernel
+def stiffness_times(d, b, s):
+    """K_b s for a motion vector s."""
+    o = 21 * b
+    k0, k1, k2, k3, k4, k5 = load6(d.body_K, o)
+    g0, g1, g2 = load3(d.body_K, o + 6)
+    g3, g4, g5 = load3(d.body_K, o + 9)
+    g6, g7, g8 = load3(d.body_K, o + 12)
+    f0, f1, f2, f3, f4, f5 = load6(d.body_K, o + 15)
+    a, l = (s[0], s[1], s[2]), (s[3], s[4], s[5])
+    return (
+        dot3((k0, k1, k2), a) + dot3((g0, g1, g2), l),
+        dot3((k1, k3, k4), a) + dot3((g3, g4, g5), l),
+        dot3((k2, k4, k5), a) + dot3((g6, g7, g8), l),
+        dot3((g0, g3, g6), a) + dot3((f0, f1, f2), l),
+        dot3((g1, g4, g7), a) + dot3((f1, f3, f4), l),
+        dot3((g2, g5, g8), a) + dot3((f2, f4, f5), l),
+    )
+
+
+# ---- assembly -----------------------------------------------------------------------------------------------------
+@kernel
+def assemble_row(m, d, i, f, stiff):
+    """Row i of M + S^T K^c S: f = K^c S_i, or nothing to add where stiff is 0."""
+    h, n = d.H_rowadr[i], d.H_rownnz[i]
+    c0, nc = m.chain_rowadr[i], m.chain_rownnz[i]
+    q0, nq = m.M_rowadr[i], m.M_rownnz[i]
+    wide = n > nc
+    if wide:
+        zero = real(d, 0.0)
+        for e in range(n):
+            d.H[h + e] = zero
+    e = 0
+    for c in range(nc):
+        j = m.chain_colind[c0 + c]
+        if wide:
+            while d.H_colind[h + e] != j:
+                e += 1
+        else:
+            e = c
+        x = real(d, 0.0)
+        if nq == nc:
+            x = d.M[q0 + c]
+        elif c == nc - 1:
+            x = d.M[q0 + nq - 1]
+        if stiff:
+            s = load6(d.cdof, 6 * j)
+            x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
+            x = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
+        d.H[h + e] = x
+
+
+@kernel
+def assemble_tree(m, d):
+    """H = M + S^T K^c S."""
+    zero = real(d, 0.0)
+    for i in range(m.nv):
+        b = m.dof_bodyid[i]
+        if d.body_reached[b]:
+            assemble_row(m, d, i, stiffness_times(d, b, load6(d.cdof, 6 * i)), 1)
+        else:
+            assemble_row(m, d, i, (zero, zero, zero, zero, zero, zero), 0)
+
+
+@kernel
+def add_dof_rows(m, d):
+    """H_ii += D J^2 for the one-dof rows that are not at a bound."""
+    for k in range(d.ndofrow[0]):
+        D = d.dofrow_D[k]
+        t = -(D * d.dofrow_x[k])
+        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), D, 0.0)
+        i, J = d.dofrow_dof[k], d.dofrow_J[k]
+        e = d.H_rowadr[i] + d.H_rownnz[i] - 1
+        d.H[e] = fma(w * J, J, d.H[e])
+
+
+@kernel
+def add_general_rows(m, d):
+    """H += D J^T J for the general rows that are not at a bound."""
+    for k in range(d.ngenrow[0]):
+        D = d.genrow_D[k]
+        t = -(D * d.genrow_x[k])
+        w = where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
+        o = d.genrow_dofadr[k]
+        for a in range(d.genrow_dofnum[k]):
+            i, e = d.genrow_dof[o + a], 0
+            h, x = d.H_rowadr[i], w * d.genrow_J[o + a]
+            for b in range(a + 1):
+                while d.H_colind[h + e] != d.genrow_dof[o + b]:
+                    e += 1
+                d.H[h + e] = fma(x, d.genrow_J[o + b], d.H[h + e])
+
+
+@kernel
+def pair_jacobian(m, d, k):
+    """Columns of a contact between two moving bodies: dofs above one of them only, descending; returns how many.
+
+    pair_dof[c] and pair_J[3c ..] = the three basis rows at that dof.
+    """
+    b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
+    i, j = m.body_lastdof[b1], m.body_lastdof[b2]
+    r1, r2 = arm(m, d, k, b1), arm(m, d, k, b2)
+    n, u, v = contact_basis(m, d, k)
+    count = 0
+    while i != j:
+        if i > j:
+            dof = i
+            s = load6(d.cdof, 6 * i)
+            x = cross((s[0], s[1], s[2]), r1)
+            x = (-(s[3] + x[0]), -(s[4] + x[1]), -(s[5] + x[2]))
+            i = m.dof_parentid[i]
+        else:
+            dof = j
+            s = load6(d.cdof, 6 * j)
+            x = cross((s[0], s[1], s[2]), r2)
+            x = (s[3] + x[0], s[4] + x[1], s[5] + x[2])
+            j = m.dof_parentid[j]
+        d.pair_dof[count] = dof
+        d.pair_J[3 * count] = dot3(n, x)
+        d.pair_J[3 * count + 1] = dot3(u, x)
+        d.pair_J[3 * count + 2] = dot3(v, x)
+        count += 1
+    return count
+
+
+@kernel
+def add_pair(m, d, k):
+    """H += J^T W J for a contact between two moving bodies."""
+    count = pair_jacobian(m, d, k)
+    if m.cand_condim[d.con_cand[k]] > 1:
+        nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
+    else:
+        nn = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
+        n1 = w11 = n2 = w22 = real(d, 0.0)
+    for a in range(count):
+        i = d.pair_dof[a]
+        h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
+        x, y, z = load3(d.pair_J, 3 * a)
+        gx = fma(nn, x, fma(n1, y, n2 * z))
+        gy = fma(n1, x, w11 * y)
+        gz = fma(n2, x, w22 * z)
+        for b in range(a, count):
+            while d.H_colind[h + e] != d.pair_dof[b]:
+                e -= 1
+            p, q, r = load3(d.pair_J, 3 * b)
+            d.H[h + e] = fma(gx, p, fma(gy, q, fma(gz, r, d.H[h + e])))
+
+
+@kernel
+def assemble_hessian(m, d):
+    """H = M + J^T D J at the current rows, on the tile's pattern."""
+    clear_stiffness(m, d)
+    for k in range(d.ncon_slot[0]):
+        b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
+        if b1 == 0 or b2 == 0:
+            b = b1 + b2
+            if m.cand_condim[d.con_cand[k]] > 1:
+                add_stiffness(d, b, arm(m, d, k, b), contact_stiffness(m, d, k))
+            else:
+                add_stiffness(d, b, arm(m, d, k, b), normal_stiffness(m, d, k))
+    compose_stiffness(m, d)
+    assemble_tree(m, d)
+    add_dof_rows(m, d)
+    add_general_rows(m, d)
+    for k in range(d.ncon_slot[0]):
+        if d.con_body[2 * k] > 0 and d.con_body[2 * k + 1] > 0:
+            add_pair(m, d, k)
+
+
+# ---- factorisation ---------------------------------------------------------------------------------------------------
+@kernel
+def factor_hessian(m, d):
+    """H = L^T D L in place: rows from the leaves; 1/D in H_dinv.
+
+    For k = n - 1 .. 0, for each ancestor i of k:  H_i. -= (H_ki / H_kk) H_k. ,  then L_ki = H_ki / H_kk.
+    """
+    for step in range(m.nv):
+        k = m.nv - 1 - step
+        a, n = d.H_rowadr[k], d.H_rownnz[k] - 1
+        inv = 1.0 / d.H[a + n]
+        d.H_dinv[k] = inv
+        for back in range(n):
+            c = n - 1 - back
+            i = d.H_colind[a + c]
+            b, s = d.H_rowadr[i], d.H[a + c] * inv
+            for e in range(c + 1):
+                d.H[b + e] = fma(-s, d.H[a + e], d.H[b + e])
+            d.H[a + c] = s
+
+
+@kernel
+def solve_hessian(m, d, x):
+    """x = H^-1 x: L^T, D, L."""
+    for step in range(m.nv):
+        k = m.nv - 1 - step
+        a, xk = d.H_rowadr[k], x[k]
+        for c in range(a, a + d.H_rownnz[k] - 1):
+            i = d.H_colind[c]
+            x[i] = fma(-d.H[c], xk, x[i])
+    for k in range(m.nv):
+        a, xk = d.H_rowadr[k], x[k] * d.H_dinv[k]
+        for c in range(a, a + d.H_rownnz[k] - 1):
+            xk = fma(-d.H[c], x[d.H_colind[c]], xk)
+        x[k] = xk

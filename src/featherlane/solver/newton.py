@@ -1,0 +1,363 @@
+"""Newton's method on the primal problem, W worlds at once.
+
+    minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
+
+with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
+-f (x + f / 2D): the one rule covers friction loss, limits and the edges of friction pyramids.  The cost is convex and piecewise
+quadratic; a step solves H p = -grad with the rows that are not at a bound, and a line search finds the exact minimum along p.
+
+Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not depend on
+its company.
+Source: MuJoCo documentation, Computation, "Solver" (primal problem, Newton, warm start, stopping).  Where we differ: the
+Hessian is assembled from body stiffnesses (hessian.py) and factored as L^T D L on the tree; a world also stops where rounding
+ends progress (in float32 the tolerance lies below it).
+"""
+
+from __future__ import annotations
+
+from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
+from ..spatial.vector import axpy3, load3, scale3, store3
+from .hessian import assemble_hessian, factor_hessian, find_pattern, solve_hessian
+from .rows import (
+    add_contact_force,
+    body_forces_to_dofs,
+    body_motion,
+    clear_body_forces,
+    contact_basis,
+    contact_rows,
+    find_contact_bodies,
+    mul_inertia,
+)
+
+WARMSTART_OFF = 1 << 9  # mjDSBL_WARMSTART
+TINY = 1e-30
+FAR = 1e30
+
+
+# ---- rows at a point -----------------------------------------------------------------------------------------------
+@kernel
+def place_rows(m, d, v, w, dof_x, gen_x, con_y):
+    """J v for all rows: one-dof rows, general rows, contact bases; w is room for body motions."""
+    body_motion(m, d, v, w)
+    for k in range(d.ncon_slot[0]):
+        contact_rows(m, d, k, w, con_y)
+    for k in range(d.ndofrow[0]):
+        dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
+    for k in range(d.ngenrow[0]):
+        x = real(d, 0.0)
+        o = d.genrow_dofadr[k]
+        for c in range(o, o + d.genrow_dofnum[k]):
+            x = fma(d.genrow_J[c], v[d.genrow_dof[c]], x)
+        gen_x[k] = x
+
+
+@kernel
+def subtract_reference(m, d, dof_x, gen_x, con_y):
+    """x = J a - aref; a contact's aref is -B J v - K imp pos in each of its rows, with J v from the body velocities."""
+    for k in range(d.ncon_slot[0]):
+        contact_rows(m, d, k, d.cvel, d.con_z)
+        b = d.con_damping[k]
+        con_y[3 * k] = con_y[3 * k] + fma(b, d.con_z[3 * k], d.con_stiffpos[k])
+        if m.cand_condim[d.con_cand[k]] > 1:
+            con_y[3 * k + 1] = fma(b, d.con_z[3 * k + 1], con_y[3 * k + 1])
+            con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
+    for k in range(d.ndofrow[0]):
+        dof_x[k] = dof_x[k] - d.dofrow_aref[k]
+    for k in range(d.ngenrow[0]):
+        gen_x[k] = gen_x[k] - d.genrow_aref[k]
+
+
+@kernel
+def bounded_force(D, x, lo, hi):
+    """(force, cost) of a row."""
+    f = clip(-(D * x), lo, hi)
+    return f, -(f * fma(0.5 * f, 1.0 / fmax(D, TINY), x))
+
+
+@kernel
+def push(D, x):
+    """Force and twice the cost of a pyramid edge or a frictionless contact: it only pushes."""
+    x = fmin(x, 0.0)
+    f = -(D * x)
+    return f, D * x * x
+
+
+@kernel
+def pyramid(D, y):
+    """(forces along the basis n, mu_1 t_1, mu_2 t_2), cost."""
+    f1, c1 = push(D, y[0] + y[1])
+    f2, c2 = push(D, y[0] - y[1])
+    f3, c3 = push(D, y[0] + y[2])
+    f4, c4 = push(D, y[0] - y[2])
+    return ((f1 + f2) + (f3 + f4), f1 - f2, f3 - f4), 0.5 * ((c1 + c2) + (c3 + c4))
+
+
+@kernel
+def contact_push(m, d, k, con_y):
+    """(forces along the basis, cost) of contact k."""
+    if m.cand_condim[d.con_cand[k]] > 1:
+        f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
+    else:
+        g, e = push(d.con_D[k], con_y[3 * k])
+        zero = real(d, 0.0)
+        f, c = (g, zero, zero), 0.5 * e
+    return f, c
+
+
+@kernel
+def row_cost(m, d, dof_x, gen_x, con_y):
+    """Sum of the rows' costs."""
+    cost = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        f, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        cost = cost + c
+    for k in range(d.ngenrow[0]):
+        f, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        cost = cost + c
+    for k in range(d.ncon_slot[0]):
+        g, c = contact_push(m, d, k, con_y)
+        cost = cost + c
+    return cost
+
+
+@kernel
+def gauss_cost(m, d):
+    """1/2 (M a - f0) . (a - a0)."""
+    c = real(d, 0.0)
+    for i in range(m.nv):
+        c = fma(d.Ma[i] - d.qfrc_smooth[i], d.qacc[i] - d.qacc_smooth[i], c)
+    return 0.5 * c
+
+
+@kernel
+def evaluate(m, d):
+    """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
+    cost = real(d, 0.0)
+    for i in range(m.nv):
+        d.qfrc_constraint[i] = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        f, c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        cost = cost + c
+        i = d.dofrow_dof[k]
+        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
+    for k in range(d.ngenrow[0]):
+        f, c = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        cost = cost + c
+        o = d.genrow_dofadr[k]
+        for e in range(o, o + d.genrow_dofnum[k]):
+            i = d.genrow_dof[e]
+            d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+    clear_body_forces(m, d)
+    for k in range(d.ncon_slot[0]):
+        g, c = contact_push(m, d, k, d.con_y)
+        cost = cost + c
+        if m.cand_condim[d.con_cand[k]] > 1:
+            n, u, v = contact_basis(m, d, k)
+            add_contact_force(m, d, k, axpy3(g[0], n, axpy3(g[1], u, scale3(g[2], v))))
+        else:
+            add_contact_force(m, d, k, scale3(g[0], load3(d.con_frame, 9 * k)))
+    body_forces_to_dofs(m, d, d.qfrc_constraint)
+    s = real(d, 0.0)
+    for i in range(m.nv):
+        x = (d.Ma[i] - d.qfrc_smooth[i]) - d.qfrc_constraint[i]
+        d.grad[i] = x
+        s = fma(x, x, s)
+    return cost + gauss_cost(m, d), sqrt(s)
+
+
+# ---- the start ------------------------------------------------------------------------------------------------------
+@kernel
+def warm_start(m, d):
+    """The cheaper of two points, world by world: last step's acceleration, or that without constraints."""
+    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
+    subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+    for i in range(m.nv):
+        d.qacc[i] = d.qacc_smooth[i]
+        d.Ma[i] = d.qfrc_smooth[i]
+    if m.opt_disableflags & WARMSTART_OFF == 0:
+        smooth = row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+        # con_z is taken by subtract_reference: the warm point's rows go to con_warm
+        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
+        subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
+        mul_inertia(m, d, d.qacc_warmstart, d.Mv)
+        gauss = real(d, 0.0)
+        for i in range(m.nv):
+            gauss = fma(d.Mv[i] - d.qfrc_smooth[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
+        take = fma(0.5, gauss, row_cost(m, d, d.dofrow_v, d.genrow_v, d.con_warm)) < smooth
+        for i in range(m.nv):
+            d.qacc[i] = where(take, d.qacc_warmstart[i], d.qacc[i])
+            d.Ma[i] = where(take, d.Mv[i], d.Ma[i])
+        for k in range(d.ndofrow[0]):
+            d.dofrow_x[k] = where(take, d.dofrow_v[k], d.dofrow_x[k])
+        for k in range(d.ngenrow[0]):
+            d.genrow_x[k] = where(take, d.genrow_v[k], d.genrow_x[k])
+        for k in range(3 * d.ncon_slot[0]):
+            d.con_y[k] = where(take, d.con_warm[k], d.con_y[k])
+
+
+# ---- the line search --------------------------------------------------------------------------------------------------
+@kernel
+def bounded_slope(D, x, v, a, lo, hi, g, h):
+    """Add a row's first and second derivative of the cost along the line."""
+    t = -(D * fma(a, v, x))
+    f = clip(t, lo, hi)
+    return fma(-f, v, g), fma(where(f == t, D, 0.0) * v, v, h)
+
+
+@kernel
+def push_slope(x, v, g, h):
+    """Add the derivatives of half the square of the negative part of x along dx = v."""
+    on = x < 0.0
+    return fma(where(on, x, 0.0), v, g), fma(where(on, v, 0.0), v, h)
+
+
+@kernel
+def slope(m, d, a, q1, q2):
+    """(d/da, d2/da2) of the cost at step length a."""
+    g, h = fma(a, q2, q1), q2
+    for k in range(d.ndofrow[0]):
+        g, h = bounded_slope(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h)
+    for k in range(d.ngenrow[0]):
+        g, h = bounded_slope(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h)
+    for k in range(d.ncon_slot[0]):
+        D = d.con_D[k]
+        zero = real(d, 0.0)
+        y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
+        if m.cand_condim[d.con_cand[k]] > 1:
+            v1, v2 = d.con_z[3 * k + 1], d.con_z[3 * k + 2]
+            y1, y2 = fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
+            s, t = push_slope(y + y1, v + v1, zero, zero)
+            s, t = push_slope(y - y1, v - v1, s, t)
+            s, t = push_slope(y + y2, v + v2, s, t)
+            s, t = push_slope(y - y2, v - v2, s, t)
+        else:
+            s, t = push_slope(y, v, zero, zero)
+        g, h = fma(D, s, g), fma(D, t, h)
+    return g, h
+
+
+@kernel
+def line_search(m, d, q1, q2, enough, live):
+    """Step length: the root of the slope, by Newton from 1 (exact if no row switches) inside a bracket; 0 where not live."""
+    one = real(d, 1.0)
+    lo, hi, a = real(d, 0.0), real(d, FAR), one
+    resolution = real(d, 1e-15)
+    if single_precision(d):
+        resolution = real(d, 1e-7)
+    todo = live
+    for _ in range(m.opt_ls_iterations):
+        g, h = slope(m, d, a, q1, q2)
+        todo = todo & (fabs(g) > enough)
+        if not any_(todo):
+            break
+        lo = where(todo & (g < 0.0), a, lo)
+        hi = where(todo & (g > 0.0), a, hi)
+        b = a - g / h
+        b = where((b > lo) & (b < hi), b, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+        todo = todo & (fabs(b - a) > resolution * fabs(a))
+        a = where(todo, b, a)
+    return where(live, a, 0.0)
+
+
+# ---- the method ---------------------------------------------------------------------------------------------------------
+@kernel
+def search_direction(m, d):
+    """p = -H^-1 grad, and its rows."""
+    assemble_hessian(m, d)
+    factor_hessian(m, d)
+    for i in range(m.nv):
+        d.search[i] = -d.grad[i]
+    solve_hessian(m, d, d.search)
+    mul_inertia(m, d, d.search, d.Mv)
+    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+
+
+@kernel
+def advance_rows(m, d, a):
+    """Move the point and its rows by a p."""
+    for i in range(m.nv):
+        d.qacc[i] = fma(a, d.search[i], d.qacc[i])
+        d.Ma[i] = fma(a, d.Mv[i], d.Ma[i])
+    for k in range(d.ndofrow[0]):
+        d.dofrow_x[k] = fma(a, d.dofrow_v[k], d.dofrow_x[k])
+    for k in range(d.ngenrow[0]):
+        d.genrow_x[k] = fma(a, d.genrow_v[k], d.genrow_x[k])
+    for k in range(d.ncon_slot[0]):
+        y = load3(d.con_y, 3 * k)
+        store3(d.con_y, 3 * k, axpy3(a, load3(d.con_z, 3 * k), y))
+
+
+@kernel
+def store_forces(m, d):
+    """Row forces at the solution; contact forces along normal and tangents."""
+    for k in range(d.ndofrow[0]):
+        d.dofrow_force[k], c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+    for k in range(d.ngenrow[0]):
+        d.genrow_force[k], c = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+    for k in range(d.ncon_slot[0]):
+        g, c = contact_push(m, d, k, d.con_y)
+        d.con_force[3 * k] = g[0]
+        d.con_force[3 * k + 1] = d.con_friction[5 * k] * g[1]
+        d.con_force[3 * k + 2] = d.con_friction[5 * k + 1] * g[2]
+
+
+@kernel
+def iterate(m, d):
+    """Newton steps until every world has converged."""
+    scale = 1.0 / (m.stat_meaninertia[0] * fmax(real(d, 1.0) * m.nv, 1.0))
+    tolerance = m.opt_tolerance[0]
+    noise = real(d, 1e-15)
+    if single_precision(d):
+        noise = real(d, 5e-7)
+    cost, gradient = evaluate(m, d)
+    live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
+    niter = real(d, 0.0)
+    for _ in range(m.opt_iterations):
+        if not any_(live):
+            break
+        search_direction(m, d)
+        zero = real(d, 0.0)
+        q1, q2, length = zero, zero, zero
+        for i in range(m.nv):
+            p = d.search[i]
+            q1 = fma(p, d.Ma[i] - d.qfrc_smooth[i], q1)
+            q2 = fma(p, d.Mv[i], q2)
+            length = fma(p, p, length)
+        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
+        a = line_search(m, d, q1, q2, enough, live)
+        advance_rows(m, d, a)
+        before, steepness = cost, gradient
+        cost, gradient = evaluate(m, d)
+        niter = where(live, niter + 1.0, niter)
+        gain = before - cost
+        # rounding ends progress: the cost no longer tells and the gradient no longer falls
+        stuck = (fabs(gain) <= noise * fabs(cost)) & (gradient > 0.5 * steepness)
+        live = live & (scale * gradient > tolerance) & (scale * gain > tolerance) & not_(stuck)
+    d.solver_niter[0] = niter
+    d.solver_residual[0] = scale * gradient
+    d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])
+
+
+@stage
+def solve(m, d):
+    """Acceleration under the constraints: qacc, qfrc_constraint, row forces; iterations and residual of each world.
+
+    Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.   Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint.
+    Cost: per iteration O(contacts + nv * depth^2).
+    """
+    if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
+        for i in range(m.nv):
+            d.qacc[i] = d.qacc_smooth[i]
+            d.qfrc_constraint[i] = real(d, 0.0)
+        d.solver_niter[0] = real(d, 0.0)
+        d.solver_residual[0] = real(d, 0.0)
+    else:
+        find_contact_bodies(m, d)
+        find_pattern(m, d)
+        warm_start(m, d)
+        iterate(m, d)
+        store_forces(m, d)
+        for i in range(m.nv):
+            # absent rows may have turned a zero's sign: + 0 turns it back
+            d.qacc[i] = d.qacc[i] + 0.0
+            d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

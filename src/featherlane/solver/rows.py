@@ -1,0 +1,161 @@
+"""Rows seen from the bodies: contacts act on body motions and body forces, not on a stored Jacobian.
+
+The Jacobian row of a contact along a unit vector u is u . (velocity of body 2 - velocity of body 1) at the contact point.  With
+w_b the spatial motion of body b at its tree's com and r the point from there,
+
+    J v = u . (l_2 + a_2 x r_2 - l_1 - a_1 x r_1),       w_b = sum over dofs i above b of S_i v_i = (a, l).
+
+So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back, and a
+contact's memory is its position and frame.  A contact's basis is (n, mu_1 t_1, mu_2 t_2); its pyramidal rows are the
+normal plus or minus each scaled tangent.
+Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
+"""
+
+from __future__ import annotations
+
+from ..lanes import fma, kernel, real
+from ..spatial.motion import add6
+from ..spatial.vector import add3, cross, dot3, load3, load6, scale3, store3, store6, sub3
+
+
+@kernel
+def find_contact_bodies(m, d):
+    """Per slot the two bodies that move (0: the geom is fixed to the world), and which bodies any slot reaches.
+
+    body_reached[b] = 1 where a contact acts on b or below it; passes over the tree skip all others.
+    """
+    for b in range(m.nbody):
+        d.body_reached[b] = 0
+    for k in range(d.ncon_slot[0]):
+        p = d.con_cand[k]
+        for side in range(2):
+            g = m.cand_geom1[p] if side == 0 else m.cand_geom2[p]
+            b = m.geom_bodyid[g]
+            if m.body_lastdof[b] < 0:
+                b = 0
+            d.con_body[2 * k + side] = b
+            while b > 0 and d.body_reached[b] == 0:
+                d.body_reached[b] = 1
+                b = m.body_parentid[b]
+
+
+@kernel
+def body_motion(m, d, v, out):
+    """w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
+    zero = real(d, 0.0)
+    store6(out, 0, (zero, zero, zero, zero, zero, zero))
+    for b in range(1, m.nbody):
+        if d.body_reached[b]:
+            w0, w1, w2, w3, w4, w5 = load6(out, 6 * m.body_parentid[b])
+            i0 = m.body_dofadr[b]
+            for i in range(i0, i0 + m.body_dofnum[b]):
+                x = v[i]
+                w0 = fma(d.cdof[6 * i], x, w0)
+                w1 = fma(d.cdof[6 * i + 1], x, w1)
+                w2 = fma(d.cdof[6 * i + 2], x, w2)
+                w3 = fma(d.cdof[6 * i + 3], x, w3)
+                w4 = fma(d.cdof[6 * i + 4], x, w4)
+                w5 = fma(d.cdof[6 * i + 5], x, w5)
+            store6(out, 6 * b, (w0, w1, w2, w3, w4, w5))
+
+
+@kernel
+def arm(m, d, k, b):
+    """The contact point from the com of body b's tree."""
+    return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+
+
+@kernel
+def point_velocity(m, d, k, b, w):
+    """Velocity of body b at contact k, given body motions w."""
+    a = load3(w, 6 * b)
+    return add3(load3(w, 6 * b + 3), cross(a, arm(m, d, k, b)))
+
+
+@kernel
+def contact_velocity(m, d, k, w):
+    """Velocity of body 2 against body 1 at contact k, world axes."""
+    b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
+    if b1 == 0:
+        return point_velocity(m, d, k, b2, w)
+    u = point_velocity(m, d, k, b1, w)
+    if b2 == 0:
+        return -u[0], -u[1], -u[2]
+    return sub3(point_velocity(m, d, k, b2, w), u)
+
+
+@kernel
+def contact_basis(m, d, k):
+    """(n, mu_1 t_1, mu_2 t_2)."""
+    t1 = scale3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3))
+    t2 = scale3(d.con_friction[5 * k + 1], load3(d.con_frame, 9 * k + 6))
+    return load3(d.con_frame, 9 * k), t1, t2
+
+
+@kernel
+def contact_rows(m, d, k, w, out):
+    """out[3k ..] = the contact's three basis rows of J v, given the body motions of v."""
+    u = contact_velocity(m, d, k, w)
+    out[3 * k] = dot3(load3(d.con_frame, 9 * k), u)
+    if m.cand_condim[d.con_cand[k]] > 1:
+        out[3 * k + 1] = d.con_friction[5 * k] * dot3(load3(d.con_frame, 9 * k + 3), u)
+        out[3 * k + 2] = d.con_friction[5 * k + 1] * dot3(load3(d.con_frame, 9 * k + 6), u)
+
+
+@kernel
+def clear_body_forces(m, d):
+    """No contact force on any body."""
+    zero = real(d, 0.0)
+    for b in range(m.nbody):
+        if d.body_reached[b]:
+            store6(d.con_wrench, 6 * b, (zero, zero, zero, zero, zero, zero))
+
+
+@kernel
+def add_contact_force(m, d, k, f):
+    """Contact force f (on body 2, world axes) as a body force at the com of each body's tree."""
+    b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
+    if b2 > 0:
+        t = cross(arm(m, d, k, b2), f)
+        store3(d.con_wrench, 6 * b2, add3(load3(d.con_wrench, 6 * b2), t))
+        store3(d.con_wrench, 6 * b2 + 3, add3(load3(d.con_wrench, 6 * b2 + 3), f))
+    if b1 > 0:
+        t = cross(arm(m, d, k, b1), f)
+        store3(d.con_wrench, 6 * b1, sub3(load3(d.con_wrench, 6 * b1), t))
+        store3(d.con_wrench, 6 * b1 + 3, sub3(load3(d.con_wrench, 6 * b1 + 3), f))
+
+
+@kernel
+def body_forces_to_dofs(m, d, out):
+    """out_i += S_i . (contact forces on the bodies below dof i): the pass from the leaves to the root."""
+    for k in range(m.nbody - 1):
+        b = m.nbody - 1 - k
+        if d.body_reached[b]:
+            f = load6(d.con_wrench, 6 * b)
+            p = m.body_parentid[b]
+            if d.body_reached[p]:
+                store6(d.con_wrench, 6 * p, add6(load6(d.con_wrench, 6 * p), f))
+            i0 = m.body_dofadr[b]
+            for i in range(i0, i0 + m.body_dofnum[b]):
+                s = load6(d.cdof, 6 * i)
+                x = fma(s[0], f[0], out[i])
+                x = fma(s[1], f[1], x)
+                x = fma(s[2], f[2], x)
+                x = fma(s[3], f[3], x)
+                x = fma(s[4], f[4], x)
+                out[i] = fma(s[5], f[5], x)
+
+
+@kernel
+def mul_inertia(m, d, v, out):
+    """out = M v."""
+    for i in range(m.nv):
+        a = m.M_rowadr[i]
+        last = a + m.M_rownnz[i] - 1
+        x = v[i]
+        s = d.M[last] * x
+        for c in range(a, last):
+            j = m.M_colind[c]
+            s = fma(d.M[c], v[j], s)
+            out[j] = fma(d.M[c], x, out[j])
+        out[i] = s
