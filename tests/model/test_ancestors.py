@@ -1,0 +1,45 @@
+"""Chains of dofs and what the candidates touch, against their definitions."""
+
+import numpy as np
+
+import all_joints
+from featherlane.model import load
+
+
+def ancestors(model, dof):
+    """The dofs from `dof` to the root."""
+    path = []
+    while dof >= 0:
+        path.append(dof)
+        dof = model.dof_parentid[dof]
+    return path
+
+
+def test_chains_are_the_dofs_on_the_way_to_the_root():
+    model = load(all_joints.XML)
+    for dof in range(model.nv):
+        start = model.chain_rowadr[dof]
+        row = model.chain_colind[start : start + model.chain_rownnz[dof]]
+        assert list(row) == ancestors(model, dof)[::-1]
+    assert model.nchain == model.chain_rownnz.sum()
+
+
+def test_the_last_dof_moves_its_body_and_no_later_one_does():
+    model = load(all_joints.XML)
+    for body in range(model.nbody):
+        above = body
+        while above and not model.body_dofnum[above]:
+            above = model.body_parentid[above]
+        own = np.flatnonzero(model.dof_bodyid == above) if above else [-1]
+        assert model.body_lastdof[body] == max(own)
+
+
+def test_colliding_geoms_are_those_of_the_candidates():
+    model = load(all_joints.XML)
+    assert list(model.collide_geom) == sorted({*model.cand_geom1, *model.cand_geom2})
+
+
+def test_a_model_without_dofs_has_empty_chains():
+    model = load("<mujoco><worldbody><body><geom size='.1'/></body></worldbody></mujoco>")
+    assert model.nchain == model.nv == model.ncollide == 0
+    assert list(model.body_lastdof) == [-1, -1]
