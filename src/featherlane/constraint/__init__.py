@@ -1,0 +1,11 @@
+"""Rows: what friction, limits and contacts ask of the acceleration, and how softly.
+
+impedance   how hard a row is (impedance), how it pulls back (reference)
+row         the stages: friction loss, limits, contacts
+efc         the same rows on the host, as MuJoCo's `efc_` arrays
+"""
+
+from .efc import efc
+from .row import make_ball_rows, make_contact_rows, make_dof_rows, make_rows, row_capacity
+
+__all__ = ["efc", "make_ball_rows", "make_contact_rows", "make_dof_rows", "make_rows", "row_capacity"]

@@ -1,0 +1,168 @@
+"""The rows of one world as MuJoCo's `efc_` arrays: on the host, in MuJoCo's order, Jacobian dense.
+
+Order: friction loss by dof; limits by joint, slides, hinges and balls mixed, lower side first; contacts, with the rows
+n + mu_1 t_1, n - mu_1 t_1, n + mu_2 t_2, n - mu_2 t_2 for a contact of dimension 3 and n for one of dimension 1.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, impedance, reference
+from .row import CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, FRICTION_DOF
+
+# names of the columns that all kinds of rows share, and their types
+COLUMNS = {"type": np.int32, "id": np.int32, "pos": float, "margin": float, "frictionloss": float}
+COLUMNS |= {"vel": float, "D": float, "aref": float}
+
+
+def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
+    """Rows of one world of a tile, after `make_rows` and, for `efc_force`, after the solver.
+
+    Args:
+        model: the model.
+        arrays: a tile's arrays by field name: (n, W) for reals, (n,) for ints.
+        lane: the world.
+
+    Returns:
+        Arrays without the prefix `efc_`, n = nefc rows: `J` (n, nv), `type`, `id`, `pos`, `margin`, `frictionloss`,
+        `diagA`, `KBIP` (n, 4), `D`, `R`, `vel`, `aref`, `force`, all (n,); the counts `nefc`, `nf`, `nl`; and
+        `contact_slot` and `contact_efc_address`, one for each contact of the world: its slot, and its first row or -1.
+
+    Note:
+        `force` follows from qacc as it stands; pos, vel, aref and J belong to the state in which rows were made.
+    """
+    d = {name: a[:, lane] if a.ndim == 2 else a for name, a in arrays.items()}
+    joint, joint_J = _joint_rows(model, d)
+    contact, contact_J, slot, address = _contact_rows(model, d)
+    out = SimpleNamespace(**{name: np.concatenate([joint[name], contact[name]]) for name in COLUMNS})
+
+    out.J = np.concatenate([joint_J, contact_J])
+    out.nefc, out.nf = len(out.D), int(np.sum(joint["type"] == FRICTION_DOF))
+    out.nl = len(joint["type"]) - out.nf
+    out.contact_slot, out.contact_efc_address = slot, np.where(address < 0, -1, len(joint["type"]) + address)
+
+    out.R = 1.0 / out.D
+    out.KBIP = _kbip(model, d, out, slot)
+    out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
+    friction = out.type == FRICTION_DOF
+    lo, hi = np.where(friction, -out.frictionloss, 0.0), np.where(friction, out.frictionloss, np.inf)
+    out.force = np.clip(-out.D * (out.J @ d["qacc"][: model.nv] - out.aref), lo, hi)
+    return out
+
+
+def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
+    """(3, nv): velocity of the body's material at a point of the world frame, for each dof."""
+    J = np.zeros((3, model.nv))
+    while body > 0 and model.body_dofnum[body] == 0:
+        body = model.body_parentid[body]
+    if body == 0:
+        return J
+    com = d["subtree_com"][3 * model.body_rootid[body] :][:3]
+    i = model.body_dofadr[body] + model.body_dofnum[body] - 1
+    while i >= 0:
+        S = d["cdof"][6 * i :][:6]
+        J[:, i] = S[3:] + np.cross(S[:3], point - com)
+        i = model.dof_parentid[i]
+    return J
+
+
+def _joint_rows(model, d):
+    """Columns and Jacobian of friction loss and limits, in MuJoCo's order."""
+    columns, J, order = {name: [] for name in COLUMNS}, [], []
+    for prefix, count in (("dofrow", d["ndofrow"][0]), ("genrow", d["ngenrow"][0])):
+        for k in range(count):
+            if d[f"{prefix}_present"][k] == 0.0:
+                continue
+            row = np.zeros(model.nv)
+            if prefix == "dofrow":
+                row[d["dofrow_dof"][k]] = d["dofrow_J"][k]
+            else:
+                entries = slice(d["genrow_dofadr"][k], d["genrow_dofadr"][k] + d["genrow_dofnum"][k])
+                row[d["genrow_dof"][entries]] = d["genrow_J"][entries]
+            J.append(row)
+            for name in COLUMNS:
+                if name != "frictionloss":
+                    columns[name].append(d[f"{prefix}_{name}"][k])
+            friction = columns["type"][-1] == FRICTION_DOF
+            columns["frictionloss"].append(d["dofrow_hi"][k] if friction else 0.0)
+            order.append((columns["type"][-1], columns["id"][-1]))
+
+    # friction before limits, each by id; a joint's lower side stays before its upper one
+    index = sorted(range(len(order)), key=order.__getitem__)
+    arrays = {name: np.array(columns[name], dtype)[index] for name, dtype in COLUMNS.items()}
+    return arrays, np.reshape(J, (len(J), model.nv))[index]
+
+
+def _contact_rows(model, d):
+    """Columns and Jacobian of the contacts' rows; each contact's slot and first row (-1: it has none)."""
+    columns, J, address, rows = {name: [] for name in COLUMNS}, [np.zeros((0, model.nv))], [], 0
+    slot = np.flatnonzero(d["con_present"][: d["ncon_slot"][0]])
+    for contact, k in enumerate(slot):
+        if d["con_D"][k] == 0.0:
+            address.append(-1)
+            continue
+        edges, edge_vel = _edges(model, d, k)
+        n = len(edges)
+        address.append(rows)
+        rows += n
+        J.append(edges)
+        kind = CONTACT_FRICTIONLESS if n == 1 else CONTACT_PYRAMIDAL
+        aref = -d["con_damping"][k] * edge_vel - d["con_stiffpos"][k]
+        values = (kind, contact, d["con_dist"][k], d["con_includemargin"][k], 0.0, edge_vel, d["con_D"][k], aref)
+        for name, value in zip(COLUMNS, values, strict=True):
+            columns[name].append(np.broadcast_to(value, n))
+    empty = [np.zeros(0)]
+    arrays = {name: np.concatenate(empty + columns[name]).astype(dtype) for name, dtype in COLUMNS.items()}
+    return arrays, np.concatenate(J), slot, np.array(address, np.int32)
+
+
+def _edges(model, d, k: int):
+    """Jacobian (n, nv) and velocity (n,) of the rows of the contact in slot k.
+
+    The velocity is formed from the bodies' velocities, which an integration step leaves as they were.
+    """
+    cand, point = d["con_cand"][k], d["con_pos"][3 * k :][:3]
+    frame = d["con_frame"][9 * k :][:9].reshape(3, 3)
+    J, vel = np.zeros((3, model.nv)), np.zeros(3)
+    for sign, geom in ((-1.0, model.cand_geom1[cand]), (1.0, model.cand_geom2[cand])):
+        body = model.geom_bodyid[geom]
+        com, v = d["subtree_com"][3 * model.body_rootid[body] :][:3], d["cvel"][6 * body :][:6]
+        J += sign * frame @ body_jacobian(model, d, body, point)
+        vel += sign * frame @ (v[3:] + np.cross(v[:3], point - com))
+    if model.cand_condim[cand] == 1:
+        return J[:1], vel[:1]
+    mu1, mu2 = d["con_friction"][5 * k :][:2]
+    cone = np.array([[1.0, mu1, 0.0], [1.0, -mu1, 0.0], [1.0, 0.0, mu2], [1.0, 0.0, -mu2]])
+    return cone @ J, cone @ vel
+
+
+def _kbip(model, d, rows, slot) -> np.ndarray:
+    """(nefc, 4): stiffness, damping, impedance and the derivative of the impedance of each row."""
+    out = np.zeros((rows.nefc, 4))
+    shortest = 0.0 if model.opt_disableflags & REFSAFE else 2.0 * model.opt_timestep[0]
+    for i, (kind, ident) in enumerate(zip(rows.type, rows.id, strict=True)):
+        if kind == FRICTION_DOF:
+            solref, solimp = model.dof_solref[ident], model.dof_solimp[ident]
+        elif kind in (CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL):
+            k = slot[ident]
+            solref, solimp = d["con_solref"][2 * k :][:2], d["con_solimp"][5 * k :][:5]
+        else:
+            solref, solimp = model.jnt_solref[ident], model.jnt_solimp[ident]
+        r = rows.pos[i] - rows.margin[i]
+        K, B = reference(solref, solimp, shortest)
+        out[i] = 0.0 if kind == FRICTION_DOF else K, B, impedance(solimp, r), _slope(solimp, r)
+    return out
+
+
+def _slope(solimp, r: float) -> float:
+    """Derivative of the impedance with respect to r."""
+    dmin, dmax, mid = np.clip(solimp[[0, 1, 3]], MINIMP, MAXIMP)
+    width, power = max(solimp[2], 0.0), max(solimp[4], 1.0)
+    if dmin == dmax or width <= MINVAL or not 0.0 < abs(r) < width:
+        return 0.0
+    x = abs(r) / width
+    ratio = x / mid if x <= mid else (1.0 - x) / (1.0 - mid)
+    return power * ratio ** (power - 1.0) * np.sign(r) * (dmax - dmin) / width

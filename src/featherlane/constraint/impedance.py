@@ -1,0 +1,82 @@
+"""How hard a row is, and how it pulls back: MuJoCo's soft constraint model.
+
+A row wants the acceleration a_ref = -B v - K d (r - margin) and gets it as far as its regularisation R allows:
+
+    d = impedance(|r - margin|) in (0, 1),    R = (1 - d) / d A,    D = 1 / R
+
+where A is an estimate of J M^-1 J^T that does not depend on the state.
+Source: MuJoCo's documentation, "Computation", sec. "Constraint model"; "Modeling", sec. "Solver parameters".
+"""
+
+from __future__ import annotations
+
+from ..lanes import any_, clip, fabs, fma, fmax, kernel, not_, pow_, real, where
+
+MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
+MINVAL = 1e-15  # least R, least width, least denominator
+DEFAULT_TIMECONST, DEFAULT_DAMPRATIO = 0.02, 1.0  # instead of a solref whose signs contradict each other
+
+REFSAFE = 1 << 12  # mjDSBL_REFSAFE
+
+
+@kernel
+def impedance(solimp, r):
+    """d(r): from dmin at r = 0 to dmax at |r| = width, along a spline of two powers that meet at the midpoint.
+
+    With x = |r| / width:  y = mid (x / mid)^p up to x = mid, beyond it 1 - (1 - mid) ((1 - x) / (1 - mid))^p.
+
+    Args:
+        solimp: dmin, dmax, width, midpoint, power.
+        r: position error less the margin.
+    """
+    dmin, dmax = clip(solimp[0], MINIMP, MAXIMP), clip(solimp[1], MINIMP, MAXIMP)
+    mid, p = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0)
+    x = fabs(r) / fmax(solimp[2], MINVAL)
+
+    # the two halves of the spline are mirror images
+    lower = x <= mid
+    u = where(lower, x, fmax(1.0 - x, 0.0))
+    edge = where(lower, mid, 1.0 - mid)
+    ratio = u / edge
+    y = u * ratio
+    general = not_((p == 1.0) | (p == 2.0))
+    if any_(general):
+        y = where(general, edge * pow_(ratio, p), y)
+    y = where(p == 1.0, x, where(lower, y, 1.0 - y))
+
+    d = where(x >= 1.0, dmax, fma(y, dmax - dmin, dmin))
+    return where((dmin == dmax) | (solimp[2] <= MINVAL), 0.5 * (dmin + dmax), d)
+
+
+@kernel
+def shortest_timeconst(m):
+    """Least time constant of a reference [s]: two time steps, or 0 where the flag `refsafe` is off."""
+    if m.opt_disableflags & REFSAFE:
+        return real(m, 0.0)
+    return 2.0 * m.opt_timestep[0]
+
+
+@kernel
+def reference(solref, solimp, shortest):
+    """(K, B): stiffness [1/s^2] and damping [1/s] of a_ref = -B v - K d (r - margin).
+
+    solref is (time constant, damping ratio), both positive, or (-stiffness, -damping); both are scaled by dmax, so
+    that the row behaves as said where it is hardest.
+    """
+    dmax = clip(solimp[1], MINIMP, MAXIMP)
+    positive = solref[0] > 0.0
+    mixed = (positive & (solref[1] <= 0.0)) | (not_(positive) & (solref[1] > 0.0))
+    time, ratio = where(mixed, DEFAULT_TIMECONST, solref[0]), where(mixed, DEFAULT_DAMPRATIO, solref[1])
+    standard = time > 0.0
+    time = where(standard, fmax(time, shortest), time)
+
+    a, b = dmax * time, dmax * time * ratio
+    K = where(standard, 1.0, -time) / fmax(where(standard, b * b, dmax * dmax), MINVAL)
+    B = where(standard, 2.0, -ratio) / fmax(where(standard, a, dmax), MINVAL)
+    return K, B
+
+
+@kernel
+def inverse_regularisation(d, A):
+    """D = 1 / R with R = (1 - d) / d A, at least MINVAL."""
+    return d / fmax((1.0 - d) * A, MINVAL * d)

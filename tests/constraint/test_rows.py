@@ -1,0 +1,236 @@
+"""Rows against MuJoCo's: every kind of row, every form of its parameters, at the edges of their ranges."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from constraint_scenes import CONTACTS, JOINTS, forward, tile
+from featherlane.constraint import efc, make_rows, row_capacity
+from featherlane.model import load
+from featherlane.simulation.workspace import Workspace
+from states import kicked
+
+# the same formulas in another order: a few roundings, times K = 1e4 and more in aref
+TOLERANCE = 1e-11
+COMPARED = "J D R pos margin frictionloss vel aref diagA KBIP force".split()
+
+SOLREFS = [(0.02, 1.0), (0.001, 0.4), (-300.0, -20.0), (-1e4, 0.0), (0.0, 0.0), (0.05, -1.0), (-5.0, 0.5)]
+SOLIMPS = [
+    (0.9, 0.95, 0.001, 0.5, 2.0),
+    (0.2, 0.95, 0.4, 0.3, 1.0),
+    (0.1, 0.99, 0.5, 0.2, 2.0),
+    (0.3, 0.9, 0.6, 0.7, 3.0),
+    (0.9, 0.2, 0.5, 0.4, 2.7),
+    (0.5, 0.5, 0.1, 0.5, 2.0),
+    (0.3, 0.8, 0.0, 0.5, 2.0),
+    (-1.0, 2.0, 0.5, 1.5, 0.5),
+    (0.2, 0.9, -1.0, -1.0, 4.0),
+]
+
+
+@pytest.fixture(params=[1, 8])
+def width(request):
+    return request.param
+
+
+def edited(xml, **fields):
+    """MuJoCo's model of a text, with some fields overwritten."""
+    mj = mujoco.MjModel.from_xml_string(xml)
+    for name, value in fields.items():
+        owner = mj.opt if hasattr(mj.opt, name) else mj
+        setattr(owner, name, value) if np.isscalar(value) else getattr(owner, name).__setitem__(..., value)
+    return mj
+
+
+def random_states(mj, rng, n, position=0.3):
+    return [forward(mj, *kicked(mj, rng, position)) for _ in range(n)]
+
+
+def assert_rows_equal(workspace, states):
+    for lane, data in enumerate(states):
+        rows = efc(workspace.model, workspace.arrays, lane)
+        np.testing.assert_array_equal(rows.type, data.efc_type)
+        np.testing.assert_array_equal(rows.id, data.efc_id)
+        np.testing.assert_array_equal(rows.contact_efc_address, [c.efc_address for c in data.contact])
+        assert (rows.nf, rows.nl) == (data.nf, data.nl)
+        for name in COMPARED:
+            given = getattr(rows, name)
+            # MuJoCo leaves room behind the last row for contacts that turned out to have none
+            expected = np.ravel(getattr(data, f"efc_{name}"))[: given.size].reshape(given.shape)
+            scale = max(np.abs(expected).max(initial=0.0), 1e-10) if name == "force" else np.abs(expected)
+            error = np.abs(given - expected) - TOLERANCE * (scale + (name in ("J", "vel", "aref", "pos", "KBIP")))
+            assert (error <= 0).all(), (name, given, expected)
+
+
+def check(mj, rng, width, position=0.3):
+    """Rows of random states, all in one tile.  Returns how many rows there were."""
+    states = random_states(mj, rng, width, position)
+    assert_rows_equal(tile(mj, states, make_rows), states)
+    return sum(data.nefc for data in states)
+
+
+@pytest.mark.parametrize("solref", SOLREFS)
+def test_references_of_friction_and_limits_equal_mujocos(solref, width, rng):
+    mj = edited(JOINTS, jnt_solref=solref, dof_solref=solref)
+    assert check(mj, rng, width) > 5 * width
+
+
+@pytest.mark.parametrize("solimp", SOLIMPS)
+def test_impedances_of_friction_and_limits_equal_mujocos(solimp, width, rng):
+    mj = edited(JOINTS, jnt_solimp=solimp, dof_solimp=solimp)
+    assert check(mj, rng, width) > 5 * width
+
+
+@pytest.mark.parametrize("solref", SOLREFS)
+def test_references_of_contacts_equal_mujocos(solref, width, rng):
+    mj = edited(CONTACTS, geom_solref=solref, pair_solref=solref)
+    assert check(mj, rng, width, position=0.002) > 5 * width
+
+
+@pytest.mark.parametrize("solimp", SOLIMPS)
+def test_impedances_of_contacts_equal_mujocos(solimp, width, rng):
+    mj = edited(CONTACTS, geom_solimp=np.multiply(solimp, (1, 1, 0.1, 1, 1)), pair_solimp=solimp)
+    assert check(mj, rng, width, position=0.002) > 5 * width
+
+
+@pytest.mark.parametrize("impratio", [0.3, 10.0])
+def test_contacts_as_the_model_declares_them_equal_mujocos(impratio, width, rng):
+    mj = edited(CONTACTS, impratio=impratio)
+    states = random_states(mj, rng, width, position=0.002)
+    assert_rows_equal(tile(mj, states, make_rows), states)
+    # 1 in the gap and 3 between bodies welded to each other: both have no rows
+    assert {c.exclude for data in states for c in data.contact} >= {0, 1, 3}
+    assert {c.dim for data in states for c in data.contact} == {1, 3}
+
+
+@pytest.mark.parametrize("flag", ["REFSAFE", "CONSTRAINT", "LIMIT", "FRICTIONLOSS"])
+def test_disabled_flags_mean_what_they_mean_in_mujoco(flag, width, rng):
+    mj = edited(JOINTS, jnt_solref=(0.003, 1.0), dof_solref=(0.003, 1.0))
+    mj.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")
+    assert (check(mj, rng, width) > 0) == (flag != "CONSTRAINT")
+
+
+@pytest.mark.parametrize("flag", ["CONSTRAINT", "CONTACT"])
+def test_disabled_contacts_have_no_rows(flag, width, rng):
+    mj = edited(CONTACTS)
+    states = random_states(mj, rng, width, position=0.002)
+    mj.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")
+    arrays = tile(mj, states, make_rows).arrays
+    assert arrays["ncon_slot"][0] > 0
+    assert not any(arrays[name].any() for name in ("con_D", "con_damping", "con_stiffpos"))
+
+
+def test_both_limits_of_a_joint_act_within_a_wide_margin(width, rng):
+    mj = edited(JOINTS, jnt_margin=1.0)
+    states = random_states(mj, rng, width, position=0.05)
+    assert all(data.nl == 3 * 2 + 1 for data in states)
+    assert_rows_equal(tile(mj, states, make_rows), states)
+
+
+@pytest.mark.parametrize("margin", [0.0, 1e-3, -0.02])
+def test_a_limit_acts_where_the_distance_is_below_the_margin(margin, width):
+    mj = edited(JOINTS, jnt_margin=margin)
+    qpos = mj.qpos0.copy()
+    states = []
+    for offset in (-1e-9, 0.0, 1e-9, -1.0, 1.0, 1e-4, 0.5, -1e-4)[:width]:
+        qpos[1] = mj.jnt_range[1, 1] - margin + offset
+        states.append(forward(mj, qpos, np.ones(mj.nv)))
+    assert_rows_equal(tile(mj, states, make_rows), states)
+
+
+# the angle by 4 atan would be lost beside 2 pi; exactly pi is a half turn either way
+@pytest.mark.parametrize("angle", [0.0, 1e-17, 1e-9, 1e-4, 1.0, np.pi - 1e-6, np.pi, np.pi + 1e-6, 5.0, 2 * np.pi])
+@pytest.mark.parametrize("length", [1.0, -1.0, 1.7])
+def test_ball_limits_equal_mujocos_at_every_angle(angle, length, width):
+    mj = edited(JOINTS, jnt_range=(0.0, 0.0), jnt_margin=0.01)
+    qpos, axis = mj.qpos0.copy(), np.array([2.0, -1.0, 2.0]) / 3.0
+    qpos[2:6] = length * np.array([np.cos(angle / 2), *np.sin(angle / 2) * axis])
+    states = [forward(mj, qpos, np.linspace(-1, 1, mj.nv))] * width
+    assert_rows_equal(tile(mj, states, make_rows), states)
+
+
+def test_a_ball_without_a_rotation_turns_about_x():
+    mj = edited(JOINTS, jnt_range=(0.0, 0.0), jnt_margin=0.01)
+    for w in (1.0, -1.0):
+        qpos = mj.qpos0.copy()
+        qpos[2] = w
+        arrays = tile(mj, [forward(mj, qpos, np.ones(mj.nv))], make_rows).arrays
+        np.testing.assert_array_equal(arrays["genrow_J"][:3, 0], [-1.0, 0.0, 0.0])
+
+
+def alone_and_together(xml, rng, position, dtype):
+    """Tiles of one world each, and one tile of all of them, some worlds far from any row."""
+    mj = edited(xml)
+    states = random_states(mj, rng, 8, position)
+    for lane in (0, 3):
+        qpos = mj.qpos0.copy()
+        if xml == CONTACTS:
+            qpos[[2, 10, 17, 24, 31]] += 5.0 * np.arange(1, 6)
+        states[lane] = forward(mj, qpos, np.ones(mj.nv))
+    return [tile(mj, [data], make_rows, dtype) for data in states], tile(mj, states, make_rows, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("xml", "position"), [(JOINTS, 0.3), (CONTACTS, 0.002)])
+def test_a_worlds_rows_are_the_same_bits_in_any_company(xml, position, dtype, rng):
+    alone, together = alone_and_together(xml, rng, position, dtype)
+    for lane, single in enumerate(alone):
+        one, many = efc(single.model, single.arrays), efc(together.model, together.arrays, lane)
+        for name in "type id pos margin frictionloss vel D aref J".split():
+            np.testing.assert_array_equal(getattr(one, name), getattr(many, name))
+
+
+@pytest.mark.parametrize(("xml", "position"), [(JOINTS, 0.3), (CONTACTS, 0.002)])
+def test_a_world_that_lacks_a_row_holds_zeros(xml, position, rng):
+    _, together = alone_and_together(xml, rng, position, np.float64)
+    arrays, absences = together.arrays, 0
+    for prefix, rows in (("dofrow", "ndofrow"), ("genrow", "ngenrow")):
+        n = int(arrays[rows][0])
+        absent = arrays[f"{prefix}_present"][:n] == 0.0
+        absences += absent.sum()
+        for name in "pos margin vel D aref lo hi".split():
+            assert not arrays[f"{prefix}_{name}"][:n][absent].any()
+        width = 3 if prefix == "genrow" else 1
+        assert not arrays[f"{prefix}_J"][: n * width][np.repeat(absent, width, axis=0)].any()
+    n = int(arrays["ncon_slot"][0])
+    absent = arrays["con_present"][:n] == 0.0
+    absences += absent.sum()
+    assert not any(arrays[name][:n][absent].any() for name in ("con_D", "con_damping", "con_stiffpos"))
+    assert absences > 0
+
+
+def test_parameters_may_differ_by_world(rng):
+    mj = edited(JOINTS)
+    states = random_states(mj, rng, 8)
+    workspace = Workspace(load(mj), 8)
+    loss = workspace.rows.record.arrays["dof_frictionloss"]
+    loss[...] = 0.0
+    loss[1, 2] = 0.4
+    workspace.arrays["qvel"][:] = np.array([data.qvel for data in states]).T
+    workspace.run(make_rows)
+    arrays = workspace.arrays
+    assert arrays["dofrow_dof"][0] == 1 and arrays["dofrow_type"][1] != arrays["dofrow_type"][0]
+    np.testing.assert_array_equal(arrays["dofrow_hi"][0], np.where(np.arange(8) == 2, 0.4, 0.0))
+
+
+def test_capacity_holds_every_row_that_can_exist():
+    mj = edited(JOINTS, jnt_margin=1e3, dof_frictionloss=1.0)
+    mj.jnt_range[:] = -50.0, 50.0
+    arrays = tile(mj, [forward(mj, mj.qpos0, np.zeros(mj.nv))], make_rows).arrays
+    capacity = row_capacity(load(mj))
+    assert capacity == {"ndofrowmax": mj.nv + 2 * 3, "ngenrowmax": 2, "ngenJmax": 6}
+    assert arrays["ndofrow"][0] == mj.nv + 2 * 3 and arrays["ngenrow"][0] == 2
+
+
+@pytest.mark.parametrize("name", ["gymnasium/humanoid", "gymnasium/walker2d", "gymnasium/ant"])
+def test_rows_of_real_models_equal_mujocos(name, real_model, width, rng):
+    mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
+    mj.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    mj.opt.cone, mj.opt.solver = mujoco.mjtCone.mjCONE_PYRAMIDAL, mujoco.mjtSolver.mjSOL_NEWTON
+    check(mj, rng, width)
+
+
+def test_a_model_without_dofs_has_no_rows():
+    mj = edited("<mujoco><worldbody><geom type='plane' size='1 1 1'/></worldbody></mujoco>")
+    rows = efc(load(mj), tile(mj, [forward(mj, [], [])], make_rows).arrays)
+    assert rows.nefc == 0 and rows.J.shape == (0, 0)
