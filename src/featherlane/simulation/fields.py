@@ -155,7 +155,7 @@ SCRATCH = (
     Field("Mv", "real", ("nv",), "N, N m", "M p", "solve"),
     Field("grad", "real", ("nv",), "N, N m", "gradient of the cost", "solve"),
     Field("search", "real", ("nv",), "m/s^2, rad/s^2", "search direction p", "solve"),
-    Field("H_coupled", "int", (1,), "1", "1: the pattern is wider than the model's tree", "solve"),
+    Field("H_pattern", "int", (1,), "1", "0: none yet, 1: the model's tree, 2: wider, branches coupled", "solve"),
     Field("H_parent", "int", ("nv",), "1", "elimination tree of H: an expanded parent array", "solve"),
     Field("H_rowadr", "int", ("nv",), "1", "first entry of a row of H", "solve"),
     Field("H_rownnz", "int", ("nv",), "1", "entries of a row of H, the diagonal last", "solve"),

@@ -19,6 +19,8 @@ from ..lanes import fma, kernel, real, where
 from ..spatial.vector import cross, dot3, load3, load6, scale3
 from .rows import arm, contact_basis
 
+TREE, COUPLED = 1, 2  # what H_pattern holds; 0: nothing yet
+
 
 # ---- the pattern: rows of ancestors on the elimination tree ----------------------------------------------------
 @kernel
@@ -70,11 +72,13 @@ def find_pattern(m, d):
                 reset_pattern(m, d)
             coupled = 1
             join_paths(m, d, m.body_lastdof[b1], m.body_lastdof[b2])
-    if coupled == 0 and d.H_coupled[0] != 0:
-        reset_pattern(m, d)
-    if coupled or d.H_coupled[0] != 0:
+    if coupled:
         fill_pattern(m, d)
-    d.H_coupled[0] = coupled
+        d.H_pattern[0] = COUPLED
+    elif d.H_pattern[0] != TREE:
+        reset_pattern(m, d)
+        fill_pattern(m, d)
+        d.H_pattern[0] = TREE
 
 
 # ---- stiffness of contacts on bodies ----------------------------------------------------------------------------
