@@ -1,8 +1,8 @@
 """Object code on disk, one file for each stage, width, precision and CPU level, named by a hash of what it is made of.
 
-The name covers the stage's own source, the source of every kernel inlined into it, the layouts of its records, the sources
-of the compiler in this folder, and the versions of Numba and llvmlite.  Editing a helper therefore recompiles its callers and
-nothing else.  The wheel's build and the just-in-time path share this cache.
+The name covers the stage's own bytecode, that of every kernel inlined into it, the layouts of its records, the sources
+of the compiler in this folder, and the versions of Numba and llvmlite.  Editing a helper therefore recompiles its
+callers and nothing else.  The wheel's build and the just-in-time path share this cache.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def compiler_hash() -> str:
 def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -> str:
     """File name of a stage's object."""
     h = hashlib.sha256(compiler_hash().encode())
-    h.update(stage.source_hash().encode())
+    h.update(stage.code_hash().encode())
     for p in stage.parameters:
         h.update(f"{p}:{records[p][0].signature() if p in records else 'int'}".encode())
     form = f"{base}x{width}{'-checked' if checked else ''}"
@@ -49,10 +49,10 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
 
 
 def read(name: str) -> bytes | None:
-    """The object of that name, or None."""
+    """The object of that name, or None where there is none to be read."""
     try:
         return (directory() / name).read_bytes()
-    except FileNotFoundError:
+    except OSError:
         return None
 
 
@@ -60,8 +60,9 @@ def write(name: str, code: bytes) -> None:
     """Keep an object; a reader never sees half of it.  A cache that cannot be written is no error."""
     try:
         directory().mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=directory(), delete=False) as f:
-            f.write(code)
-        os.replace(f.name, directory() / name)
+        with tempfile.TemporaryDirectory(dir=directory()) as folder:
+            part = Path(folder) / name
+            part.write_bytes(code)
+            os.replace(part, directory() / name)
     except OSError:
         return

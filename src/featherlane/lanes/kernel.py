@@ -1,11 +1,11 @@
 """`@kernel` and `@stage`: plain functions that know what they are made of.
 
-A kernel is a function over values; a stage is a kernel that is compiled alone, under a C symbol of its own, and that takes
-records (and whole numbers) only.  Called from Python, both run uncompiled on NumPy rows.  Inside compiled code a kernel is
-inlined, and a stage is called by its symbol: compile time grows linearly, and each stage is cached alone.
+A kernel is a function over values; a stage is a kernel that is compiled alone, under a C symbol of its own, and that
+takes records (and whole numbers) only.  Called from Python, both run uncompiled on NumPy rows.  Inside compiled code a
+kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage is cached alone.
 
-A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a record,
-any other is an int64.
+A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a
+record, any other is an int64.
 """
 
 from __future__ import annotations
@@ -43,28 +43,38 @@ class Kernel:
                 found.append((name, value))
         return found
 
-    def closure(self) -> dict[str, Kernel]:
-        """This kernel and every kernel it is made of, by qualified name; stages are called, not contained."""
+    def contained(self) -> list[Kernel]:
+        """This kernel and every kernel it is made of; stages are called, not contained."""
         found, todo = {}, [self]
         while todo:
             k = todo.pop()
-            key = f"{k.function.__module__}.{k.function.__qualname__}"
-            if key not in found:
-                found[key] = k
+            if id(k) not in found:
+                found[id(k)] = k
                 todo += [v for _, v in k.references() if isinstance(v, Kernel) and not isinstance(v, Stage)]
-        return found
+        return list(found.values())
 
-    def source_hash(self) -> str:
-        """Hash of everything written in Python that the compiled form depends on: sources and constants."""
-        h = hashlib.sha256()
-        for key, k in sorted(self.closure().items()):
-            h.update(f"{key}\n{inspect.getsource(k.function)}".encode())
-            for name, value in k.references():
-                if isinstance(value, (bool, int, float, str, tuple)):
-                    h.update(f"{name}={value!r}\n".encode())
-                elif isinstance(value, Stage):
-                    h.update(f"{name}:{value.signature()}\n".encode())
-        return h.hexdigest()
+    def code_hash(self) -> str:
+        """Hash of everything written in Python that the compiled form depends on: bytecode and constants.
+
+        Bytecode, not source text: a file that is edited while a process runs does not change what the process compiles.
+        """
+        found = {}
+
+        def digest(k) -> str:
+            if id(k) not in found:
+                found[id(k)] = ""  # a kernel that calls itself
+                h = hashlib.sha256(repr(_bytecode(k.function.__code__)).encode())
+                for name, value in k.references():
+                    if isinstance(value, Stage):
+                        h.update(f"{name}:{value.signature()}\n".encode())
+                    elif isinstance(value, Kernel):
+                        h.update(f"{name}:{digest(value)}\n".encode())
+                    elif isinstance(value, (bool, int, float, str, tuple)):
+                        h.update(f"{name}={value!r}\n".encode())
+                found[id(k)] = h.hexdigest()
+            return found[id(k)]
+
+        return digest(self)
 
 
 class Stage(Kernel):
@@ -80,7 +90,7 @@ class Stage(Kernel):
 
     def calls(self) -> dict[str, Stage]:
         """The stages that this stage calls itself, by name."""
-        return {v.name: v for k in self.closure().values() for _, v in k.references() if isinstance(v, Stage)}
+        return {v.name: v for k in self.contained() for _, v in k.references() if isinstance(v, Stage)}
 
 
 def kernel(function) -> Kernel:
@@ -91,6 +101,14 @@ def kernel(function) -> Kernel:
 def stage(function) -> Stage:
     """Decorator: a pass over records, compiled alone and called by its symbol."""
     return Stage(function)
+
+
+def _bytecode(code) -> tuple:
+    """What a function does, without its docstring, file and line numbers."""
+    constants = [_bytecode(c) if inspect.iscode(c) else c for c in code.co_consts]
+    if code.co_flags & inspect.CO_OPTIMIZED and constants and isinstance(constants[0], str):
+        constants[0] = None  # the docstring
+    return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount
 
 
 def _names(code) -> set[str]:
