@@ -2,7 +2,7 @@
 
     Real(base)        one world's value: a float or double whose literals are weak (float32 code stays float32)
     Lane(W, base)     W worlds' values: one LLVM vector <W x base>
-    Mask(W, base)     a comparison of Lanes: <W x i1>; a comparison of Reals is a plain boolean
+    Mask(W, base)     a comparison of values: <W x i1>, or i1 at W = 1, where it serves as a boolean too
     View              a pointer to rows; the index is an int, the element a value (or an int)
     Struct            a record: one pointer to a table of (address, length) pairs
 
@@ -54,7 +54,9 @@ class Value(types.Type):
         super().__init__(f"Real({base})" if W == 1 else f"Lane({W},{base})")
 
     def can_convert_from(self, ctx, other):
-        if isinstance(other, (types.Float, types.Integer)) or (isinstance(other, Value) and other.W == 1 and self.W > 1):
+        if isinstance(other, (types.Float, types.Integer)) or (
+            isinstance(other, Value) and other.W == 1 and self.W > 1
+        ):
             return Conversion.safe
         return None
 
@@ -67,17 +69,26 @@ class Value(types.Type):
 
 
 class Mask(types.Type):
-    """A comparison of Lanes; it keeps their base, so that where(mask, 1.0, 0.0) is a Lane too."""
+    """A comparison of values; it keeps their base, so that where(mask, 1.0, 0.0) is a value of that base too."""
 
     def __init__(self, W, base):
         self.W, self.base = W, base
         super().__init__(f"Mask({W},{base})")
 
     def can_convert_from(self, ctx, other):
-        return Conversion.safe if isinstance(other, types.Boolean) else None
+        if isinstance(other, types.Boolean) or (isinstance(other, Mask) and other.W == 1 and self.W > 1):
+            return Conversion.safe
+        return None
+
+    def can_convert_to(self, ctx, other):
+        return Conversion.safe if self.W == 1 and isinstance(other, types.Boolean) else None
 
     def unify(self, ctx, other):
-        return self if isinstance(other, types.Boolean) else None
+        if isinstance(other, types.Boolean):
+            return self
+        if isinstance(other, Mask) and other.base == self.base:
+            return self if self.W >= other.W else other
+        return None
 
 
 class View(types.Type):
@@ -121,7 +132,7 @@ class _ValueModel(models.PrimitiveModel):
 @register_model(Mask)
 class _MaskModel(models.PrimitiveModel):
     def __init__(self, dmm, t):
-        super().__init__(dmm, t, ir.VectorType(I1, t.W))
+        super().__init__(dmm, t, I1 if t.W == 1 else ir.VectorType(I1, t.W))
 
 
 @register_model(View)
@@ -158,7 +169,18 @@ def _value_to_value(context, builder, fromty, toty, val):
 
 @lower_cast(types.Boolean, Mask)
 def _bool_to_mask(context, builder, fromty, toty, val):
-    return _splat(builder, builder.trunc(val, I1) if val.type != I1 else val, toty.W)
+    bit = builder.trunc(val, I1) if val.type != I1 else val
+    return bit if toty.W == 1 else _splat(builder, bit, toty.W)
+
+
+@lower_cast(Mask, Mask)
+def _mask_to_mask(context, builder, fromty, toty, val):
+    return val if fromty.W == toty.W else _splat(builder, val, toty.W)
+
+
+@lower_cast(Mask, types.Boolean)
+def _mask_to_bool(context, builder, fromty, toty, val):
+    return val
 
 
 # ---- operators -------------------------------------------------------------------------------------
@@ -194,7 +216,7 @@ def _compare(op, symbol):
     class _Template(AbstractTemplate):
         def generic(self, args, kws):
             t = _common(args)
-            return signature(types.boolean if t.W == 1 else Mask(t.W, t.base), t, t) if t is not None else None
+            return signature(Mask(t.W, t.base), t, t) if t is not None else None
 
     emit = "fcmp_unordered" if symbol == "!=" else "fcmp_ordered"
     lower_builtin(op, Value, Value)(lambda context, builder, sig, args: getattr(builder, emit)(symbol, *args))
@@ -214,7 +236,8 @@ def _logic(op, emit):
         def generic(self, args, kws):
             masks = [a for a in args if isinstance(a, Mask)]
             if masks and all(isinstance(a, (Mask, types.Boolean)) for a in args):
-                return signature(masks[0], masks[0], masks[0])
+                t = max(masks, key=lambda a: a.W)
+                return signature(t, t, t)
             return None
 
     lower_builtin(op, Mask, Mask)(lambda context, builder, sig, args: emit(builder, *args))
@@ -222,6 +245,26 @@ def _logic(op, emit):
 
 _logic(operator.and_, lambda b, x, y: b.and_(x, y))
 _logic(operator.or_, lambda b, x, y: b.or_(x, y))
+_logic(operator.iand, lambda b, x, y: b.and_(x, y))
+_logic(operator.ior, lambda b, x, y: b.or_(x, y))
+
+
+def _truth(op, emit):
+    """What Python asks of a condition: a mask of one world has an answer, a mask of many has none."""
+
+    @infer_global(op)
+    class _Template(AbstractTemplate):
+        def generic(self, args, kws):
+            if len(args) == 1 and isinstance(args[0], Mask) and args[0].W == 1:
+                return signature(types.boolean, args[0])
+            return None
+
+    lower_builtin(op, Mask)(lambda context, builder, sig, args: emit(builder, args[0]))
+
+
+_truth(bool, lambda b, x: x)
+_truth(operator.truth, lambda b, x: x)
+_truth(operator.not_, lambda b, x: b.not_(x))
 
 
 # ---- functions of values -----------------------------------------------------------------------------
@@ -292,14 +335,16 @@ _map("clip", 3, _emit_clip)
 @_function("where", 3)
 def _where_type(args):
     mask, a, b = args
+    masks = [x for x in args if isinstance(x, Mask)]
     if all(isinstance(x, (Mask, types.Boolean)) for x in args):
-        t = next((x for x in args if isinstance(x, Mask)), types.boolean)
+        t = max(masks, key=lambda x: x.W, default=types.boolean)
         return signature(t, t, t, t)
     t = _common((a, b))
     if t is None and not all(isinstance(x, (types.Float, types.Integer)) for x in (a, b)):
         return None
     if isinstance(mask, Mask):
-        return signature(*[Value(mask.W, mask.base) if k != 1 else mask for k in range(4)])
+        t = Value(max(mask.W, t.W if t else 1), mask.base)
+        return signature(t, Mask(t.W, t.base), t, t)
     t = t or types.float64
     return signature(t, mask, t, t) if isinstance(mask, types.Boolean) else None
 
@@ -315,7 +360,7 @@ def _where_bool(context, builder, sig, args):
 
 
 def _as_bits(builder, mask):
-    return builder.bitcast(mask, ir.IntType(mask.type.count))
+    return builder.bitcast(mask, ir.IntType(mask.type.count)) if isinstance(mask.type, ir.VectorType) else mask
 
 
 for _name, _symbol, _word in (("any_", "!=", 0), ("all_", "==", -1)):
