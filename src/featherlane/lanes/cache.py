@@ -56,6 +56,11 @@ def read(name: str) -> bytes | None:
         return None
 
 
+def holds(name: str) -> bool:
+    """Is there an object of that name?"""
+    return os.path.exists(directory() / name)
+
+
 def write(name: str, code: bytes) -> None:
     """Keep an object; a reader never sees half of it.  A cache that cannot be written is no error."""
     try:

@@ -111,6 +111,11 @@ def _bytecode(code) -> tuple:
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount
 
 
+def symbol(name: str, base: str, width: int, checked: bool) -> str:
+    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked."""
+    return f"fl_{name}_{base}x{width}{'_checked' if checked else ''}"
+
+
 def _names(code) -> set[str]:
     names = set(code.co_names)
     for c in code.co_consts:

@@ -31,7 +31,7 @@ from numba.core.typing.templates import (
 from numba.extending import lower_builtin, lower_cast, lower_getattr_generic, models, register_model, typeof_impl
 
 from . import values
-from .kernel import Kernel, Stage
+from .kernel import Kernel, Stage, symbol
 from .layout import Layout, layout_hash
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -617,11 +617,6 @@ def _typeof_kernel(kernel, c):
     if "dispatcher" not in kernel.numba:
         kernel.numba["dispatcher"] = njit(**JIT_OPTIONS)(kernel.function)
     return types.Dispatcher(kernel.numba["dispatcher"])
-
-
-def symbol(name: str, base: str, width: int, checked: bool) -> str:
-    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked."""
-    return f"fl_{name}_{base}x{width}{'_checked' if checked else ''}"
 
 
 @typeof_impl.register(Stage)

@@ -41,7 +41,11 @@ class Record:
         width: worlds in a row.
         dtype: float64 or float32.
 
-    The record keeps the arrays alive.  `set_size` changes a size in place; `faults` reads the words that bounds checks write.
+    Raises:
+        ValueError: an array is missing, or has another dtype, row length or alignment than compiled code expects.
+
+    The record keeps the arrays alive.  `set_size` changes a size in place; `check_faults` reads the words that bounds
+    checks write.
     """
 
     def __init__(self, layout: Layout, sizes, arrays, width: int, dtype):
@@ -52,6 +56,8 @@ class Record:
             if f.kind == "size":
                 self.table[FAULT_WORDS + 2 * k] = sizes[f.name]
                 continue
+            if f.name not in arrays:
+                raise ValueError(f"layout {layout.name}: no array for field {f.name}")
             a = arrays[f.name]
             expected = INT_DTYPES.get(f.kind, self.dtype)
             lanes = width if f.kind == "real" else 1
@@ -59,8 +65,8 @@ class Record:
                 raise ValueError(
                     f"field {f.name}: {a.dtype} {a.shape} given; contiguous {expected} rows of {lanes} are needed"
                 )
-            self.table[FAULT_WORDS + 2 * k] = address(a)
             self.table[FAULT_WORDS + 2 * k + 1] = a.size // lanes
+            self.point(f.name, a)
         self.address = address(self.table)
 
     def set_size(self, name: str, value: int) -> None:
@@ -72,9 +78,18 @@ class Record:
         return int(self.table[FAULT_WORDS + 2 * self.layout.index[name]])
 
     def point(self, name: str, array: np.ndarray) -> None:
-        """Let a field name another array of the same kind and length."""
+        """Let a field name another array of the same kind and length; `aligned` gives such memory.
+
+        Raises:
+            ValueError: the array is not on the boundary of whole vectors.
+        """
+        k, start = self.layout.index[name], address(array)
+        lanes = self.width if self.layout.fields[k].kind == "real" else 1
+        boundary = min(array.itemsize * lanes, 64)
+        if start % boundary:
+            raise ValueError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
         self.arrays[name] = array
-        self.table[FAULT_WORDS + 2 * self.layout.index[name]] = address(array)
+        self.table[FAULT_WORDS + 2 * k] = start
 
     def check_faults(self, where: str) -> None:
         """Raise IndexError if a bounds-checked kernel left its rows, and clear the fault words."""

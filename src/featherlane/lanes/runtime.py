@@ -9,22 +9,20 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from ..errors import FeatherlaneError
 from . import cache, processor
-from .kernel import Stage
+from .kernel import Stage, symbol
 from .layout import layout_hash
 from .record import Record, python_record
 
 MODES = ("auto", "prebuilt", "jit", "checked", "python")
 PREBUILT = Path(__file__).parent / "prebuilt"
-
-
-class KernelError(RuntimeError):
-    """Kernels cannot be had: no prebuilt object fits and there is no compiler."""
 
 
 def mode() -> str:
@@ -39,19 +37,24 @@ def mode() -> str:
     return given
 
 
+class KernelError(FeatherlaneError, RuntimeError):
+    """Kernels cannot be had: no prebuilt object fits and there is no compiler."""
+
+
 class Library:
-    """Stages and the records they work on.
+    """Stages in a form that runs, for one set of record layouts.
 
     Args:
         records: parameter name -> (layout, is it constant while a stage runs).
-        stages: every stage that may be asked for.
     """
 
-    def __init__(self, records, stages):
+    def __init__(self, records):
         self.records = records
-        self.stages = {s.name: s for s in stages}
         self._loaded: dict[tuple, Callable] = {}  # (stage, base, width, checked) -> C function
-        self._engines = []  # what keeps just-in-time code alive
+        self._compiled = set()  # the same for what lies in the engine
+        self._named: dict[str, Stage] = {}
+        self._engine = None  # just-in-time code: calls between stages are resolved inside it
+        self._lock = threading.RLock()
         self._noticed = False
 
     def layout_hash(self) -> str:
@@ -63,7 +66,9 @@ class Library:
 
         Raises:
             KernelError: no compiled form can be had.
+            ValueError: the records are not the stage's, or differ in width or precision.
         """
+        self._check_records(stage, records)
         first, chosen = records[0], mode()
         if chosen == "python":
             return lambda *numbers: stage(*[python_record(r) for r in records], *numbers)
@@ -71,7 +76,9 @@ class Library:
         function = self.function(stage, processor.base_of(first.dtype), first.width, checked)
         addresses = [r.address for r in records]
         if not checked:
-            return functools.partial(function, *addresses)
+            run = functools.partial(function, *addresses)
+            run.alive = function, records  # addresses alone keep nothing alive
+            return run
 
         def run(*numbers):
             function(*addresses, *numbers)
@@ -80,14 +87,27 @@ class Library:
 
         return run
 
+    def _check_records(self, stage, records):
+        needed = [p for p in stage.parameters if p in self.records]
+        if needed != list(stage.parameters[: len(needed)]) or not needed:
+            raise ValueError(f"stage {stage.signature()}: its first parameters must be records")
+        if [r.layout for r in records] != [self.records[p][0] for p in needed]:
+            given = ", ".join(r.layout.name for r in records)
+            raise ValueError(f"stage {stage.name}: records ({given}) given, ({', '.join(needed)}) needed")
+        if len({(r.width, r.dtype) for r in records}) > 1:
+            given = ", ".join(f"{r.dtype} x {r.width}" for r in records)
+            raise ValueError(f"stage {stage.name}: records of one precision and width are needed, {given} given")
+
     def function(self, stage: Stage, base: str, width: int, checked: bool = False) -> Callable:
         """The C function of a stage, loaded or compiled now."""
-        found = self._loaded.get((stage.name, base, width, checked))
-        if found is None:
-            found = None if checked else self._prebuilt_function(stage, base, width)
-            found = found or self._compile(stage, base, width, checked)
-            self._loaded[stage.name, base, width, checked] = found
-        return found
+        key = stage.name, base, width, checked
+        with self._lock:
+            if self._named.setdefault(stage.name, stage) is not stage:
+                raise KernelError(f"two stages are called {stage.name}: {stage} and {self._named[stage.name]}")
+            if key not in self._loaded:
+                found = None if checked else self._prebuilt_function(stage, base, width)
+                self._loaded[key] = found or self._compile(stage, base, width, checked)
+            return self._loaded[key]
 
     # ---- ahead of time ---------------------------------------------------------------------------------
     @functools.cached_property
@@ -106,7 +126,7 @@ class Library:
 
     def _prebuilt_function(self, stage, base, width):
         so, why = self._prebuilt
-        name = f"fl_{stage.name}_{base}x{width}"
+        name = symbol(stage.name, base, width, False)
         function = getattr(so, name, None) if so else None
         if function is None and mode() == "prebuilt":
             raise KernelError(f"FEATHERLANE_MODE is prebuilt, but {why or f'{name} is not in the prebuilt object'}")
@@ -157,31 +177,35 @@ class Library:
     def _compile(self, stage, base, width, checked):
         try:
             import llvmlite.binding as llvm
+
+            needed = [s for s in self.required(stage) if (s.name, base, width, checked) not in self._compiled]
+            self._notice(needed, base, width, checked)
+            code = [self.object_code(s, base, width, processor.cpu_level(), checked) for s in needed]
         except ImportError as e:
             raise KernelError(
-                f"kernel {stage.name} (float{base[1:]}, {width} worlds) has to be compiled: {self._prebuilt[1] or 'it is not prebuilt'}. "
+                f"kernel {stage.name} (float{base[1:]}, {width} worlds) has to be compiled: "
+                f"{self._prebuilt[1] or 'it is not prebuilt'}. "
                 "Install the compiler with: pip install 'featherlane[jit]'"
             ) from e
-        needed = [s for s in self.required(stage) if (s.name, base, width, checked) not in self._loaded]
-        cpu = processor.cpu_level()
-        missing = [s for s in needed if cache.read(cache.key(s, self.records, base, width, cpu, checked)) is None]
-        if missing and not self._noticed:
-            self._noticed = True
-            print(f"featherlane: compiling kernels just in time, kept in {cache.directory()}", file=sys.stderr)
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        for s in needed:
-            code = self.object_code(s, base, width, cpu, checked)
+        if self._engine is None:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
             machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
-            engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            engine.finalize_object()
-            name = f"fl_{s.name}_{base}x{width}"
-            pointer = engine.get_function_address(name)
-            llvm.add_symbol(name, pointer)
-            self._engines.append(engine)
-            prototype = ctypes.CFUNCTYPE(
-                ctypes.c_int32, *[ctypes.c_void_p if p in self.records else ctypes.c_int64 for p in s.parameters]
-            )
-            self._loaded[s.name, base, width, checked] = prototype(pointer)
-        return self._loaded[stage.name, base, width, checked]
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        for s, c in zip(needed, code, strict=True):
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(c))
+            self._compiled.add((s.name, base, width, checked))
+        self._engine.finalize_object()
+        pointer = self._engine.get_function_address(symbol(stage.name, base, width, checked))
+        kinds = [ctypes.c_void_p if p in self.records else ctypes.c_int64 for p in stage.parameters]
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(pointer)
+        function.engine = self._engine
+        return function
+
+    def _notice(self, stages, base, width, checked):
+        """Say once that compiling takes a while."""
+        cpu = processor.cpu_level()
+        if self._noticed or all(cache.holds(cache.key(s, self.records, base, width, cpu, checked)) for s in stages):
+            return
+        self._noticed = True
+        print(f"featherlane: compiling kernels just in time, kept in {cache.directory()}", file=sys.stderr)

@@ -12,7 +12,6 @@ Numba is pinned.  Imported only when something is compiled.
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
 from collections.abc import Iterable
 
@@ -22,8 +21,8 @@ from numba.core.codegen import AOTCodeLibrary, AOTCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-from .kernel import Stage
-from .numba_types import FLOATS, JIT_OPTIONS, Struct, symbol
+from .kernel import Stage, symbol
+from .numba_types import FLOATS, JIT_OPTIONS, Struct
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -83,7 +82,7 @@ def lower(stage: Stage, records, base: str, width: int, checked: bool = False) -
     """Raw LLVM IR of one stage as a C function fl_<name>_<base>x<width>(record pointers and int64 ...) -> int32."""
     context = _raw_context()
     args = argument_types(stage, records, base, width, checked)
-    name = symbol(stage.name, f"{base}x{width}")
+    name = symbol(stage.name, base, width, checked)
     head = f'target triple = "{llvm.get_process_triple()}"\ntarget datalayout = "{context.codegen()._data_layout}"\n'
     merged = llvm.parse_assembly(head)
     with _target(context), global_compiler_lock:
@@ -142,11 +141,6 @@ def emit(ir_text: str, cpu: str) -> bytes:
             passes.add_jump_threading_pass()
         passes.run(module, builder)
     return tm.emit_object(module)
-
-
-def undefined_stages(ir_text: str) -> set[str]:
-    """Symbols of other stages that raw IR calls."""
-    return set(re.findall(r"declare i32 @(fl_\w+)\(", ir_text))
 
 
 def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
