@@ -5,9 +5,11 @@ Products follow Hamilton, so that rotate(quat_mul(a, b), v) = rotate(a, rotate(b
 
 from __future__ import annotations
 
-from featherlane.lanes import fma, fmax, kernel, sincos, sqrt, where
+from featherlane.lanes import atan2, fma, fmax, kernel, sincos, sqrt, where
 
 from .vector import MINVAL, cross, norm3
+
+PI = 3.14159265358979323846
 
 
 @kernel
@@ -93,3 +95,19 @@ def rotation_vector_quat(r):
 def quat_integrate(q, w, h):
     """q after turning with the local angular velocity w [rad/s] for h seconds, normalised."""
     return quat_normalize(quat_mul(q, rotation_vector_quat((h * w[0], h * w[1], h * w[2]))))
+
+
+@kernel
+def quat_log(q):
+    """Rotation vector [rad] of a unit quaternion, the shorter way round: |result| <= pi."""
+    sine = norm3((q[1], q[2], q[3]))
+    angle = 2.0 * atan2(sine, q[0])
+    angle = where(angle > PI, angle - 2.0 * PI, angle)
+    k = where(sine < MINVAL, 0.0, angle / fmax(sine, MINVAL))
+    return k * q[1], k * q[2], k * q[3]
+
+
+@kernel
+def quat_sub(a, b):
+    """The local rotation vector [rad] that takes b to a: a = b exp(result)."""
+    return quat_log(quat_mul(quat_conj(b), a))

@@ -1,0 +1,126 @@
+"""Featherstone's articulated-body algorithm: accelerations in O(n), without the inertia matrix.
+
+A body with several dofs is taken as a chain of bodies without mass, one dof each: every division is by a scalar.  All
+quantities of a tree refer to its centre of mass in world axes, so that parent and child add without transforms.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, kernel, real, stage
+from featherlane.spatial.inertia import inert_mul
+from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
+from featherlane.spatial.vector import load6, load10, store6
+
+from .newton_euler import world_acceleration
+from .reflected import reflected_armature
+from .smooth import add_xfrc
+
+# an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values
+SIZE = 21
+
+
+@kernel
+def _at(r, c):
+    """Place of entry (r, c), r >= c, in the packed triangle."""
+    return r * (r + 1) // 2 + c
+
+
+@kernel
+def _store_rigid(d, i):
+    """IA_i <- I_i as a full matrix."""
+    I, a, zero = load10(d.cinert, 10 * i), SIZE * i, real(d, 0.0)
+    A = d.aba_inertia
+    A[a], A[a + 1], A[a + 2] = I[0], I[3], I[1]
+    A[a + 3], A[a + 4], A[a + 5] = I[4], I[5], I[2]
+    # linear rows: m (v - c x w), so the lower left block is -[m c]x
+    A[a + 6], A[a + 7], A[a + 8], A[a + 9] = zero, I[8], -I[7], I[9]
+    A[a + 10], A[a + 11], A[a + 12], A[a + 13], A[a + 14] = -I[8], zero, I[6], zero, I[9]
+    A[a + 15], A[a + 16], A[a + 17], A[a + 18], A[a + 19], A[a + 20] = I[7], -I[6], zero, zero, zero, I[9]
+
+
+@kernel
+def _multiply(A, a, x):
+    """A x for the packed matrix at a."""
+    return (
+        _row(A, a, x, 0),
+        _row(A, a, x, 1),
+        _row(A, a, x, 2),
+        _row(A, a, x, 3),
+        _row(A, a, x, 4),
+        _row(A, a, x, 5),
+    )
+
+
+@kernel
+def _entry(A, a, r, c):
+    """Entry (r, c) of the packed matrix at a."""
+    return A[a + (_at(r, c) if r >= c else _at(c, r))]
+
+
+@kernel
+def _row(A, a, x, r):
+    """Row r of the packed matrix at a, times x."""
+    left = fma(_entry(A, a, r, 0), x[0], fma(_entry(A, a, r, 1), x[1], _entry(A, a, r, 2) * x[2]))
+    right = fma(_entry(A, a, r, 3), x[3], fma(_entry(A, a, r, 4), x[4], _entry(A, a, r, 5) * x[5]))
+    return left + right
+
+
+@kernel
+def _pass_dof(m, d, i, k):
+    """Take dof k of body i out of its articulated inertia and bias force.
+
+    U = IA S;  D = S^T U + armature;  u = tau - S^T pA;  IA -= U U^T / D;  pA += IA c + U u / D.
+    """
+    a, S = SIZE * i, load6(d.cdof, 6 * k)
+    U = _multiply(d.aba_inertia, a, S)
+    inverse = 1.0 / (dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k)))
+    p = load6(d.cfrc, 6 * i)
+    u = (d.qvec[k] - dot6(S, p)) * inverse
+    store6(d.aba_axis, 6 * k, U)
+    for r in range(6):
+        s = d.aba_axis[6 * k + r] * inverse
+        for c in range(r + 1):
+            e = a + _at(r, c)
+            d.aba_inertia[e] = fma(-s, d.aba_axis[6 * k + c], d.aba_inertia[e])
+    carried = _multiply(d.aba_inertia, a, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
+    store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
+    store6(d.aba_axis, 6 * k, scale6(inverse, U))
+    d.qvec[k] = u
+
+
+@stage
+def aba(m, d):
+    """qacc_smooth from forces, by the articulated-body algorithm: M^-1 (tau - C) without M.
+
+    Outwards: v_i (here: com_vel).  Inwards: IA_i, pA_i.  Outwards: a' = a_lambda + c;  qacc = u - (U / D)^T a';
+    a = a' + S qacc.
+    Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; armature adds to D.
+    Reads:  qvel, qfrc_passive, qfrc_applied, qfrc_actuator, xfrc_applied, cdof, cdof_dot, cinert, cvel, opt_gravity.
+    Writes: qacc_smooth (nv,) [m/s^2, rad/s^2]; qvec, cacc, cfrc, aba_inertia, aba_axis.
+    Frame: world axes at the tree's com.   Cost: O(nv).
+    Note:   a simple body's M is the constant dof_M0 elsewhere; here it is computed, equal up to rounding.
+    """
+    for k in range(m.nv):
+        d.qvec[k] = (d.qfrc_passive[k] + d.qfrc_applied[k]) + d.qfrc_actuator[k]
+    add_xfrc(m, d, d.qvec)
+    for i in range(1, m.nbody):
+        vel = load6(d.cvel, 6 * i)
+        _store_rigid(d, i)
+        store6(d.cfrc, 6 * i, cross_force(vel, inert_mul(load10(d.cinert, 10 * i), vel)))
+    for i in range(m.nbody - 1, 0, -1):
+        first, p = m.body_dofadr[i], m.body_parentid[i]
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            _pass_dof(m, d, i, k)
+        if p > 0:
+            for e in range(SIZE):
+                d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
+            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), load6(d.cfrc, 6 * i)))
+    store6(d.cacc, 0, world_acceleration(m, d))
+    for i in range(1, m.nbody):
+        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        for k in range(first, first + m.body_dofnum[i]):
+            acc = axpy6(d.qvel[k], load6(d.cdof_dot, 6 * k), acc)
+            q = d.qvec[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+            d.qacc_smooth[k] = q
+            acc = axpy6(q, load6(d.cdof, 6 * k), acc)
+        store6(d.cacc, 6 * i, acc)

@@ -1,0 +1,27 @@
+"""MuJoCo's enumerations as kernels read them."""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel
+
+# mjtJoint
+FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3
+
+# mjtDisableBit
+DISABLE_SPRING = 1 << 5
+DISABLE_DAMPER = 1 << 6
+DISABLE_GRAVITY = 1 << 7
+DISABLE_CLAMPCTRL = 1 << 8
+DISABLE_ACTUATION = 1 << 11
+DISABLE_EULERDAMP = 1 << 15
+
+# mjtTrn, mjtGain, mjtBias
+TRN_JOINT, TRN_JOINTINPARENT = 0, 1
+GAIN_FIXED, GAIN_AFFINE = 0, 1
+BIAS_NONE, BIAS_AFFINE = 0, 1
+
+
+@kernel
+def joint_dofs(kind):
+    """Dofs of a joint of that type."""
+    return 6 if kind == FREE else 3 if kind == BALL else 1

@@ -1,0 +1,125 @@
+"""Integrators: semi-implicit Euler, implicit in the velocity, and Runge-Kutta of fourth order.
+
+qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) turns quaternions by the exponential of the local rotation.
+The integrators differ in qacc*.
+Source: MuJoCo, chapter Computation, numerical integration.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fma, kernel, real, stage, where
+from featherlane.spatial.quaternion import quat_integrate
+from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
+
+from .derivative import add_actuator_rates, damping_rate, solve_free_bodies
+from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE
+from .inertia import factor, solve
+from .reflected import damping
+
+
+@kernel
+def integrate_pos(m, qpos, velocity, start, h):
+    """qpos <- start (+) h velocity."""
+    for j in range(m.njnt):
+        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        if kind == FREE:
+            store3(qpos, a, axpy3(h, load3(velocity, v), load3(start, a)))
+            a, v = a + 3, v + 3
+        if kind == FREE or kind == BALL:
+            store4(qpos, a, quat_integrate(load4(start, a), load3(velocity, v), h))
+        else:
+            qpos[a] = fma(h, velocity[v], start[a])
+
+
+@kernel
+def _advance(m, d, acceleration):
+    """Velocity, then position with the new velocity; time; the solver's next start."""
+    h = m.opt_timestep[0]
+    for i in range(m.nv):
+        d.qvel[i] = fma(h, acceleration[i], d.qvel[i])
+        d.qacc_warmstart[i] = d.qacc[i]
+    integrate_pos(m, d.qpos, d.qvel, d.qpos, h)
+    d.time[0] = d.time[0] + h
+
+
+@kernel
+def _implicit_right_side(m, d):
+    """qacc_step <- all forces; qH <- M."""
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+    for k in range(m.nC):
+        d.qH[k] = d.M[k]
+
+
+@kernel
+def _add_damping(m, d):
+    """qH += h d(damping force) / d qvel on the diagonal."""
+    h = m.opt_timestep[0]
+    for i in range(m.nv):
+        last = m.M_rowadr[i] + m.M_rownnz[i] - 1
+        d.qH[last] = fma(h, damping_rate(m, d, i), d.qH[last])
+
+
+@kernel
+def _is_damped(m, d):
+    """Mask: some dof is damped."""
+    found = real(d, 0.0)
+    for i in range(m.nv):
+        b, c, e = damping(m, d, i)
+        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
+        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
+            found = real(d, 1.0)
+    return found > 0.0
+
+
+@stage
+def euler(m, d):
+    """Semi-implicit Euler with implicit joint damping: (M + h B) qacc* = M qacc.
+
+    Worlds without damping, or with eulerdamp or dampers disabled, take qacc* = qacc.
+    Source: MuJoCo mj_Euler.
+    Reads:  qacc, qvel, qpos, M, qfrc_smooth, qfrc_constraint.
+    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2) with damping.
+    """
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qacc[i]
+    if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
+        damped = _is_damped(m, d)
+        if any_(damped):
+            _implicit_right_side(m, d)
+            _add_damping(m, d)
+            factor(m, d.qH, d.qHDiagInv)
+            solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+            for i in range(m.nv):
+                d.qacc_step[i] = where(damped, d.qacc_step[i], d.qacc[i])
+    _advance(m, d, d.qacc_step)
+
+
+@stage
+def implicitfast(m, d):
+    """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
+
+    D: rates of damping and of actuator forces that are not saturated, on the pattern of M.  A free body that stands alone
+    gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.
+    Source: MuJoCo mj_implicit; chapter Computation, gyroscopic derivatives for free bodies.
+    Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, ximat, xipos, xpos.
+    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2).
+    """
+    _implicit_right_side(m, d)
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        _add_damping(m, d)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        add_actuator_rates(m, d)
+    factor(m, d.qH, d.qHDiagInv)
+    solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+    solve_free_bodies(m, d)
+    _advance(m, d, d.qacc_step)
+
+
+@stage
+def advance(m, d):
+    """Step with the acceleration qacc as it is: semi-implicit Euler without implicit damping.
+
+    Reads:  qacc, qvel, qpos.   Writes: qvel, qpos, time, qacc_warmstart.
+    """
+    _advance(m, d, d.qacc)

@@ -1,0 +1,113 @@
+"""Forward kinematics: frames of bodies, joints, geoms and sites from qpos."""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, real, stage
+from featherlane.spatial.quaternion import axis_angle_quat, quat_mul, quat_normalize, quat_to_mat, rotate
+from featherlane.spatial.vector import add3, axpy3, load3, load4, load9, mat_mul_vec, store3, store4, store9, sub3
+
+from .flags import BALL, FREE, SLIDE
+
+
+@kernel
+def _body_offset(m, d, i):
+    """Position and orientation of body i before its joints move, world axes."""
+    p, c = m.body_parentid[i], m.body_mocapid[i]
+    if c >= 0:
+        pos, quat = load3(d.mocap_pos, 3 * c), quat_normalize(load4(d.mocap_quat, 4 * c))
+    else:
+        pos, quat = load3(m.body_pos, 3 * i), load4(m.body_quat, 4 * i)
+    if p > 0:
+        pos = add3(load3(d.xpos, 3 * p), mat_mul_vec(load9(d.xmat, 9 * p), pos))
+        quat = quat_mul(load4(d.xquat, 4 * p), quat)
+    return pos, quat
+
+
+@kernel
+def _move_joint(m, d, j, pos, quat):
+    """Body frame after the motion of joint j (no free joint); stores the joint's anchor and axis."""
+    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
+    offset, local = load3(m.jnt_pos, 3 * j), load3(m.jnt_axis, 3 * j)
+    axis = rotate(quat, local)
+    anchor = add3(pos, rotate(quat, offset))
+    if kind == SLIDE:
+        pos = axpy3(d.qpos[a] - m.qpos0[a], axis, pos)
+    else:
+        if kind == BALL:
+            quat = quat_mul(quat, quat_normalize(load4(d.qpos, a)))
+        else:
+            quat = quat_mul(quat, axis_angle_quat(local, d.qpos[a] - m.qpos0[a]))
+        # the anchor stays where it is
+        pos = sub3(anchor, rotate(quat, offset))
+    store3(d.xanchor, 3 * j, anchor)
+    store3(d.xaxis, 3 * j, axis)
+    return pos, quat
+
+
+@stage
+def kinematics(m, d):
+    """Frames of all bodies and joints.
+
+    A body starts at its offset from the parent and is moved by its joints in order; a body whose only joint is free takes
+    its frame from qpos alone.  Quaternions in qpos need not have unit length; qpos is not changed.
+    Source: MuJoCo mj_kinematics; Featherstone sec. 4.4.
+    Reads:  qpos, mocap_pos, mocap_quat.   Writes: xpos, xquat, xmat, xipos (nbody), xanchor, xaxis (njnt) [m, 1].
+    Frame: world.                          Cost: O(nbody + njnt).
+    """
+    zero, one = real(d, 0.0), real(d, 1.0)
+    store3(d.xpos, 0, (zero, zero, zero))
+    store4(d.xquat, 0, (one, zero, zero, zero))
+    store9(d.xmat, 0, (one, zero, zero, zero, one, zero, zero, zero, one))
+    store3(d.xipos, 0, (zero, zero, zero))
+    for i in range(1, m.nbody):
+        first, number = m.body_jntadr[i], m.body_jntnum[i]
+        if number == 1 and m.jnt_type[first] == FREE:
+            a = m.jnt_qposadr[first]
+            pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
+            store3(d.xanchor, 3 * first, pos)
+            store3(d.xaxis, 3 * first, load3(m.jnt_axis, 3 * first))
+        else:
+            pos, quat = _body_offset(m, d, i)
+            for j in range(first, first + number):
+                pos, quat = _move_joint(m, d, j, pos, quat)
+        quat = quat_normalize(quat)
+        R = quat_to_mat(quat)
+        store3(d.xpos, 3 * i, pos)
+        store4(d.xquat, 4 * i, quat)
+        store9(d.xmat, 9 * i, R)
+        store3(d.xipos, 3 * i, add3(pos, mat_mul_vec(R, load3(m.body_ipos, 3 * i))))
+
+
+@kernel
+def _geom_frame(m, d, g):
+    """Frame of geom g from its body's."""
+    b = m.geom_bodyid[g]
+    pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.geom_pos, 3 * g))
+    store3(d.geom_xpos, 3 * g, add3(load3(d.xpos, 3 * b), pos))
+    store9(d.geom_xmat, 9 * g, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g))))
+
+
+@stage
+def frames(m, d):
+    """Frames of all geoms and sites.
+
+    Source: MuJoCo mj_kinematics.
+    Reads:  xpos, xquat, xmat.   Writes: geom_xpos, geom_xmat, site_xpos, site_xmat [m, 1].   Frame: world.
+    """
+    for g in range(m.ngeom):
+        _geom_frame(m, d, g)
+    for s in range(m.nsite):
+        b = m.site_bodyid[s]
+        pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.site_pos, 3 * s))
+        store3(d.site_xpos, 3 * s, add3(load3(d.xpos, 3 * b), pos))
+        store9(d.site_xmat, 9 * s, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.site_quat, 4 * s))))
+
+
+@stage
+def collision_frames(m, d):
+    """Frames of the geoms that occur in candidate pairs: what a step needs, with the bits of `frames`.
+
+    Reads:  xpos, xquat, xmat, collide_geom.   Writes: geom_xpos, geom_xmat of these geoms.   Frame: world.
+    """
+    for k in range(m.ncollide):
+        _geom_frame(m, d, m.collide_geom[k])

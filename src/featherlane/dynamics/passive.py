@@ -1,0 +1,113 @@
+"""Passive joint forces: springs, dampers, gravity compensation."""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fabs, fma, kernel, real, stage, where
+from featherlane.spatial.motion import dot6
+from featherlane.spatial.quaternion import quat_normalize, quat_sub
+from featherlane.spatial.vector import load3, load4, load6, norm3, scale3, sub3
+
+from .com import last_dof, point_wrench
+from .flags import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING, FREE, SLIDE
+from .reflected import damping
+
+
+@kernel
+def stiffness(m, j):
+    """(k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
+    return m.jnt_stiffness[j], m.jnt_stiffnesspoly[2 * j], m.jnt_stiffnesspoly[2 * j + 1]
+
+
+@kernel
+def is_sprung(k):
+    """Mask: the joint has a spring."""
+    return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)
+
+
+@kernel
+def _vector_spring(d, v, k, x):
+    """Spring of three dofs from v on: along x, by its length."""
+    sprung, r = is_sprung(k), norm3(x)
+    s = fma(r, fma(r, k[2], k[1]), k[0])
+    d.qfrc_spring[v] = where(sprung, -(s * x[0]), 0.0)
+    d.qfrc_spring[v + 1] = where(sprung, -(s * x[1]), 0.0)
+    d.qfrc_spring[v + 2] = where(sprung, -(s * x[2]), 0.0)
+
+
+@kernel
+def ball_deflection(m, d, a):
+    """Rotation vector of the ball whose quaternion stands at qpos[a], from its spring's rest."""
+    return quat_sub(quat_normalize(load4(d.qpos, a)), load4(m.qpos_spring, a))
+
+
+@kernel
+def _springs(m, d):
+    """Spring force of each joint."""
+    for j in range(m.njnt):
+        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        k = stiffness(m, j)
+        if kind >= SLIDE:
+            x = d.qpos[a] - m.qpos_spring[a]
+            d.qfrc_spring[v] = where(is_sprung(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
+        elif any_(is_sprung(k)):
+            if kind == FREE:
+                _vector_spring(d, v, k, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)))
+                a, v = a + 3, v + 3
+            _vector_spring(d, v, k, ball_deflection(m, d, a))
+
+
+@kernel
+def _dampers(m, d):
+    """Damping force of each dof."""
+    for i in range(m.nv):
+        b, c, e = damping(m, d, i)
+        v = d.qvel[i]
+        s = fabs(v)
+        d.qfrc_damper[i] = where((b != 0.0) | (c != 0.0) | (e != 0.0), -(v * fma(s, fma(s, e, c), b)), 0.0)
+
+
+@kernel
+def _gravity_compensation(m, d):
+    """J^T of minus a part of each body's weight, at its centre of mass."""
+    zero = real(d, 0.0)
+    g = load3(m.opt_gravity, 0)
+    for i in range(1, m.nbody):
+        s = m.body_gravcomp[i]
+        if any_(s != 0.0):
+            force = scale3(-(m.body_mass[i] * s), g)
+            wrench = point_wrench(d, force, (zero, zero, zero), load3(d.xipos, 3 * i), m.body_rootid[i])
+            k = last_dof(m, i)
+            while k >= 0:
+                f = d.qfrc_gravcomp[k]
+                d.qfrc_gravcomp[k] = where(s != 0.0, f + dot6(load6(d.cdof, 6 * k), wrench), f)
+                k = m.dof_parentid[k]
+
+
+@stage
+def passive(m, d):
+    """Passive forces: springs, dampers and gravity compensation.
+
+    Spring -x (k + c x + e x^2), of a ball or a free joint along the deflection and by its length; damper
+    -v (b + c |v| + e v^2).  Compensation that counts as an actuator's (jnt_actgravcomp) is left to `actuation`.
+    Source: MuJoCo mj_passive; chapter Computation, passive forces.
+    Reads:  qpos, qvel, xipos, subtree_com, cdof.
+    Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_passive (nv,) [N, N m].
+    Note:   with both springs and dampers disabled nothing passive acts, gravity compensation included.
+    """
+    flags, zero = m.opt_disableflags, real(d, 0.0)
+    for i in range(m.nv):
+        d.qfrc_spring[i] = zero
+        d.qfrc_damper[i] = zero
+        d.qfrc_gravcomp[i] = zero
+    if not (flags & DISABLE_SPRING):
+        _springs(m, d)
+    if not (flags & DISABLE_DAMPER):
+        _dampers(m, d)
+    everything = flags & (DISABLE_SPRING | DISABLE_DAMPER)
+    if m.ngravcomp > 0 and everything != DISABLE_SPRING | DISABLE_DAMPER and not (flags & DISABLE_GRAVITY):
+        _gravity_compensation(m, d)
+    for i in range(m.nv):
+        f = d.qfrc_spring[i] + d.qfrc_damper[i]
+        if not m.jnt_actgravcomp[m.dof_jntid[i]]:
+            f = f + d.qfrc_gravcomp[i]
+        d.qfrc_passive[i] = f
