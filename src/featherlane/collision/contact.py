@@ -1,0 +1,54 @@
+"""Contacts of one world as Python sees them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+# fields of mjContact that are computed here
+CONTACT = np.dtype(
+    [
+        ("dist", np.float64),
+        ("pos", np.float64, 3),
+        ("frame", np.float64, 9),
+        ("includemargin", np.float64),
+        ("friction", np.float64, 5),
+        ("solref", np.float64, 2),
+        ("solreffriction", np.float64, 2),
+        ("solimp", np.float64, 5),
+        ("dim", np.int32),
+        ("geom", np.int32, 2),
+        ("exclude", np.int32),
+        ("efc_address", np.int32),
+    ],
+    align=True,
+)
+
+
+def contacts(model, arrays, lane: int = 0) -> np.recarray:
+    """The contacts of one world, in MuJoCo's order and with the names of its `mjData.contact`.
+
+    Args:
+        model: the model.
+        arrays: a tile's arrays by field name, reals as (n, W).
+        lane: the world's place in the tile.
+
+    Returns:
+        A record array: `contacts(...).dist` is (n,), `contacts(...)[i].pos` is (3,).  `exclude` is 1 for a contact in
+        the gap, which makes no row; `efc_address` is -1 until rows are made.
+    """
+    nslot = int(arrays["ncon_slot"][0])
+    slots = np.flatnonzero(arrays["con_present"][:nslot, lane])
+    out = np.zeros(slots.size, CONTACT).view(np.recarray)
+    for name in ("dist", "pos", "frame", "includemargin", "friction", "solref", "solimp"):
+        rows = arrays[f"con_{name}"][:, lane]
+        shape = CONTACT[name].shape
+        out[name] = rows[: nslot * int(np.prod(shape))].reshape(nslot, *shape)[slots]
+
+    cand = arrays["con_cand"][slots]
+    pair = model.cand_pair[cand]
+    out.solreffriction[pair >= 0] = model.pair_solreffriction[pair[pair >= 0]]
+    out.dim = model.cand_condim[cand]
+    out.geom = np.stack([model.cand_geom1[cand], model.cand_geom2[cand]], axis=1)
+    out.exclude = out.dist >= out.includemargin
+    out.efc_address = -1
+    return out

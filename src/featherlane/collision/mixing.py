@@ -1,0 +1,90 @@
+"""Parameters of a contact: those of its explicit pair, else mixed from its two geoms; each world from its own numbers.
+
+The geom of higher priority, if there is one, sets friction, solref and solimp alone.
+Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, fmax, fmin, kernel, where
+from featherlane.model.candidates import FIRST, SECOND
+from featherlane.spatial.vector import MINVAL
+
+MINMU = 1e-5  # smallest friction coefficient
+
+
+@kernel
+def margin_and_gap(m, p):
+    """(margin, gap) of candidate pair p: a contact exists up to their sum and acts up to the margin.
+
+    Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.
+    """
+    e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
+    if e >= 0:
+        margin, gap = m.pair_margin[e], m.pair_gap[e]
+    else:
+        margin, gap = m.geom_margin[g] + m.geom_margin[h], m.geom_gap[g] + m.geom_gap[h]
+    return margin, gap
+
+
+@kernel
+def mixing_weight(a, b):
+    """Weight of the first geom from both solmix: a / (a + b), or by who has any."""
+    has_a, has_b = a >= MINVAL, b >= MINVAL
+    some = has_a | has_b
+    a, b = where(has_a, a, 0.0), where(has_b, b, 0.0)
+    return where(some, a / where(some, a + b, 1.0), 0.5)
+
+
+@kernel
+def load5(a, i):
+    """Five elements from i on."""
+    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4]
+
+
+@kernel
+def mixed(w, a, b):
+    """w a + (1 - w) b."""
+    return fma(w, a, (1.0 - w) * b)
+
+
+@kernel
+def friction(m, p):
+    """Two sliding, one spinning and two rolling coefficients of candidate pair p: the larger of the geoms'."""
+    e, g, h = m.cand_pair[p], 3 * m.cand_geom1[p], 3 * m.cand_geom2[p]
+    if e >= 0:
+        f = load5(m.pair_friction, 5 * e)
+    else:
+        if m.cand_priority[p] == SECOND:
+            g = h
+        elif m.cand_priority[p] == FIRST:
+            h = g
+        slide = fmax(m.geom_friction[g], m.geom_friction[h])
+        roll = fmax(m.geom_friction[g + 2], m.geom_friction[h + 2])
+        f = (slide, slide, fmax(m.geom_friction[g + 1], m.geom_friction[h + 1]), roll, roll)
+    return fmax(f[0], MINMU), fmax(f[1], MINMU), fmax(f[2], MINMU), fmax(f[3], MINMU), fmax(f[4], MINMU)
+
+
+@kernel
+def reference_and_impedance(m, p):
+    """(solref, solimp) of candidate pair p: weighted means of the geoms'; a direct solref takes the smaller numbers."""
+    e, g, h, lead = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p], m.cand_priority[p]
+    if e >= 0:
+        ref, imp = (m.pair_solref[2 * e], m.pair_solref[2 * e + 1]), load5(m.pair_solimp, 5 * e)
+    elif lead in (FIRST, SECOND):
+        k = g if lead == FIRST else h
+        ref, imp = (m.geom_solref[2 * k], m.geom_solref[2 * k + 1]), load5(m.geom_solimp, 5 * k)
+    else:
+        w = mixing_weight(m.geom_solmix[g], m.geom_solmix[h])
+        a0, a1, b0, b1 = m.geom_solref[2 * g], m.geom_solref[2 * g + 1], m.geom_solref[2 * h], m.geom_solref[2 * h + 1]
+        standard = (a0 > 0.0) & (b0 > 0.0)
+        ref = (where(standard, mixed(w, a0, b0), fmin(a0, b0)), where(standard, mixed(w, a1, b1), fmin(a1, b1)))
+        a, b = load5(m.geom_solimp, 5 * g), load5(m.geom_solimp, 5 * h)
+        imp = (
+            mixed(w, a[0], b[0]),
+            mixed(w, a[1], b[1]),
+            mixed(w, a[2], b[2]),
+            mixed(w, a[3], b[3]),
+            mixed(w, a[4], b[4]),
+        )
+    return ref, imp
