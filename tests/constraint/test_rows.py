@@ -6,6 +6,7 @@ import pytest
 
 from constraint_scenes import CONTACTS, JOINTS, forward, tile
 from featherlane.constraint import efc, make_rows, row_capacity
+from featherlane.constraint.row import LIMIT_JOINT
 from featherlane.model import load
 from featherlane.simulation.workspace import Workspace
 from states import kicked
@@ -24,7 +25,9 @@ SOLIMPS = [
     (0.5, 0.5, 0.1, 0.5, 2.0),
     (0.3, 0.8, 0.0, 0.5, 2.0),
     (-1.0, 2.0, 0.5, 1.5, 0.5),
-    (0.2, 0.9, -1.0, -1.0, 4.0),
+    (0.2, 0.9, -1.0, 0.5, 4.0),
+    (0.2, 0.9, 0.5, -1.0, 2.0),
+    (0.2, 0.9, 0.5, 1.5, 3.0),
 ]
 
 
@@ -103,6 +106,35 @@ def test_contacts_as_the_model_declares_them_equal_mujocos(impratio, width, rng)
     assert {c.dim for data in states for c in data.contact} == {1, 3}
 
 
+def test_a_row_without_inverse_inertia_has_the_least_regularisation(rng):
+    mj = edited(JOINTS, dof_invweight0=0.0)
+    states = random_states(mj, rng, 1)
+    rows = efc(load(mj), tile(mj, states, make_rows).arrays)
+    np.testing.assert_allclose(rows.D, states[0].efc_D, rtol=TOLERANCE)
+
+
+def test_the_larger_entry_of_its_range_limits_a_ball(width, rng):
+    mj = edited(JOINTS)
+    mj.jnt_range[mj.jnt_type == mujoco.mjtJoint.mjJNT_BALL] = 0.4, 0.1
+    check(mj, rng, width)
+
+
+def test_the_force_of_a_slot_lies_between_its_bounds(rng):
+    mj = edited(JOINTS, jnt_margin=1.0)
+    data = forward(mj, *kicked(mj, rng))
+    workspace = tile(mj, [data], make_rows)
+    n, d = int(workspace.arrays["ndofrow"][0]), {name: a.ravel() for name, a in workspace.arrays.items()}
+    D, J, aref, dof, lo, hi = (d[f"dofrow_{name}"][:n] for name in "D J aref dof lo hi".split())
+    force = np.clip(-D * (J * data.qacc[dof] - aref), lo, hi)
+    np.testing.assert_allclose(np.bincount(dof, J * force, mj.nv)[:2], data.qfrc_constraint[:2], rtol=1e-9)
+    J, axes = d["genrow_J"][:3], slice(2, 5)
+    force = np.clip(
+        -d["genrow_D"][0] * (J @ data.qacc[axes] - d["genrow_aref"][0]), d["genrow_lo"][0], d["genrow_hi"][0]
+    )
+    assert force > 0.0
+    np.testing.assert_allclose(force, data.efc_force[(data.efc_id == 2) & (data.efc_type == LIMIT_JOINT)][0], rtol=1e-9)
+
+
 @pytest.mark.parametrize("flag", ["REFSAFE", "CONSTRAINT", "LIMIT", "FRICTIONLOSS"])
 def test_disabled_flags_mean_what_they_mean_in_mujoco(flag, width, rng):
     mj = edited(JOINTS, jnt_solref=(0.003, 1.0), dof_solref=(0.003, 1.0))
@@ -138,9 +170,9 @@ def test_a_limit_acts_where_the_distance_is_below_the_margin(margin, width):
     assert_rows_equal(tile(mj, states, make_rows), states)
 
 
-# the angle by 4 atan would be lost beside 2 pi; exactly pi is a half turn either way
+# exactly pi is a half turn either way; a quaternion of no length is the identity
 @pytest.mark.parametrize("angle", [0.0, 1e-17, 1e-9, 1e-4, 1.0, np.pi - 1e-6, np.pi, np.pi + 1e-6, 5.0, 2 * np.pi])
-@pytest.mark.parametrize("length", [1.0, -1.0, 1.7])
+@pytest.mark.parametrize("length", [1.0, -1.0, 1.7, 1e-16])
 def test_ball_limits_equal_mujocos_at_every_angle(angle, length, width):
     mj = edited(JOINTS, jnt_range=(0.0, 0.0), jnt_margin=0.01)
     qpos, axis = mj.qpos0.copy(), np.array([2.0, -1.0, 2.0]) / 3.0

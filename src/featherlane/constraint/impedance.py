@@ -24,6 +24,7 @@ def impedance(solimp, r):
     """d(r): from dmin at r = 0 to dmax at |r| = width, along a spline of two powers that meet at the midpoint.
 
     With x = |r| / width:  y = mid (x / mid)^p up to x = mid, beyond it 1 - (1 - mid) ((1 - x) / (1 - mid))^p.
+    Without a width d is constant, (dmin + dmax) / 2.
 
     Args:
         solimp: dmin, dmax, width, midpoint, power.
@@ -45,7 +46,7 @@ def impedance(solimp, r):
     y = where(p == 1.0, x, where(lower, y, 1.0 - y))
 
     d = where(x >= 1.0, dmax, fma(y, dmax - dmin, dmin))
-    return where((dmin == dmax) | (solimp[2] <= MINVAL), 0.5 * (dmin + dmax), d)
+    return where(solimp[2] <= MINVAL, 0.5 * (dmin + dmax), d)
 
 
 @kernel
