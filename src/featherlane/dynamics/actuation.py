@@ -45,8 +45,8 @@ def _rotation_moment(m, d, i, a, g):
 def transmission(m, d):
     """Lengths and moments of the actuators.
 
-    Slide and hinge: gear times the coordinate.  Ball: gear is an axis, the length its part of the rotation vector.  Free
-    joint: gear is a force and a moment, the length 0.
+    Slide and hinge: gear times the coordinate.  Ball: gear is an axis, the length its part of the rotation vector.
+    Free joint: gear is a force and a moment, the length 0.
     Source: MuJoCo mj_transmission.
     Reads:  qpos.   Writes: actuator_length (nout,) [m, rad], actuator_moment (nout, 6) on the dofs of the joint.
     """
@@ -168,9 +168,9 @@ def _joint_limits(m, d):
 def actuation(m, d):
     """Actuator velocities, forces, and the forces on the dofs.
 
-    force = gain(l, l') ctrl + bias(l, l'), clamped to forcerange;  qfrc_actuator = moment^T force (+ gravity compensation
-    where it counts as actuation), clamped to the joint's actfrcrange.  Where a control is NaN or beyond 1e10 all controls of
-    that world count as 0 and badctrl is 1.
+    force = gain(l, l') ctrl + bias(l, l'), clamped to forcerange;  qfrc_actuator = moment^T force (+ gravity
+    compensation where it counts as actuation), clamped to the joint's actfrcrange.  Where a control is NaN or beyond
+    1e10 all controls of that world count as 0 and badctrl is 1.
     Source: MuJoCo mj_fwdActuation.
     Reads:  ctrl, qvel, qpos, actuator_length, qfrc_gravcomp.
     Writes: actuator_velocity, actuator_force (nout,), qfrc_actuator (nv,) [N, N m], badctrl (1,).

@@ -1,7 +1,7 @@
 """Everything about the centre of mass of each kinematic tree: where it is, inertias and motion axes seen from it.
 
-All spatial vectors of a tree refer to one point, its centre of mass, in world axes.  Passes over the tree then add vectors
-of parent and child as they are, without a transform.
+All spatial vectors of a tree refer to one point, its centre of mass, in world axes.  Passes over the tree then add
+vectors of parent and child as they are, without a transform.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _motion_axes(m, d, i, j, com):
     axis = load3(d.xaxis, 3 * j)
     if kind == HINGE:
         _rotation_axis(d, v, axis, sub3(com, load3(d.xanchor, 3 * j)))
-    elif kind == FREE or kind == BALL:
+    elif kind <= BALL:
         offset = sub3(com, load3(d.xanchor, 3 * j))
         if kind == FREE:
             store6(d.cdof, 6 * v, (zero, zero, zero, one, zero, zero))
@@ -115,8 +115,8 @@ def _pass_dof(d, v, at, velocity):
 def com_vel(m, d):
     """Body velocities and the rates of the motion axes.
 
-    v_i = v_lambda(i) + S_i qvel_i;  dS/dt = v x S with the velocity before the joint.  The three axes of a ball share the
-    velocity before it; the translations of a free joint keep world axes, so their rate is zero.
+    v_i = v_lambda(i) + S_i qvel_i;  dS/dt = v x S with the velocity before the joint.  The three axes of a ball share
+    the velocity before it; the translations of a free joint keep world axes, so their rate is zero.
     Source: MuJoCo mj_comVel; Featherstone eq. 5.14.
     Reads:  qvel, cdof.   Writes: cvel (nbody, 6) [rad/s, m/s], cdof_dot (nv, 6) [1/s, m/s].
     Frame: world axes at the tree's com.   Cost: O(nv).
@@ -135,7 +135,7 @@ def com_vel(m, d):
                 v += 3
             at = vel
             vel = _pass_dof(d, v, at, vel)
-            if kind == FREE or kind == BALL:
+            if kind <= BALL:
                 vel = _pass_dof(d, v + 1, at, vel)
                 vel = _pass_dof(d, v + 2, at, vel)
         store6(d.cvel, 6 * i, vel)

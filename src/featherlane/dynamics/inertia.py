@@ -19,8 +19,8 @@ from .reflected import reflected_armature
 def crb(m, d):
     """Composite-rigid-body inertias and the joint-space inertia matrix.
 
-    I^c_i = I_i + sum over children I^c_j;  M_ij = S_j^T I^c_i S_i for each ancestor dof j of i.  Where a body is simple its
-    rows are the constants dof_M0.
+    I^c_i = I_i + sum over children I^c_j;  M_ij = S_j^T I^c_i S_i for each ancestor dof j of i.  Where a body is
+    simple its rows are the constants dof_M0.
     Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_crb.
     Reads:  cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6).   Writes: crb (nbody, 10), M (nC,) [kg, kg m, kg m^2].
     Frame: world axes at the tree's com, rotation first.           Cost: O(nv * depth).
@@ -101,7 +101,8 @@ def factor_m(m, d):
     """M = L^T D L on the pattern of the tree, without fill.
 
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
-    Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.   Cost: O(nv * depth^2).
+    Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.
+    Cost:   O(nv * depth^2).
     """
     for k in range(m.nC):
         d.qLD[k] = d.M[k]

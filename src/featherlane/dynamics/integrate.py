@@ -1,7 +1,7 @@
 """Integrators: semi-implicit Euler, implicit in the velocity, and Runge-Kutta of fourth order.
 
-qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) turns quaternions by the exponential of the local rotation.
-The integrators differ in qacc*.
+qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) turns quaternions by the exponential of the local
+rotation.  The integrators differ in qacc*.
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 
@@ -25,7 +25,7 @@ def integrate_pos(m, qpos, velocity, start, h):
         if kind == FREE:
             store3(qpos, a, axpy3(h, load3(velocity, v), load3(start, a)))
             a, v = a + 3, v + 3
-        if kind == FREE or kind == BALL:
+        if kind <= BALL:
             store4(qpos, a, quat_integrate(load4(start, a), load3(velocity, v), h))
         else:
             qpos[a] = fma(h, velocity[v], start[a])
@@ -99,8 +99,8 @@ def euler(m, d):
 def implicitfast(m, d):
     """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
 
-    D: rates of damping and of actuator forces that are not saturated, on the pattern of M.  A free body that stands alone
-    gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.
+    D: rates of damping and of actuator forces that are not saturated, on the pattern of M.  A free body that stands
+    alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.
     Source: MuJoCo mj_implicit; chapter Computation, gyroscopic derivatives for free bodies.
     Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, ximat, xipos, xpos.
     Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2).

@@ -48,8 +48,8 @@ def _move_joint(m, d, j, pos, quat):
 def kinematics(m, d):
     """Frames of all bodies and joints.
 
-    A body starts at its offset from the parent and is moved by its joints in order; a body whose only joint is free takes
-    its frame from qpos alone.  Quaternions in qpos need not have unit length; qpos is not changed.
+    A body starts at its offset from the parent and is moved by its joints in order; a body whose only joint is free
+    takes its frame from qpos alone.  Quaternions in qpos need not have unit length; qpos is not changed.
     Source: MuJoCo mj_kinematics; Featherstone sec. 4.4.
     Reads:  qpos, mocap_pos, mocap_quat.   Writes: xpos, xquat, xmat, xipos (nbody), xanchor, xaxis (njnt) [m, 1].
     Frame: world.                          Cost: O(nbody + njnt).
