@@ -1,0 +1,167 @@
+"""The geom pairs that may collide: every filter that does not depend on the state, applied once when a model is loaded.
+
+A pair of geoms is a candidate if MuJoCo could ever test it in its narrow phase:
+
+- the geoms' bodies are not welded to each other, and at least one of them can be moved by a force;
+- the bodies are not parent and child (unless the `filterparent` flag is off; the world is no parent in this sense);
+- no `<exclude>` names the two bodies, and the geoms' contype and conaffinity let them touch;
+- or an explicit `<pair>` names the geoms: it overrules all of these but "a force can move one of them", and its own
+  parameters hold instead of the geoms'.
+
+Two flags are read here, when the model is loaded: `filterparent`, which decides what is a candidate, and `midphase`,
+which decides only the order.  The flags `contact` and `constraint` do not matter here: the collision pass reads them
+at each step.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+# mjtGeom as plain ints, which NumPy can compare
+PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(int(mujoco.mjtGeom.mjNGEOMTYPES))
+NTYPE = SDF + 1
+
+# pair functions: id, type of geom 1, type of geom 2, most contact points
+PLANE_SPHERE, PLANE_CAPSULE, PLANE_BOX, SPHERE_SPHERE, SPHERE_CAPSULE, CAPSULE_CAPSULE = range(6)
+NO_FUNCTION = -1
+PAIR_FUNCTIONS = (
+    (PLANE_SPHERE, PLANE, SPHERE, 1),
+    (PLANE_CAPSULE, PLANE, CAPSULE, 2),
+    (PLANE_BOX, PLANE, BOX, 4),
+    (SPHERE_SPHERE, SPHERE, SPHERE, 1),
+    (SPHERE_CAPSULE, SPHERE, CAPSULE, 1),
+    (CAPSULE_CAPSULE, CAPSULE, CAPSULE, 2),
+)
+
+# cand_priority: whose parameters hold
+MIX, FIRST, SECOND = range(3)
+
+
+def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
+    """The candidate pairs of a model, in the order in which MuJoCo lists their contacts.
+
+    Source: MuJoCo's documentation, "Collision detection"; the order was measured on its contact lists: ascending pairs
+        of bodies (lower id first), within a pair of bodies explicit pairs first, then by geom ids.
+
+    Args:
+        mj: a compiled model.
+
+    Returns:
+        int32 arrays of length ncand:
+        `cand_geom1`, `cand_geom2`: the geoms, lower geom type first, equal types in the order of their bodies;
+        `cand_condim`: dimension of the contact space;
+        `cand_pair`: the explicit pair whose parameters hold, -1: they come from the geoms;
+        `cand_priority`: 0 the geoms' parameters are mixed, 1 geom 1's hold, 2 geom 2's; 0 for an explicit pair;
+        `cand_npoint`: most contact points, 0 for a pair of types without a pair function;
+        `cand_function`: pair function, an id of `PAIR_FUNCTIONS`, or -1;
+        `cand_static`: 1 where no force moves one of the two bodies (it is welded to the world or to a mocap body).
+    """
+    explicit = _explicit(mj)
+    rows = [explicit, *_automatic(mj, explicit)]
+    signature, late, key1, key2, geom1, geom2, pair = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.lexsort((key2, key1, late, signature))
+    geom1, geom2, pair = geom1[order], geom2[order], pair[order]
+
+    # condim and priority: the explicit pair's, else those of the geom of higher priority, else the greater one
+    condim1, condim2 = mj.geom_condim[geom1], mj.geom_condim[geom2]
+    lead = np.sign(mj.geom_priority[geom1] - mj.geom_priority[geom2])
+    condim = np.where(lead > 0, condim1, np.where(lead < 0, condim2, np.maximum(condim1, condim2)))
+    priority = np.where(lead > 0, FIRST, np.where(lead < 0, SECOND, MIX))
+    named = pair >= 0
+    condim[named] = mj.pair_dim[pair[named]]
+    priority[named] = MIX
+
+    function, npoint = _functions()
+    types = mj.geom_type[geom1], mj.geom_type[geom2]
+    dofless = mj.body_dofnum[mj.body_weldid[mj.geom_bodyid]] == 0
+    columns = {
+        "cand_geom1": geom1,
+        "cand_geom2": geom2,
+        "cand_condim": condim,
+        "cand_pair": pair,
+        "cand_priority": priority,
+        "cand_npoint": npoint[types],
+        "cand_function": function[types],
+        "cand_static": dofless[geom1] | dofless[geom2],
+    }
+    return {name: np.ascontiguousarray(column, np.int32) for name, column in columns.items()}
+
+
+def _functions() -> tuple[np.ndarray, np.ndarray]:
+    """Tables over two geom types: pair function and most contact points."""
+    function = np.full((NTYPE, NTYPE), NO_FUNCTION)
+    npoint = np.zeros_like(function)
+    for ident, type1, type2, most in PAIR_FUNCTIONS:
+        function[type1, type2] = ident
+        npoint[type1, type2] = most
+    return function, npoint
+
+
+def _collides(type1: np.ndarray, type2: np.ndarray) -> np.ndarray:
+    """Whether MuJoCo has a collision function for two types, lower first: none among planes and height fields."""
+    return (type1 > HFIELD) | (type2 > HFIELD)
+
+
+def _by_type(mj: mujoco.MjModel, geom1: np.ndarray, geom2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two geoms with the lower type first; equal types stay."""
+    swap = mj.geom_type[geom1] > mj.geom_type[geom2]
+    return np.where(swap, geom2, geom1), np.where(swap, geom1, geom2)
+
+
+def _explicit(mj: mujoco.MjModel) -> tuple[np.ndarray, ...]:
+    """Rows of the explicit pairs: signature, 0, sort keys, geoms, pair."""
+    pair = np.arange(mj.npair)
+    geom1, geom2 = _by_type(mj, mj.pair_geom1, mj.pair_geom2)
+    movable = mj.body_dofnum[mj.body_weldid[mj.geom_bodyid]] > 0
+    keep = (movable[geom1] | movable[geom2]) & _collides(mj.geom_type[geom1], mj.geom_type[geom2])
+    pair, geom1, geom2 = pair[keep], geom1[keep], geom2[keep]
+    signature = mj.pair_signature[pair].astype(np.uint32).astype(np.int64)
+    zero = np.zeros_like(pair)
+    return signature, zero, pair, zero, geom1, geom2, pair
+
+
+def _automatic(mj: mujoco.MjModel, explicit: tuple[np.ndarray, ...]) -> list[tuple[np.ndarray, ...]]:
+    """Rows of all other pairs, one tuple per first body: signature, 1, sort keys, geoms, -1."""
+    body = mj.geom_bodyid
+    contype, conaffinity = mj.geom_contype, mj.geom_conaffinity
+    midphase = not mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_MIDPHASE
+    excluded = mj.exclude_signature.astype(np.uint32).astype(np.int64)
+    named = _key(mj, explicit[4], explicit[5])
+    rows = []
+    for body1 in np.unique(body):
+        partner = np.flatnonzero(_bodies_collide(mj, body1)[body])
+        geom1, geom2 = (g.ravel() for g in np.meshgrid(np.flatnonzero(body == body1), partner, indexing="ij"))
+        keep = ((contype[geom1] & conaffinity[geom2]) | (contype[geom2] & conaffinity[geom1])) != 0
+        geom1, geom2 = geom1[keep], geom2[keep]
+        signature = (int(body1) << 16) + body[geom2].astype(np.int64)
+        first, second = _by_type(mj, geom1, geom2)
+        keep = ~np.isin(signature, excluded) & ~np.isin(_key(mj, first, second), named)
+        keep &= _collides(mj.geom_type[first], mj.geom_type[second])
+
+        # the mid-phase sorts contacts by geoms in the order of types; without it they come in the order of bodies
+        key1, key2 = (first, second) if midphase else (geom1, geom2)
+        one = np.ones_like(signature)
+        rows.append(tuple(column[keep] for column in (signature, one, key1, key2, first, second, -one)))
+    return rows
+
+
+def _bodies_collide(mj: mujoco.MjModel, body1: int) -> np.ndarray:
+    """Mask over bodies: which of those after `body1` may touch it."""
+    weld = mj.body_weldid
+    movable = mj.body_dofnum[weld] > 0
+    mask = (np.arange(mj.nbody) > body1) & (weld != weld[body1]) & (movable | movable[body1])
+
+    # weld groups that are parent and child
+    if not mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT and weld[body1] != 0:
+        weldparent = weld[mj.body_parentid[weld]]
+        mask &= (weld == 0) | ((weld != weldparent[body1]) & (weldparent != weld[body1]))
+
+    # MuJoCo also asks the union over a body's geoms as compiled, which an edit of geom_contype does not reach
+    contype, conaffinity = mj.body_contype, mj.body_conaffinity
+    return mask & (((contype & conaffinity[body1]) | (conaffinity & contype[body1])) != 0)
+
+
+def _key(mj: mujoco.MjModel, geom1: np.ndarray, geom2: np.ndarray) -> np.ndarray:
+    """One number per unordered pair of geoms."""
+    return np.minimum(geom1, geom2).astype(np.int64) * mj.ngeom + np.maximum(geom1, geom2)

@@ -1,0 +1,196 @@
+"""What a model asks for and the engine does not compute: one line per element whose absence would change the motion.
+
+Everything else in a model loads: cameras, lights, skins, sensors, user data, tendons that exert no force, geoms that
+touch nothing.  What MuJoCo's model holds and this file does not name is either computed or cannot change the motion:
+
+- options: magnetic concerns sensors, wind needs a density or viscosity, jacobian is a matter of storage, ccd_* and
+  sdf_* concern convex shapes, o_* need the flag override;
+- enable flags: energy is computed, fwdinv records statistics, invdiscrete changes what inverse dynamics returns and
+  not the motion, ipc concerns flexes;
+- disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
+- histories of actuators without delay, and of sensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mujoco
+import numpy as np
+
+from featherlane.model.candidates import HFIELD, NO_FUNCTION
+
+# sensors whose values are computed, as mjtSensor
+COMPUTED_SENSORS: frozenset[int] = frozenset()
+
+_INT = mujoco.mjtIntegrator
+INTEGRATORS = {_INT.mjINT_EULER, _INT.mjINT_RK4, _INT.mjINT_IMPLICITFAST}
+
+# enable flags that change the motion
+FLAGS = {
+    "override": mujoco.mjtEnableBit.mjENBL_OVERRIDE,
+    "sleep": mujoco.mjtEnableBit.mjENBL_SLEEP,
+    "diagexact": mujoco.mjtEnableBit.mjENBL_DIAGEXACT,
+    "speculative": mujoco.mjtEnableBit.mjENBL_SPECULATIVE,
+}
+
+# per actuator field: the values that are computed, and the enum that names the others
+COMPUTED_ACTUATORS = {
+    "trntype": ({mujoco.mjtTrn.mjTRN_JOINT}, mujoco.mjtTrn),
+    "dyntype": ({mujoco.mjtDyn.mjDYN_NONE}, mujoco.mjtDyn),
+    "gaintype": ({mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE}, mujoco.mjtGain),
+    "biastype": ({mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE}, mujoco.mjtBias),
+}
+CONDIMS = (1, 3)
+
+# functions of the user that mj_step calls
+CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
+
+# fields that act wherever they are not zero
+ACTING = {
+    "tendon": ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "armature", "frictionloss", "limited"),
+    "actuator": ("damping", "dampingpoly", "armature", "delay"),
+}
+
+
+def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
+    """Every feature that would change the motion and is not computed, each with its element's name or `#id`.
+
+    Args:
+        mj: a compiled model.
+        cand: its `candidates`.
+
+    Returns:
+        Lines such as `equality 'loop': connect`; empty if the whole motion is computed.
+    """
+    found = [*_options(mj, cand), *_callbacks()]
+    if mj.nv:
+        found += [*_deformables(mj), *_equalities(mj), *_springs(mj), *_tendons(mj), *_actuators(mj), *_plugins(mj)]
+    found += [*_shapes(mj, cand), *_contacts(mj, cand)]
+    return found
+
+
+def sensor_support(mj: mujoco.MjModel) -> list[bool]:
+    """Per sensor of the model: whether its value is computed; reading another one raises."""
+    return [int(kind) in COMPUTED_SENSORS for kind in mj.sensor_type]
+
+
+def _label(mj: mujoco.MjModel, kind: str, ident: int) -> str:
+    """Element as a message names it: `geom 'floor'` or `geom #3`."""
+    name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
+    return f"{kind} {name!r}" if name else f"{kind} #{ident}"
+
+
+def _word(enum: type, value: int) -> str:
+    """Last part of an enum's name as MJCF spells it: mjEQ_CONNECT -> connect."""
+    return enum(int(value)).name.split("_", 1)[1].lower()
+
+
+def _options(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
+    """Solver, cone, integrator, medium and flags."""
+    opt = mj.opt
+    integrator = mujoco.mjtIntegrator(opt.integrator)
+    if integrator not in INTEGRATORS:
+        word = _word(mujoco.mjtIntegrator, integrator)
+        yield f"option integrator: {word}; set opt.integrator to Euler, RK4 or implicitfast"
+    if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
+        yield f"option solver: {_word(mujoco.mjtSolver, opt.solver)}; set opt.solver to Newton"
+    if opt.cone != mujoco.mjtCone.mjCONE_PYRAMIDAL and np.any(cand["cand_condim"] > 1):
+        yield f"option cone: {_word(mujoco.mjtCone, opt.cone)}; set opt.cone to pyramidal"
+    if opt.noslip_iterations > 0:
+        yield f"option noslip_iterations: {opt.noslip_iterations}"
+    if mj.nv:
+        yield from (f"option {name}: {getattr(opt, name):g}" for name in ("density", "viscosity") if getattr(opt, name))
+    yield from (f"option flag: {name}" for name, bit in FLAGS.items() if opt.enableflags & bit)
+
+
+def _callbacks() -> Iterator[str]:
+    """User functions that are installed in this process."""
+    for name in CALLBACKS:
+        if getattr(mujoco, f"get_mjcb_{name}")() is not None:
+            yield f"callback mjcb_{name}: installed in this process"
+
+
+def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
+    yield from (f"{_label(mj, 'flex', i)}: deformable body" for i in range(mj.nflex))
+
+
+def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
+    """All of them: inactive ones can be switched on between steps."""
+    yield from (f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}" for i in range(mj.neq))
+
+
+def _springs(mj: mujoco.MjModel) -> Iterator[str]:
+    """Joint springs that yield: their reference is a state of its own."""
+    yield from (f"{_label(mj, 'joint', i)}: springyield" for i in np.flatnonzero(mj.jnt_plasticadr >= 0))
+
+
+def _tendons(mj: mujoco.MjModel) -> Iterator[str]:
+    """Tendons that exert a force by themselves; one that an actuator pulls is named with the actuator."""
+    for i in range(mj.ntendon):
+        acting = _acting(mj, "tendon", i)
+        if acting:
+            yield f"{_label(mj, 'tendon', i)}: {', '.join(acting)}"
+
+
+def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
+    for i in range(mj.nactuator):
+        wrong = []
+        for field, (computed, enum) in COMPUTED_ACTUATORS.items():
+            value = enum(int(getattr(mj, f"actuator_{field}")[i]))
+            if value not in computed:
+                wrong.append(f"{field} {_word(enum, value)}")
+        wrong += _acting(mj, "actuator", i)
+        if mj.actuator_plugin[i] >= 0:
+            wrong.append("plugin")
+        if wrong:
+            yield f"{_label(mj, 'actuator', i)}: {', '.join(wrong)}"
+
+
+def _acting(mj: mujoco.MjModel, kind: str, ident: int) -> list[str]:
+    """The fields of an element that act."""
+    return [name for name in ACTING[kind] if np.any(getattr(mj, f"{kind}_{name}")[ident])]
+
+
+def _plugins(mj: mujoco.MjModel) -> Iterator[str]:
+    """Plugins on bodies, and instances that no element uses: passive forces; one of a sensor only measures."""
+    yield from (f"{_label(mj, 'body', i)}: plugin" for i in np.flatnonzero(mj.body_plugin >= 0))
+    used = {*mj.body_plugin, *mj.geom_plugin, *mj.actuator_plugin, *mj.sensor_plugin}
+    yield from (f"{_label(mj, 'plugin', i)}: plugin" for i in range(mj.nplugin) if i not in used)
+
+
+def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
+    """Geoms that may touch a geom with which there is no pair function: one line per geom, with the other types."""
+    odd = cand["cand_function"] == NO_FUNCTION
+    geom1, geom2 = cand["cand_geom1"][odd], cand["cand_geom2"][odd]
+
+    # the geom of higher type is the unusual one, but for height fields
+    hfield = mj.geom_type[geom1] == HFIELD
+    culprit, other = np.where(hfield, geom1, geom2), np.where(hfield, geom2, geom1)
+    for geom in np.unique(culprit):
+        types = np.unique(mj.geom_type[other[culprit == geom]])
+        others = ", ".join(_word(mujoco.mjtGeom, kind) for kind in types)
+        yield f"{_label(mj, 'geom', geom)}: collision of {_word(mujoco.mjtGeom, mj.geom_type[geom])} with {others}"
+
+
+def _contacts(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
+    """Contact dimensions, adhesion and moving surfaces, of geoms and explicit pairs that may collide."""
+    pairs = np.unique(cand["cand_pair"])
+    for i in pairs[pairs >= 0]:
+        if mj.pair_dim[i] not in CONDIMS:
+            yield f"{_label(mj, 'pair', i)}: condim {mj.pair_dim[i]}"
+        if mj.pair_adhesion[i]:
+            yield f"{_label(mj, 'pair', i)}: adhesion"
+
+    mixed = cand["cand_pair"] < 0
+    both = np.stack([cand["cand_geom1"], cand["cand_geom2"]])
+    own = mj.geom_condim[both] == cand["cand_condim"]
+    for geom in np.unique(both[:, mixed][own[:, mixed]]):
+        if mj.geom_condim[geom] not in CONDIMS:
+            yield f"{_label(mj, 'geom', geom)}: condim {mj.geom_condim[geom]}"
+    for geom in np.unique(both[:, mixed]):
+        if mj.geom_adhesion[geom]:
+            yield f"{_label(mj, 'geom', geom)}: adhesion"
+    for geom in np.unique(both):
+        if np.any(mj.geom_surfacevel[geom]):
+            yield f"{_label(mj, 'geom', geom)}: surfacevel"
