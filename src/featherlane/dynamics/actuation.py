@@ -208,14 +208,10 @@ def is_saturated(m, d, i):
 
 @kernel
 def force_rate(m, d, i):
-    """d force / d velocity of actuator i, 0 where it is saturated.
-
-    The control enters as given, not clamped.  Source: MuJoCo mjd_actuator_vel.
-    """
+    """d force / d velocity of actuator i, 0 where it is saturated.  Source: MuJoCo mjd_actuator_vel."""
     rate = real(d, 0.0)
     if m.actuator_biastype[i] == BIAS_AFFINE:
         rate = rate + m.actuator_biasprm[10 * i + 2]
     if m.actuator_gaintype[i] == GAIN_AFFINE and m.actuator_ctrlnum[i] > 0:
-        x = where(d.badctrl[0] > 0.0, 0.0, d.ctrl[m.actuator_ctrladr[i]])
-        rate = fma(m.actuator_gainprm[10 * i + 2], x, rate)
+        rate = fma(m.actuator_gainprm[10 * i + 2], control(m, d, m.actuator_ctrladr[i]), rate)
     return where(is_saturated(m, d, i), 0.0, rate)

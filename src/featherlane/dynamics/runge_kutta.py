@@ -4,7 +4,7 @@ The stages evaluate forward dynamics, which a step does between these passes:
 
     rk4_start, (rk4_stage 1, forward), (rk4_stage 2, forward), (rk4_stage 3, forward), rk4_finish
 
-A rotation is followed as q = q0 exp(u), and the rates of the stages are those of u: orientations are of fourth order, too.
+A rotation is followed as q = q0 exp(u), and the rates of the stages are those of u: fourth order holds for it, too.
 du/dt = dexp^-1_u(w) = w + u x w / 2 + k(|u|) u x (u x w), k(t) = (1 - t/2 cot t/2) / t^2.
 Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; coefficients of Kutta's method, 1901.
 """
