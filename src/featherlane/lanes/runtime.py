@@ -153,10 +153,12 @@ class Library:
     def required(self, stage: Stage) -> list[Stage]:
         """The stage and every stage that it calls, callees first."""
         order: dict[str, Stage] = {}
+        seen = set()
 
         def visit(s):
+            seen.add(s.name)  # before its callees: a field that shares a stage's name looks like a call (d.crb in crb)
             for callee in s.calls().values():
-                if callee.name not in order:
+                if callee.name not in seen:
                     visit(callee)
             order[s.name] = s
 
