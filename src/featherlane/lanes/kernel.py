@@ -10,6 +10,7 @@ record, any other is an int64.
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import inspect
@@ -34,11 +35,11 @@ class Kernel:
         """(name, object) for each global, closure variable or module attribute that the source names."""
         code, found = self.function.__code__, []
         scope = dict(zip(code.co_freevars, (c.cell_contents for c in self.function.__closure__ or ()), strict=True))
-        names = _names(code)
-        for name in sorted(names | scope.keys()):
+        loaded, attributes = _names(code)
+        for name in sorted(loaded | scope.keys()):
             value = scope.get(name, self.function.__globals__.get(name))
             if isinstance(value, types.ModuleType):
-                found += [(f"{name}.{a}", getattr(value, a)) for a in sorted(names) if hasattr(value, a)]
+                found += [(f"{name}.{a}", getattr(value, a)) for a in sorted(attributes) if hasattr(value, a)]
             elif value is not None:
                 found.append((name, value))
         return found
@@ -116,9 +117,17 @@ def symbol(name: str, base: str, width: int, checked: bool) -> str:
     return f"fl_{name}_{base}x{width}{'_checked' if checked else ''}"
 
 
-def _names(code) -> set[str]:
-    names = set(code.co_names)
+def _names(code) -> tuple[set[str], set[str]]:
+    """Names that code loads as globals, and names of attributes: a field `d.energy` is no use of a stage `energy`."""
+    loaded, attributes = set(), set()
+    for i in dis.get_instructions(code):
+        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            loaded.add(i.argval)
+        elif i.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.add(i.argval)
     for c in code.co_consts:
         if inspect.iscode(c):
-            names |= _names(c)
-    return names
+            inner = _names(c)
+            loaded |= inner[0]
+            attributes |= inner[1]
+    return loaded, attributes

@@ -6,11 +6,11 @@
     View              a pointer to rows; the index is an int, the element a value (or an int)
     Struct            a record: one pointer to a table of (address, length) pairs
 
-No fast-math flag is set anywhere: a fused multiply-add is written `fma`.  So the same source gives the same bits at every
-width, on every CPU level, ahead of time and just in time.
+No fast-math flag is set anywhere: a fused multiply-add is written `fma`.  So the same source gives the same bits at
+every width, on every CPU level, ahead of time and just in time.
 
-In the checked form a View also carries its length and where to report: an index out of range is recorded in the record's
-fault words and replaced by 0.  Imported only when something is compiled.
+In the checked form a View also carries its length and where to report: an index out of range is recorded in the
+record's fault words and replaced by 0.  Imported only when something is compiled.
 """
 
 from __future__ import annotations
@@ -483,9 +483,12 @@ class _ViewGet(AbstractTemplate):
 @infer_global(operator.setitem)
 class _ViewSet(AbstractTemplate):
     def generic(self, args, kws):
-        if isinstance(args[0], View) and isinstance(args[1], types.Integer) and not args[0].const:
-            return signature(types.none, args[0], types.intp, args[0].elem)
-        return None
+        view, index, x = args
+        if not isinstance(view, View) or not isinstance(index, types.Integer) or view.const:
+            return None
+        if isinstance(view.elem, types.Integer) and not isinstance(x, (types.Integer, types.Boolean)):
+            return None
+        return signature(types.none, view, types.intp, view.elem)
 
 
 def _check(builder, view, index):

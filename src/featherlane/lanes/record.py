@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .layout import Layout
+from .values import Row
 
 FAULT_WORDS = 4
 INT_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64)}
@@ -130,7 +131,7 @@ class Rows:
 
     def __getitem__(self, i):
         x = self.array[self._checked(i)]
-        return int(x) if self.array.dtype.kind == "i" else x.copy()
+        return int(x) if self.array.dtype.kind == "i" else x if self.array.ndim == 1 else x.copy().view(Row)
 
     def __setitem__(self, i, x):
         self.array[self._checked(i)] = x
@@ -140,7 +141,8 @@ class Rows:
         rows = np.asarray(index).astype(np.int64)
         for i in np.ravel(rows):
             self._checked(i)
-        return self.array[rows] if self.array.ndim == 1 else self.array[rows, np.arange(rows.size)]
+        x = self.array[rows] if self.array.ndim == 1 else self.array[rows, np.arange(rows.size)]
+        return x.view(Row)
 
 
 def python_record(record: Record) -> SimpleNamespace:

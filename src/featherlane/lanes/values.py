@@ -8,6 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
+
+class Row(np.ndarray):
+    """A value uncompiled.  `x += y` makes a new row, as in compiled code, where no other name of x sees it change."""
+
+    __iadd__ = np.ndarray.__add__
+    __isub__ = np.ndarray.__sub__
+    __imul__ = np.ndarray.__mul__
+    __itruediv__ = np.ndarray.__truediv__
+    __iand__ = np.ndarray.__and__
+    __ior__ = np.ndarray.__or__
+
+
 # ---- arithmetic ------------------------------------------------------------------------------------
 
 
@@ -43,12 +55,12 @@ def fma(a, b, c):
 
 def fmin(a, b):
     """The smaller of two; b where either is NaN (one machine instruction, the same on every CPU)."""
-    return np.where(a < b, a, b)
+    return where(a < b, a, b)
 
 
 def fmax(a, b):
     """The larger of two; b where either is NaN."""
-    return np.where(a > b, a, b)
+    return where(a > b, a, b)
 
 
 def clip(x, lo, hi):
@@ -61,7 +73,7 @@ def clip(x, lo, hi):
 
 def where(mask, a, b):
     """a where the mask holds, else b, world by world."""
-    return np.where(mask, a, b)
+    return np.where(mask, a, b).view(Row)
 
 
 def any_(mask) -> bool:
@@ -98,7 +110,7 @@ def scale_exponent(x, e):
 
 def real(record, x):
     """The number x as a value of the record's width and precision."""
-    return np.full(record.width, x, record.dtype)
+    return np.full(record.width, x, record.dtype).view(Row)
 
 
 def width(record) -> int:
@@ -108,7 +120,7 @@ def width(record) -> int:
 
 def lane_index(record):
     """0, 1, ..., W - 1: each world's place in its tile."""
-    return np.arange(record.width).astype(record.dtype)
+    return np.arange(record.width).astype(record.dtype).view(Row)
 
 
 def single_precision(x) -> bool:
