@@ -36,7 +36,7 @@ FLAGS = {
 
 # per actuator field: the values that are computed, and the enum that names the others
 COMPUTED_ACTUATORS = {
-    "trntype": ({mujoco.mjtTrn.mjTRN_JOINT}, mujoco.mjtTrn),
+    "trntype": ({mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT}, mujoco.mjtTrn),
     "dyntype": ({mujoco.mjtDyn.mjDYN_NONE}, mujoco.mjtDyn),
     "gaintype": ({mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE}, mujoco.mjtGain),
     "biastype": ({mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE}, mujoco.mjtBias),
@@ -49,7 +49,7 @@ CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_
 # fields that act wherever they are not zero
 ACTING = {
     "tendon": ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "armature", "frictionloss", "limited"),
-    "actuator": ("damping", "dampingpoly", "armature", "delay"),
+    "actuator": ("delay",),
 }
 
 

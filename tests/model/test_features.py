@@ -1,0 +1,210 @@
+"""Every feature that would change the motion is named with its element; what cannot change it is not."""
+
+import mujoco
+import pytest
+
+from featherlane.model.candidates import candidates
+from featherlane.model.features import sensor_support, unsupported
+
+TWO = """
+  <body name="a" pos="0 0 1"><joint name="slide" type="slide"/><geom name="a" type="{0}" size="0.1 0.1 0.1" {1}/></body>
+  <body name="b" pos="0 1 1"><joint name="hinge"/><geom name="b" size="0.1"/><site name="site"/></body>"""
+
+
+SPHERES = TWO.format("sphere", "")
+
+
+def compiled(bodies=SPHERES, tail="", option=""):
+    return mujoco.MjModel.from_xml_string(f"<mujoco>{option}<worldbody>{bodies}</worldbody>{tail}</mujoco>")
+
+
+def found(*parts, **named):
+    model = compiled(*parts, **named)
+    return unsupported(model, candidates(model))
+
+
+def fixed(attributes):
+    return f'<tendon><fixed name="string" {attributes}><joint joint="hinge" coef="1"/></fixed></tendon>'
+
+
+def general(attributes, extra=""):
+    return f'{extra}<actuator><general name="drive" joint="hinge" {attributes}/></actuator>'
+
+
+def test_a_plain_robot_has_nothing_unsupported():
+    assert found(tail='<actuator><motor joint="hinge"/><position joint="slide"/></actuator>') == []
+
+
+OPTIONS = {
+    "option integrator: implicit": '<option integrator="implicit"/>',
+    "option integrator: discrete": '<option integrator="discrete"/>',
+    "option solver: pgs": '<option solver="PGS"/>',
+    "option solver: cg": '<option solver="CG"/>',
+    "option cone: elliptic": '<option cone="elliptic"/>',
+    "option noslip_iterations: 3": '<option noslip_iterations="3"/>',
+    "option density: 1.2": '<option density="1.2"/>',
+    "option viscosity: 0.5": '<option viscosity="0.5"/>',
+    "option flag: override": '<option><flag override="enable"/></option>',
+    "option flag: sleep": '<option><flag sleep="enable"/></option>',
+    "option flag: diagexact": '<option><flag diagexact="enable"/></option>',
+    "option flag: speculative": '<option><flag speculative="enable"/></option>',
+}
+
+
+@pytest.mark.parametrize("line", OPTIONS)
+def test_options_are_named(line):
+    (only,) = found(option=OPTIONS[line])
+    assert only.startswith(line)
+
+
+HARMLESS = {
+    "magnetic and wind": '<option magnetic="1 0 0" wind="3 0 0"/>',
+    "flags": '<option><flag energy="enable" fwdinv="enable" invdiscrete="enable" island="disable"/></option>',
+    "integrators": '<option integrator="implicitfast" jacobian="sparse"/>',
+}
+
+
+@pytest.mark.parametrize("option", HARMLESS.values(), ids=HARMLESS)
+def test_options_that_do_not_change_the_motion_pass(option):
+    assert found(option=option) == []
+
+
+def test_cone_does_not_matter_without_friction():
+    assert found(TWO.format("sphere", 'contype="0" conaffinity="0"'), option='<option cone="elliptic"/>') == []
+
+
+def test_medium_does_not_matter_where_nothing_moves():
+    assert found("", option='<option density="1.2"/>') == []
+
+
+ELEMENTS = {
+    "equality 'tie': connect": '<equality><connect name="tie" body1="a" anchor="0 0 0"/></equality>',
+    "equality #0: weld": '<equality><weld body1="a" body2="b" active="false"/></equality>',
+    "equality 'gears': joint": '<equality><joint name="gears" joint1="slide" joint2="hinge"/></equality>',
+    "tendon 'string': stiffness": fixed('stiffness="2"'),
+    "tendon 'string': stiffnesspoly": fixed('stiffness="0 1 0"'),
+    "tendon 'string': damping": fixed('damping="2"'),
+    "tendon 'string': dampingpoly": fixed('damping="0 0 1"'),
+    "tendon 'string': armature": fixed('armature="2"'),
+    "tendon 'string': frictionloss": fixed('frictionloss="2"'),
+    "tendon 'string': limited": fixed('range="0 1"'),
+    "actuator 'drive': trntype tendon": fixed("") + '<actuator><motor name="drive" tendon="string"/></actuator>',
+    "actuator 'drive': trntype site": '<actuator><motor name="drive" site="site"/></actuator>',
+    "actuator 'drive': trntype body": '<actuator><adhesion name="drive" body="b" ctrlrange="0 1"/></actuator>',
+    "actuator 'drive': dyntype integrator": general('dyntype="integrator"'),
+    "actuator 'drive': dyntype filter": general('dyntype="filter"'),
+    "actuator 'drive': dyntype filterexact": general('dyntype="filterexact"'),
+    "actuator 'drive': dyntype user": general('dyntype="user"'),
+    "actuator 'drive': gaintype user": general('gaintype="user"'),
+    "actuator 'drive': biastype user": general('biastype="user"'),
+    "actuator 'drive': dyntype muscle, gaintype muscle, biastype muscle": (
+        '<actuator><muscle name="drive" joint="hinge" lengthrange="0 1"/></actuator>'
+    ),
+    "actuator 'drive': gaintype pid": '<actuator><pid name="drive" joint="hinge"/></actuator>',
+    "actuator 'drive': delay": general('nsample="3" delay="0.004"'),
+}
+
+
+@pytest.mark.parametrize("line", ELEMENTS)
+def test_elements_are_named(line):
+    assert found(tail=ELEMENTS[line]) == [line]
+
+
+SHAPES = {
+    "ellipsoid": "geom 'a': collision of ellipsoid with sphere",
+    "cylinder": "geom 'a': collision of cylinder with sphere",
+    "box": "geom 'a': collision of box with sphere",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shapes_are_named(shape):
+    assert found(TWO.format(shape, "")) == [SHAPES[shape]]
+
+
+def test_shapes_that_touch_nothing_pass():
+    assert found(TWO.format("ellipsoid", 'contype="0" conaffinity="0"')) == []
+
+
+def test_height_fields_are_named_not_what_lies_on_them():
+    asset = '<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>'
+    ground = '<geom name="hills" type="hfield" hfield="h"/>'
+    assert found(ground + TWO.format("capsule", ""), asset) == [
+        "geom 'hills': collision of hfield with sphere, capsule"
+    ]
+
+
+GEOMS = {
+    "geom 'a': condim 4": 'condim="4"',
+    "geom 'a': condim 6": 'condim="6"',
+    "geom 'a': adhesion": 'adhesion="2"',
+    "geom 'a': surfacevel": 'surfacevel="1 0 0 0 0 0"',
+}
+
+
+@pytest.mark.parametrize("line", GEOMS)
+def test_contact_parameters_of_geoms_are_named(line):
+    assert found(TWO.format("sphere", GEOMS[line])) == [line]
+    assert found(TWO.format("sphere", GEOMS[line] + ' contype="0" conaffinity="0"')) == []
+
+
+def test_condim_that_priority_overrules_passes():
+    assert found(TWO.format("sphere", 'condim="6" priority="-1"')) == []
+
+
+@pytest.mark.parametrize(("line", "attributes"), [("condim 4", 'condim="4"'), ("adhesion", 'adhesion="2"')])
+def test_contact_parameters_of_pairs_are_named(line, attributes):
+    tail = f'<contact><pair name="touch" geom1="a" geom2="b" {attributes}/></contact>'
+    assert found(tail=tail) == [f"pair 'touch': {line}"]
+
+
+def test_plastic_springs_are_named():
+    bodies = '<body><joint name="bend" stiffness="1" springyield="0.1"/><geom size="0.1"/></body>'
+    assert found(bodies) == ["joint 'bend': springyield"]
+
+
+def test_flexes_are_named():
+    flex = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing="0.1 0.1 0.1" dim="2" radius="0.01" mass="1"/>'
+    assert "flex 'cloth': deformable body" in found(flex)
+
+
+def test_callbacks_are_named():
+    model = compiled()
+    mujoco.set_mjcb_control(lambda model, data: None)
+    try:
+        assert unsupported(model, candidates(model)) == ["callback mjcb_control: installed in this process"]
+    finally:
+        mujoco.set_mjcb_control(None)
+
+
+def test_several_features_are_all_named():
+    tail = '<equality><connect body1="a" anchor="0 0 0"/></equality>' + general('dyntype="filter" gaintype="user"')
+    lines = found(TWO.format("box", ""), tail, '<option solver="CG"/>')
+    assert lines == [
+        "option solver: cg; set opt.solver to Newton",
+        "equality #0: connect",
+        "actuator 'drive': dyntype filter, gaintype user",
+        "geom 'a': collision of box with sphere",
+    ]
+
+
+@pytest.mark.parametrize(
+    "attributes", ['damping="1"', 'damping="0 1 0"', 'armature="1"', 'forcerange="-1 1"', 'gear="3"']
+)
+def test_what_joint_actuators_add_to_their_joint_passes(attributes):
+    assert found(tail=general(attributes)) == []
+
+
+def test_joints_driven_in_the_frame_of_their_parent_pass():
+    assert found(tail='<actuator><motor jointinparent="hinge"/></actuator>') == []
+
+
+def test_idle_tendons_sensors_and_histories_pass():
+    tail = fixed("") + general('nsample="3"')
+    tail += '<sensor><gyro site="site"/><jointpos joint="hinge"/><tendonpos tendon="string"/></sensor>'
+    assert found(tail=tail) == []
+
+
+def test_sensors_load_and_say_that_they_are_not_computed():
+    model = compiled(tail="<sensor><gyro site='site'/><clock/></sensor>")
+    assert sensor_support(model) == [False, False]
