@@ -13,9 +13,9 @@ SIZES = (
     Field("ngenrowmax", "size", doc="capacity: general rows (limits of balls)"),
     Field("ngenJmax", "size", doc="capacity: Jacobian entries of the general rows"),
     Field("nH", "size", doc="capacity: entries of the Hessian, nv (nv + 1) / 2"),
+    Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 3"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
     Field("want_energy", "size", doc="1: compute energies in each step"),
-    Field("want_reset", "size", doc="1: reset a world whose numbers turn bad (MuJoCo's autoreset)"),
 )
 
 STATE = (
@@ -50,14 +50,15 @@ POSITION = (
     Field("M", "real", ("nC",), "kg, kg m, kg m^2", "joint-space inertia matrix, lower triangle by rows (CSR)", "crb"),
     Field("qLD", "real", ("nC",), "1", "M = L^T D L: strict lower rows of L, D on the diagonal", "factor_m"),
     Field("qLDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D", "factor_m"),
-    Field("actuator_length", "real", ("nu",), "m, rad", "actuator length", "transmission"),
+    Field("actuator_length", "real", ("nout",), "m, rad", "actuator length", "transmission"),
+    Field("actuator_moment", "real", ("nout", 6), "1, m", "actuator moment on its joint's dofs", "transmission"),
     Field("energy", "real", (2,), "J", "potential and kinetic energy", "energy"),
 )
 
 VELOCITY = (
     Field("cvel", "real", ("nbody", 6), "rad/s, m/s", "body velocity at the tree's com, rotation first", "com_vel"),
     Field("cdof_dot", "real", ("nv", 6), "1/s, m/s", "rate of cdof", "com_vel"),
-    Field("actuator_velocity", "real", ("nu",), "m/s, rad/s", "actuator velocity", "actuation"),
+    Field("actuator_velocity", "real", ("nout",), "m/s, rad/s", "actuator velocity", "actuation"),
     Field("qfrc_bias", "real", ("nv",), "N, N m", "Coriolis, centrifugal and gravity forces C(q, v)", "rne"),
     Field("qfrc_spring", "real", ("nv",), "N, N m", "joint spring force", "passive"),
     Field("qfrc_damper", "real", ("nv",), "N, N m", "joint damper force", "passive"),
@@ -66,7 +67,8 @@ VELOCITY = (
 )
 
 FORCE = (
-    Field("actuator_force", "real", ("nu",), "N, N m", "actuator force before gearing", "actuation"),
+    Field("actuator_force", "real", ("nout",), "N, N m", "actuator force before gearing", "actuation"),
+    Field("badctrl", "real", (1,), "1", "1: a control was no number, all counted as 0", "actuation"),
     Field("qfrc_actuator", "real", ("nv",), "N, N m", "actuator force in joint space", "actuation"),
     Field("qfrc_smooth", "real", ("nv",), "N, N m", "force without constraints", "smooth_acceleration"),
     Field("qacc_smooth", "real", ("nv",), "m/s^2, rad/s^2", "acceleration without constraints", "smooth_acceleration"),
@@ -75,8 +77,10 @@ FORCE = (
 # a slot is a row or a contact point that some world of the tile has; a world that lacks it has D = 0 there
 CONTACT = (
     Field("active", "real", (1,), "1", "1: this world takes part, 0: it waits for the other part of a split tile", "step"),
+    Field("geom_reach", "real", ("ngeom",), "m", "bounding radius, margin and gap of the geom", "collision"),
+    Field("cand_near", "int", ("ncand",), "1", "candidate pairs that are near in some world", "collision"),
     Field("ncon_slot", "int", (1,), "1", "contact slots of the tile", "collision"),
-    Field("con_overflow", "int", (1,), "1", "1: the tile's slots did not fit", "collision"),
+    Field("con_overflow", "int", (1,), "1", "1: the slots did not fit, the tile has to be split", "collision"),
     Field("ncon", "real", (1,), "1", "contacts of each world", "collision"),
     Field("con_cand", "int", ("nconmax",), "1", "candidate pair of the slot", "collision"),
     Field("con_present", "real", ("nconmax",), "1", "1 where the world has this contact, else 0", "collision"),
@@ -139,6 +143,8 @@ SOLVER = (
 SCRATCH = (
     Field("cacc", "real", ("nbody", 6), "rad/s^2, m/s^2", "body acceleration at the tree's com", "rne"),
     Field("cfrc", "real", ("nbody", 6), "N m, N", "body force at the tree's com", "rne"),
+    Field("part", "real", ("npart",), "1", "results gathered from the parts of a split tile", "solve_in_parts"),
+    Field("lane_active", "real", (1,), "1", "active, while parts of the tile are", "solve_in_parts"),
     Field("con_body", "int", ("nconmax", 2), "1", "moving bodies of the slot, 0: fixed to the world", "solve"),
     Field("body_reached", "int", ("nbody",), "1", "1: a slot acts on the body or below it", "solve"),
     Field("con_motion", "real", ("nbody", 6), "rad/s^2, m/s^2", "body motion that a joint-space vector makes", "solve"),
@@ -165,6 +171,19 @@ SCRATCH = (
     Field("pair_dof", "int", ("nv",), "1", "dofs of one contact between moving bodies, descending", "solve"),
     Field("pair_J", "real", ("nv", 3), "1", "its basis rows at those dofs", "solve"),
     Field("qvec", "real", ("nv",), "1", "right-hand side or product of one call from Python", "solve_m"),
+    Field("qproduct", "real", ("nv",), "1", "product M qvec", "mul_m"),
+    Field("qacc_step", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the integrator takes", "euler"),
+    Field("qH", "real", ("nC",), "1", "L^T D L of the inertia with implicit damping", "euler"),
+    Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler"),
+    Field("block", "real", (36,), "1", "inertia with implicit forces of one free body", "implicitfast"),
+    Field("rk_qpos", "real", ("nq",), "m, rad, quaternion", "position at the start of the step", "rk4_start"),
+    Field("rk_qvel", "real", ("nv",), "m/s, rad/s", "velocity at the start of the step", "rk4_start"),
+    Field("rk_time", "real", (1,), "s", "time at the start of the step", "rk4_start"),
+    Field("rk_velocity", "real", ("nv",), "m/s, rad/s", "weighted sum of the stages' velocities", "rk4_stage"),
+    Field("rk_acceleration", "real", ("nv",), "m/s^2, rad/s^2", "weighted sum of the stages' qacc", "rk4_stage"),
+    Field("rk_rate", "real", ("nv",), "m/s, rad/s", "velocity of one stage, seen from the start of the step", "rk4_stage"),
+    Field("aba_inertia", "real", ("nbody", 21), "kg m^2, kg m, kg", "articulated inertia, lower triangle", "aba"),
+    Field("aba_axis", "real", ("nv", 6), "1", "articulated inertia times axis, over D", "aba"),
 )
 
 STATE_FIELDS = tuple(f.name for f in STATE)

@@ -10,8 +10,9 @@ from .. import collision, constraint, dynamics, simulation, solver
 from ..lanes import Library, Stage
 from ..model.fields import MODEL
 from .fields import DATA
+from .tiles import ROWS
 
-RECORDS = {"m": (MODEL, True), "d": (DATA, False)}
+RECORDS = {"m": (MODEL, True), "d": (DATA, False), "b": (ROWS, True)}
 
 
 def stages() -> dict[str, Stage]:

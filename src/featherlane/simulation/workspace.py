@@ -46,12 +46,16 @@ class ModelRows:
         if not self.live:
             self.rows[...] = self.model.real_buffer[:, None]
 
-    def refresh(self) -> None:
-        """Take over what was edited in the model since the last call."""
+    def refresh_sizes(self) -> None:
+        """Take over sizes and integer options that were edited since the last call."""
         if self._revision != self.model.revision:
             self._revision = self.model.revision
             for name, value in self.model.size_values().items():
                 self.record.set_size(name, value)
+
+    def refresh(self) -> None:
+        """Take over what was edited in the model since the last call."""
+        self.refresh_sizes()
         if not self.live and not np.array_equal(self._seen, self.model.real_buffer):
             self._seen[...] = self.model.real_buffer
             self._fill()

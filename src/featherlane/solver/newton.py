@@ -302,9 +302,18 @@ def store_forces(m, d):
 
 
 @kernel
+def trace_of_inertia(m, d):
+    """Sum of the diagonal of M: the scale of cost and gradient."""
+    s = real(d, 0.0)
+    for i in range(m.nv):
+        s = s + d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    return s
+
+
+@kernel
 def iterate(m, d):
     """Newton steps until every world has converged."""
-    scale = 1.0 / (m.stat_meaninertia[0] * fmax(real(d, 1.0) * m.nv, 1.0))
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
     noise = real(d, 1e-15)
     if single_precision(d):

@@ -1,0 +1,105 @@
+"""The table of contents: what a step computes, in order.  Passes are listed here, not written.
+
+    forward    position -> velocity -> force -> constraint: the acceleration of every world
+    step       forward, then one time step
+"""
+
+from __future__ import annotations
+
+from ..collision.collision import collision
+from ..constraint.row import make_rows
+from ..dynamics.actuation import actuation, transmission
+from ..dynamics.com import com_pos, com_vel
+from ..dynamics.inertia import crb, factor_m
+from ..dynamics.integrate import euler, implicitfast
+from ..dynamics.kinematics import collision_frames, frames, kinematics
+from ..dynamics.newton_euler import rne
+from ..dynamics.passive import passive
+from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
+from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
+from ..dynamics.smooth import energy, smooth_acceleration
+from ..lanes import any_, stage
+from ..solver.newton import solve
+from .health import bad_acceleration, reset_bad
+from .part import solve_in_parts
+
+RK4, IMPLICITFAST = 1, 3
+
+
+@stage
+def forward_position(m, d):
+    """All that depends on the position alone."""
+    kinematics(m, d)
+    if d.want_frames:
+        frames(m, d)
+    else:
+        collision_frames(m, d)
+    com_pos(m, d)
+    crb(m, d)
+    factor_m(m, d)
+    transmission(m, d)
+
+
+@stage
+def forward_velocity(m, d):
+    """What depends on position and velocity: bias and passive forces."""
+    com_vel(m, d)
+    rne(m, d)
+    passive(m, d)
+
+
+@stage
+def forward_constraint(m, d):
+    """Contacts, rows and the acceleration under them; a tile whose slots do not fit is solved in parts."""
+    collision(m, d)
+    if d.con_overflow[0]:
+        solve_in_parts(m, d)
+    else:
+        make_rows(m, d)
+        solve(m, d)
+
+
+@stage
+def forward(m, d):
+    """The acceleration of every world of the tile, and everything on the way to it.
+
+    Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number).
+    Reads:  the state.   Writes: every field down to qacc.
+    """
+    forward_position(m, d)
+    forward_velocity(m, d)
+    actuation(m, d)
+    smooth_acceleration(m, d)
+    forward_constraint(m, d)
+    if d.want_energy:
+        energy(m, d)
+
+
+@stage
+def runge_kutta(m, d):
+    """The fourth-order step: three more accelerations."""
+    rk4_start(m, d)
+    for k in range(1, 4):
+        rk4_stage(m, d, k)
+        forward(m, d)
+    rk4_finish(m, d)
+
+
+@stage
+def step(m, d):
+    """One time step.  A world whose numbers turn bad is reset, as MuJoCo's autoreset does, and counted.
+
+    Source: MuJoCo mj_step.
+    Reads:  the state and the controls.   Writes: the next state; all else as forward left it at the old one.
+    """
+    reset_bad(m, d, 0)
+    forward(m, d)
+    if any_(bad_acceleration(m, d)):
+        reset_bad(m, d, 1)
+        forward(m, d)
+    if m.opt_integrator == RK4:
+        runge_kutta(m, d)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast(m, d)
+    else:
+        euler(m, d)

@@ -1,0 +1,82 @@
+"""Worlds whose numbers turn bad: found, reset to the model's defaults, counted; their tile-mates never notice.
+
+Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.
+"""
+
+from __future__ import annotations
+
+from ..lanes import any_, fabs, kernel, real, stage, where
+from ..spatial.quaternion import quat_normalize
+from ..spatial.vector import load4
+
+LARGEST = 1e10  # beyond it a number is bad, as is NaN
+AUTORESET_OFF = 1 << 16  # mjDSBL_AUTORESET
+
+
+@kernel
+def bad(d, x, n):
+    """Where any of the n values of a field is NaN or beyond LARGEST."""
+    found = real(d, 0.0)
+    for i in range(n):
+        found = where(fabs(x[i]) <= LARGEST, found, 1.0)
+    return found > 0.0
+
+
+@kernel
+def bad_state(m, d):
+    """Worlds with a bad position or velocity."""
+    return bad(d, d.qpos, m.nq) | bad(d, d.qvel, m.nv)
+
+
+@kernel
+def bad_acceleration(m, d):
+    """Worlds with a bad acceleration."""
+    return bad(d, d.qacc, m.nv)
+
+
+@kernel
+def clear(x, n, mask):
+    """Zero the n values of a field where the mask holds."""
+    for i in range(n):
+        x[i] = where(mask, 0.0, x[i])
+
+
+@kernel
+def reset_worlds(m, d, mask):
+    """The model's default state where the mask holds: qpos0, all else zero, mocap bodies where the model has them."""
+    for i in range(m.nq):
+        d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
+    clear(d.qvel, m.nv, mask)
+    clear(d.act, m.na, mask)
+    clear(d.qacc_warmstart, m.nv, mask)
+    clear(d.time, 1, mask)
+    clear(d.ctrl, m.nu, mask)
+    clear(d.qfrc_applied, m.nv, mask)
+    clear(d.xfrc_applied, 6 * m.nbody, mask)
+    for b in range(m.nbody):
+        k = m.body_mocapid[b]
+        if k >= 0:
+            w, x, y, z = quat_normalize(load4(m.body_quat, 4 * b))
+            for c in range(3):
+                d.mocap_pos[3 * k + c] = where(mask, m.body_pos[3 * b + c], d.mocap_pos[3 * k + c])
+            d.mocap_quat[4 * k] = where(mask, w, d.mocap_quat[4 * k])
+            d.mocap_quat[4 * k + 1] = where(mask, x, d.mocap_quat[4 * k + 1])
+            d.mocap_quat[4 * k + 2] = where(mask, y, d.mocap_quat[4 * k + 2])
+            d.mocap_quat[4 * k + 3] = where(mask, z, d.mocap_quat[4 * k + 3])
+
+
+@stage
+def reset_bad(m, d, acceleration):
+    """Count bad worlds and, with autoreset, reset them: by their state, or by their acceleration.
+
+    Writes: warning (bad number), nbad, the state of the worlds concerned.
+    """
+    if acceleration:
+        mask = bad_acceleration(m, d)
+    else:
+        mask = bad_state(m, d)
+    if any_(mask):
+        d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
+        if m.opt_disableflags & AUTORESET_OFF == 0:
+            d.nbad[0] = where(mask, d.nbad[0] + 1.0, d.nbad[0])
+            reset_worlds(m, d, mask)

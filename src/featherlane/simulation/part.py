@@ -1,0 +1,72 @@
+"""A tile whose contact slots do not fit is solved part by part, so that no world loses a contact for its mates.
+
+A world alone has as many slots as it has contacts, so parts of one world always fit, or lose their own last contacts and say
+so.  The parts' results are gathered under masks: what a world ends with is what it would have alone.
+"""
+
+from __future__ import annotations
+
+from ..collision.collision import collision
+from ..constraint.row import make_rows
+from ..lanes import kernel, lane_index, stage, where, width
+from ..solver.newton import solve
+
+NVALUE = 3  # ncon, solver_niter, solver_residual follow the 2 nv joint-space results
+
+
+@kernel
+def keep(m, d, mask):
+    """Take over the results of the worlds in this part."""
+    for i in range(m.nv):
+        d.part[i] = where(mask, d.qacc[i], d.part[i])
+        d.part[m.nv + i] = where(mask, d.qfrc_constraint[i], d.part[m.nv + i])
+    n = 2 * m.nv
+    d.part[n] = where(mask, d.ncon[0], d.part[n])
+    d.part[n + 1] = where(mask, d.solver_niter[0], d.part[n + 1])
+    d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
+
+
+@kernel
+def give_back(m, d):
+    """The gathered results as the tile's."""
+    for i in range(m.nv):
+        d.qacc[i] = d.part[i]
+        d.qfrc_constraint[i] = d.part[m.nv + i]
+    n = 2 * m.nv
+    d.ncon[0] = d.part[n]
+    d.solver_niter[0] = d.part[n + 1]
+    d.solver_residual[0] = d.part[n + 2]
+
+
+@kernel
+def solve_parts_of(m, d, size):
+    """Solve parts of `size` worlds one after the other; 0 if one of them does not fit."""
+    start = 0
+    while start < width(d):
+        lane = lane_index(d)
+        mask = (lane >= start) & (lane < start + size) & (d.lane_active[0] > 0.0)
+        d.active[0] = where(mask, 1.0, 0.0)
+        collision(m, d)
+        if d.con_overflow[0]:
+            return 0
+        make_rows(m, d)
+        solve(m, d)
+        keep(m, d, mask)
+        start += size
+    return 1
+
+
+@stage
+def solve_in_parts(m, d):
+    """Halve the parts until all fit.
+
+    Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual of every world.
+    """
+    d.lane_active[0] = d.active[0]
+    size = width(d) // 2
+    while size > 1 and solve_parts_of(m, d, size) == 0:
+        size = size // 2
+    if size <= 1:
+        solve_parts_of(m, d, 1)
+    d.active[0] = d.lane_active[0]
+    give_back(m, d)

@@ -1,0 +1,108 @@
+"""The inner loop of a batch: worlds' rows into a tile, steps, and back.  One call works through many tiles.
+
+A transfer copies `count` reals of each world between a row in memory and the rows of the tile:
+
+    address(world, step) = row + index * stride + step * step_stride       (in reals)
+
+so state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the world's number
+for what the batch keeps (load, store), and its place in the call for what the call brought (control, record).  A tile that is not full
+repeats its last world in the lanes left over; those do not take part and are not written back.
+"""
+
+from __future__ import annotations
+
+from ..lanes import Field, Layout, kernel, lane_index, scalars, stage, where, width
+from .forward import forward, step
+
+_TRANSFERS = (
+    ("load", "once, before the first step"),
+    ("control", "before each step"),
+    ("record", "after each step"),
+    ("store", "once, after the last step"),
+)
+
+ROWS = Layout(
+    "Rows",
+    (
+        Field("nworld", "size", doc="worlds of this call"),
+        Field("nstep", "size", doc="time steps; 0: forward only"),
+        Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
+        Field("place", "long", ("nworld",), "1", "their places in the call's list of worlds"),
+        *(
+            field
+            for kind, when in _TRANSFERS
+            for field in (
+                Field(f"n{kind}", "size", doc=f"transfers {when}"),
+                Field(f"{kind}_row", "long", (f"n{kind}",), "1", "address of world 0's first real"),
+                Field(f"{kind}_tile", "long", (f"n{kind}",), "1", "offset of the tile's rows in its thread's table"),
+                Field(f"{kind}_count", "long", (f"n{kind}",), "1", "reals of a world"),
+                Field(f"{kind}_stride", "long", (f"n{kind}",), "reals", "from one world to the next"),
+                Field(f"{kind}_step", "long", (f"n{kind}",), "reals", "from one step to the next"),
+            )
+        ),
+        Field("tile_address", "long", ("nthread", "ntransfer"), "1", "address of the tile's rows, thread by thread"),
+        Field("nthread", "size", doc="threads"),
+        Field("ntransfer", "size", doc="transfers of all kinds"),
+        Field("real_bytes", "size", doc="bytes of a real"),
+    ),
+)
+
+
+@kernel
+def lane_place(b, tile, lane, W):
+    """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
+    k = tile * W + lane
+    return k if k < b.nworld else b.nworld - 1
+
+
+@kernel
+def read_rows(b, index, tile, W, row, address, count, stride, shift):
+    """Rows of a tile's worlds into the tile."""
+    out = scalars(b, address)
+    for lane in range(W):
+        w = index[lane_place(b, tile, lane, W)]
+        source = scalars(b, row + (w * stride + shift) * b.real_bytes)
+        for i in range(count):
+            out[i * W + lane] = source[i]
+
+
+@kernel
+def write_rows(b, index, tile, W, row, address, count, stride, shift):
+    """The tile's values back into the rows of its worlds."""
+    source = scalars(b, address)
+    for lane in range(W):
+        if tile * W + lane < b.nworld:
+            w = index[tile * W + lane]
+            out = scalars(b, row + (w * stride + shift) * b.real_bytes)
+            for i in range(count):
+                out[i] = source[i * W + lane]
+
+
+@stage
+def run_tiles(m, d, b, thread, first, last):
+    """Tiles first .. last - 1 through nstep time steps (or one forward pass where nstep is 0).
+
+    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    """
+    W = width(d)
+    base = thread * b.ntransfer
+    for tile in range(first, last):
+        for k in range(b.nload):
+            a = b.tile_address[base + b.load_tile[k]]
+            read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
+        d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+        if b.nstep == 0:
+            forward(m, d)
+        for s in range(b.nstep):
+            for k in range(b.ncontrol):
+                a = b.tile_address[base + b.control_tile[k]]
+                shift = s * b.control_step[k]
+                read_rows(b, b.place, tile, W, b.control_row[k], a, b.control_count[k], b.control_stride[k], shift)
+            step(m, d)
+            for k in range(b.nrecord):
+                a = b.tile_address[base + b.record_tile[k]]
+                shift = s * b.record_step[k]
+                write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
+        for k in range(b.nstore):
+            a = b.tile_address[base + b.store_tile[k]]
+            write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0)
