@@ -163,7 +163,10 @@ def pow_(x, y):
 # ---- circular functions and their inverses -------------------------------------------------------------
 @kernel
 def sincos(x):
-    """(sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; meaningless beyond, NaN at infinity."""
+    """(sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; meaningless beyond, NaN at infinity.
+
+    Note: sin(-0) is +0.
+    """
     n = rint(x * TWO_OVER_PI)
     r = fma(-n, HALF_PI_1, x)
     r = fma(-n, HALF_PI_2, r)

@@ -1,0 +1,155 @@
+"""Declarations and memory of records."""
+
+import numpy as np
+import pytest
+
+from cells import CELLS, FORMS, cells, library
+from featherlane.lanes import Field, Layout, Record, aligned, allocate, stage
+from featherlane.lanes.layout import layout_hash
+from featherlane.lanes.record import python_record
+
+SIZES = {"n": 3}
+
+
+# ---- layouts -----------------------------------------------------------------------------------------------
+def test_a_field_of_unknown_kind_is_an_error():
+    with pytest.raises(ValueError, match="field x: kind is 'float', allowed are size, int, long, real, asset"):
+        Field("x", "float")
+
+
+def test_a_field_declared_twice_is_an_error():
+    with pytest.raises(ValueError, match=r"layout Two: declared twice: \['x'\]"):
+        Layout("Two", (Field("x", "real"), Field("y", "real"), Field("x", "int")))
+
+
+def test_shapes_come_from_sizes():
+    f = Field("x", "real", ("n", 4, "k"))
+    assert f.dims({"n": 3, "k": 2}) == (3, 4, 2)
+    assert f.count({"n": 3, "k": 2}) == 24
+    assert Field("y", "real").count({}) == 1
+
+
+def test_a_layout_is_read_by_name():
+    assert CELLS["x"].kind == "real"
+    assert "x" in CELLS and "missing" not in CELLS
+
+
+def test_layout_hash_follows_order_names_and_kinds_only():
+    x, y = Field("x", "real", ("n",)), Field("y", "int", ("n",))
+    same = Layout("A", (Field("x", "real", (7,), "m", "another line"), y))
+    assert layout_hash(Layout("A", (x, y))) == layout_hash(same)
+    others = [Layout("A", (y, x)), Layout("A", (x,)), Layout("B", (x, y)), Layout("A", (Field("x", "asset"), y))]
+    assert len({layout_hash(a) for a in [same, *others]}) == 5
+
+
+# ---- memory --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(1,), (3, 8), (7, 1), (0, 8), ()])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.int64])
+def test_aligned_memory_is_zero_and_on_a_cache_line(shape, dtype):
+    a = aligned(shape, dtype)
+    assert a.shape == shape and a.dtype == dtype and not a.any()
+    assert a.ctypes.data % 64 == 0 and a.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype, w", FORMS)
+def test_allocate_gives_each_kind_its_rows(dtype, w):
+    arrays = allocate(CELLS, SIZES, w, dtype)
+    assert {n: (a.shape, a.dtype.name) for n, a in arrays.items() if n != "out"} == {
+        "k": ((3,), "int32"),
+        "long": ((3,), "int64"),
+        "table": ((3,), dtype),
+        "x": ((3, w), dtype),
+        "y": ((3, w), dtype),
+        "z": ((3, w), dtype),
+    }
+    assert allocate(CELLS, {"n": 0}, w, dtype)["x"].shape == (1, w)
+
+
+def off_by(array, n):
+    """The same numbers n bytes past a cache line."""
+    raw = aligned(array.nbytes + 64, np.uint8)[n : n + array.nbytes]
+    return raw.view(array.dtype).reshape(array.shape)
+
+
+@pytest.mark.parametrize(
+    "name, wrong, message",
+    [
+        ("x", lambda a: a.astype(np.float32), "field x: float32"),
+        ("k", lambda a: a.astype(np.int64), "field k: int64"),
+        ("x", lambda a: a[:, ::2], "field x: .* contiguous"),
+        ("x", lambda a: a[:, :5].copy(), r"field x: float64 \(3, 5\) given; .* rows of 8"),
+        ("x", lambda a: off_by(a, 16), "field x: memory at a multiple of 64 bytes"),
+    ],
+)
+def test_arrays_that_compiled_code_cannot_read_are_errors(name, wrong, message):
+    arrays = allocate(CELLS, SIZES, 8, np.float64)
+    arrays[name] = wrong(arrays[name])
+    with pytest.raises(ValueError, match=message):
+        Record(CELLS, SIZES, arrays, 8, np.float64)
+
+
+def test_one_world_needs_the_alignment_of_one_number():
+    arrays = allocate(CELLS, SIZES, 1, np.float64)
+    arrays["x"] = off_by(arrays["x"], 8)
+    Record(CELLS, SIZES, arrays, 1, np.float64)
+
+
+def test_a_missing_array_is_an_error():
+    arrays = allocate(CELLS, SIZES, 8, np.float64)
+    del arrays["y"]
+    with pytest.raises(ValueError, match="layout Cells: no array for field y"):
+        Record(CELLS, SIZES, arrays, 8, np.float64)
+
+
+# ---- what kernels see ------------------------------------------------------------------------------------------
+@stage
+def doubles(d):
+    for i in range(d.n):
+        d.x[i] = 2.0 * d.x[i]
+
+
+def run(stages, record, compiled):
+    if compiled:
+        stages.function(doubles, "f64", 8)(record.address)
+    else:
+        doubles(python_record(record))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_sizes_and_arrays_change_in_place(compiled):
+    stages, d = library(), cells("float64", 8, 3, x=np.ones(24))
+    d.set_size("n", 2)
+    assert d.size("n") == 2
+    run(stages, d, compiled)
+    assert np.array_equal(d.arrays["x"][:, 0], [2, 2, 1])
+    old, other = d.arrays["x"], aligned((3, 8))
+    other[:] = 5
+    d.point("x", other)
+    run(stages, d, compiled)
+    assert np.array_equal(other[:, 0], [10, 10, 5]) and np.array_equal(old[:, 0], [2, 2, 1])
+
+
+def test_a_record_points_at_aligned_memory_only():
+    d = cells("float64", 8, 3)
+    with pytest.raises(ValueError, match="field x: memory at a multiple of 64"):
+        d.point("x", off_by(d.arrays["x"], 8))
+
+
+def test_an_uncompiled_read_is_a_copy():
+    d = cells("float64", 8, 3, x=np.ones(24))
+    rows = python_record(d).x
+    value = rows[1]
+    value += 1.0
+    rows[2] = value
+    value += 1.0
+    assert np.array_equal(d.arrays["x"][:, 0], [1, 1, 2])
+
+
+# ---- faults --------------------------------------------------------------------------------------------------
+def test_faults_are_reported_once():
+    d = cells("float64", 8, 3)
+    d.check_faults("nothing")
+    d.table[:4] = [5, CELLS.index["y"], 17, 3]
+    with pytest.raises(IndexError, match=r"somewhere: Cells.y\[17\] of 3 rows \(5 accesses out of range\)"):
+        d.check_faults("somewhere")
+    d.check_faults("cleared")
