@@ -77,7 +77,7 @@ def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
     """
     v = sub3(c2, c1)
     reach = margin + r1 + r2
-    touch = dot3(v, v) <= reach * reach
+    touch = (dot3(v, v) <= reach * reach) & (reach >= 0.0)
     n, length = normalize3(v)
     concentric = length < MINVAL
     if any_(concentric):
@@ -109,15 +109,14 @@ def nearest_general(ma, mb, mc, u, v, x1, x2):
 
 
 @kernel
-def overlap_end(x1, end2, mb, mc, v):
-    """One end of the overlap of two parallel segments: x1 is the coordinate of the second's end on the first.
+def overlap_end(x1, within, end2, mb, mc, v):
+    """One end of the overlap of two parallel segments: x1 is the coordinate of the second's end `end2` on the first.
 
-    Within the first segment the pair is that end and its foot, else it is an end of the first and its foot on the
-    second.
+    Where that end is `within` the first segment, or beyond its other end, it makes the pair; else the first's own end
+    does, with its foot on the second.
     """
-    inside = (x1 > -1.0) & (x1 < 1.0)
     x1 = clip(x1, -1.0, 1.0)
-    return x1, where(inside, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
+    return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
 
 
 @kernel
@@ -145,8 +144,9 @@ def capsule_segments(c1, a1, c2, a2):
     # parallel: the second segment's ends lie at (u +- |mb|) / ma on the first
     if any_(parallel):
         reach, end = fabs(mb), where(mb > 0.0, 1.0, -1.0)
-        lo1, lo2 = overlap_end((u - reach) / ma, end, mb, mc, v)
-        hi1, hi2 = overlap_end((u + reach) / ma, -end, mb, mc, v)
+        lo, hi = (u - reach) / ma, (u + reach) / ma
+        lo1, lo2 = overlap_end(lo, lo > -1.0, end, mb, mc, v)
+        hi1, hi2 = overlap_end(hi, hi < 1.0, -end, mb, mc, v)
         x1, x2 = where(parallel, lo1, x1), where(parallel, lo2, x2)
         y1, y2 = where(parallel, hi1, y1), where(parallel, hi2, y2)
     return parallel, x1, x2, y1, y2
