@@ -8,7 +8,7 @@ from cells import FORMS, OUTPUTS, evaluate, library, same_bits
 from featherlane.lanes import acos, asin, atan2, exp, log, pow_, processor, sincos, stage
 
 STAGES = library()
-N = 512
+N = 256
 NUMBERS = (np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 1e-320, 1e-310, -1e-310, 1e300, -1e300)
 
 
@@ -123,6 +123,7 @@ def test_uncompiled_is_close(dtype, w, rng):
     # uncompiled, fma rounds twice: reductions lose what one rounding saves
     tolerance = 1e-12 if dtype == "float64" else 1e-4
     for name, x, y in samples(rng, dtype):
+        x, y = x[:64], y[:64]
         if name == "sincos":
             x = np.clip(x, -10, 10)
         tried = STAGED[name][0]
