@@ -180,12 +180,13 @@ def actuation(m, d):
     d.badctrl[0] = zero
     for i in range(m.nv):
         d.qfrc_actuator[i] = zero
-    for i in range(m.nactuator):
-        d.actuator_velocity[m.actuator_outadr[i]] = _velocity(m, d, i)
-        d.actuator_force[m.actuator_outadr[i]] = zero
+    for o in range(m.nout):
+        d.actuator_velocity[o] = zero
+        d.actuator_force[o] = zero
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         _check_controls(m, d)
         for i in range(m.nactuator):
+            d.actuator_velocity[m.actuator_outadr[i]] = _velocity(m, d, i)
             if not is_disabled(m, i):
                 force = _force(m, d, i)
                 d.actuator_force[m.actuator_outadr[i]] = force
