@@ -25,7 +25,7 @@ PAIRS = {
 SCENE = """
 <mujoco>
   <worldbody>
-    <body mocap="true"><geom {first} margin="{margin}" gap="{gap}"/></body>
+    <body mocap="true"><geom {first}/></body>
     <body><freejoint/><geom {second}/></body>
   </worldbody>
 </mujoco>
@@ -34,7 +34,9 @@ SCENE = """
 
 def pair_model(first: str, second: str, margin: float = 0.0, gap: float = 0.0):
     """A model of two geoms: the first on a mocap body, the second free."""
-    return load(SCENE.format(first=first, second=second, margin=margin, gap=gap))
+    if margin or gap:
+        first += f' margin="{margin}" gap="{gap}"'
+    return load(SCENE.format(first=first, second=second))
 
 
 def random_quat(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -56,15 +58,20 @@ def frames(model, pos, quat) -> tuple[np.ndarray, np.ndarray]:
     return np.array(xpos), np.array(xmat)
 
 
+def contacts_of(data) -> dict[str, np.ndarray]:
+    """MuJoCo's contacts, by field."""
+    return {name: np.array(getattr(data.contact, name)) for name in (*COMPARED, "exclude")}
+
+
 def oracle(model, xpos, xmat) -> list[dict[str, np.ndarray]]:
-    """MuJoCo's contacts in each pose, by field."""
+    """MuJoCo's contacts in each pose of a pair model."""
     mj, out = model.to_mujoco(), []
     data = mujoco.MjData(mj)
     mujoco.mj_kinematics(mj, data)
     for p, R in zip(xpos, xmat, strict=True):
         data.geom_xpos[:], data.geom_xmat[:] = p, R
         mujoco.mj_collision(mj, data)
-        out.append({name: np.array(getattr(data.contact, name)) for name in (*COMPARED, "exclude")})
+        out.append(contacts_of(data))
     return out
 
 
