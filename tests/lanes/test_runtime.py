@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from cells import CELLS, FORMS, cells, library
+from cells import FORMS, cells, library
 from featherlane.lanes import Field, KernelError, Layout, Record, allocate, kernel, processor, runtime, stage
 from featherlane.lanes.layout import layout_hash
 

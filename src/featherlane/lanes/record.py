@@ -87,7 +87,7 @@ class Record:
         k, start = self.layout.index[name], address(array)
         lanes = self.width if self.layout.fields[k].kind == "real" else 1
         boundary = min(array.itemsize * lanes, 64)
-        if start % boundary:
+        if array.size and start % boundary:
             raise ValueError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
         self.arrays[name] = array
         self.table[FAULT_WORDS + 2 * k] = start
