@@ -1,6 +1,6 @@
 """Mechanics from the definitions, in NumPy, one world at a time, sharing no code with the package.
 
-Homogeneous transforms, velocities and accelerations of points, and sums over bodies.  Angular quantities are in world axes.
+Homogeneous transforms, velocities and accelerations of points, and sums over bodies; angular quantities in world axes.
 """
 
 from __future__ import annotations

@@ -102,9 +102,15 @@ def random_tree(rng: np.random.Generator, nbody: int, floating: bool = False) ->
         return " ".join(f"{x:.6f}" for x in scale * rng.standard_normal(n))
 
     def body(i):
-        kind = JOINTS[rng.integers(len(JOINTS))].format(numbers(3), numbers(3, 0.2), 0 if floating else rng.uniform(0, 0.2))
+        kind = JOINTS[rng.integers(len(JOINTS))].format(
+            numbers(3), numbers(3, 0.2), 0 if floating else rng.uniform(0, 0.2)
+        )
         if i == 0:
-            kind = "<freejoint/>" if floating or rng.random() < 0.5 else JOINTS[rng.integers(3)].format("1 2 3", "0 0 .1", 0.1)
+            kind = (
+                "<freejoint/>"
+                if floating or rng.random() < 0.5
+                else JOINTS[rng.integers(3)].format("1 2 3", "0 0 .1", 0.1)
+            )
         moments = rng.uniform(0.5, 1.0, 3) * rng.uniform(0.02, 0.3)
         inertia = f'mass="{rng.uniform(0.2, 3):.6f}" diaginertia="{" ".join(f"{x:.6f}" for x in moments)}"'
         inside = "".join(body(k) for k in children[i])

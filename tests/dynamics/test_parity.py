@@ -14,9 +14,9 @@ from featherlane.model.load import load
 from featherlane.simulation.workspace import Workspace
 
 TOLERANCE = 1e-12  # the issue's bound for M, qfrc_bias and qacc_smooth; rounding alone stays below 1e-13 here
-FIELDS = """xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat subtree_com cdof cinert crb M
-    qLD qLDiagInv actuator_length energy cvel cdof_dot actuator_velocity qfrc_bias qfrc_spring qfrc_damper qfrc_gravcomp
-    qfrc_passive actuator_force qfrc_actuator qfrc_smooth qacc_smooth""".split()
+FIELDS = """xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat subtree_com cdof cinert
+    crb M qLD qLDiagInv actuator_length energy cvel cdof_dot actuator_velocity qfrc_bias qfrc_spring qfrc_damper
+    qfrc_gravcomp qfrc_passive actuator_force qfrc_actuator qfrc_smooth qacc_smooth""".split()
 DISABLE = mujoco.mjtDisableBit
 FLAGS = (0, DISABLE.mjDSBL_SPRING, DISABLE.mjDSBL_DAMPER, DISABLE.mjDSBL_SPRING | DISABLE.mjDSBL_DAMPER)
 MORE_FLAGS = (DISABLE.mjDSBL_GRAVITY, DISABLE.mjDSBL_ACTUATION, DISABLE.mjDSBL_EULERDAMP, DISABLE.mjDSBL_CLAMPCTRL)

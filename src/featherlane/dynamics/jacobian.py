@@ -1,8 +1,8 @@
 """Jacobians of points and bodies, in NumPy from one world's fields.
 
 J qvel is the velocity of a point and the angular velocity of its body, in world axes; both parts are (3, nv).  The dofs
-that move a body are its own and its ancestors', the chain of dof_parentid; all motion axes of a tree refer to its centre of
-mass, so the velocity of a point follows by the lever arm.
+that move a body are its own and its ancestors', the chain of dof_parentid; all motion axes of a tree refer to its
+centre of mass, so the velocity of a point follows by the lever arm.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
 
