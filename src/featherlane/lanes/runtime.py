@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.metadata
 import os
 import sys
 import threading
@@ -23,6 +24,7 @@ from .record import Record, python_record
 
 MODES = ("auto", "prebuilt", "jit", "checked", "python")
 PREBUILT = Path(__file__).parent / "prebuilt"
+LAYOUT_SYMBOL = "featherlane_layout"  # string in a prebuilt object: the layout hash that it was made for
 
 
 def mode() -> str:
@@ -118,9 +120,12 @@ class Library:
         path = PREBUILT / f"{processor.cpu_level()}.so"
         if not path.exists():
             return None, f"no prebuilt kernels for {processor.cpu_level()} in this installation"
-        so = ctypes.CDLL(str(path))
-        found = ctypes.c_char * 17
-        if found.in_dll(so, "featherlane_layout").value.decode() != self.layout_hash():
+        try:
+            so = ctypes.CDLL(str(path))
+            found = (ctypes.c_char * 17).in_dll(so, LAYOUT_SYMBOL).value.decode()
+        except (OSError, ValueError) as e:
+            return None, f"{path.name} cannot be loaded: {e}"
+        if found != self.layout_hash():
             return None, f"{path.name} was built for other record layouts (stale)"
         return so, None
 
@@ -130,23 +135,30 @@ class Library:
         function = getattr(so, name, None) if so else None
         if function is None and mode() == "prebuilt":
             raise KernelError(f"FEATHERLANE_MODE is prebuilt, but {why or f'{name} is not in the prebuilt object'}")
-        return self._typed(function, stage) if function else None
-
-    def _typed(self, function, stage):
-        function.argtypes = [ctypes.c_void_p if p in self.records else ctypes.c_int64 for p in stage.parameters]
-        function.restype = ctypes.c_int32
+        if function:
+            function.argtypes, function.restype = self._kinds(stage), None
         return function
 
+    def _kinds(self, stage):
+        return [ctypes.c_void_p if p in self.records else ctypes.c_int64 for p in stage.parameters]
+
     def configuration(self) -> dict[str, str]:
-        """What is in use: mode, CPU level, object, cache."""
+        """What is in use, each as text: kernels, mode, cpu, widths, layout, object, cache, compiler."""
         so, why = (None, None) if mode() == "python" else self._prebuilt
         form = "uncompiled" if mode() == "python" else "ahead of time" if so else "just in time"
+        try:
+            compiler = f"numba {importlib.metadata.version('numba')}"
+        except importlib.metadata.PackageNotFoundError:
+            compiler = "not installed: pip install 'featherlane[jit]'"
         return {
             "kernels": form + (f" ({why})" if why else ""),
             "mode": mode(),
             "cpu": processor.cpu_level(),
-            "object": so._name if so else str(cache.directory()),
             "widths": f"float64 {processor.tile_width(np.float64)}, float32 {processor.tile_width(np.float32)}",
+            "layout": self.layout_hash(),
+            "object": so._name if so else "none",
+            "cache": str(cache.directory()),
+            "compiler": compiler,
         }
 
     # ---- just in time ----------------------------------------------------------------------------------
@@ -199,8 +211,7 @@ class Library:
             self._compiled.add((s.name, base, width, checked))
         self._engine.finalize_object()
         pointer = self._engine.get_function_address(symbol(stage.name, base, width, checked))
-        kinds = [ctypes.c_void_p if p in self.records else ctypes.c_int64 for p in stage.parameters]
-        function = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(pointer)
+        function = ctypes.CFUNCTYPE(None, *self._kinds(stage))(pointer)
         function.engine = self._engine
         return function
 

@@ -150,7 +150,15 @@ def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
         RuntimeError: gcc is missing or refuses; its message is quoted.
     """
     source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
-    command = ["gcc", "-shared", "-nostartfiles", "-O2", "-fPIC", "-s", "-Wl,-z,defs,-z,noexecstack,--gc-sections"]
+    command = [
+        "gcc",
+        "-shared",
+        "-nostartfiles",
+        "-O2",
+        "-fPIC",
+        "-s",
+        "-Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections",
+    ]
     try:
         subprocess.run(
             [*command, "-o", out, *objects, "-x", "c", "-"], input=source.encode(), check=True, capture_output=True
