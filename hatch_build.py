@@ -54,7 +54,7 @@ def main(folder: str) -> None:
 
     build.compile_all(library(), every, build.VARIANTS, processor.LEVELS, progress)
     for level in processor.LEVELS:
-        build.link(library(), every, build.VARIANTS, level, Path(folder, f"{level}.so"))
+        build.link_stages(library(), every, build.VARIANTS, level, Path(folder, f"{level}.so"))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 from cells import FORMS, cells, library
 from featherlane.lanes import Field, KernelError, Layout, Record, allocate, kernel, processor, runtime, stage
+from featherlane.lanes.build import link
 from featherlane.lanes.layout import layout_hash
 
 
@@ -214,14 +215,12 @@ def prebuild(tmp_path, monkeypatch):
     monkeypatch.setattr(runtime, "PREBUILT", tmp_path)
 
     def build(stages, hash_of):
-        from featherlane.lanes import toolchain
-
         objects = []
         for s in stages:
             objects.append(tmp_path / f"{s.name}.o")
             objects[-1].write_bytes(library().object_code(s, "f64", 8, processor.cpu_level()))
         out = tmp_path / f"{processor.cpu_level()}.so"
-        toolchain.link([str(o) for o in objects], str(out), {"featherlane_layout": hash_of})
+        link([str(o) for o in objects], str(out), {"featherlane_layout": hash_of})
 
     return build
 
@@ -282,10 +281,8 @@ def test_a_missing_compiler_names_the_extra(mode, chosen, monkeypatch, tmp_path)
 
 
 def test_a_link_failure_quotes_the_linker(prebuild, tmp_path):
-    from featherlane.lanes import toolchain
-
     with pytest.raises(RuntimeError, match="gcc could not link the kernels"):
-        toolchain.link([str(tmp_path / "missing.o")], str(tmp_path / "a.so"), {})
+        link([str(tmp_path / "missing.o")], str(tmp_path / "a.so"), {})
 
 
 # ---- determinism over CPU levels -----------------------------------------------------------------------------------

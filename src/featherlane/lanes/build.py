@@ -1,6 +1,6 @@
 """Ahead of time: stages into the object cache, over several processes, and from there into one object per CPU level.
 
-The wheel's build hook calls `compile_all` for both CPU levels and then `link`; `featherlane compile` calls
+The wheel's build hook calls `compile_all` for both CPU levels and then `link_stages`; `featherlane compile` calls
 `compile_all` for this machine.  What the cache already holds is not compiled again.
 """
 
@@ -10,6 +10,8 @@ import contextlib
 import importlib
 import multiprocessing
 import os
+import shlex
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -24,6 +26,8 @@ VARIANTS = tuple(
     sorted(((base, w) for base, widest in processor.WIDTHS.items() for w in (1, widest)), key=lambda v: -v[1])
 )
 MOST_PROCESSES = 4  # a process holds about 0.5 GiB
+# no start file, no undefined symbol; stages call each other directly
+LINK = ["-shared", "-nostartfiles", "-O2", "-fPIC", "-s", "-Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections"]
 
 
 def compile_all(
@@ -88,30 +92,46 @@ def compile_stage(library: Library, stage: Stage, base: str, width: int, levels:
             cache.write(name, toolchain.emit(code, level))
 
 
-def link(library: Library, stages: Iterable[Stage], variants: Iterable[tuple[str, int]], level: str, out: Path) -> None:
+def link_stages(library: Library, stages: Iterable[Stage], variants, level: str, out: Path) -> None:
     """One shared object from the cached objects of a CPU level; it carries the layout hash.
 
     Raises:
         KernelError: an object is not in the cache.
-        RuntimeError: gcc is missing or refuses.
+        RuntimeError: see `link`.
     """
-    from . import toolchain
-
-    variants = tuple(variants)
+    names = [cache.key(s, library.records, *v, level, False) for v in tuple(variants) for s in stages]
     with tempfile.TemporaryDirectory() as folder:
-        objects = []
-        for s in stages:
-            for base, width in variants:
-                name = cache.key(s, library.records, base, width, level, False)
-                code = cache.read(name)
-                if code is None:
-                    raise KernelError(
-                        f"{name} is not in {cache.directory()}: the sources changed while they were compiled, "
-                        "or the folder cannot be written (FEATHERLANE_CACHE names another)"
-                    )
-                objects.append(str(Path(folder, name)))
-                Path(objects[-1]).write_bytes(code)
-        toolchain.link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()})
+        objects = [str(Path(folder, name)) for name in names]
+        for name, path in zip(names, objects, strict=True):
+            code = cache.read(name)
+            if code is None:
+                raise KernelError(
+                    f"{name} is not in {cache.directory()}: the sources changed while they were compiled, "
+                    "or the folder cannot be written (FEATHERLANE_CACHE names another)"
+                )
+            Path(path).write_bytes(code)
+        link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()})
+
+
+def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
+    """One shared object, which needs libc alone, from object files; `symbols` become exported strings.
+
+    Raises:
+        RuntimeError: gcc (or what CC names) is missing or refuses; its message is quoted.
+    """
+    source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
+    compiler = shlex.split(os.environ.get("CC") or "gcc")
+    try:
+        subprocess.run(
+            [*compiler, *LINK, "-o", out, *objects, "-x", "c", "-"],
+            input=source.encode(),
+            check=True,
+            capture_output=True,
+        )
+    except FileNotFoundError as e:
+        raise RuntimeError(f"linking kernels needs {compiler[0]}, which was not found; CC names another") from e
+    except subprocess.CalledProcessError as e:
+        raise RuntimeError(f"{compiler[0]} could not link the kernels: {e.stderr.decode()[-2000:]}") from e
 
 
 def _missing(library, stage, base, width, levels) -> dict[str, str]:

@@ -2,18 +2,15 @@
 
     lower      a stage and its record types -> raw LLVM IR (typing and lowering; nothing optimised, nothing emitted)
     emit       raw IR -> object code for a CPU level
-    link       objects -> one plain shared object (libc only)
 
-The same three steps serve the wheel's build (every stage, every level, linked) and the just-in-time path (one stage,
-this machine's level, loaded as an object).  Source: Numba's ahead-of-time hooks (`AOTCodeLibrary`), which are private:
-Numba is pinned.  Imported only when something is compiled.
+The same steps serve the wheel's build (every stage, every level, then linked: `build.py`) and the just-in-time path
+(one stage, this machine's level, loaded as an object).  Source: Numba's ahead-of-time hooks (`AOTCodeLibrary`), which
+are private: Numba is pinned.  Imported only when something is compiled.
 """
 
 from __future__ import annotations
 
 import contextlib
-import subprocess
-from collections.abc import Iterable
 
 import llvmlite.binding as llvm
 from numba import njit, types
@@ -141,29 +138,3 @@ def emit(ir_text: str, cpu: str) -> bytes:
             passes.add_jump_threading_pass()
         passes.run(module, builder)
     return tm.emit_object(module)
-
-
-def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
-    """One shared object from object files; `symbols` become exported strings (the layout hash).
-
-    Raises:
-        RuntimeError: gcc is missing or refuses; its message is quoted.
-    """
-    source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
-    command = [
-        "gcc",
-        "-shared",
-        "-nostartfiles",
-        "-O2",
-        "-fPIC",
-        "-s",
-        "-Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections",
-    ]
-    try:
-        subprocess.run(
-            [*command, "-o", out, *objects, "-x", "c", "-"], input=source.encode(), check=True, capture_output=True
-        )
-    except FileNotFoundError as e:
-        raise RuntimeError("linking prebuilt kernels needs gcc, which was not found") from e
-    except subprocess.CalledProcessError as e:
-        raise RuntimeError(f"gcc could not link the kernels: {e.stderr.decode()[-2000:]}") from e
