@@ -7,12 +7,14 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 
 from __future__ import annotations
 
-from featherlane.lanes import fma, kernel, sqrt, stage
+from featherlane.lanes import kernel, sqrt, stage
 from featherlane.spatial.inertia import inert_add, inert_mul
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import load6, load10, store10
 
 from .reflected import reflected_armature
+from .tree_factor import factor_rows, multiply_rows, solve_lt_rows, solve_rows
+from .tree_factor import factor_rows, multiply_rows, solve_lt_rows, solve_rows
 
 
 @stage
@@ -47,53 +49,19 @@ def crb(m, d):
 @kernel
 def factor(m, LD, inverse):
     """L^T D L of a matrix with M's pattern, in place, and 1 / D."""
-    for k in range(m.nv - 1, -1, -1):
-        a = m.M_rowadr[k]
-        last = a + m.M_rownnz[k] - 1
-        pivot = 1.0 / LD[last]
-        inverse[k] = pivot
-        for c in range(last - 1, a - 1, -1):
-            i = m.M_colind[c]
-            b, s = m.M_rowadr[i], LD[c] * pivot
-            # row i -= s * (prefix of row k)
-            for e in range(m.M_rownnz[i]):
-                LD[b + e] = fma(-s, LD[a + e], LD[b + e])
-            LD[c] = s
-
-
-@kernel
-def solve_lt(m, LD, x):
-    """x <- L^-T x."""
-    for k in range(m.nv - 1, -1, -1):
-        a, xk = m.M_rowadr[k], x[k]
-        for c in range(a, a + m.M_rownnz[k] - 1):
-            i = m.M_colind[c]
-            x[i] = fma(-LD[c], xk, x[i])
+    factor_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse)
 
 
 @kernel
 def solve(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x."""
-    solve_lt(m, LD, x)
-    for k in range(m.nv):
-        a, xk = m.M_rowadr[k], x[k] * inverse[k]
-        for c in range(a, a + m.M_rownnz[k] - 1):
-            xk = fma(-LD[c], x[m.M_colind[c]], xk)
-        x[k] = xk
+    solve_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, x)
 
 
 @kernel
 def multiply(m, M, x, y):
     """y <- M x for a symmetric matrix with M's pattern."""
-    for k in range(m.nv):
-        a, xk = m.M_rowadr[k], x[k]
-        last = a + m.M_rownnz[k] - 1
-        yk = M[last] * xk
-        for c in range(a, last):
-            i = m.M_colind[c]
-            yk = fma(M[c], x[i], yk)
-            y[i] = fma(M[c], xk, y[i])
-        y[k] = yk
+    multiply_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, M, x, y)
 
 
 @stage
@@ -126,7 +94,7 @@ def half_solve(m, d):
     Source: MuJoCo mj_solveM2.
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).
     """
-    solve_lt(m, d.qLD, d.qvec)
+    solve_lt_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, d.qLD, d.qvec)
     for k in range(m.nv):
         d.qvec[k] = d.qvec[k] * sqrt(d.qLDiagInv[k])
 
@@ -138,4 +106,4 @@ def mul_m(m, d):
     Source: MuJoCo mj_mulM.
     Reads:  M, qvec.   Writes: qproduct (nv,).   Cost: O(nv * depth).
     """
-    multiply(m, d.M, d.qvec, d.qproduct)
+    multiply_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, d.M, d.qvec, d.qproduct)
