@@ -17,6 +17,8 @@ CONTACT = np.dtype(
         ("solimp", np.float64, 5),
         ("dim", np.int32),
         ("geom", np.int32, 2),
+        ("geom1", np.int32),
+        ("geom2", np.int32),
         ("exclude", np.int32),
         ("efc_address", np.int32),
     ],
@@ -48,7 +50,8 @@ def contacts(model, arrays, lane: int = 0) -> np.recarray:
     pair = model.cand_pair[cand]
     out.solreffriction[pair >= 0] = model.pair_solreffriction[pair[pair >= 0]]
     out.dim = model.cand_condim[cand]
-    out.geom = np.stack([model.cand_geom1[cand], model.cand_geom2[cand]], axis=1)
+    out.geom1, out.geom2 = model.cand_geom1[cand], model.cand_geom2[cand]
+    out.geom = np.stack([out.geom1, out.geom2], axis=1)
     out.exclude = out.dist >= out.includemargin
     out.efc_address = -1
     return out

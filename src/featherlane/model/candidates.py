@@ -15,11 +15,17 @@ at each step.
 
 from __future__ import annotations
 
-import mujoco
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from featherlane.model.option import Disable
+
+if TYPE_CHECKING:
+    import mujoco
+
 # mjtGeom as plain ints, which NumPy can compare
-PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(int(mujoco.mjtGeom.mjNGEOMTYPES))
+PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
 NTYPE = SDF + 1
 
 # pair functions: id, type of geom 1, type of geom 2, most contact points
@@ -125,7 +131,7 @@ def _automatic(mj: mujoco.MjModel, explicit: tuple[np.ndarray, ...]) -> list[tup
     """Rows of all other pairs, one tuple per first body: signature, 1, sort keys, geoms, -1."""
     body = mj.geom_bodyid
     contype, conaffinity = mj.geom_contype, mj.geom_conaffinity
-    midphase = not mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_MIDPHASE
+    midphase = not mj.opt.disableflags & Disable.MIDPHASE
     excluded = mj.exclude_signature.astype(np.uint32).astype(np.int64)
     named = _key(mj, explicit[4], explicit[5])
     rows = []
@@ -153,7 +159,7 @@ def _bodies_collide(mj: mujoco.MjModel, body1: int) -> np.ndarray:
     mask = (np.arange(mj.nbody) > body1) & (weld != weld[body1]) & (movable | movable[body1])
 
     # weld groups that are parent and child
-    if not mj.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT and weld[body1] != 0:
+    if not mj.opt.disableflags & Disable.FILTERPARENT and weld[body1] != 0:
         weldparent = weld[mj.body_parentid[weld]]
         mask &= (weld == 0) | ((weld != weldparent[body1]) & (weldparent != weld[body1]))
 

@@ -87,11 +87,22 @@ class Workspace:
     def __init__(self, model, width: int, dtype=np.float64, rows: ModelRows | None = None):
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.rows = rows or ModelRows(model, width, dtype)
-        self.sizes = {**model.size_values(), **capacities(model)}
+        self.sizes = self.sizes_of(model)
         self.arrays = allocate(DATA, self.sizes, width, dtype)
         self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
         self._bound = {}
         self.reset()
+
+    @staticmethod
+    def sizes_of(model) -> dict[str, int]:
+        """All sizes that shape a tile of the model, by name."""
+        return {**model.size_values(), **capacities(model)}
+
+    def change_model(self, model) -> None:
+        """Work with another model of the same sizes from now on."""
+        self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
+        self.arrays["H_pattern"][...] = 0  # the pattern of the Hessian is kept between calls
+        self._bound.clear()
 
     def reset(self) -> None:
         """Every world to the model's defaults: qpos0, no velocity, no force."""

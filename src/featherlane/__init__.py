@@ -1,0 +1,139 @@
+"""Rigid-body dynamics in many worlds at once, side by side in the lanes of the processor.
+
+    model = featherlane.load("humanoid")          a path, MJCF or URDF text, a bundled model, an MjModel, an MjSpec
+    data = featherlane.Data(model)                one world; featherlane.step(model, data)
+    batch = featherlane.Batch(model, nworld=256)  many worlds; batch.step(), batch.rollout(...)
+
+Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone's.  What is public stands in `__all__`.
+"""
+
+from . import tree
+from .configuration import show_config
+from .errors import (
+    FeatherlaneError,
+    InstallationError,
+    ModelError,
+    UnknownNameError,
+    UnsupportedFeatureError,
+)
+from .model import Model, bundled_names, load, set_const
+from .simulation.batch import Batch
+from .simulation.data import Data
+from .simulation.point import (
+    apply_ft,
+    contact_force,
+    jac,
+    jac_body,
+    jac_body_com,
+    jac_geom,
+    jac_site,
+    jac_subtree_com,
+    object_velocity,
+)
+from .simulation.product import full_m, half_solve, mul_m, solve_m
+from .simulation.stages import (
+    aba,
+    actuation,
+    collision,  # the function: `featherlane.collision` called; its package is still imported by its full name
+    com_pos,
+    com_vel,
+    crb,
+    energy,
+    euler,
+    factor_m,
+    forward,
+    forward_constraint,
+    forward_position,
+    forward_velocity,
+    frames,
+    implicitfast,
+    inverse_smooth,
+    kinematics,
+    make_constraint,
+    passive,
+    reset_data,
+    reset_data_keyframe,
+    rne,
+    runge_kutta,
+    smooth_acceleration,
+    solve,
+    step,
+    transmission,
+)
+
+__version__: str
+
+__all__ = [
+    # what a program is made of
+    "Batch",
+    "Data",
+    "Model",
+    "bundled_names",
+    "load",
+    "set_const",
+    "show_config",
+    "tree",
+    # errors
+    "FeatherlaneError",
+    "InstallationError",
+    "ModelError",
+    "UnknownNameError",
+    "UnsupportedFeatureError",
+    # one world: whole steps
+    "forward",
+    "forward_constraint",
+    "forward_position",
+    "forward_velocity",
+    "reset_data",
+    "reset_data_keyframe",
+    "step",
+    # position
+    "collision",
+    "com_pos",
+    "crb",
+    "factor_m",
+    "frames",
+    "full_m",
+    "half_solve",
+    "kinematics",
+    "mul_m",
+    "solve_m",
+    "transmission",
+    # velocity
+    "com_vel",
+    "passive",
+    "rne",
+    # force and acceleration
+    "aba",
+    "actuation",
+    "energy",
+    "inverse_smooth",
+    "smooth_acceleration",
+    # constraints
+    "contact_force",
+    "make_constraint",
+    "solve",
+    # integration
+    "euler",
+    "implicitfast",
+    "runge_kutta",
+    # points
+    "apply_ft",
+    "jac",
+    "jac_body",
+    "jac_body_com",
+    "jac_geom",
+    "jac_site",
+    "jac_subtree_com",
+    "object_velocity",
+]
+
+
+def __getattr__(name: str):
+    if name == "__version__":
+        from .configuration import package_version
+
+        return package_version("featherlane")
+    from .errors import near
+
+    raise AttributeError(f"featherlane has no {name!r}{near(name, __all__)}")

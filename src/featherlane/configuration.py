@@ -1,0 +1,37 @@
+"""What this installation runs on: for a bug report, and to see whether kernels are prebuilt."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def package_version(distribution: str) -> str:
+    """The version of an installed distribution, or `not installed`."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def configuration() -> dict[str, str]:
+    """Where the package lies, how its kernels run, and the versions it stands on, by name."""
+    from .lanes import cache
+    from .simulation.library import library
+
+    versions = {"mujoco": "mujoco-core", "numpy": "numpy", "numba": "numba"}
+    return {
+        "featherlane": f"{package_version('featherlane')}, {Path(__file__).parent}",
+        **library().configuration(),
+        "cache": str(cache.directory()),
+        "python": f"{platform.python_version()}, {platform.platform()}",
+        **{name: package_version(distribution) for name, distribution in versions.items()},
+    }
+
+
+def show_config() -> None:
+    """Print the package's path, whether kernels are compiled ahead of time or just in time and why, the CPU level and the
+    widths of tiles, the cache of compiled objects, and the versions of Python, MuJoCo, NumPy and Numba."""
+    for name, value in configuration().items():
+        print(f"{name:12s} {value}")

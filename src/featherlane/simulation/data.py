@@ -1,0 +1,240 @@
+"""`Data`: one world of a model, every field of it a live NumPy array.
+
+A data is a workspace of one world in float64: what compiled stages read and write is what Python sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..collision.contact import contacts
+from ..constraint.efc import efc
+from ..constraint.row import FRICTION_DOF
+from ..errors import ModelError, near
+from ..lanes.layout import Field
+from ..model.model import Model
+from ..model.names import NamedAccess
+from ..model.option import Enable
+from .fields import DATA
+from .workspace import Workspace
+
+STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # entries of the field `warning`
+EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force".split())
+COUNTS = ("ncon", "solver_niter", "nbad")  # whole numbers, kept as reals because they differ by world
+KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
+KEYFRAME |= {"mocap_pos": "mpos", "mocap_quat": "mquat"}
+# a data can change over to a model that agrees in these
+SHAPING = sorted({n for f in DATA.fields for n in f.shape if isinstance(n, str)})
+
+
+def _is_scalar(f: Field) -> bool:
+    return f.shape == (1,)
+
+
+class Data(NamedAccess):
+    """One world: state, controls and everything that is computed from them.
+
+    Args:
+        model: the model; its edits take effect at the next call.
+
+    Every field of the layout `Data.layout` is an attribute under MuJoCo's name: arrays of the declared shape, such as
+    `data.qpos` (nq,) and `data.xpos` (nbody, 3), live for as long as the data lives; single numbers, such as
+    `data.time` [s].  Assigning to an array copies into it with broadcasting and never detaches it.
+    `data.body("torso").xpos` and `data.joint("knee").qpos` are live, too.
+
+    `copy.copy` gives a data of its own on the same model, `copy.deepcopy` and pickle copy the model along.
+
+    Attributes:
+        model: the model that this data was last used with.
+        workspace: the memory and the records behind; internal.
+
+    Raises:
+        TypeError: `model` is no Model.
+
+    Note:
+        Fields named `con_*`, `dofrow_*`, `genrow_*`, `H*`, `pair_*`, `rk_*` and `part` are the slots and scratch memory
+        of stages and may change with any release: read `contact`, `efc_*` and `contact_force` instead.
+        A data is for one thread at a time.
+    """
+
+    layout = DATA
+
+    def __init__(self, model: Model):
+        if not isinstance(model, Model):
+            raise TypeError(f"Data: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        self._start(model)
+
+    def _start(self, model: Model) -> None:
+        """Memory and views."""
+        own = self.__dict__
+        own["model"], own["workspace"] = model, Workspace(model, 1)
+        own["_step"] = own["_revision"] = None  # the bound step, and the revision of the model that its record shows
+        for f in DATA.fields:
+            if f.kind != "size" and not _is_scalar(f):
+                own[f.name] = self.workspace.view(f.name)
+
+    def use(self, model: Model) -> None:
+        """Work with this model as it is now; every stage does so before it runs.
+
+        Args:
+            model: the data's model, or another one of equal sizes.
+
+        Raises:
+            TypeError: `model` is no Model.
+            ModelError: the model's sizes are not those of this data.
+        """
+        own = self.__dict__
+        if model is not self.model:
+            self._check_sizes(model)
+            self.workspace.change_model(model)
+            own["model"], own["_step"] = model, None
+        self.workspace.rows.refresh_sizes()
+        self.workspace.record.set_size("want_energy", int(bool(model.opt_enableflags & Enable.ENERGY)))
+        own["_revision"] = model.revision
+
+    def _check_sizes(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        old, new = self.workspace.sizes, Workspace.sizes_of(model)
+        wrong = [f"{n} is {new[n]}, this data has {old[n]}" for n in SHAPING if new[n] != old[n]]
+        if wrong:
+            raise ModelError(f"a data belongs to its model, or to one of equal sizes: {'; '.join(wrong)}")
+
+    # ---- fields ------------------------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        workspace = self.__dict__.get("workspace")
+        if workspace is not None and name in DATA:
+            f = DATA[name]
+            if f.kind == "size":
+                return workspace.record.size(name)
+            number = workspace.arrays[name].item()
+            return int(number) if name in COUNTS else number
+        if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
+            return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
+        raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        f = DATA[name] if name in DATA else None
+        if f is None or f.kind == "size" or (_is_scalar(f) and name != "time"):
+            if f is None and not hasattr(type(self), name) and name not in self.__dict__ and name[4:] not in EFC:
+                raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
+            raise AttributeError(f"data.{name} is computed; it cannot be set")
+        target = self.workspace.arrays[name][:, 0] if name == "time" else self.__dict__[name]
+        try:
+            np.copyto(target, value, casting="same_kind")
+        except (TypeError, ValueError):
+            array = np.asarray(value) if _is_regular(value) else None
+            given = type(value).__name__ if array is None else f"{array.dtype} {array.shape or repr(value)}"
+            allowed = "a number" if name == "time" else f"what broadcasts to {target.dtype} {target.shape}"
+            raise ModelError(f"{name}: got {given}, allowed is {allowed}") from None
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *DATA.index, *(f"efc_{name}" for name in EFC)})
+
+    def __repr__(self) -> str:
+        return f"Data({self.model!r}, time={self.time:g})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model, "arrays": self.workspace.arrays}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._start(state["model"])
+        for name, array in state["arrays"].items():
+            self.workspace.arrays[name][...] = array
+
+    # ---- contacts, rows, reports ---------------------------------------------------------------------------------------
+    @property
+    def status(self) -> dict[str, int]:
+        """Counts since the last reset: `contacts_full`, `rows_full`, `bad_number`, `not_converged`."""
+        return {name: int(count) for name, count in zip(STATUS, self.warning, strict=True)}
+
+    @property
+    def contact(self) -> np.recarray:
+        """The contacts, (ncon,), in MuJoCo's order with the names of its `mjContact`; a copy, not to be written.
+
+        `data.contact[i].dist` [m], `.pos` (3,) [m], `.frame` (9,): normal from geom 1 to geom 2 and two tangents as
+        rows, `.geom1`, `.geom2`, `.geom` (2,), `.dim`, `.friction` (5,), `.includemargin`, `.solref`, `.solimp`;
+        `.exclude` is 1 for a contact in the gap; `.efc_address` is its first row, -1 where it has none.  Without an
+        index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
+        """
+        out = contacts(self.model, self.workspace.arrays)
+        rows = self._contact_rows()
+        starts = self.nf + self.nl + np.cumsum(rows) - rows
+        out.efc_address = np.where(rows > 0, starts, -1)
+        out.flags.writeable = False
+        return out
+
+    def contact_slots(self) -> np.ndarray:
+        """The slot of each contact, (ncon,)."""
+        return np.flatnonzero(self.con_present[: self.ncon_slot])
+
+    def _contact_rows(self) -> np.ndarray:
+        """Number of rows of each contact, (ncon,)."""
+        slots = self.contact_slots()
+        dim = self.model.cand_condim[self.con_cand[slots]]
+        return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, 2 * (dim - 1)))
+
+    @property
+    def nf(self) -> int:
+        """Rows of friction loss."""
+        n = self.ndofrow
+        return int(np.count_nonzero((self.dofrow_type[:n] == FRICTION_DOF) & (self.dofrow_present[:n] > 0)))
+
+    @property
+    def nl(self) -> int:
+        """Rows of limits."""
+        n = self.ndofrow
+        limits = (self.dofrow_type[:n] != FRICTION_DOF) & (self.dofrow_present[:n] > 0)
+        return int(np.count_nonzero(limits) + np.count_nonzero(self.genrow_present[: self.ngenrow]))
+
+    @property
+    def nefc(self) -> int:
+        """Rows: the length of the arrays `efc_*`, which are made anew at each access (`efc_J` is dense, (nefc, nv))."""
+        return self.nf + self.nl + int(self._contact_rows().sum())
+
+    # ---- whole states --------------------------------------------------------------------------------------------------
+    def reset(self, keyframe: str | int | None = None) -> None:
+        """To the model's default state, or to a keyframe; all else becomes zero.
+
+        Args:
+            keyframe: name or number of a keyframe, None for the defaults (qpos0, no velocity, no force).
+
+        Raises:
+            UnknownNameError: no such keyframe; the data is unchanged.
+        """
+        key = None if keyframe is None else self.model.keyframe(keyframe).id
+        self.workspace.reset()
+        if key is not None:
+            for name, source in KEYFRAME.items():
+                value = np.asarray(getattr(self.model, f"key_{source}")[key])
+                self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
+
+    def forward(self) -> None:
+        """All that follows from the present state: `featherlane.forward` with the data's model."""
+        from .stages import forward
+
+        forward(self.model, self)
+
+
+def _is_regular(value: Any) -> bool:
+    try:
+        np.asarray(value)
+    except ValueError:
+        return False
+    return True
+
+
+def ready(model: Model, data: Data) -> Data:
+    """The data, for work with the model as it is now.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not those of the data.
+    """
+    if not isinstance(data, Data):
+        raise TypeError(f"data: got {type(data).__name__}, allowed is a Data (featherlane.Data(model))")
+    if data.model is not model or data._revision != model.revision:
+        data.use(model)
+    return data

@@ -1,0 +1,364 @@
+"""A step, and every stage of it alone, for one world: what `featherlane.step`, `featherlane.crb`, ... are.
+
+A function takes the model and a `Data`, runs one compiled pass on the data's memory and leaves its results in the data's
+fields.  A stage trusts that what it reads is valid: it follows from the stages above it, in the order of this file.
+
+Every function raises TypeError where the data is no `Data`, and ModelError where the model is not the data's and differs
+from it in size.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..collision.collision import collision as _collision
+from ..constraint.row import make_rows as _make_rows
+from ..dynamics.actuation import actuation as _actuation
+from ..dynamics.actuation import transmission as _transmission
+from ..dynamics.articulated import aba as _aba
+from ..dynamics.com import com_pos as _com_pos
+from ..dynamics.com import com_vel as _com_vel
+from ..dynamics.inertia import crb as _crb
+from ..dynamics.inertia import factor_m as _factor_m
+from ..dynamics.integrate import euler as _euler
+from ..dynamics.integrate import implicitfast as _implicitfast
+from ..dynamics.kinematics import frames as _frames
+from ..dynamics.kinematics import kinematics as _kinematics
+from ..dynamics.newton_euler import rne as _rne
+from ..dynamics.newton_euler import rne_acc as _rne_acc
+from ..dynamics.passive import passive as _passive
+from ..dynamics.smooth import energy as _energy
+from ..dynamics.smooth import smooth_acceleration as _smooth_acceleration
+from ..errors import ModelError
+from ..lanes import Stage
+from ..model.model import Model
+from ..solver.newton import solve as _solve
+from . import forward as _contents
+from .data import Data, ready
+
+
+def _run(model: Model, data: Data, stage: Stage) -> None:
+    ready(model, data).workspace.bound(stage)()
+
+
+# ---- whole steps -----------------------------------------------------------------------------------------------------
+
+
+def step(model: Model, data: Data, nstep: int = 1) -> None:
+    """Advance the world by nstep time steps of `model.opt.timestep` [s].
+
+    Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
+    `mocap_pos`, `mocap_quat`), and writes the new state.  All derived fields are left as they follow from the state
+    before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`.
+
+    Args:
+        model: the model.
+        data: the world.
+        nstep: time steps, at least 1.
+
+    Raises:
+        ModelError: nstep is no whole number or below 1; the model's sizes are not the data's.
+        TypeError: `data` is no Data.
+
+    Source: MuJoCo mj_step.
+    """
+    if not isinstance(data, Data) or data.model is not model or data._revision != model.revision:
+        ready(model, data)
+    run = data._step
+    if run is None:
+        run = data.__dict__["_step"] = data.workspace.bound(_contents.step)
+    if nstep == 1:
+        run()
+        return
+    try:
+        count = operator.index(nstep)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ModelError(f"nstep: got {nstep!r}, allowed is a whole number from 1")
+    for _ in range(count):
+        run()
+
+
+def forward(model: Model, data: Data) -> None:
+    """Everything that follows from the present state, down to the acceleration `qacc`, without a step.
+
+    Source: MuJoCo mj_forward.
+    """
+    _run(model, data, _contents.forward)
+
+
+def forward_position(model: Model, data: Data) -> None:
+    """All that depends on the position alone, but for contacts: kinematics, com_pos, crb, factor_m, transmission.
+
+    Source: MuJoCo mj_fwdPosition (without collisions and constraints).
+    """
+    _run(model, data, _contents.forward_position)
+
+
+def forward_velocity(model: Model, data: Data) -> None:
+    """What depends on position and velocity: com_vel, rne, passive.
+
+    Source: MuJoCo mj_fwdVelocity (actuator velocities are written by `actuation`).
+    """
+    _run(model, data, _contents.forward_velocity)
+
+
+def forward_constraint(model: Model, data: Data) -> None:
+    """Contacts, rows and the acceleration under them: collision, make_constraint, solve.
+
+    Source: MuJoCo mj_fwdConstraint, with collisions.
+    """
+    _run(model, data, _contents.forward_constraint)
+
+
+# ---- position --------------------------------------------------------------------------------------------------------
+
+
+def kinematics(model: Model, data: Data) -> None:
+    """Frames of bodies, joints, geoms and sites from `qpos`, in world axes.
+
+    Writes `xpos`, `xipos` (nbody, 3), `xanchor` (njnt, 3), `geom_xpos`, `site_xpos` [m], `xquat`, `xmat`, `xaxis`,
+    `geom_xmat`, `site_xmat`.
+
+    Source: MuJoCo mj_kinematics (`ximat` is written by `com_pos`, and qpos is not normalised); Featherstone sec. 4.4.
+    """
+    _run(model, data, _kinematics)
+    _run(model, data, _frames)
+
+
+def frames(model: Model, data: Data) -> None:
+    """Frames of geoms and sites from those of their bodies, in world axes; `kinematics` includes it.
+
+    Writes `geom_xpos` (ngeom, 3), `site_xpos` (nsite, 3) [m], `geom_xmat` (ngeom, 9), `site_xmat` (nsite, 9).
+
+    Source: MuJoCo mj_kinematics.
+    """
+    _run(model, data, _frames)
+
+
+def com_pos(model: Model, data: Data) -> None:
+    """Centres of mass of all subtrees, body inertias and motion axes at the tree's centre of mass, rotation first.
+
+    Writes `subtree_com` (nbody, 3) [m], `cinert` (nbody, 10) [kg m^2, kg m, kg], `cdof` (nv, 6) [1, m], `ximat`.
+
+    Source: MuJoCo mj_comPos; Featherstone eq. 2.63.
+    """
+    _run(model, data, _com_pos)
+
+
+def crb(model: Model, data: Data) -> None:
+    """Composite-rigid-body inertias and the joint-space inertia matrix; `full_m` shows it dense.
+
+    Writes `crb` (nbody, 10) and `M` (nC,) [kg, kg m, kg m^2], the lower triangle by rows on the tree's pattern.
+
+    Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_crb.
+    """
+    _run(model, data, _crb)
+
+
+def factor_m(model: Model, data: Data) -> None:
+    """The factors of M = L^T D L, without fill.
+
+    Writes `qLD` (nC,) and `qLDiagInv` (nv,) [1/(kg m^2)].
+
+    Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
+    """
+    _run(model, data, _factor_m)
+
+
+def transmission(model: Model, data: Data) -> None:
+    """Lengths and moments of the actuators.
+
+    Writes `actuator_length` (nout,) [m, rad] and `actuator_moment` (nout, 6) on the dofs of the actuator's joint.
+
+    Source: MuJoCo mj_transmission (which has moments as sparse rows over all dofs).
+    """
+    _run(model, data, _transmission)
+
+
+def collision(model: Model, data: Data) -> None:
+    """Contacts of the present frames: `data.contact`, `data.ncon`.
+
+    They have no rows until `make_constraint` makes them.  Contacts beyond the capacity `data.nconmax` are dropped, the
+    last ones first, and counted in `data.status`.
+
+    Source: MuJoCo mj_collision.
+    """
+    _run(model, data, _collision)
+    data.con_D[...] = 0.0
+
+
+# ---- velocity --------------------------------------------------------------------------------------------------------
+
+
+def com_vel(model: Model, data: Data) -> None:
+    """Body velocities and the rates of the motion axes, at the tree's centre of mass, rotation first.
+
+    Writes `cvel` (nbody, 6) [rad/s, m/s] and `cdof_dot` (nv, 6) [1/s, m/s].
+
+    Source: MuJoCo mj_comVel; Featherstone eq. 5.14.
+    """
+    _run(model, data, _com_vel)
+
+
+def passive(model: Model, data: Data) -> None:
+    """Forces of springs, dampers and gravity compensation.
+
+    Writes `qfrc_spring`, `qfrc_damper`, `qfrc_gravcomp` and their sum `qfrc_passive`, each (nv,) [N, N m].
+
+    Source: MuJoCo mj_passive.
+    """
+    _run(model, data, _passive)
+
+
+def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
+    """Recursive Newton-Euler: the forces of given motion.
+
+    Args:
+        model: the model.
+        data: the world, with `com_pos` and `com_vel` valid.
+        flg_acc: False gives C(q, v), Coriolis, centrifugal and gravity forces; True adds the forces that accelerate the
+            bodies by `data.qacc`.
+
+    Returns:
+        (nv,) [N, N m], a copy; without acceleration it is also `data.qfrc_bias`.
+
+    Source: Featherstone sec. 5.3, table 5.1; MuJoCo mj_rne.
+
+    Note:
+        Armature is no body: M qacc has its part, this result does not.
+    """
+    _run(model, data, _rne_acc if flg_acc else _rne)
+    return (data.qvec if flg_acc else data.qfrc_bias).copy()
+
+
+# ---- force and acceleration --------------------------------------------------------------------------------------------
+
+
+def actuation(model: Model, data: Data) -> None:
+    """Actuator velocities and forces from `ctrl`, and their effect on the dofs.
+
+    Writes `actuator_velocity` (nout,) [m/s, rad/s], `actuator_force` (nout,) and `qfrc_actuator` (nv,) [N, N m].
+
+    Source: MuJoCo mj_fwdActuation.
+    """
+    _run(model, data, _actuation)
+
+
+def smooth_acceleration(model: Model, data: Data) -> None:
+    """All forces but those of constraints, `qfrc_smooth` (nv,) [N, N m], and the acceleration that they give.
+
+    Writes `qacc_smooth` (nv,) [m/s^2, rad/s^2], by the factors of M.
+
+    Source: MuJoCo mj_fwdAcceleration.
+    """
+    _run(model, data, _smooth_acceleration)
+
+
+def aba(model: Model, data: Data) -> None:
+    """The articulated-body algorithm: `qacc_smooth` (nv,) [m/s^2, rad/s^2] from forces in O(nv), without M.
+
+    Reads what `com_vel`, `passive` and `actuation` left, and the applied forces.
+
+    Source: Featherstone sec. 7.3, table 7.1 (armature adds to D).
+    """
+    _run(model, data, _aba)
+
+
+def energy(model: Model, data: Data) -> None:
+    """Potential energy of gravity and springs, and kinetic energy: `data.energy` (2,) [J].
+
+    A step computes them, too, where `model.opt.enableflags` has the bit for energy.
+
+    Source: MuJoCo mj_energyPos, mj_energyVel.
+    """
+    _run(model, data, _energy)
+
+
+def inverse_smooth(model: Model, data: Data) -> np.ndarray:
+    """Inverse dynamics without constraints: the force that gives `data.qacc` in the present state.
+
+    tau = M qacc + C(q, v) - passive forces, everything computed anew from `qpos`, `qvel` and `qacc`.
+
+    Returns:
+        (nv,) [N, N m]: what actuators, `qfrc_applied` and `xfrc_applied` have to give together.
+
+    Source: Featherstone eq. 5.1; MuJoCo mj_inverse (which goes by recursive Newton-Euler, and subtracts
+    constraint forces, too).
+    """
+    from .product import mul_m
+
+    forward_position(model, data)
+    forward_velocity(model, data)
+    return mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
+
+
+# ---- constraints -------------------------------------------------------------------------------------------------------
+
+
+def make_constraint(model: Model, data: Data) -> None:
+    """Constraint rows: friction loss, limits, contacts; `data.nefc` of them, shown as `data.efc_J`, `data.efc_D`, ...
+
+    Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
+    """
+    _run(model, data, _make_rows)
+
+
+def solve(model: Model, data: Data) -> None:
+    """Newton's method on the rows: the acceleration under the constraints.
+
+    Writes `qacc` (nv,) [m/s^2, rad/s^2], `qfrc_constraint` (nv,) [N, N m], `solver_niter` and `solver_residual`, the norm
+    of the scaled gradient at the end.
+
+    Source: MuJoCo mj_fwdConstraint with the Newton solver; chapter Computation, sec. "Solver".
+    """
+    _run(model, data, _solve)
+
+
+# ---- integration -------------------------------------------------------------------------------------------------------
+
+
+def euler(model: Model, data: Data) -> None:
+    """Semi-implicit Euler with implicit joint damping, from `qacc` as it stands: `qvel`, `qpos`, `time`.
+
+    Source: MuJoCo mj_Euler.
+    """
+    _run(model, data, _euler)
+
+
+def implicitfast(model: Model, data: Data) -> None:
+    """Implicit in the velocity without derivatives of Coriolis forces: `qvel`, `qpos`, `time`.
+
+    Source: MuJoCo mj_implicit with the integrator implicitfast.
+    """
+    _run(model, data, _implicitfast)
+
+
+def runge_kutta(model: Model, data: Data) -> None:
+    """The fourth-order step, after `forward`: three more accelerations, then `qvel`, `qpos`, `time`.
+
+    Source: MuJoCo mj_RungeKutta(4).
+    """
+    _run(model, data, _contents.runge_kutta)
+
+
+def reset_data(model: Model, data: Data) -> None:
+    """The data to the model's default state: qpos0, no velocity, no force; all derived fields zero.
+
+    Source: MuJoCo mj_resetData.
+    """
+    ready(model, data).reset()
+
+
+def reset_data_keyframe(model: Model, data: Data, key: str | int) -> None:
+    """The data to a keyframe, by name or number.
+
+    Raises:
+        UnknownNameError: no such keyframe.
+
+    Source: MuJoCo mj_resetDataKeyframe.
+    """
+    ready(model, data).reset(key)
