@@ -3,6 +3,7 @@
 import gc
 import shutil
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -162,11 +163,13 @@ def test_records_come_first(mode):
 
 def test_a_binding_keeps_its_code_and_records_alive(mode):
     mode("jit")
-    m, d = records()
-    x = d.arrays["x"]
-    run = library().bind(root, m, d)
-    del m, d
+    stages, (m, d) = library(), records()
+    x, needed = d.arrays["x"], [weakref.ref(a) for a in (m, d)]
+    run = stages.bind(root, m, d)
+    engine = weakref.ref(stages._engine)
+    del stages, m, d
     gc.collect()
+    assert engine() is not None and all(a() is not None for a in needed)
     run(4)
     assert np.all(x == 5)
 

@@ -128,6 +128,16 @@ def integer_conditions(d):
         d.out[o + 4] = where((i > 3) | a, 1.0, 0.0)
         d.out[o + 5] = where(where(i > 3, a, not_(a)), 1.0, 0.0)
         d.out[o + 6] = where(d.table[i] > 0.5, x, y)
+        d.out[o + 7] = where((d.table[i] > 0.5) & a, x, y)
+
+
+@stage
+def swaps(d):
+    for i in range(d.n):
+        x = d.x[i]
+        d.x[i] = d.y[i]
+        d.y[i] = x
+        d.out[OUTPUTS * i], d.out[OUTPUTS * i + 1] = d.x[i], d.y[i]
 
 
 @kernel
@@ -169,7 +179,7 @@ def single_literals(d):
         d.out[o + 2] = sqrt(2.0) * d.x[i]
 
 
-LANEWISE = (arithmetic, functions, comparisons, masks, loops, exponents)
+LANEWISE = (arithmetic, functions, comparisons, masks, loops, exponents, swaps)
 
 
 @pytest.mark.parametrize("dtype, w", FORMS)
