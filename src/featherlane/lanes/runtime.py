@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.metadata
 import os
 import sys
 import threading
@@ -143,13 +142,9 @@ class Library:
         return [ctypes.c_void_p if p in self.records else ctypes.c_int64 for p in stage.parameters]
 
     def configuration(self) -> dict[str, str]:
-        """What is in use, each as text: kernels, mode, cpu, widths, layout, object, cache, compiler."""
+        """What is in use, each as text: kernels, mode, cpu, widths, layout, object, cache."""
         so, why = (None, None) if mode() == "python" else self._prebuilt
         form = "uncompiled" if mode() == "python" else "ahead of time" if so else "just in time"
-        try:
-            compiler = f"numba {importlib.metadata.version('numba')}"
-        except importlib.metadata.PackageNotFoundError:
-            compiler = "not installed: pip install 'featherlane[jit]'"
         return {
             "kernels": form + (f" ({why})" if why else ""),
             "mode": mode(),
@@ -158,7 +153,6 @@ class Library:
             "layout": self.layout_hash(),
             "object": so._name if so else "none",
             "cache": str(cache.directory()),
-            "compiler": compiler,
         }
 
     # ---- just in time ----------------------------------------------------------------------------------
