@@ -1,0 +1,110 @@
+"""The ahead-of-time build: what it compiles, in how many processes, and that the engine needs nothing else for it."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cells import cells, library
+from featherlane.lanes import KernelError, build, cache, stage, toolchain
+from featherlane.simulation import library as engine
+
+LEVELS = ("x86-64-v3", "x86-64-v4")
+TWO = (("f64", 8), ("f32", 1))
+
+
+@stage
+def doubles(d):
+    for i in range(d.n):
+        d.x[i] = 2.0 * d.x[i]
+
+
+@stage
+def doubles_twice(d):
+    doubles(d)
+    doubles(d)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    path = tmp_path / "cache"
+    monkeypatch.setenv("FEATHERLANE_CACHE", str(path))
+    return path
+
+
+def small_stages():
+    every = engine.stages()
+    return [every[name] for name in ("solve_m", "mul_m")]
+
+
+def test_every_variant_is_compiled_for_every_level(folder):
+    assert build.compile_all(library(), [doubles, doubles_twice], TWO, LEVELS) == 4
+    found = {"-".join(p.name.split("-")[:-1]) for p in folder.iterdir()}
+    assert found == {f"{s}-{f}-{c}" for s in ("doubles", "doubles_twice") for f in ("f64x8", "f32x1") for c in LEVELS}
+
+
+def test_the_wheel_holds_one_world_and_a_tile_in_both_precisions():
+    assert set(build.VARIANTS) == {("f64", 1), ("f64", 8), ("f32", 1), ("f32", 16)}
+
+
+def test_the_front_end_runs_once_for_all_levels(monkeypatch):
+    lowered, lower = [], toolchain.lower
+    monkeypatch.setattr(toolchain, "lower", lambda stage, *form: lowered.append(stage.name) or lower(stage, *form))
+    build.compile_all(library(), [doubles], TWO[:1], LEVELS)
+    assert lowered == ["doubles"]
+
+
+def test_only_what_the_cache_lacks_is_compiled(folder, monkeypatch):
+    build.compile_all(library(), [doubles], TWO, LEVELS)
+    assert build.compile_all(library(), [doubles], TWO, LEVELS) == 0
+    gone = cache.key(doubles, library().records, "f64", 8, LEVELS[0], False)
+    (folder / gone).unlink()
+    emitted, emit = [], toolchain.emit
+    monkeypatch.setattr(toolchain, "emit", lambda code, level: emitted.append(level) or emit(code, level))
+    assert build.compile_all(library(), [doubles], TWO, LEVELS) == 1
+    assert emitted == [LEVELS[0]] and cache.holds(gone)
+
+
+def test_progress_counts_what_the_cache_held():
+    build.compile_all(library(), [doubles], TWO[:1])
+    told = []
+    build.compile_all(library(), [doubles, doubles_twice], TWO, progress=lambda *x: told.append(x), processes=1)
+    assert [done for done, _, _ in told] == [1, 2, 3, 4] and {total for _, total, _ in told} == {4}
+    assert [what for _, _, what in told] == ["", "doubles_twice f64x8", "doubles f32x1", "doubles_twice f32x1"]
+
+
+def test_processes_share_the_work_and_give_the_same_objects(folder, monkeypatch):
+    told = []
+    build.compile_all(engine.library(), small_stages(), TWO, progress=lambda *x: told.append(x), processes=2)
+    assert told[-1][:2] == (4, 4) and len({what for _, _, what in told}) == 5
+    shared = {p.name: p.read_bytes() for p in folder.iterdir()}
+    monkeypatch.setenv("FEATHERLANE_CACHE", str(folder.parent / "other"))
+    build.compile_all(engine.library(), small_stages(), TWO, processes=1)
+    assert {p.name: p.read_bytes() for p in (folder.parent / "other").iterdir()} == shared
+
+
+def test_an_object_that_is_not_in_the_cache_is_named(tmp_path):
+    with pytest.raises(KernelError, match=r"doubles-f64x8-x86-64-v3-\w+\.o is not in .*FEATHERLANE_CACHE"):
+        build.link_stages(library(), [doubles], TWO, LEVELS[0], tmp_path / "a.so")
+
+
+def test_what_was_built_runs_just_in_time_without_compiling(monkeypatch, capfd):
+    monkeypatch.setenv("FEATHERLANE_MODE", "jit")
+    build.compile_all(library(), [doubles, doubles_twice], TWO)
+    monkeypatch.setattr(toolchain, "lower", None)
+    d = cells("float64", 8, 2, x=np.ones(16))
+    library().bind(doubles_twice, d)()
+    assert np.all(d.arrays["x"] == 4) and capfd.readouterr().err == ""
+
+
+def test_the_stages_need_neither_mujoco_nor_the_command_line_nor_the_compiler():
+    code = """
+import sys
+for name in ("mujoco", "typer", "rich", "gymnasium", "numba", "llvmlite"):
+    sys.modules[name] = None
+from featherlane.simulation.library import library, stages
+sys.exit(None if {"step", "run_tiles"} <= set(stages()) and library().layout_hash() else "no stages")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
