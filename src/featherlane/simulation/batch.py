@@ -27,7 +27,7 @@ INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
 EVOLVING = ("time", "qpos", "qvel", "act", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
 ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
-REPORTS = ("ncon", "solver_niter", "solver_residual", "warning", "nbad")
+REPORTS = ("ncon", "solver_niter", "solver_residual", "warning", "nbad", "signature")
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")
 HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_")  # slots and scratch: of a tile, not of a world
 LATE_FRAMES = ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat")
@@ -333,10 +333,10 @@ class Batch(NamedAccess):
                 w.rows.refresh_sizes()
 
     def _arrange(self, chosen: np.ndarray) -> np.ndarray:
-        """Worlds in the order in which they fill tiles: alike numbers of contacts together."""
+        """Worlds in the order in which they fill tiles: those that touched alike in their last step together."""
         if len(chosen) <= self.width:
             return chosen
-        return np.ascontiguousarray(chosen[np.argsort(self._arrays["ncon"][chosen, 0], kind="stable")])
+        return np.ascontiguousarray(chosen[np.lexsort(self._arrays["signature"][chosen].T[::-1])])
 
     def _call_record(self, nstep, order, place, extra):
         names = [n for n in STATE if n in self._arrays]

@@ -6,6 +6,8 @@ from ..constraint.row import row_capacity
 
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
 
+SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
+
 
 def capacities(model) -> dict[str, int]:
     """Capacities of a tile's contacts and rows, and what a step is asked to compute.
@@ -17,6 +19,7 @@ def capacities(model) -> dict[str, int]:
         "nconmax": max(min(int(model.cand_npoint.sum()), CONTACT_LIMIT), 1),
         **row_capacity(model),
         "nH": nv * (nv + 1) // 2,
+        "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + 3,
         "want_frames": 1,
         "want_energy": 0,

@@ -13,6 +13,7 @@ SIZES = (
     Field("ngenrowmax", "size", doc="capacity: general rows (limits of balls)"),
     Field("ngenJmax", "size", doc="capacity: Jacobian entries of the general rows"),
     Field("nH", "size", doc="capacity: entries of the Hessian, nv (nv + 1) / 2"),
+    Field("nsignature", "size", doc="words of 24 bits that say which candidate pairs touch"),
     Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 3"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
     Field("want_energy", "size", doc="1: compute energies in each step"),
@@ -143,6 +144,7 @@ SOLVER = (
 SCRATCH = (
     Field("cacc", "real", ("nbody", 6), "rad/s^2, m/s^2", "body acceleration at the tree's com", "rne"),
     Field("cfrc", "real", ("nbody", 6), "N m, N", "body force at the tree's com", "rne"),
+    Field("signature", "real", ("nsignature",), "1", "which candidate pairs touch, in words of 24 bits", "sign_contacts"),
     Field("part", "real", ("npart",), "1", "results gathered from the parts of a split tile", "solve_in_parts"),
     Field("lane_active", "real", (1,), "1", "active, while parts of the tile are", "solve_in_parts"),
     Field("con_body", "int", ("nconmax", 2), "1", "moving bodies of the slot, 0: fixed to the world", "solve"),

@@ -11,7 +11,8 @@ repeats its last world in the lanes left over; those do not take part and are no
 
 from __future__ import annotations
 
-from ..lanes import Field, Layout, kernel, lane_index, scalars, stage, where, width
+from ..lanes import Field, Layout, kernel, lane_index, real, scalars, stage, where, width
+from .capacity import SIGNATURE_BITS
 from .forward import forward, step
 
 _TRANSFERS = (
@@ -79,6 +80,25 @@ def write_rows(b, index, tile, W, row, address, count, stride, shift):
 
 
 @stage
+def sign_contacts(m, d):
+    """Which candidate pairs touch in each world, as bits: worlds with like bits make narrow tiles.
+
+    Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
+    """
+    for k in range(d.nsignature):
+        d.signature[k] = real(d, 0.0)
+    bits, last = SIGNATURE_BITS * d.nsignature, -1
+    for k in range(d.ncon_slot[0]):
+        p = d.con_cand[k]
+        bit = p if m.ncand <= bits else p * bits // m.ncand
+        if bit != last:
+            word = bit // SIGNATURE_BITS
+            weight = real(d, 1.0) * (1 << (SIGNATURE_BITS - 1 - bit % SIGNATURE_BITS))
+            d.signature[word] = d.signature[word] + d.con_present[k] * weight
+        last = bit
+
+
+@stage
 def run_tiles(m, d, b, thread, first, last):
     """Tiles first .. last - 1 through nstep time steps (or one forward pass where nstep is 0).
 
@@ -103,6 +123,7 @@ def run_tiles(m, d, b, thread, first, last):
                 a = b.tile_address[base + b.record_tile[k]]
                 shift = s * b.record_step[k]
                 write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
+        sign_contacts(m, d)
         for k in range(b.nstore):
             a = b.tile_address[base + b.store_tile[k]]
             write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0)

@@ -15,6 +15,7 @@ factorization" (1990); the stiffness composition is ours.
 
 from __future__ import annotations
 
+from ..dynamics.tree_factor import factor_rows, solve_rows
 from ..lanes import fma, kernel, real, where
 from ..spatial.vector import cross, dot3, load3, load6, scale3
 from .rows import arm, contact_basis
@@ -195,46 +196,79 @@ def stiffness_times(d, b, s):
 
 # ---- assembly -----------------------------------------------------------------------------------------------------
 @kernel
-def assemble_row(m, d, i, f, stiff):
-    """Row i of M + S^T K^c S: f = K^c S_i, or nothing to add where stiff is 0."""
-    h, n = d.H_rowadr[i], d.H_rownnz[i]
-    c0, nc = m.chain_rowadr[i], m.chain_rownnz[i]
-    q0, nq = m.M_rowadr[i], m.M_rownnz[i]
-    wide = n > nc
-    if wide:
+def entry(d, j, f, x):
+    """x + S_j . f."""
+    s = load6(d.cdof, 6 * j)
+    y = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
+    return fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], y)))
+
+
+@kernel
+def inertia_row(m, d, i):
+    """Row i of M on the row of H: zeros where M stores only a simple body's diagonal, or where branches are coupled."""
+    h, n, q, nq = d.H_rowadr[i], d.H_rownnz[i], m.M_rowadr[i], m.M_rownnz[i]
+    if n == nq:
+        for c in range(n):
+            d.H[h + c] = d.M[q + c]
+    else:
         zero = real(d, 0.0)
+        for c in range(n):
+            d.H[h + c] = zero
+        c = 0
+        for e in range(q, q + nq):
+            while d.H_colind[h + c] != m.M_colind[e]:
+                c += 1
+            d.H[h + c] = d.M[e]
+
+
+@kernel
+def stiffness_row(m, d, i):
+    """Row i: H_ij += S_j . K^c S_i over the ancestors j of i."""
+    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
+    h, c = d.H_rowadr[i], 0
+    a, n = m.chain_rowadr[i], m.chain_rownnz[i]
+    if n == d.H_rownnz[i]:
         for e in range(n):
-            d.H[h + e] = zero
-    e = 0
-    for c in range(nc):
-        j = m.chain_colind[c0 + c]
-        if wide:
-            while d.H_colind[h + e] != j:
-                e += 1
-        else:
-            e = c
-        x = real(d, 0.0)
-        if nq == nc:
-            x = d.M[q0 + c]
-        elif c == nc - 1:
-            x = d.M[q0 + nq - 1]
-        if stiff:
-            s = load6(d.cdof, 6 * j)
-            x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
-            x = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
-        d.H[h + e] = x
+            d.H[h + e] = entry(d, m.chain_colind[a + e], f, d.H[h + e])
+    else:
+        for e in range(a, a + n):
+            j = m.chain_colind[e]
+            while d.H_colind[h + c] != j:
+                c += 1
+            d.H[h + c] = entry(d, j, f, d.H[h + c])
+
+
+@kernel
+def stiffness_row_pair(m, d, i):
+    """Rows i and i - 1, its parent: each S_j is read once for both; rows on the model's own tree only."""
+    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
+    g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
+    h, k = d.H_rowadr[i], d.H_rowadr[i - 1]
+    a, n = m.chain_rowadr[i], m.chain_rownnz[i]
+    for e in range(n - 1):
+        s = load6(d.cdof, 6 * m.chain_colind[a + e])
+        x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], d.H[h + e])))
+        y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], d.H[k + e])))
+        d.H[h + e] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
+        d.H[k + e] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
+    d.H[h + n - 1] = entry(d, i, f, d.H[h + n - 1])
 
 
 @kernel
 def assemble_tree(m, d):
     """H = M + S^T K^c S."""
-    zero = real(d, 0.0)
-    for i in range(m.nv):
-        b = m.dof_bodyid[i]
-        if d.body_reached[b]:
-            assemble_row(m, d, i, stiffness_times(d, b, load6(d.cdof, 6 * i)), 1)
-        else:
-            assemble_row(m, d, i, (zero, zero, zero, zero, zero, zero), 0)
+    i = m.nv - 1
+    while i >= 0:
+        inertia_row(m, d, i)
+        reached = d.body_reached[m.dof_bodyid[i]]
+        pair = reached and m.dof_parentid[i] == i - 1 and i > 0
+        if pair and m.chain_rownnz[i] == d.H_rownnz[i] and m.chain_rownnz[i - 1] == d.H_rownnz[i - 1]:
+            inertia_row(m, d, i - 1)
+            stiffness_row_pair(m, d, i)
+            i -= 1
+        elif reached:
+            stiffness_row(m, d, i)
+        i -= 1
 
 
 @kernel
@@ -345,35 +379,11 @@ def assemble_hessian(m, d):
 # ---- factorisation ---------------------------------------------------------------------------------------------------
 @kernel
 def factor_hessian(m, d):
-    """H = L^T D L in place: rows from the leaves; 1/D in H_dinv.
-
-    For k = n - 1 .. 0, for each ancestor i of k:  H_i. -= (H_ki / H_kk) H_k. ,  then L_ki = H_ki / H_kk.
-    """
-    for step in range(m.nv):
-        k = m.nv - 1 - step
-        a, n = d.H_rowadr[k], d.H_rownnz[k] - 1
-        inv = 1.0 / d.H[a + n]
-        d.H_dinv[k] = inv
-        for back in range(n):
-            c = n - 1 - back
-            i = d.H_colind[a + c]
-            b, s = d.H_rowadr[i], d.H[a + c] * inv
-            for e in range(c + 1):
-                d.H[b + e] = fma(-s, d.H[a + e], d.H[b + e])
-            d.H[a + c] = s
+    """H = L^T D L in place; 1/D in H_dinv."""
+    factor_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv)
 
 
 @kernel
 def solve_hessian(m, d, x):
-    """x = H^-1 x: L^T, D, L."""
-    for step in range(m.nv):
-        k = m.nv - 1 - step
-        a, xk = d.H_rowadr[k], x[k]
-        for c in range(a, a + d.H_rownnz[k] - 1):
-            i = d.H_colind[c]
-            x[i] = fma(-d.H[c], xk, x[i])
-    for k in range(m.nv):
-        a, xk = d.H_rowadr[k], x[k] * d.H_dinv[k]
-        for c in range(a, a + d.H_rownnz[k] - 1):
-            xk = fma(-d.H[c], x[d.H_colind[c]], xk)
-        x[k] = xk
+    """x = H^-1 x."""
+    solve_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)

@@ -15,6 +15,7 @@ ends progress (in float32 the tolerance lies below it).
 
 from __future__ import annotations
 
+from ..dynamics.inertia import multiply
 from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
 from ..spatial.vector import axpy3, load3, scale3, store3
 from .hessian import assemble_hessian, factor_hessian, find_pattern, solve_hessian
@@ -26,7 +27,6 @@ from .rows import (
     contact_basis,
     contact_rows,
     find_contact_bodies,
-    mul_inertia,
 )
 
 WARMSTART_OFF = 1 << 9  # mjDSBL_WARMSTART
@@ -179,7 +179,7 @@ def warm_start(m, d):
         # con_z is taken by subtract_reference: the warm point's rows go to con_warm
         place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
         subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-        mul_inertia(m, d, d.qacc_warmstart, d.Mv)
+        multiply(m, d.M, d.qacc_warmstart, d.Mv)
         gauss = real(d, 0.0)
         for i in range(m.nv):
             gauss = fma(d.Mv[i] - d.qfrc_smooth[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
@@ -268,7 +268,7 @@ def search_direction(m, d):
     for i in range(m.nv):
         d.search[i] = -d.grad[i]
     solve_hessian(m, d, d.search)
-    mul_inertia(m, d, d.search, d.Mv)
+    multiply(m, d.M, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
 
 

@@ -144,18 +144,3 @@ def body_forces_to_dofs(m, d, out):
                 x = fma(s[3], f[3], x)
                 x = fma(s[4], f[4], x)
                 out[i] = fma(s[5], f[5], x)
-
-
-@kernel
-def mul_inertia(m, d, v, out):
-    """out = M v."""
-    for i in range(m.nv):
-        a = m.M_rowadr[i]
-        last = a + m.M_rownnz[i] - 1
-        x = v[i]
-        s = d.M[last] * x
-        for c in range(a, last):
-            j = m.M_colind[c]
-            s = fma(d.M[c], v[j], s)
-            out[j] = fma(d.M[c], x, out[j])
-        out[i] = s
