@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 
 def package_version(distribution: str) -> str:
     """The version of an installed distribution, or `not installed`."""
+    from importlib.metadata import PackageNotFoundError, version  # an eighth of the package's import time
+
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -31,7 +32,10 @@ def configuration() -> dict[str, str]:
 
 
 def show_config() -> None:
-    """Print the package's path, whether kernels are compiled ahead of time or just in time and why, the CPU level and the
-    widths of tiles, the cache of compiled objects, and the versions of Python, MuJoCo, NumPy and Numba."""
+    """Print what this installation runs on.
+
+    The package's path; whether kernels are compiled ahead of time or just in time, and why; the CPU level and the
+    widths of tiles; the cache of compiled objects; the versions of Python, MuJoCo, NumPy and Numba.
+    """
     for name, value in configuration().items():
         print(f"{name:12s} {value}")

@@ -172,10 +172,10 @@ def test_a_urdf_loads_and_says_what_was_not_read():
 
 
 def test_an_old_mujoco_over_the_core_is_found_before_it_is_imported(monkeypatch):
-    monkeypatch.setattr(load_module.metadata, "version", lambda name: {"mujoco": "3.3.0"}[name])
+    monkeypatch.setattr("importlib.metadata.version", lambda name: {"mujoco": "3.3.0"}[name])
     with pytest.raises(InstallationError, match=r"(?s)mujoco 3.3.0.*pip uninstall -y mujoco"):
         load(all_joints.XML)
-    monkeypatch.setattr(load_module.metadata, "version", lambda name: {"mujoco": "4.0.1"}[name])
+    monkeypatch.setattr("importlib.metadata.version", lambda name: {"mujoco": "4.0.1"}[name])
     load_module.check_installation()
 
 

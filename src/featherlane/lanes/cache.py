@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import os
 import tempfile
 from pathlib import Path
@@ -30,6 +29,8 @@ def directory() -> Path:
 @functools.cache
 def compiler_hash() -> str:
     """Hash of the compiler: its sources here and the versions of its tools."""
+    import importlib.metadata  # an eighth of the package's import time
+
     h = hashlib.sha256()
     for name in COMPILER_SOURCES:
         h.update((Path(__file__).parent / name).read_bytes())

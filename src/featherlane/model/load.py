@@ -10,7 +10,6 @@ import copy
 import re
 import warnings
 from collections.abc import Mapping
-from importlib import metadata, resources
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +38,8 @@ def check_installation() -> None:
     Raises:
         InstallationError: with the command that repairs it.
     """
+    from importlib import metadata  # slow to import
+
     try:
         other = metadata.version("mujoco")
     except metadata.PackageNotFoundError:
@@ -64,7 +65,7 @@ def _import_mujoco():
 
 def _bundled_files() -> dict[str, Path]:
     """The bundled models by name."""
-    folder = Path(str(resources.files("featherlane.model") / "bundled"))
+    folder = Path(__file__).parent / "bundled"
     return {path.stem: path for path in sorted(folder.glob("*.xml"))}
 
 
@@ -134,6 +135,30 @@ def _is_text(source: str) -> bool:
     return _clean(source).startswith("<")
 
 
+def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[object, str, str]:
+    """What MuJoCo makes of a source, whatever its features: an MjModel of our own, its name, its XML text if it has one.
+
+    Args:
+        source: as for `load`.
+        assets: as for `load`.
+
+    Raises:
+        ModelError: it cannot be found, read or compiled; with the file and the parser's line.
+        InstallationError: an old `mujoco` lies over `mujoco-core`; with the repair command.
+    """
+    mujoco = _import_mujoco()
+    if not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
+        given = type(source).__name__
+        raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
+    try:
+        return _compile(mujoco, source, assets)
+    except ModelError:
+        raise
+    except (ValueError, mujoco.FatalError) as error:
+        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
+        raise ModelError(f"{where}: {str(error).strip()}") from None
+
+
 def load(source, assets: Mapping[str, bytes] | None = None) -> Model:
     """Load a model.
 
@@ -147,17 +172,7 @@ def load(source, assets: Mapping[str, bytes] | None = None) -> Model:
         ModelError: it cannot be found, read or compiled; with the file and the parser's line.
         InstallationError: an old `mujoco` lies over `mujoco-core`; with the repair command.
     """
-    mujoco = _import_mujoco()
-    if not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
-        given = type(source).__name__
-        raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
-    try:
-        mj_model, name, text = _compile(mujoco, source, assets)
-    except ModelError:
-        raise
-    except (ValueError, mujoco.FatalError) as error:
-        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
-        raise ModelError(f"{where}: {str(error).strip()}") from None
+    mj_model, name, text = read(source, assets)
     model = from_mujoco(mj_model, name)
     if text and _is_urdf(text):
         model.dropped = dropped_elements(text)
