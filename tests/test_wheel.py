@@ -1,0 +1,157 @@
+"""The wheel: its tag and contents, and that its kernels need no compiler and give the bits that all others give."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from featherlane.lanes import processor
+from featherlane.lanes.build import VARIANTS
+from featherlane.lanes.kernel import symbol
+from featherlane.lanes.runtime import LAYOUT_SYMBOL, PREBUILT
+from featherlane.simulation.library import library, stages
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LIBC_ONLY = {"memcpy", "memmove", "memset"}
+LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
+BLOCK = 'import sys\nsys.modules.update(dict.fromkeys(["numba", "llvmlite", "llvmlite.binding"]))\n'
+STEPS = """
+import hashlib
+import numpy as np
+import featherlane as fl
+
+rng = np.random.default_rng(7)
+model, found = fl.load("humanoid"), hashlib.sha256()
+data = fl.Data(model)
+for _ in range(40):
+    data.ctrl = rng.uniform(-1, 1, model.nu)
+    fl.step(model, data)
+found.update(data.qpos.tobytes() + data.qvel.tobytes())
+for dtype in ("float64", "float32"):
+    batch = fl.Batch(model, nworld=19, nthread=1, dtype=dtype)
+    for _ in range(10):
+        batch.ctrl = rng.uniform(-1, 1, (19, model.nu))
+        batch.step(nstep=4)
+    assert batch.ncon.any() and not batch.nbad.any()
+    found.update(batch.qpos.tobytes() + batch.qvel.tobytes())
+fl.show_config()
+print(found.hexdigest())
+"""
+
+
+def steps(code=STEPS, home=None, **environment) -> str:
+    """What a new process prints that steps a humanoid on the ground, with the featherlane in `home`."""
+    environment = {**os.environ, "FEATHERLANE_MODE": "auto", **environment}
+    if home:
+        environment["PYTHONPATH"] = str(home)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def levels() -> list[str]:
+    """The CPU levels of the wheel that this machine has."""
+    best = processor.cpu_level()
+    return list(processor.LEVELS[processor.LEVELS.index(best) :]) if best in processor.LEVELS else []
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """A wheel of this checkout, built as pip does."""
+    if not LINUX:
+        pytest.skip("kernels are compiled ahead of time on Linux x86-64")
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel, tmp_path_factory):
+    home = tmp_path_factory.mktemp("home")
+    zipfile.ZipFile(wheel).extractall(home)
+    return home
+
+
+@pytest.mark.slow
+def test_the_wheel_is_for_any_python_3_on_linux(wheel):
+    assert wheel.name == f"featherlane-{PROJECT['version']}-py3-none-linux_x86_64.whl"
+    (metadata,) = [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith(".dist-info/WHEEL")]
+    text = zipfile.ZipFile(wheel).read(metadata).decode()
+    assert "Root-Is-Purelib: false" in text and "Tag: py3-none-linux_x86_64" in text
+
+
+@pytest.mark.slow
+def test_the_wheel_is_small_and_holds_one_object_per_cpu_level(wheel):
+    assert wheel.stat().st_size < 10 * 2**20
+    files = zipfile.ZipFile(wheel).namelist()
+    prebuilt = {name for name in files if name.endswith(".so")}
+    assert prebuilt == {f"featherlane/lanes/prebuilt/{level}.so" for level in processor.LEVELS}
+    assert not [name for name in files if name.startswith("tests") or "__pycache__" in name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", processor.LEVELS)
+def test_the_objects_need_nothing_but_memory_functions_of_libc(unpacked, level):
+    if not shutil.which("readelf"):
+        pytest.skip("needs readelf")
+    path = unpacked / "featherlane" / "lanes" / "prebuilt" / f"{level}.so"
+    listed = subprocess.run(["readelf", "-dW", "--dyn-syms", path], capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"NEEDED.*\[(.*?)\]", listed)) <= {"libc.so.6"}
+    missing = set(re.findall(r" UND (\w+)", listed))
+    assert missing <= LIBC_ONLY
+    # every stage in every variant, and the layouts
+    wanted = {symbol(name, *v, False) for name in stages() for v in VARIANTS}
+    assert set(re.findall(r"(?:FUNC|OBJECT) .* \d+ (\w+)$", listed, re.MULTILINE)) == wanted | {LAYOUT_SYMBOL}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", levels())
+def test_ahead_of_time_needs_no_compiler_and_gives_the_bits_of_just_in_time(unpacked, level):
+    ahead = steps(BLOCK + STEPS, unpacked, FEATHERLANE_MODE="prebuilt", FEATHERLANE_CPU=level)
+    assert re.search(r"kernels +ahead of time\n", ahead) and str(unpacked) in ahead
+    just = steps(STEPS, unpacked, FEATHERLANE_MODE="jit", FEATHERLANE_CPU=level)
+    assert re.search(r"kernels +just in time", just)
+    assert ahead.splitlines()[-1] == just.splitlines()[-1]
+
+
+@pytest.mark.parametrize("level", levels())
+def test_every_cpu_level_gives_the_same_bits(level):
+    if not (PREBUILT / f"{level}.so").exists():
+        pytest.skip("this installation brings no prebuilt kernels")
+    assert steps(FEATHERLANE_CPU=level).splitlines()[-1] == steps().splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_two_levels_of_a_wheel_give_the_same_bits(unpacked):
+    assert len({steps(BLOCK + STEPS, unpacked, FEATHERLANE_CPU=level).splitlines()[-1] for level in levels()}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "environment, tag",
+    [("FEATHERLANE_MANYLINUX=manylinux2014_x86_64", "manylinux2014_x86_64"), ("FEATHERLANE_PURE=1", "any")],
+)
+def test_the_environment_chooses_the_tag(wheel, tmp_path, environment, tag):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    chosen = dict([environment.split("=")])
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **chosen})
+    (path,) = tmp_path.glob("*.whl")
+    assert path.name.endswith(f"-py3-none-{tag}.whl")
+    assert any(name.endswith(".so") for name in zipfile.ZipFile(path).namelist()) is (tag != "any")
+
+
+@pytest.mark.skipif(not os.environ.get("FEATHERLANE_CI") or not LINUX, reason="CI installs a wheel")
+def test_ci_runs_what_was_compiled_ahead_of_time():
+    assert library().configuration()["kernels"] == "ahead of time"
