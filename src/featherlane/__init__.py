@@ -63,7 +63,7 @@ from .simulation.stages import (
 
 __version__: str
 
-__all__ = [
+__all__ = [  # noqa: RUF022  in groups
     # what a program is made of
     "Batch",
     "Data",

@@ -33,6 +33,9 @@ def _is_scalar(f: Field) -> bool:
     return f.shape == (1,)
 
 
+SETTABLE = {f.name for f in DATA.fields if f.kind != "size" and not _is_scalar(f)} | {"time"}
+
+
 class Data(NamedAccess):
     """One world: state, controls and everything that is computed from them.
 
@@ -116,10 +119,9 @@ class Data(NamedAccess):
         raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        f = DATA[name] if name in DATA else None
-        if f is None or f.kind == "size" or (_is_scalar(f) and name != "time"):
-            if f is None and not hasattr(type(self), name) and name not in self.__dict__ and name[4:] not in EFC:
-                raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
+        if name not in DATA and name not in self.__dir__():
+            raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
+        if name not in SETTABLE:
             raise AttributeError(f"data.{name} is computed; it cannot be set")
         target = self.workspace.arrays[name][:, 0] if name == "time" else self.__dict__[name]
         try:
@@ -144,7 +146,7 @@ class Data(NamedAccess):
         for name, array in state["arrays"].items():
             self.workspace.arrays[name][...] = array
 
-    # ---- contacts, rows, reports ---------------------------------------------------------------------------------------
+    # ---- contacts, rows, reports -------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, int]:
         """Counts since the last reset: `contacts_full`, `rows_full`, `bad_number`, `not_converged`."""
@@ -194,7 +196,7 @@ class Data(NamedAccess):
         """Rows: the length of the arrays `efc_*`, which are made anew at each access (`efc_J` is dense, (nefc, nv))."""
         return self.nf + self.nl + int(self._contact_rows().sum())
 
-    # ---- whole states --------------------------------------------------------------------------------------------------
+    # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:
         """To the model's default state, or to a keyframe; all else becomes zero.
 

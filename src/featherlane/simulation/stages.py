@@ -1,10 +1,10 @@
 """A step, and every stage of it alone, for one world: what `featherlane.step`, `featherlane.crb`, ... are.
 
-A function takes the model and a `Data`, runs one compiled pass on the data's memory and leaves its results in the data's
-fields.  A stage trusts that what it reads is valid: it follows from the stages above it, in the order of this file.
+A function takes the model and a `Data`, runs one compiled pass on the data's memory and leaves its results in the
+data's fields.  A stage trusts that what it reads is valid: it follows from the stages above it in this file.
 
-Every function raises TypeError where the data is no `Data`, and ModelError where the model is not the data's and differs
-from it in size.
+Every function raises TypeError where the data is no `Data`, and ModelError where the model is not the data's and
+differs from it in size.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
     return (data.qvec if flg_acc else data.qfrc_bias).copy()
 
 
-# ---- force and acceleration --------------------------------------------------------------------------------------------
+# ---- force and acceleration ------------------------------------------------------------------------------------------
 
 
 def actuation(model: Model, data: Data) -> None:
@@ -296,7 +296,7 @@ def inverse_smooth(model: Model, data: Data) -> np.ndarray:
     return mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
 
 
-# ---- constraints -------------------------------------------------------------------------------------------------------
+# ---- constraints -----------------------------------------------------------------------------------------------------
 
 
 def make_constraint(model: Model, data: Data) -> None:
@@ -310,15 +310,15 @@ def make_constraint(model: Model, data: Data) -> None:
 def solve(model: Model, data: Data) -> None:
     """Newton's method on the rows: the acceleration under the constraints.
 
-    Writes `qacc` (nv,) [m/s^2, rad/s^2], `qfrc_constraint` (nv,) [N, N m], `solver_niter` and `solver_residual`, the norm
-    of the scaled gradient at the end.
+    Writes `qacc` (nv,) [m/s^2, rad/s^2], `qfrc_constraint` (nv,) [N, N m], `solver_niter` and `solver_residual`, the
+    norm of the scaled gradient at the end.
 
     Source: MuJoCo mj_fwdConstraint with the Newton solver; chapter Computation, sec. "Solver".
     """
     _run(model, data, _solve)
 
 
-# ---- integration -------------------------------------------------------------------------------------------------------
+# ---- integration -----------------------------------------------------------------------------------------------------
 
 
 def euler(model: Model, data: Data) -> None:

@@ -1,0 +1,358 @@
+"""`Data`: live arrays, copying assignment, errors, names, copies; contacts and rows against MuJoCo."""
+
+import copy
+import pickle
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from all_joints import XML
+from featherlane.simulation.fields import DATA
+from states import kicked
+
+# the states are equal; what is compared follows by different orders of operations, over badly scaled rows at worst
+ROUNDING = {"rtol": 1e-9, "atol": 1e-9}
+
+PILE = """
+<mujoco>
+  <option timestep="0.004" jacobian="dense"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 1" friction="0.8"/>
+    <body name="low" pos="0 0 0.09">
+      <freejoint/>
+      <geom size="0.1" friction="0.6"/>
+      <body name="flap" pos="0.25 0 0">
+        <joint name="hinge" axis="0 1 0" limited="true" range="5 40" frictionloss="0.2"/>
+        <geom type="capsule" size="0.08" fromto="0 0 -0.02 0.2 0 -0.02" condim="1" priority="1"/>
+      </body>
+    </body>
+    <body name="high" pos="0.05 0 0.275"><freejoint/><geom size="0.1"/></body>
+    <body name="near" pos="2 0 0.115"><freejoint/><geom size="0.1" margin="0.01" gap="0.02"/></body>
+    <body name="bob" pos="4 0 1"><joint type="ball" limited="true" range="0 20"/><geom pos="0 0 -0.5" size=".1"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load(XML)
+
+
+@pytest.fixture
+def data(model, rng):
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    return data
+
+
+@pytest.fixture(scope="module")
+def pile():
+    """A model with every kind of row, our data and MuJoCo's in one state of it, both after forward."""
+    model = fl.load(PILE)
+    data, reference = fl.Data(model), mujoco.MjData(model.mj_model)
+    reference.qpos[-4:] = np.cos(0.4), np.sin(0.4), 0.0, 0.0
+    reference.qvel[:] = np.linspace(-1.0, 1.0, model.nv)
+    data.qpos, data.qvel = reference.qpos, reference.qvel
+    mujoco.mj_forward(model.mj_model, reference)
+    fl.forward(model, data)
+    return model, data, reference
+
+
+# ---- fields ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_field_has_its_declared_shape(data):
+    for f in DATA.fields:
+        value = getattr(data, f.name)
+        if f.kind == "size" or f.shape == (1,):
+            assert isinstance(value, int | float), f.name
+        else:
+            assert value.shape == f.dims(data.workspace.sizes), f.name
+            assert value.dtype == (np.float64 if f.kind == "real" else np.int32), f.name
+
+
+def test_arrays_are_live(model, data):
+    qpos, xpos = data.qpos, data.xpos
+    before = qpos.copy()
+    fl.step(model, data)
+    assert qpos is data.qpos and xpos is data.xpos
+    assert (qpos != before).any() and xpos.any()
+    qpos[:] = model.qpos0
+    fl.kinematics(model, data)
+    body = data.body("torso")
+    np.testing.assert_array_equal(body.xpos, model.qpos0[:3])
+
+
+def test_assigning_copies_with_broadcasting(model, data):
+    qvel, source = data.qvel, np.arange(float(model.nv))
+    data.qvel = source
+    source[:] = -1.0
+    assert data.qvel is qvel and qvel[3] == 3.0
+    data.qvel = 2
+    data.qvel += 1.0
+    assert data.qvel is qvel and (qvel == 3.0).all()
+    data.xfrc_applied = [0, 0, 1, 0, 0, 0]
+    assert (data.xfrc_applied[:, 2] == 1.0).all()
+
+
+def test_time_is_a_number_that_can_be_set(model, data):
+    data.time = 2
+    assert isinstance(data.time, float) and data.time == 2.0
+    fl.step(model, data, 3)
+    assert data.time == pytest.approx(2.0 + 3 * model.opt.timestep)
+
+
+@pytest.mark.parametrize(
+    "name, value, given",
+    [
+        ("qpos", np.zeros(3), r"float64 \(3,\)"),
+        ("qvel", 1j, r"complex128"),
+        ("ctrl", "much", "<U4"),
+        ("ctrl", [[1.0], [1.0, 2.0]], "list"),
+        ("ctrl", None, "object"),
+        ("time", [0.0, 1.0], r"float64 \(2,\)"),
+    ],
+)
+def test_what_does_not_fit_is_named(data, name, value, given):
+    before = np.array(getattr(data, name))
+    with pytest.raises(fl.ModelError, match=rf"^{name}: got .*{given}.*allowed is"):
+        setattr(data, name, value)
+    np.testing.assert_array_equal(getattr(data, name), before)
+
+
+def test_unknown_names_are_answered_with_near_ones(data):
+    with pytest.raises(AttributeError, match=r"'qpso'; did you mean .*'qpos'"):
+        data.qpso  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'qvell' to set; did you mean 'qvel'"):
+        data.qvell = 0
+
+
+@pytest.mark.parametrize("name", ["ncon", "nefc", "contact", "efc_J", "status", "solver_niter", "nconmax", "model"])
+def test_computed_values_cannot_be_set(data, name):
+    with pytest.raises(AttributeError, match=f"data.{name} is computed"):
+        setattr(data, name, 0)
+
+
+def test_names_are_complete(data):
+    assert {"qpos", "time", "contact", "efc_J", "body", "nefc"} <= set(dir(data))
+
+
+def test_named_objects_are_live(model, data):
+    fl.forward(model, data)
+    torso, knee, kick = data.body("torso"), data.joint("knee"), data.actuator("kick")
+    np.testing.assert_array_equal(torso.xpos, data.xpos[torso.id])
+    knee.qpos = 0.25
+    assert data.qpos[model.jnt_qposadr[knee.id]] == 0.25
+    kick.ctrl = 0.5
+    assert data.ctrl[0] == 0.5
+    assert data.site("imu").xpos.shape == (3,) and data.geom("chest").xmat.shape == (9,)
+    data.body("target").mocap_pos = [1, 2, 3]
+    np.testing.assert_array_equal(data.mocap_pos, [[1, 2, 3]])
+
+
+def test_a_data_needs_a_model():
+    with pytest.raises(TypeError, match="got str, allowed is a Model"):
+        fl.Data("robot.xml")
+
+
+# ---- whole states ----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_data_is_mujocos_reset_one(model):
+    data, reference = fl.Data(model), mujoco.MjData(model.mj_model)
+    for name in "time qpos qvel act ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat qacc_warmstart".split():
+        np.testing.assert_allclose(getattr(data, name), getattr(reference, name), atol=1e-15, err_msg=name)
+    assert data.ncon == 0 and data.nefc == 0 and len(data.contact) == 0 and not any(data.status.values())
+
+
+def test_reset_forgets_everything(model, data):
+    data.ctrl, data.xfrc_applied, data.mocap_pos = 1.0, 2.0, 3.0
+    fl.step(model, data, 5)
+    fl.reset_data(model, data)
+    fresh = fl.Data(model)
+    for f in DATA.fields:
+        np.testing.assert_array_equal(getattr(data, f.name), getattr(fresh, f.name), err_msg=f.name)
+
+
+def test_reset_to_a_keyframe(model, data):
+    reference = mujoco.MjData(model.mj_model)
+    mujoco.mj_resetDataKeyframe(model.mj_model, reference, 0)
+    data.reset("up")
+    for name in "time qpos qvel act ctrl mocap_pos mocap_quat".split():
+        np.testing.assert_allclose(getattr(data, name), getattr(reference, name), atol=1e-15, err_msg=name)
+    fl.reset_data_keyframe(model, data, 1)
+    assert data.time == 0.0 and data.qvel[0] == 1.0
+
+
+@pytest.mark.parametrize("key", ["upp", 2, -1])
+def test_an_unknown_keyframe_changes_nothing(model, data, key):
+    before = data.qpos.copy()
+    with pytest.raises(fl.UnknownNameError, match="keyframe"):
+        data.reset(key)
+    np.testing.assert_array_equal(data.qpos, before)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
+def test_copies_go_on_alone_bit_for_bit(model, data, duplicate):
+    fl.step(model, data, 2)
+    other = duplicate(data)
+    assert (other.model is model) == (duplicate is copy.copy)
+    for f in DATA.fields:
+        np.testing.assert_array_equal(getattr(other, f.name), getattr(data, f.name), err_msg=f.name)
+    fl.step(model, data, 3)
+    before = other.qpos.copy()
+    assert (before != data.qpos).any()
+    fl.step(other.model, other, 3)
+    np.testing.assert_array_equal(other.qpos, data.qpos)
+    np.testing.assert_array_equal(other.qvel, data.qvel)
+
+
+def test_a_model_and_its_data_copied_together_stay_together(model):
+    pair = copy.deepcopy({"data": fl.Data(model), "model": model})
+    assert pair["data"].model is pair["model"] is not model
+
+
+def test_forward_is_there_as_a_method(model, data):
+    other = copy.copy(data)
+    data.forward()
+    fl.forward(model, other)
+    assert data.qacc.any()
+    np.testing.assert_array_equal(data.qacc, other.qacc)
+
+
+# ---- models ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_of_equal_sizes_takes_over(model, data):
+    heavier = copy.deepcopy(model)
+    heavier.body_mass[1:] *= 2.0
+    heavier.opt.gravity = 0, 0, -1
+    expected = copy.copy(data)
+    expected.use(heavier)
+    fl.step(model, data)
+    reference = fl.Data(heavier)
+    for name in ("qpos", "qvel", "time", "qacc_warmstart"):
+        setattr(reference, name, getattr(data, name))
+    fl.step(heavier, reference)
+    fl.step(heavier, data)
+    np.testing.assert_array_equal(data.qpos, reference.qpos)
+    assert data.model is heavier
+
+
+def test_a_model_of_other_sizes_is_refused(data):
+    other = fl.load("pendulum")
+    with pytest.raises(fl.ModelError, match=rf"nq is {other.nq}, this data has {data.model.nq}"):
+        fl.step(other, data)
+
+
+def test_wrong_arguments_are_told(model, data):
+    with pytest.raises(TypeError, match="got Model, allowed is a Data"):
+        fl.step(data, model)
+    with pytest.raises(TypeError, match="got MjData, allowed is a Data"):
+        fl.kinematics(model, mujoco.MjData(model.mj_model))
+    with pytest.raises(TypeError, match="got MjModel, allowed is a Model"):
+        fl.forward(model.mj_model, data)
+
+
+def test_edits_of_the_model_act_at_the_next_call():
+    model = fl.load(XML)
+    data = fl.Data(model)
+    fl.forward(model, data)
+    assert (data.energy == 0.0).all()
+    model.opt.enableflags |= 1 << 1  # mjENBL_ENERGY
+    model.opt.gravity = 0, 0, -1
+    fl.forward(model, data)
+    total = -model.body_mass[1:] @ data.xipos[1:] @ model.opt.gravity
+    reference = mujoco.MjData(model.to_mujoco())
+    mujoco.mj_forward(model.to_mujoco(), reference)
+    assert data.energy[0] == pytest.approx(reference.energy[0]) and data.energy[0] == pytest.approx(total, rel=0.1)
+
+
+# ---- contacts and rows -----------------------------------------------------------------------------------------------
+
+
+def test_contacts_are_mujocos(pile):
+    _, data, reference = pile
+    assert data.ncon == reference.ncon == len(data.contact) >= 4
+    assert {1, 3} <= set(data.contact.dim.tolist()) and data.contact.exclude.any()
+    for ours, theirs in zip(data.contact, reference.contact, strict=True):
+        for name in "dist pos frame includemargin friction solref solreffriction solimp".split():
+            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), err_msg=name, **ROUNDING)
+        for name in "dim geom geom1 geom2 exclude efc_address".split():
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["humanoid", "quadruped"])
+def test_contacts_of_a_bundled_model_are_mujocos(name):
+    model = fl.load(name)
+    reference = mujoco.MjData(model.mj_model)
+    mujoco.mj_step(model.mj_model, reference, 150)
+    data = fl.Data(model)
+    data.qpos, data.qvel = reference.qpos, reference.qvel
+    mujoco.mj_forward(model.mj_model, reference)
+    fl.forward(model, data)
+    assert data.ncon == reference.ncon > 0 and data.nefc == reference.nefc
+    for field in "dist pos frame dim geom efc_address".split():
+        theirs = np.array([getattr(contact, field) for contact in reference.contact])
+        np.testing.assert_allclose(getattr(data.contact, field), theirs, err_msg=field, **ROUNDING)
+    for field in "pos D aref".split():
+        ours, theirs = getattr(data, f"efc_{field}"), getattr(reference, f"efc_{field}")
+        np.testing.assert_allclose(ours, theirs, err_msg=field, **ROUNDING)
+
+
+def test_contacts_are_read_only(pile):
+    with pytest.raises(ValueError, match="read-only"):
+        pile[1].contact.dist[0] = 1.0
+
+
+def test_rows_are_mujocos(pile):
+    model, data, reference = pile
+    assert (data.nefc, data.nf, data.nl) == (reference.nefc, reference.nf, reference.nl)
+    assert data.nf == 1 and data.nl == 2 and data.nefc == len(data.efc_D)
+    for name in "type id pos margin frictionloss diagA KBIP D R vel aref".split():
+        ours, theirs = getattr(data, f"efc_{name}"), getattr(reference, f"efc_{name}")
+        np.testing.assert_allclose(ours, np.reshape(theirs, ours.shape), err_msg=name, **ROUNDING)
+    np.testing.assert_allclose(data.efc_J, np.reshape(reference.efc_J, (data.nefc, model.nv)), **ROUNDING)
+
+
+def test_forces_of_rows_make_the_constraint_force(pile):
+    _, data, reference = pile
+    np.testing.assert_allclose(data.efc_J.T @ data.efc_force, data.qfrc_constraint, rtol=1e-7, atol=1e-7)
+    # MuJoCo stops at its tolerance, too
+    np.testing.assert_allclose(data.qacc, reference.qacc, rtol=1e-5, atol=1e-5)
+
+
+def test_contact_forces_are_mujocos(pile):
+    model, data, reference = pile
+    force = np.zeros(6)
+    for i in range(data.ncon):
+        mujoco.mj_contactForce(model.mj_model, reference, i, force)
+        np.testing.assert_allclose(fl.contact_force(model, data, i), force, rtol=1e-5, atol=1e-5)
+    with pytest.raises(IndexError, match=rf"got {data.ncon}, the world has {data.ncon}"):
+        fl.contact_force(model, data, data.ncon)
+
+
+def test_contacts_alone_have_no_rows(pile):
+    model, data, _ = pile
+    other = copy.copy(data)
+    fl.collision(model, other)
+    assert other.ncon == data.ncon and (other.contact.efc_address == -1).all()
+    assert other.nefc == other.nf + other.nl
+    fl.make_constraint(model, other)
+    np.testing.assert_array_equal(other.contact.efc_address, data.contact.efc_address)
+
+
+def test_status_counts_by_name(model, data):
+    data.qvel[0] = np.nan
+    fl.step(model, data)
+    assert data.status == {"contacts_full": 0, "rows_full": 0, "bad_number": 1, "not_converged": 0}
+    assert data.nbad == 1 and np.isfinite(data.qpos).all()
+
+
+def test_the_solver_tells_how_well_it_did(pile):
+    data = pile[1]
+    assert isinstance(data.solver_niter, int) and data.solver_niter > 0
+    assert 0.0 <= data.solver_residual < 1e-6

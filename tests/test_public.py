@@ -1,0 +1,276 @@
+"""The public functions of one world, each against MuJoCo's; the public list and its documentation."""
+
+import inspect
+import subprocess
+import sys
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from all_joints import XML
+from states import kicked
+
+CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on numbers of order 1 to 100
+FUNCTIONS = sorted(name for name in fl.__all__ if inspect.isfunction(getattr(fl, name)))
+NO_PHYSICS = {"bundled_names", "load", "set_const", "show_config"}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load(XML)
+
+
+@pytest.fixture
+def both(model, rng):
+    """Our data and MuJoCo's in one random state, with controls and forces; only MuJoCo's after forward."""
+    data, reference = fl.Data(model), mujoco.MjData(model.mj_model)
+    reference.qpos, reference.qvel = kicked(model, rng)
+    reference.qpos[2] += 3.0  # clear of the floor
+    reference.ctrl, reference.xfrc_applied[1:] = 0.4, rng.standard_normal((model.nbody - 1, 6))
+    reference.qfrc_applied = rng.standard_normal(model.nv)
+    for name in ("qpos", "qvel", "ctrl", "xfrc_applied", "qfrc_applied"):
+        setattr(data, name, getattr(reference, name))
+    mujoco.mj_forward(model.mj_model, reference)
+    return data, reference
+
+
+def test_stage_by_stage_gives_mujocos_fields(model, both):
+    data, reference = both
+    stages = {
+        fl.kinematics: "xpos xquat xmat xipos xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat",
+        fl.com_pos: "ximat subtree_com cinert cdof",
+        fl.crb: "crb M",
+        fl.factor_m: "qLDiagInv",
+        fl.transmission: "actuator_length",
+        fl.com_vel: "cvel cdof_dot",
+        fl.rne: "qfrc_bias",
+        fl.passive: "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive",
+        fl.actuation: "actuator_velocity actuator_force qfrc_actuator",
+        fl.smooth_acceleration: "qfrc_smooth qacc_smooth",
+    }
+    for stage, names in stages.items():
+        stage(model, data)
+        for name in names.split():
+            ours, theirs = getattr(data, name), getattr(reference, name)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def test_one_by_one_and_at_once_give_the_same_bits(model, both):
+    data, _ = both
+    whole = fl.Data(model)
+    for name in ("qpos", "qvel", "ctrl", "xfrc_applied", "qfrc_applied"):
+        setattr(whole, name, getattr(data, name))
+    fl.forward(model, whole)
+    fl.forward_position(model, data)
+    fl.forward_velocity(model, data)
+    fl.actuation(model, data)
+    fl.smooth_acceleration(model, data)
+    fl.collision(model, data)
+    fl.make_constraint(model, data)
+    fl.solve(model, data)
+    np.testing.assert_array_equal(data.qacc, whole.qacc)
+    fl.euler(model, data)
+    fl.step(model, whole)
+    np.testing.assert_array_equal(data.qpos, whole.qpos)
+
+
+@pytest.mark.parametrize("integrator, function", [("rk4", "runge_kutta"), ("implicitfast", "implicitfast")])
+def test_a_step_is_forward_and_an_integrator(both, integrator, function):
+    data, model = both[0], fl.load(XML)
+    model.opt.integrator = integrator
+    other = fl.Data(model)
+    other.qpos, other.qvel = data.qpos, data.qvel
+    whole = fl.Data(model)
+    whole.qpos, whole.qvel = data.qpos, data.qvel
+    fl.forward(model, other)
+    getattr(fl, function)(model, other)
+    fl.step(model, whole)
+    np.testing.assert_array_equal(other.qpos, whole.qpos)
+    assert other.time == whole.time == pytest.approx(model.opt.timestep)
+
+
+def test_many_steps_are_steps_one_after_another(model, both):
+    data, _ = both
+    other = fl.Data(model)
+    other.qpos, other.qvel, other.ctrl = data.qpos, data.qvel, data.ctrl
+    data.xfrc_applied = data.qfrc_applied = 0.0
+    fl.step(model, data, nstep=np.int64(7))
+    for _ in range(7):
+        fl.step(model, other)
+    np.testing.assert_array_equal(data.qpos, other.qpos)
+
+
+@pytest.mark.parametrize("nstep", [0, -1, 1.5, "2", None])
+def test_a_wrong_number_of_steps_is_refused(model, both, nstep):
+    with pytest.raises(fl.ModelError, match=r"nstep: got .*, allowed is a whole number from 1"):
+        fl.step(model, both[0], nstep)
+
+
+def test_products_with_the_inertia_matrix(model, both, rng):
+    data, reference = both
+    fl.forward_position(model, data)
+    M = fl.full_m(model, data)
+    expected = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model.mj_model, reference, expected)
+    np.testing.assert_allclose(M, expected, **CLOSE)
+    x = rng.standard_normal((2, 3, model.nv))
+    np.testing.assert_allclose(fl.mul_m(model, data, x), x @ M, **CLOSE)
+    y = fl.solve_m(model, data, x)
+    assert y.shape == x.shape
+    np.testing.assert_allclose(y @ M, x, rtol=1e-8, atol=1e-8)
+    half = fl.half_solve(model, data, x)
+    np.testing.assert_allclose((half**2).sum(-1), (x * y).sum(-1), rtol=1e-8)
+    np.testing.assert_array_equal(fl.solve_m(model, data, x[0, 1]), y[0, 1])
+
+
+@pytest.mark.parametrize("function", [fl.mul_m, fl.solve_m, fl.half_solve])
+def test_vectors_of_another_length_are_refused(model, both, function):
+    with pytest.raises(fl.ModelError, match=rf"x: got shape \(3, 1\), allowed is \(\.\.\., {model.nv}\)"):
+        function(model, both[0], np.zeros((3, 1)))
+    assert function(model, both[0], np.zeros((0, model.nv))).shape == (0, model.nv)
+
+
+@pytest.mark.parametrize("flg_acc", [False, True])
+def test_newton_euler(model, both, flg_acc):
+    data, reference = both
+    fl.forward(model, data)
+    data.qacc = reference.qacc
+    expected = np.zeros(model.nv)
+    mujoco.mj_rne(model.mj_model, reference, flg_acc, expected)
+    np.testing.assert_allclose(fl.rne(model, data, flg_acc), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_inverse_after_forward_gives_the_forces(model, both):
+    data, _ = both
+    fl.forward(model, data)
+    data.qacc = data.qacc_smooth
+    applied = data.qfrc_smooth + data.qfrc_bias - data.qfrc_passive
+    np.testing.assert_allclose(fl.inverse_smooth(model, data), applied, rtol=1e-8, atol=1e-8)
+
+
+def test_articulated_bodies_agree_with_the_factored_inertia(model, both):
+    data, _ = both
+    fl.forward(model, data)
+    expected = data.qacc_smooth.copy()
+    data.qacc_smooth = 0.0
+    fl.aba(model, data)
+    np.testing.assert_allclose(data.qacc_smooth, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_energy(model, both):
+    data, reference = both
+    fl.forward(model, data)
+    fl.energy(model, data)
+    mujoco.mj_energyPos(model.mj_model, reference)
+    mujoco.mj_energyVel(model.mj_model, reference)
+    np.testing.assert_allclose(data.energy, reference.energy, **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, kind",
+    [
+        (fl.jac_body, mujoco.mj_jacBody, "body"),
+        (fl.jac_body_com, mujoco.mj_jacBodyCom, "body"),
+        (fl.jac_geom, mujoco.mj_jacGeom, "geom"),
+        (fl.jac_site, mujoco.mj_jacSite, "site"),
+    ],
+)
+def test_jacobians(model, both, ours, theirs, kind):
+    data, reference = both
+    fl.forward_position(model, data)
+    for i, name in enumerate(model.names(kind)):
+        expected = np.zeros((2, 3, model.nv))
+        theirs(model.mj_model, reference, *expected, i)
+        np.testing.assert_allclose(ours(model, data, i), expected, err_msg=name, **CLOSE)
+        if name:
+            np.testing.assert_array_equal(ours(model, data, name), ours(model, data, i))
+    with pytest.raises(fl.UnknownNameError, match=f"no {kind} 'nowhere'"):
+        ours(model, data, "nowhere")
+
+
+def test_jacobians_of_points_and_subtrees(model, both):
+    data, reference = both
+    fl.forward_position(model, data)
+    point, hand, expected = np.array([0.3, -0.2, 1.0]), model.body("hand").id, np.zeros((2, 3, model.nv))
+    mujoco.mj_jac(model.mj_model, reference, *expected, point, hand)
+    np.testing.assert_allclose(fl.jac(model, data, point, "hand"), expected, **CLOSE)
+    mujoco.mj_jacSubtreeCom(model.mj_model, reference, expected[0], 1)
+    np.testing.assert_allclose(fl.jac_subtree_com(model, data, "torso"), expected[0], **CLOSE)
+    with pytest.raises(fl.ModelError, match=r"point: got shape \(2,\), allowed is \(3,\)"):
+        fl.jac(model, data, [0.0, 1.0], "hand")
+
+
+def test_forces_at_points(model, both, rng):
+    data, reference = both
+    fl.forward_position(model, data)
+    force, torque, point = rng.standard_normal((3, 3))
+    expected = np.zeros(model.nv)
+    hand = model.body("hand").id
+    mujoco.mj_applyFT(model.mj_model, reference, force, torque, point, hand, expected)
+    np.testing.assert_allclose(fl.apply_ft(model, data, force, torque, point, "hand"), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("kind", ["body", "xbody", "geom", "site"])
+@pytest.mark.parametrize("local", [False, True])
+def test_velocities_of_objects(model, both, kind, local):
+    data, reference = both
+    fl.forward(model, data)
+    expected = np.zeros(6)
+    for i in range(len(model.names(kind.removeprefix("x")))):
+        objtype = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        mujoco.mj_objectVelocity(model.mj_model, reference, objtype, i, expected, local)
+        np.testing.assert_allclose(fl.object_velocity(model, data, kind, i, local), expected, **CLOSE)
+
+
+def test_an_unknown_kind_of_object_is_told(model, both):
+    with pytest.raises(fl.ModelError, match="kind: got 'joint', allowed are body, xbody, geom, site"):
+        fl.object_velocity(model, both[0], "joint", 0)
+
+
+# ---- the package -----------------------------------------------------------------------------------------------------
+
+
+def test_the_public_list_is_complete_and_has_no_double():
+    assert len(set(fl.__all__)) == len(fl.__all__)
+    public = {name for name, value in vars(fl).items() if not name.startswith("_") and not inspect.ismodule(value)}
+    assert public | {"tree"} == set(fl.__all__)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_public_functions_are_documented(name):
+    function = getattr(fl, name)
+    doc = inspect.getdoc(function)
+    assert doc and len(doc.splitlines()[0]) <= 120
+    assert name in NO_PHYSICS or "Source:" in doc
+    assert all(p.annotation is not p.empty or p.name in ("x", "point", "force", "torque", "source", "options")
+               for p in inspect.signature(function).parameters.values())  # fmt: skip
+
+
+def test_functions_are_called_by_the_names_of_packages():
+    from featherlane.collision.contact import contacts
+    from featherlane.simulation.library import stages
+
+    assert inspect.isfunction(fl.collision) and inspect.isfunction(contacts)
+    assert {"collision", "step", "solve_m"} <= set(stages())
+
+
+def test_an_unknown_name_is_answered_with_a_near_one():
+    with pytest.raises(AttributeError, match="'stepp'; did you mean 'step'"):
+        fl.stepp  # noqa: B018
+
+
+def test_configuration_says_how_kernels_run(capsys):
+    fl.show_config()
+    printed = capsys.readouterr().out
+    for word in ("featherlane", "kernels", "cpu", "widths", "cache", "numpy", "mujoco", "numba"):
+        assert any(line.startswith(word) for line in printed.splitlines()), word
+    assert mujoco.__version__ in printed and np.__version__ in printed
+
+
+def test_import_loads_neither_mujoco_nor_a_compiler():
+    heavy = "mujoco numba llvmlite gymnasium typer rich".split()
+    code = f"import sys, featherlane; print(*sorted(set({heavy}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
