@@ -73,6 +73,7 @@ def test_margins_and_gaps_are_summed_and_only_the_margin_acts():
     [
         "",
         'condim="1" margin="0.03" gap="0.01"',
+        'friction="0 0 0 0 0"',
         'friction="0.3 0.4 0.01 0 0.002" solref="0.04 0.9" solreffriction="0.02 1.1" solimp="0.5 0.6 0.01 0.3 4"',
     ],
 )

@@ -82,19 +82,9 @@ def turned(angle, flip):
 @pytest.mark.parametrize("angle", [0, 1e-12, 1e-9, 1e-6, 0.999e-4])
 def test_parallel_capsules_touch_at_the_ends_of_their_overlap(angle, flip, width):
     model = pair_model('type="capsule" size="0.1 0.5"', 'type="capsule" size="0.15 0.3"', 0.01)
-    offsets = [
-        (0.2, 0),
-        (0.2, 0.1),
-        (0.2, 0.4),
-        (0.2, -0.4),
-        (0.2, 0.8),
-        (0.1, 0.9),
-        (0.1, -0.9),
-        (0.2, 0.94),
-        (0.3, 0),
-    ]
+    offsets = [(0.2, z) for z in (0, 0.1, 0.4, -0.4, 0.8, -0.8, 0.94)] + [(0.1, 0.9), (0.1, -0.9), (0.3, 0)]
     poses = [((x, 0, z), IDENTITY, turned(angle, flip)) for x, z in offsets]
-    assert equal_in(model, poses, width) == [2] * 8 + [0]
+    assert equal_in(model, poses, width) == [2] * 9 + [0]
 
 
 @pytest.mark.parametrize("z", [0, 0.1, 0.6, 0.9])
@@ -108,6 +98,12 @@ def test_capsules_at_an_angle_touch_once(width):
     poses = [((0.2, 0, z), IDENTITY, turned(a, f)) for z in (0, 0.3) for a in (1.001e-4, 2e-3) for f in (False, True)]
     # coordinates of the nearest points are lost by 1 / sin^2 of the angle
     assert equal_in(model, poses, width, 1e-7) == [1] * len(poses)
+
+
+def test_parallel_and_crossing_capsules_share_a_tile(width):
+    model = pair_model('type="capsule" size="0.1 0.5"', 'type="capsule" size="0.15 0.3"')
+    poses = [((0.2, 0, 0.1), IDENTITY, b) for b in (IDENTITY, DIAGONAL, ABOUT_X, QUARTER)]
+    assert equal_in(model, poses, width) == [2, 1, 2, 1]
 
 
 def test_one_of_two_parallel_points_may_be_out_of_reach(width):
@@ -148,6 +144,11 @@ def test_a_point_counts_up_to_margin_and_gap(name, inside, width):
         height = 0.55
     found = equal_in(model, [((0, 0, height + (-1e-9 if inside else 1e-9)), IDENTITY, IDENTITY)], width)
     assert bool(found[0]) == inside
+
+
+def test_a_margin_below_both_radii_leaves_nothing_to_touch(width):
+    model = pair_model('size="0.2"', 'size="0.3"', margin=-1)
+    assert equal_in(model, [((0, 0, z), IDENTITY, IDENTITY) for z in (0, 0.2, 0.45)], width) == [0, 0, 0]
 
 
 @pytest.mark.parametrize("name", PAIRS)
