@@ -1,0 +1,5 @@
+"""`python -m featherlane`: the command line."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,66 @@
+"""The command line: `featherlane simulate | inspect | bench | compile`.
+
+Whatever a user can do wrong ends as one message on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from ..errors import FeatherlaneError
+
+WRONG = 2  # exit code of bad input
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and leave with its exit code: 0, or 2 with a message for bad input.
+
+    Args:
+        arguments: words after `featherlane`; those of this process where none are given.
+    """
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    from .application import application
+
+    warnings.showwarning = _show_warning
+    try:
+        return application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
+    except BrokenPipeError:
+        # the reader has seen enough (`featherlane inspect humanoid | head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (FeatherlaneError, ValueError, OSError, ImportError) as error:
+        return _complain(str(error) or type(error).__name__)
+    except MemoryError as error:
+        return _complain(f"not enough memory: {error or 'ask for fewer worlds or recorded frames'}")
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+    except Exception as error:
+        # an error of usage, of whichever library parses the options
+        if hasattr(error, "format_message"):
+            message = error.format_message()
+            return _complain(f"{message} (see {_help_of(error)})") if message else WRONG
+        if type(error).__name__ == "Abort":
+            return _complain("interrupted", INTERRUPTED)
+        raise
+
+
+def _complain(message: str, code: int = WRONG) -> int:
+    print(f"featherlane: {message}", file=sys.stderr)
+    return code
+
+
+def _help_of(error) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'featherlane'} --help"
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
+    print(f"featherlane: {message}", file=sys.stderr)

@@ -1,0 +1,189 @@
+"""The commands and their options; each command's work is in its own module."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+application = typer.Typer(
+    help="Rigid-body dynamics in many worlds at once.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Precision(str, Enum):
+    """Precision of the state and of all arithmetic."""
+
+    float64 = "float64"
+    float32 = "float32"
+
+
+class Rival(str, Enum):
+    """What `bench` measures against."""
+
+    mujoco = "mujoco"
+
+
+MODEL_HELP = (
+    "A bundled model (pendulum, double_pendulum, cartpole, arm, quadruped, humanoid, rope), or an MJCF or URDF file."
+)
+Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
+Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Dtype = Annotated[Precision, typer.Option(help="Precision of the state and of all arithmetic.")]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from featherlane import show_config
+
+        show_config()
+        raise typer.Exit()
+
+
+@application.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Version, kernels, CPU level and caches in use.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None: ...
+
+
+@application.command("simulate")
+def _simulate(
+    source: Source,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Worlds, side by side.")] = 1,
+    seconds: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Simulated time: 5 s, or as long as a file of controls.", show_default=False),
+    ] = None,
+    controls: Annotated[
+        str,
+        typer.Option(
+            metavar="zero|random|FILE.npy",
+            help="zero; random, uniform in the actuators' ranges (-1 to 1 without one) and held for 0.1 s; or a file of "
+            "shape (steps, nu) or (worlds, steps, nu).",
+        ),
+    ] = "zero",
+    seed: Annotated[int, typer.Option(metavar="N", help="Of random controls.")] = 0,
+    keyframe: Annotated[
+        str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
+    ] = None,
+    threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: all cores.")] = 0,
+    dtype: Dtype = Precision.float64,
+    fps: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RATE",
+            help="Recorded frames per simulated second: 50, or fewer where a recording would exceed 256 MiB.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Record time, qpos, qvel, ctrl and status counts of every world, each (worlds, frames, n).",
+            show_default=False,
+        ),
+    ] = None,
+    video: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.mp4",
+            help="Draw world 0, headless too; needs: pip install 'featherlane[view]'.",
+            show_default=False,
+        ),
+    ] = None,
+    camera: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Camera of the video: the model's first.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run worlds of a model through time, and say how fast and how well."""
+    from .simulate import Request, simulate
+
+    simulate(
+        Request(
+            source=source,
+            worlds=worlds,
+            seconds=seconds,
+            controls=controls,
+            seed=seed,
+            keyframe=keyframe,
+            threads=threads,
+            dtype=dtype.value,
+            fps=fps,
+            out=out,
+            video=video,
+            camera=camera,
+            as_json=as_json,
+        )
+    )
+
+
+@application.command("inspect")
+def _inspect(source: Source, as_json: Json = False) -> None:
+    """Show a model: sizes, tree, sparsity and cost, features, and what is not supported."""
+    from .inspect import inspect
+
+    inspect(source, as_json)
+
+
+@application.command("bench")
+def _bench(
+    sources: Sources,
+    against: Annotated[Rival, typer.Option(help="What to measure against.")] = Rival.mujoco,
+    dtype: Dtype = Precision.float64,
+    worlds: Annotated[int, typer.Option(metavar="N", help="Different states, one to a world.")] = 512,
+    threads: Annotated[int, typer.Option(metavar="N", help="Threads of both sides; 0: all cores.")] = 1,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of a call.")] = 4,
+    rounds: Annotated[int, typer.Option(metavar="N", help="Measured rounds, alternating between the sides.")] = 9,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="Simulated time under random control before the clock starts.")
+    ] = 1.5,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the random controls.")] = 0,
+    smooth: Annotated[bool, typer.Option("--smooth", help="Without contacts and constraints, on both sides.")] = False,
+    stages: Annotated[bool, typer.Option(help="Time each stage of a step, too.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Measure speed against MuJoCo: alternated in one process, from the same settled states."""
+    from .bench import bench
+    from .race import Course
+
+    del against  # one rival, so far
+    course = Course(
+        dtype=dtype.value,
+        worlds=worlds,
+        threads=threads,
+        nstep=steps,
+        rounds=rounds,
+        settle=seconds,
+        seed=seed,
+        smooth=smooth,
+    )
+    bench(sources, course, stages, as_json)
+
+
+@application.command("compile")
+def _compile(
+    dtype: Annotated[
+        Precision | None, typer.Option(help="Precision; both where none is given.", show_default=False)
+    ] = None,
+    processes: Annotated[int, typer.Option(metavar="N", help="Compilers at once; 0: all cores.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Also where prebuilt kernels are in use.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compile all kernels into the cache, where none are prebuilt."""
+    from .compile import compile_kernels
+
+    compile_kernels(dtype and dtype.value, processes, force, as_json)

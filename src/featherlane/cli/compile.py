@@ -1,0 +1,66 @@
+"""`featherlane compile`: every kernel just in time into the cache, so that no later run waits for the compiler."""
+
+from __future__ import annotations
+
+import time
+
+from ..errors import ModelError
+from .output import console, progress, print_json
+
+
+def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: bool) -> None:
+    """Compile what this machine's cache lacks.
+
+    Args:
+        dtype: float64 or float32; None for both.
+        processes: how many at once; 0 for all cores.
+        force: also where prebuilt kernels are in use.
+        as_json: print JSON.
+
+    Raises:
+        ModelError: processes out of range.
+        ImportError: the compiler is not installed; names the command that installs it.
+    """
+    from ..lanes import build, cache, processor
+    from ..simulation.library import library, stages
+
+    if processes < 0:
+        raise ModelError(f"processes: got {processes}, allowed is a whole number from 0 (all cores)")
+    configuration = library().configuration()
+    bases = [processor.base_of(dtype)] if dtype else list(processor.WIDTHS)
+    wide = {"f64": processor.tile_width("float64"), "f32": processor.tile_width("float32")}
+    variants = sorted({(base, width) for base in bases for width in (1, wide[base])}, key=lambda v: -v[1])
+    every = list(stages().values()) if configuration["object"] == "none" or force else []
+    start, compiled = time.perf_counter(), 0
+    if every:
+        compiled = _compile(build, library(), every, variants, processes, as_json)
+    result = {
+        "kernels": configuration["kernels"],
+        "stages": len(every),
+        "variants": [f"float{base[1:]} x {width}" for base, width in variants],
+        "compiled": compiled,
+        "cached": len(every) * len(variants) - compiled,
+        "seconds": time.perf_counter() - start,
+        "cache": str(cache.directory()),
+    }
+    if as_json:
+        print_json(result)
+    elif not every:
+        console().print(f"nothing to do: {configuration['object']} fits this machine (--force compiles anyway)")
+    else:
+        console().print(
+            f"{compiled} kernels compiled in {result['seconds']:.1f} s, {result['cached']} were there: {result['cache']}"
+        )
+
+
+def _compile(build, library, every, variants, processes: int, quiet: bool) -> int:
+    with progress(quiet) as bar:
+        task = bar.add_task("compiling")
+
+        def tell(done, total, what):
+            bar.update(task, completed=done, total=total, description=f"compiling {what}")
+
+        try:
+            return build.compile_all(library, every, variants, progress=tell, processes=processes or None)
+        except ImportError:
+            raise ImportError("compiling needs Numba; install it with: pip install 'featherlane[jit]'") from None

@@ -1,0 +1,299 @@
+"""`featherlane inspect`: what a model consists of, what it costs, and what of it is not computed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from rich.text import Text
+from rich.tree import Tree
+
+from ..errors import ModelError
+from .output import console, pairs, print_json, table
+
+SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
+JOINTS = ("free", "ball", "slide", "hinge")
+DOFS = (6, 3, 1, 1)
+PICTURE = 96  # most dofs of a sparsity picture
+BLOCKS = " ▀▄█"  # upper and lower half of a cell
+
+
+def inspect(source: str, as_json: bool) -> None:
+    """Describe a model, one with features that are not computed too.
+
+    Raises:
+        ModelError: it cannot be found, read or compiled.
+    """
+    description = describe(source)
+    if as_json:
+        print_json(description)
+    else:
+        _print(description)
+
+
+def describe(source: str) -> dict[str, Any]:
+    """Everything that `inspect` tells, as plain values."""
+    from ..model.candidates import candidates
+    from ..model.features import sensor_support, unsupported
+    from ..model.load import read
+
+    mj, name, _ = read(source)
+    pairs_found = candidates(mj)
+    lacking = unsupported(mj, pairs_found)
+    parents = np.asarray(mj.dof_parentid)
+    return {
+        "model": name,
+        "sizes": {size: int(getattr(mj, size)) for size in SIZES},
+        "mass": float(mj.body_mass.sum()),
+        "options": _options(mj),
+        "features": _features(mj),
+        "unsupported": lacking,
+        "sensors_not_computed": len(sensor_support(mj)) - sum(sensor_support(mj)),
+        "bodies": _bodies(mj),
+        "actuators": _actuators(mj),
+        "candidate_pairs": _candidates(mj, pairs_found),
+        "capacities": _capacities(mj) if not lacking else {},
+        "parents": parents.tolist(),
+        "sparsity": _sparsity(parents),
+        "costs": _costs(parents),
+        "forward_dynamics": _forward(parents),
+    }
+
+
+def _word(enum: str, value: int) -> str:
+    """The last part of a MuJoCo enum's name: mjINT_EULER -> euler."""
+    import mujoco
+
+    return getattr(mujoco, enum)(int(value)).name.split("_", 1)[1].lower()
+
+
+def _name(mj, kind: str, ident: int) -> str:
+    import mujoco
+
+    return mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind}"), int(ident)) or f"#{ident}"
+
+
+def _options(mj) -> dict[str, Any]:
+    opt = mj.opt
+    return {
+        "timestep": float(opt.timestep),
+        "integrator": _word("mjtIntegrator", opt.integrator),
+        "solver": _word("mjtSolver", opt.solver),
+        "cone": _word("mjtCone", opt.cone),
+        "iterations": int(opt.iterations),
+        "tolerance": float(opt.tolerance),
+        "gravity": opt.gravity.tolist(),
+    }
+
+
+def _features(mj) -> dict[str, int]:
+    """How many elements use what; only what is used."""
+    joints = Counter(JOINTS[kind] for kind in mj.jnt_type)
+    scalar = np.isin(mj.jnt_type, (2, 3))
+    found = {f"{kind} joints": joints[kind] for kind in JOINTS}
+    found |= {
+        "joint limits": int((mj.jnt_limited > 0).sum()),
+        "friction loss": int((mj.dof_frictionloss > 0).sum()),
+        "joint springs": int((mj.jnt_stiffness != 0).sum()),
+        "joint damping": int((mj.dof_damping.reshape(mj.nv, -1) != 0).any(axis=1).sum()),
+        "armature": int((mj.dof_armature > 0).sum()),
+        "joint force limits": int((mj.jnt_actfrclimited[scalar] > 0).sum()),
+        "gravity compensation": int((mj.body_gravcomp != 0).sum()),
+        "mocap bodies": int(mj.nmocap),
+        "explicit pairs": int(mj.npair),
+        "excluded pairs of bodies": int(mj.nexclude),
+        "equalities": int(mj.neq),
+        "tendons": int(mj.ntendon),
+        "flexes": int(mj.nflex),
+    }
+    return {name: count for name, count in found.items() if count}
+
+
+def _bodies(mj) -> list[dict[str, Any]]:
+    """Bodies in order, with their joints and the dofs of these."""
+    bodies = []
+    for b in range(mj.nbody):
+        start = mj.body_jntadr[b]
+        joints = []
+        for j in range(start, start + mj.body_jntnum[b]):
+            kind, dof = int(mj.jnt_type[j]), int(mj.jnt_dofadr[j])
+            entry = {"name": _name(mj, "JOINT", j), "type": JOINTS[kind], "dofs": [*range(dof, dof + DOFS[kind])]}
+            if mj.jnt_limited[j]:
+                entry["range"] = mj.jnt_range[j].tolist()
+            joints.append(entry)
+        bodies.append(
+            {
+                "name": _name(mj, "BODY", b),
+                "parent": int(mj.body_parentid[b]),
+                "mass": float(mj.body_mass[b]),
+                "geoms": int(mj.body_geomnum[b]),
+                "joints": joints,
+            }
+        )
+    return bodies
+
+
+def _actuators(mj) -> list[dict[str, Any]]:
+    rows = []
+    for i in range(mj.nactuator):
+        transmission = _word("mjtTrn", mj.actuator_trntype[i])
+        on_joint = transmission in ("joint", "jointinparent")
+        limited = i < mj.nu and mj.actuator_ctrllimited[i]
+        rows.append(
+            {
+                "name": _name(mj, "ACTUATOR", i),
+                "target": _name(mj, "JOINT", mj.actuator_trnid[i, 0]) if on_joint else transmission,
+                "gear": np.ravel(mj.actuator_gear[i]).tolist(),
+                "gain": _word("mjtGain", mj.actuator_gaintype[i]),
+                "bias": _word("mjtBias", mj.actuator_biastype[i]),
+                "dynamics": _word("mjtDyn", mj.actuator_dyntype[i]),
+                "control_range": mj.actuator_ctrlrange[i].tolist() if limited else None,
+            }
+        )
+    return rows
+
+
+def _candidates(mj, found: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
+    """Candidate pairs by the types of their geoms: pairs, and contact points at most."""
+    types: dict[str, dict[str, int]] = {}
+    for geom1, geom2, npoint in zip(found["cand_geom1"], found["cand_geom2"], found["cand_npoint"], strict=True):
+        key = f"{_word('mjtGeom', mj.geom_type[geom1])}-{_word('mjtGeom', mj.geom_type[geom2])}"
+        entry = types.setdefault(key, {"pairs": 0, "points": 0})
+        entry["pairs"] += 1
+        entry["points"] += int(npoint)
+    return types
+
+
+def _capacities(mj) -> dict[str, int]:
+    """Room of a tile for contacts and rows."""
+    from ..model.load import load
+    from ..simulation.capacity import capacities
+
+    try:
+        found = capacities(load(mj))
+    except ModelError:
+        return {}
+    return {name: value for name, value in found.items() if name.startswith("n")}
+
+
+def _sparsity(parents: np.ndarray) -> dict[str, Any]:
+    """Branch counts of Featherstone and the density of the mass matrix."""
+    from ..tree import branch_counts
+
+    counts, n = branch_counts(parents), len(parents)
+    return {
+        "n": counts.n,
+        "D0": counts.D0,
+        "D1": counts.D1,
+        "D2": counts.D2,
+        "density": (n + 2 * counts.D1) / (n * n) if n else 0.0,
+    }
+
+
+def _costs(parents: np.ndarray) -> dict[str, dict[str, int]]:
+    """Operations of each function on this tree."""
+    from ..tree import cost_table
+
+    costs = cost_table(parents).items()
+    return {name: {"sqrt": c.sqrt, "div": c.div, "mul": c.mul, "add": c.add, "flops": c.flops} for name, c in costs}
+
+
+def _forward(parents: np.ndarray) -> dict[str, Any]:
+    """Both ways to forward dynamics, in operations, and the cheaper one by count."""
+    from ..tree import choose_forward_dynamics, compare_costs
+
+    costs = compare_costs(parents)
+    parts = {name: getattr(costs, name).flops for name in ("rne", "crb", "ltdl", "solve", "crb_total", "aba")}
+    return parts | {"ratio": costs.ratio, "cheaper": choose_forward_dynamics(parents)}
+
+
+def _tree(bodies: list[dict[str, Any]]) -> Tree:
+    nodes: list[Tree] = []
+    for b, body in enumerate(bodies):
+        label = Text(body["name"], style="bold")
+        label.append(f"  {body['mass']:.3g} kg" if b else "", style="dim")
+        label.append(f"  {body['geoms']} geoms" if body["geoms"] else "", style="dim")
+        for joint in body["joints"]:
+            first, last = joint["dofs"][0], joint["dofs"][-1]
+            dofs = str(first) if first == last else f"{first}-{last}"
+            limits = " [{:.3g}, {:.3g}]".format(*joint["range"]) if "range" in joint else ""
+            label.append(f"\n{joint['type']} {joint['name']}: dof {dofs}{limits}", style="cyan")
+        nodes.append(Tree(label) if b == 0 else nodes[body["parent"]].add(label))
+    return nodes[0]
+
+
+def _picture(parents: list[int]) -> Text:
+    """The pattern of the mass matrix, two rows to a line."""
+    from ..tree import sparsity
+
+    pattern = sparsity(np.asarray(parents))
+    pattern = np.vstack([pattern, np.zeros((len(pattern) % 2, len(pattern)), bool)])
+    lines = ["".join(BLOCKS[upper + 2 * lower] for upper, lower in zip(*two, strict=True)) for two in _twos(pattern)]
+    return Text("\n".join(lines))
+
+
+def _twos(pattern: np.ndarray):
+    return zip(pattern[::2].astype(int), pattern[1::2].astype(int), strict=True)
+
+
+def _print(d: dict[str, Any]) -> None:
+    screen = console()
+    sizes = ", ".join(f"{name} {value}" for name, value in d["sizes"].items() if value)
+    options = ", ".join(f"{name} {value}" for name, value in d["options"].items())
+    features = ", ".join(f"{count} {name}" for name, count in d["features"].items())
+    capacities = ", ".join(f"{name} {value}" for name, value in d["capacities"].items())
+    about = {"sizes": sizes, "mass": f"{d['mass']:.4g} kg", "options": options, "in use": features}
+    if capacities:
+        about["capacities of a tile"] = capacities
+    if d["sensors_not_computed"]:
+        about["sensors"] = f"{d['sensors_not_computed']} whose results are not computed (the motion does not need them)"
+    screen.print(pairs(d["model"], about))
+    _print_support(screen, d["unsupported"])
+    screen.print(_tree(d["bodies"]))
+    if d["actuators"]:
+        screen.print(_actuator_table(d["actuators"]))
+    if d["candidate_pairs"]:
+        rows = [[name, c["pairs"], c["points"]] for name, c in d["candidate_pairs"].items()]
+        screen.print(table("Pairs of geoms that may touch", ["types", "pairs", "points at most"], rows))
+    if d["parents"]:
+        _print_costs(screen, d)
+
+
+def _print_support(screen, lacking: list[str]) -> None:
+    if not lacking:
+        screen.print(Text("Every feature that moves it is computed.", style="green"))
+        return
+    screen.print(Text("Not supported, and it would change the motion:", style="bold red"))
+    for line in lacking:
+        screen.print(Text(f"  {line}"))
+
+
+def _actuator_table(actuators: list[dict[str, Any]]):
+    rows = [
+        [
+            a["name"],
+            a["target"],
+            " ".join(f"{g:g}" for g in np.trim_zeros(a["gear"], "b")) or "0",
+            f"{a['gain']}, {a['bias']}",
+            a["dynamics"],
+            "[{:g}, {:g}]".format(*a["control_range"]) if a["control_range"] else "",
+        ]
+        for a in actuators
+    ]
+    return table("Actuators", ["name", "on", "gear", "gain, bias", "dynamics", "control range"], rows)
+
+
+def _print_costs(screen, d: dict[str, Any]) -> None:
+    s, f = d["sparsity"], d["forward_dynamics"]
+    screen.print(
+        f"Mass matrix: n {s['n']}, D0 {s['D0']}, D1 {s['D1']}, D2 {s['D2']}; {100 * s['density']:.0f} % of it is not zero"
+    )
+    if len(d["parents"]) <= PICTURE:
+        screen.print(_picture(d["parents"]))
+    rows = [[name, c["sqrt"], c["div"], c["mul"], c["add"], c["flops"]] for name, c in d["costs"].items()]
+    screen.print(table("Operations (Featherstone, table 6.6)", ["", "sqrt", "div", "mul", "add", "all"], rows))
+    screen.print(
+        f"Forward dynamics by count: {f['crb_total']} operations in O(n d^2), {f['aba']} in O(n); "
+        f"{f['cheaper']} is cheaper (ratio {f['ratio']:.2f})"
+    )

@@ -1,0 +1,107 @@
+"""What commands print and write: tables, JSON, progress, and files that are complete or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ..errors import ModelError
+
+JSON_INDENT = 2
+FILE_WIDTH = 120  # columns of what goes to a file or a pipe
+
+
+def console() -> Console:
+    """Where results go: stdout, as it is now."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
+
+
+def progress(quiet: bool) -> Progress:
+    """A progress bar on stderr, gone when done; nothing where it is quiet or nobody watches."""
+    screen = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=screen,
+        transient=True,
+        disable=quiet or not screen.is_terminal,
+    )
+
+
+def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
+    """A table: the first column to the left, numbers to the right."""
+    result = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+    for k, name in enumerate(columns):
+        result.add_column(name, justify="left" if k == 0 else "right", no_wrap=k == 0)
+    for row in rows:
+        result.add_row(*map(str, row))
+    return result
+
+
+def pairs(title: str, rows: dict[str, str]) -> Table:
+    """A table of names and values."""
+    result = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    result.add_column(style="dim", no_wrap=True)
+    result.add_column(overflow="fold")
+    for name, value in rows.items():
+        result.add_row(name, str(value))
+    return result
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout; numbers that JSON has no word for become null."""
+    print(json.dumps(_plain(value), indent=JSON_INDENT, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def check_target(path: Path, suffix: str) -> Path:
+    """A file that is to be written, checked before hours of work.
+
+    Raises:
+        ModelError: another suffix, or a folder that is not there or cannot be written.
+    """
+    if path.suffix.lower() != suffix:
+        raise ModelError(f"{path}: got {path.suffix or 'no suffix'}, allowed is {suffix}")
+    if path.is_dir():
+        raise ModelError(f"{path}: is a folder")
+    if not path.parent.is_dir():
+        raise ModelError(f"{path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise ModelError(f"{path}: the folder {path.parent} cannot be written")
+    return path
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to; renamed to it at the end, removed where anything fails."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as folder:
+        part = Path(folder) / path.name
+        yield part
+        os.replace(part, path)

@@ -1,0 +1,320 @@
+"""Speed against MuJoCo, measured side by side: the same states, alternated in one process, ratios round by round.
+
+The course: many different states, reached under random control; then each side starts again and again from these
+states.  Sensors are off on both sides, the tolerance is the model's own; solver and cone are set to Newton and
+pyramidal where a model asks otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from .controls import Random
+
+STATE = ("qpos", "qvel", "qacc_warmstart", "ctrl")
+WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up
+ONE_WORLD_STATES = 64
+STAGE_REPEATS = 5
+WINDOW = 3  # of how many trials of a stage the quickest counts
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a race is run.
+
+    Attributes:
+        dtype: of our side; MuJoCo has float64.
+        worlds: states, one to a world.
+        threads: of both sides; 0 for all cores.
+        nstep: steps of a call.
+        rounds: measured rounds.
+        settle: simulated time under random control before [s].
+        seed: of the random controls.
+        smooth: without contacts and constraints on both sides.
+    """
+
+    dtype: str = "float64"
+    worlds: int = 512
+    threads: int = 1
+    nstep: int = 4
+    rounds: int = 9
+    settle: float = 1.5
+    seed: int = 0
+    smooth: bool = False
+
+    def check(self) -> None:
+        """Raise ModelError for numbers out of range."""
+        for name, least in (("worlds", 1), ("threads", 0), ("nstep", 1), ("rounds", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if value < least:
+                raise ModelError(f"{name}: got {value}, allowed is a whole number from {least}")
+        if not (np.isfinite(self.settle) and self.settle >= 0):
+            raise ModelError(f"seconds: got {self.settle:g}, allowed is a finite number from 0")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as fast as the rival: median, least and greatest of the rounds."""
+
+    median: float
+    least: float
+    greatest: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.least:.2f} - {self.greatest:.2f})"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Two sides over the same work: microseconds per step of a world, and the ratio."""
+
+    ours: float
+    theirs: float
+    ratio: Ratio
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+class Field:
+    """A model on both sides, and the settled states that the races start from.
+
+    Args:
+        source: what `load` takes.
+        course: how to settle.
+
+    Attributes:
+        model: ours.
+        mj_model: MuJoCo's.
+        states: (worlds, n) arrays by name.
+        changed: what had to be set in the model, and what was switched off.
+        load_seconds: time to load our model.
+
+    Raises:
+        ModelError: the model cannot be loaded.
+        UnsupportedFeatureError: it has features that are not computed.
+    """
+
+    def __init__(self, source: str, course: Course):
+        import mujoco
+
+        from ..model.load import load, read
+
+        start = time.perf_counter()
+        mj, self.source, _ = read(source)
+        self.changed = _make_comparable(mujoco, mj, course.smooth)
+        self.model, self.mj_model, self.course = load(mj), mj, course
+        self.load_seconds = time.perf_counter() - start
+        self.states = self._settled()
+
+    def _settled(self) -> dict[str, np.ndarray]:
+        """States after some time under random control, by MuJoCo's batch on all cores."""
+        from mujoco.batch import Batch
+
+        course, batch = self.course, Batch(self.mj_model, self.course.worlds)
+        controls = Random(self.mj_model, course.seed, self.mj_model.opt.timestep)
+        nstep = round(course.settle / self.mj_model.opt.timestep)
+        for start in range(0, nstep, controls.hold):
+            batch.ctrl[:] = controls.draw(start // controls.hold, course.worlds)
+            batch.step(nstep=min(controls.hold, nstep - start))
+        return {name: np.array(batch.bind(name)).reshape(course.worlds, -1) for name in STATE}
+
+    def put(self, batch) -> None:
+        """A batch of either side back to the states."""
+        for name, value in self.states.items():
+            getattr(batch, name)[:] = value
+
+
+def _make_comparable(mujoco, mj, smooth: bool) -> list[str]:
+    """Set in a MjModel what the race needs; says what was changed."""
+    opt, changed = mj.opt, []
+    if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
+        opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
+        changed.append("solver set to Newton")
+    if opt.cone != mujoco.mjtCone.mjCONE_PYRAMIDAL:
+        opt.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
+        changed.append("cone set to pyramidal")
+    off = {"sensor": mujoco.mjtDisableBit.mjDSBL_SENSOR}
+    if smooth:
+        off |= {"contact": mujoco.mjtDisableBit.mjDSBL_CONTACT, "constraint": mujoco.mjtDisableBit.mjDSBL_CONSTRAINT}
+    for name, bit in off.items():
+        opt.disableflags |= bit
+        changed.append(f"{name} off")
+    return changed
+
+
+def alternate(sides: dict[str, Callable[[], float]], rounds: int, told: Callable[[], None]) -> dict[str, np.ndarray]:
+    """Seconds of each side in each round; each round turns the order around.
+
+    Args:
+        sides: by name, a function that runs once and returns its seconds.
+        rounds: measured rounds, after `WARM_ROUNDS`.
+        told: called after each round.
+    """
+    seconds = {name: [] for name in sides}
+    for k in range(WARM_ROUNDS + rounds):
+        order = list(sides) if k % 2 == 0 else list(reversed(sides))
+        for name in order:
+            seconds[name].append(sides[name]())
+        told()
+    return {name: np.array(times[WARM_ROUNDS:]) for name, times in seconds.items()}
+
+
+def ratio(theirs: np.ndarray, ours: np.ndarray) -> Ratio:
+    """Of the seconds of the same rounds."""
+    each = theirs / ours
+    return Ratio(float(np.median(each)), float(each.min()), float(each.max()))
+
+
+def _pace(seconds: dict[str, np.ndarray], steps: int) -> Pace:
+    micro = {name: float(np.median(s)) / steps * 1e6 for name, s in seconds.items()}
+    return Pace(micro["ours"], micro["theirs"], ratio(seconds["theirs"], seconds["ours"]))
+
+
+def _ready() -> None:
+    """Nothing to tell."""
+
+
+def race_batches(field: Field, told: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
+    """Our batch against `mujoco.batch.Batch`.
+
+    Returns:
+        The pace, and what the worlds went through: contacts, iterations, and how far the two sides are apart in qvel
+        after the call's steps from the same states.
+    """
+    from mujoco.batch import Batch as Theirs
+
+    from ..simulation.batch import Batch
+
+    course = field.course
+    ours = Batch(field.model, course.worlds, nthread=course.threads, dtype=course.dtype)
+    theirs = Theirs(field.mj_model, course.worlds, nthread=course.threads)
+    sides = {
+        "ours": _timed(lambda: field.put(ours), lambda: ours.step(course.nstep)),
+        "theirs": _timed(lambda: field.put(theirs), lambda: theirs.step(nstep=course.nstep)),
+    }
+    first = sides["ours"]()
+    pace = _pace(alternate(sides, course.rounds, told), course.worlds * course.nstep)
+    apart = np.abs(ours.qvel - np.array(theirs.bind("qvel")).reshape(ours.qvel.shape))
+    return pace, {
+        "first_call_seconds": first,
+        "contacts": {"mean": float(ours.ncon.mean()), "max": int(ours.ncon.max())},
+        "solver_iterations": {"mean": float(ours.solver_niter.mean()), "max": int(ours.solver_niter.max())},
+        "not_converged": int(ours.status["not_converged"].sum()),
+        "qvel_apart": {"median": float(np.median(apart.max(axis=1))), "max": float(apart.max())} if apart.size else {},
+    }
+
+
+def race_one_world(field: Field, told: Callable[[], None] = _ready) -> Pace:
+    """One world of ours against `mj_step`, over some of the settled states; float64 on both sides."""
+    import mujoco
+
+    from ..simulation.data import Data
+    from ..simulation.stages import step
+
+    nstep, chosen = field.course.nstep, np.linspace(0, field.course.worlds - 1, ONE_WORLD_STATES).astype(int)
+    data, mj_data = Data(field.model), mujoco.MjData(field.mj_model)
+
+    def over_states(world, run) -> Callable[[], float]:
+        def total() -> float:
+            seconds = 0.0
+            for w in chosen:
+                for name, value in field.states.items():
+                    getattr(world, name)[:] = value[w]
+                start = time.perf_counter()
+                run()
+                seconds += time.perf_counter() - start
+            return seconds
+
+        return total
+
+    sides = {
+        "ours": over_states(data, lambda: step(field.model, data, nstep)),
+        "theirs": over_states(mj_data, lambda: mujoco.mj_step(field.mj_model, mj_data, nstep)),
+    }
+    return _pace(alternate(sides, field.course.rounds, told), len(chosen) * nstep)
+
+
+def race_threads(field: Field, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
+    """Our batch on the second number of threads over the first."""
+    from ..simulation.batch import Batch
+
+    course = field.course
+    batches = [Batch(field.model, course.worlds, nthread=n, dtype=course.dtype) for n in threads]
+    names = ("few", "many")
+    sides = {
+        name: _timed(lambda b=b: field.put(b), lambda b=b: b.step(course.nstep))
+        for name, b in zip(names, batches, strict=True)
+    }
+    seconds = alternate(sides, course.rounds, told)
+    return ratio(seconds["few"], seconds["many"])
+
+
+def _timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[], float]:
+    def once() -> float:
+        prepare()
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    return once
+
+
+def stage_times(field: Field, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
+    """Microseconds per world of each stage of a step, on tiles of the settled states, worlds of alike contacts together.
+
+    Each stage runs several times on its tile while it is in cache; the quickest trial counts.
+    """
+    from ..lanes import processor
+    from ..simulation.batch import Batch
+    from ..simulation.workspace import Workspace
+
+    course, width = field.course, processor.tile_width(field.course.dtype)
+    workspace = Workspace(field.model, width, course.dtype)
+    workspace.record.set_size("want_frames", 0)
+    counter = Batch(field.model, course.worlds, nthread=1, dtype=course.dtype)
+    field.put(counter)
+    counter.forward()
+    order = np.argsort(counter.ncon, kind="stable")
+    runs = {s.name: workspace.bound(s) for s in _stages(field.model)}
+    total = dict.fromkeys(runs, 0.0)
+    tiles = course.worlds // width
+    for tile in range(tiles):
+        worlds = order[tile * width : (tile + 1) * width]
+        for name, run in runs.items():
+            repeats = 1 if name in MOVING else STAGE_REPEATS
+            total[name] += min(_trial(field, workspace, worlds, run, repeats) for _ in range(WINDOW))
+        told(tile + 1)
+    return {name: seconds / max(tiles * width, 1) * 1e6 for name, seconds in total.items()}
+
+
+MOVING = ("step",)  # stages that change the state: they start from it each time
+
+
+def _trial(field: Field, workspace, worlds: np.ndarray, run, repeats: int) -> float:
+    """Seconds of one run of a stage on a tile."""
+    for name, value in field.states.items():
+        rows = workspace.arrays[name]
+        rows[: value.shape[1]] = value[worlds].T
+    start = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.perf_counter() - start) / repeats
+
+
+def _stages(model) -> list:
+    """The stages that a step of this model calls, in their order, then the step itself."""
+    from ..simulation import forward
+
+    names = (
+        "kinematics collision_frames com_pos crb factor_m transmission com_vel rne passive actuation "
+        "smooth_acceleration collision make_rows solve step"
+    )
+    return [getattr(forward, name) for name in names.split()]

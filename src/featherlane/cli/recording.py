@@ -1,0 +1,65 @@
+"""A simulation's frames: how often, and the file that keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..simulation.batch import STATUS
+from .output import whole_file
+
+FRAMES_PER_SECOND = 50.0
+LARGEST = 256 << 20  # bytes of a recording whose frame rate nobody chose
+
+
+def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept: bool) -> int:
+    """Steps from one frame to the next.
+
+    Args:
+        batch: the worlds.
+        nstep: steps in all.
+        timestep: of the model [s].
+        rate: frames per simulated second; None for 50, or fewer where frames are kept and would exceed 256 MiB.
+        kept: whether all frames are kept.
+    """
+    every = max(1, round(1.0 / ((rate or FRAMES_PER_SECOND) * timestep)))
+    if rate is None and kept:
+        room = max(1, LARGEST // frame_bytes(batch) - 1)
+        every = max(every, -(-nstep // room))
+    return min(every, nstep)
+
+
+def frame_bytes(batch) -> int:
+    """Bytes of one frame of all worlds."""
+    reals = 1 + sum(getattr(batch, name).shape[1] for name in ("qpos", "qvel", "ctrl"))
+    return batch.nworld * (reals * batch.dtype.itemsize + 4 * len(STATUS))
+
+
+class Recording:
+    """Frames of a batch: time, qpos, qvel, ctrl, status, each (nworld, nframe, ...).
+
+    `status` counts, world by world and since the start: contacts full, rows full, bad number, not converged.
+    """
+
+    def __init__(self, batch, nframe: int):
+        self.batch, self.count, n = batch, 0, batch.nworld
+        self.arrays = {"time": np.empty((n, nframe), batch.dtype)}
+        for name in ("qpos", "qvel", "ctrl"):
+            self.arrays[name] = np.empty((n, nframe, getattr(batch, name).shape[1]), batch.dtype)
+        self.arrays["status"] = np.zeros((n, nframe, len(STATUS)), np.int32)
+
+    def take(self) -> None:
+        """Keep the batch as it is now."""
+        k, batch = self.count, self.batch
+        for name in ("time", "qpos", "qvel", "ctrl"):
+            self.arrays[name][:, k] = getattr(batch, name)
+        for i, name in enumerate(STATUS):
+            self.arrays["status"][:, k, i] = batch.status[name]
+        self.count += 1
+
+    def write(self, path: Path, model) -> None:
+        """All frames, with the names of the status columns, the model's source and its time step."""
+        about = {"status_names": np.array(STATUS), "model": np.array(model.source), "timestep": model.opt.timestep}
+        with whole_file(path) as part, part.open("wb") as file:
+            np.savez(file, **self.arrays, **about)

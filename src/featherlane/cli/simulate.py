@@ -1,0 +1,282 @@
+"""`featherlane simulate`: many worlds of a model through time, measured while they run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import ModelError, near
+from . import video
+from .controls import read_controls
+from .output import check_target, console, pairs, print_json, progress, table
+from .recording import Recording, frame_interval
+
+SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
+STORY_ROWS = 10
+METER_WORLDS = 256  # worlds whose energy is computed at once
+
+
+@dataclass
+class Request:
+    """What the user asked for."""
+
+    source: str
+    worlds: int = 1
+    seconds: float | None = None
+    controls: str = "zero"
+    seed: int = 0
+    keyframe: str | None = None
+    threads: int = 0
+    dtype: str = "float64"
+    fps: float | None = None
+    out: Path | None = None
+    video: Path | None = None
+    camera: str | None = None
+    as_json: bool = False
+
+
+@dataclass
+class Samples:
+    """Reports of all worlds, taken at each frame."""
+
+    contacts: list[float] = field(default_factory=list)
+    most_contacts: int = 0
+    iterations: list[float] = field(default_factory=list)
+    most_iterations: int = 0
+    residuals: list[float] = field(default_factory=list)
+    worst_residual: float = 0.0
+
+    def take(self, batch) -> None:
+        """The last step's reports."""
+        self.contacts.append(float(batch.ncon.mean()))
+        self.most_contacts = max(self.most_contacts, int(batch.ncon.max()))
+        self.iterations.append(float(batch.solver_niter.mean()))
+        self.most_iterations = max(self.most_iterations, int(batch.solver_niter.max()))
+        self.residuals.append(float(np.median(batch.solver_residual)))
+        self.worst_residual = max(self.worst_residual, float(batch.solver_residual.max()))
+
+
+class Meter:
+    """Energies and centres of mass of a batch, computed in a batch of its own: the measured one runs undisturbed."""
+
+    def __init__(self, batch):
+        from ..simulation.batch import Batch
+
+        self.batch = batch
+        self.probe = Batch(batch.model, min(batch.nworld, METER_WORLDS), nthread=1, dtype=batch.dtype)
+        self.energy, self.com = self.probe.bind("energy"), self.probe.bind("subtree_com")
+
+    def _look(self, first: int, count: int) -> None:
+        for name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
+            getattr(self.probe, name)[:count] = getattr(self.batch, name)[first : first + count]
+        self.probe.forward(np.arange(count))
+
+    def mean_energy(self) -> tuple[float, float]:
+        """Potential and kinetic energy [J], means over all worlds."""
+        total, n, size = np.zeros(2), self.batch.nworld, self.probe.nworld
+        for first in range(0, n, size):
+            count = min(size, n - first)
+            self._look(first, count)
+            total += self.energy[:count].sum(axis=0, dtype=np.float64)
+        return float(total[0] / n), float(total[1] / n)
+
+    def world(self) -> dict[str, float]:
+        """World 0 in a few numbers."""
+        self._look(0, 1)
+        qvel = self.batch.qvel[0]
+        return {
+            "time": float(self.batch.time[0]),
+            "height": self._height(),
+            "potential": float(self.energy[0, 0]),
+            "kinetic": float(self.energy[0, 1]),
+            "speed": float(np.abs(qvel).max()) if qvel.size else 0.0,
+            "contacts": int(self.batch.ncon[0]),
+        }
+
+    def _height(self) -> float:
+        """Height of the centre of mass [m] of what moves."""
+        model = self.batch.model
+        roots = np.flatnonzero((np.asarray(model.body_parentid) == 0) & (np.arange(model.nbody) > 0))
+        mass = np.asarray(model.body_subtreemass)[roots]
+        return float(np.average(self.com[0, roots, 2], weights=mass)) if mass.sum() > 0 else 0.0
+
+
+def simulate(request: Request) -> None:
+    """Run the simulation, write what was asked for, print what came of it.
+
+    Raises:
+        ModelError: anything wrong with the request; nothing is written then.
+    """
+    _check(request)
+    if request.video:
+        video.prepare()
+    from ..model.load import load
+    from ..simulation.batch import Batch
+
+    model = load(request.source)
+    camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
+    batch = Batch(model, request.worlds, nthread=request.threads, dtype=request.dtype)
+    if request.keyframe is not None:
+        batch.reset(keyframe=_keyframe(model, request.keyframe))
+    controls = read_controls(request.controls, model, batch.nworld, request.seed)
+    nstep = _steps(request, model.opt.timestep, controls.nstep)
+    every = frame_interval(batch, nstep, model.opt.timestep, request.fps, request.out is not None)
+    recording = Recording(batch, 1 + -(-nstep // every)) if request.out else None
+    pictures: list[np.ndarray] | None = [] if request.video else None
+
+    result = _run(batch, controls, nstep, every, recording, pictures, request)
+    if recording is not None:
+        recording.write(request.out, model)
+    if pictures is not None:
+        with progress(request.as_json) as bar:
+            task = bar.add_task("drawing", total=len(pictures))
+            rate = 1.0 / (every * model.opt.timestep)
+            video.write(request.video, model, camera, pictures, rate, lambda: bar.advance(task))
+    result["files"] = {"out": str(request.out or ""), "video": str(request.video or "")}
+    if request.as_json:
+        print_json(result)
+    else:
+        _print(result)
+
+
+def _check(request: Request) -> None:
+    """What can be told before a model is loaded."""
+    if request.worlds < 1:
+        raise ModelError(f"worlds: got {request.worlds}, allowed is a whole number from 1")
+    if request.threads < 0:
+        raise ModelError(f"threads: got {request.threads}, allowed is a whole number from 0 (all cores)")
+    if request.seed < 0:
+        raise ModelError(f"seed: got {request.seed}, allowed is a whole number from 0")
+    for name in ("seconds", "fps"):
+        value = getattr(request, name)
+        if value is not None and not (np.isfinite(value) and value > 0):
+            raise ModelError(f"{name}: got {value:g}, allowed is a finite number > 0")
+    if request.out:
+        check_target(request.out, ".npz")
+    if request.video:
+        check_target(request.video, ".mp4")
+
+
+def _keyframe(model, given: str) -> str | int:
+    """A keyframe's name, or its number."""
+    names = model.names("keyframe")
+    if given in names:
+        return given
+    if given.isdigit() and int(given) < len(names):
+        return int(given)
+    known = ", ".join(repr(n) if n else str(i) for i, n in enumerate(names)) or "none"
+    raise ModelError(f"keyframe: got {given!r}, allowed are {known}{near(given, names)}")
+
+
+def _steps(request: Request, timestep: float, given: int | None) -> int:
+    """Steps of the simulation."""
+    if request.seconds is None:
+        return given or max(1, round(SECONDS / timestep))
+    nstep = max(1, round(request.seconds / timestep))
+    if given is not None and given < nstep:
+        raise ModelError(f"{request.controls}: got controls for {given} steps, {request.seconds:g} s are {nstep} steps")
+    return nstep
+
+
+def _run(batch, controls, nstep: int, every: int, recording, pictures, request: Request) -> dict:
+    """The simulation itself, frame by frame."""
+
+    def frame():
+        if recording is not None:
+            recording.take()
+        if pictures is not None:
+            pictures.append(batch.qpos[0].astype(np.float64))
+
+    meter, samples, story = Meter(batch), Samples(), []
+    energy = meter.mean_energy()  # and every kernel is loaded, or compiled, before the clock starts
+    batch.forward(np.arange(1))
+    story.append(meter.world())
+    frame()
+    wall, done, told = 0.0, 0, 0
+    with progress(request.as_json) as bar:
+        task = bar.add_task("simulating", total=nstep)
+        while done < nstep:
+            count = min(every, nstep - done)
+            start = time.perf_counter()
+            controls.advance(batch, done, count)
+            wall += time.perf_counter() - start
+            done += count
+            samples.take(batch)
+            frame()
+            if done * STORY_ROWS // nstep > told:
+                told = done * STORY_ROWS // nstep
+                story.append(meter.world())
+            bar.update(task, completed=done)
+    return _result(batch, nstep, every, wall, samples, energy, meter.mean_energy(), story)
+
+
+def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before, after, story) -> dict:
+    from ..simulation.library import library
+
+    model = batch.model
+    simulated = nstep * model.opt.timestep
+    return {
+        "model": model.source,
+        "dropped": model.dropped,
+        "worlds": batch.nworld,
+        "threads": batch.nthread,
+        "dtype": batch.dtype.name,
+        "kernels": library().configuration()["kernels"],
+        "steps": nstep,
+        "timestep": model.opt.timestep,
+        "simulated_seconds": simulated,
+        "wall_seconds": wall,
+        "world_steps_per_second": batch.nworld * nstep / wall,
+        "real_time_factor": batch.nworld * simulated / wall,
+        "frame_interval": every,
+        "contacts": {"mean": np.mean(samples.contacts), "max": samples.most_contacts},
+        "solver_iterations": {"mean": np.mean(samples.iterations), "max": samples.most_iterations},
+        "solver_residual": {"median": np.median(samples.residuals), "max": samples.worst_residual},
+        "energy": {
+            "potential": {"start": before[0], "end": after[0]},
+            "kinetic": {"start": before[1], "end": after[1]},
+        },
+        "status": {name: int(count.sum()) for name, count in batch.status.items()},
+        "worlds_reset": int((batch.nbad > 0).sum()),
+        "world_0": story,
+    }
+
+
+def _print(result: dict) -> None:
+    """The story of world 0 and the closing table."""
+    screen, energy = console(), result["energy"]
+    columns = ["time [s]", "height of com [m]", "potential [J]", "kinetic [J]", "largest |qvel|", "contacts"]
+    rows = [
+        [
+            f"{r['time']:.2f}",
+            f"{r['height']:.3f}",
+            f"{r['potential']:.4g}",
+            f"{r['kinetic']:.3g}",
+            f"{r['speed']:.3g}",
+            r["contacts"],
+        ]
+        for r in result["world_0"]
+    ]
+    screen.print(table("World 0", columns, rows))
+    status = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result["status"].items() if count)
+    contacts, iterations, residual = result["contacts"], result["solver_iterations"], result["solver_residual"]
+    closing = {
+        "model": result["model"],
+        "worlds": f"{result['worlds']:,} in {result['dtype']} on {result['threads']} threads, {result['kernels']}",
+        "steps": f"{result['steps']:,} of {result['timestep']:g} s: {result['simulated_seconds']:g} s simulated",
+        "wall time": f"{result['wall_seconds']:.3g} s",
+        "world-steps/s": f"{result['world_steps_per_second']:,.0f}",
+        "real-time factor": f"{result['real_time_factor']:,.0f}",
+        "contacts": f"{contacts['mean']:.1f} in the mean, {contacts['max']} at most",
+        "solver iterations": f"{iterations['mean']:.2f} in the mean, {iterations['max']} at most",
+        "solver residual": f"{residual['median']:.1e} in the median, {residual['max']:.1e} at most",
+        "kinetic energy": f"{energy['kinetic']['start']:.4g} J -> {energy['kinetic']['end']:.4g} J, mean of all worlds",
+        "potential energy": f"{energy['potential']['start']:.4g} J -> {energy['potential']['end']:.4g} J",
+        "status": (status or "all steps good")
+        + (f"; {result['worlds_reset']} worlds reset" * bool(result["worlds_reset"])),
+    }
+    closing |= {"wrote " + name: path for name, path in result["files"].items() if path}
+    screen.print(pairs("Simulation", closing))
