@@ -242,6 +242,21 @@ def test_a_model_of_equal_sizes_takes_over(model, data):
     assert data.model is heavier
 
 
+def test_another_tree_of_equal_sizes_brings_its_own_pattern():
+    link = '<body pos="0 0 -.3"><joint axis="0 1 0" limited="true" range="0 50"/><geom size=".1"/>{}</body>'
+    chain, single = link.format(link.format(link.format(""))), link.format("")
+    head, tail = '<mujoco><option><flag contact="disable"/></option><worldbody>', "</worldbody></mujoco>"
+    first, second = fl.load(head + chain + single + tail), fl.load(head + single + chain + tail)
+    data, fresh = fl.Data(first), fl.Data(second)
+    data.qpos = fresh.qpos = -0.1
+    fl.forward(first, data)
+    assert data.nl == 4
+    for d in (data, fresh):
+        d.qacc_warmstart = 0.0
+        fl.forward(second, d)
+    np.testing.assert_array_equal(data.qacc, fresh.qacc)
+
+
 def test_a_model_of_other_sizes_is_refused(data):
     other = fl.load("pendulum")
     with pytest.raises(fl.ModelError, match=rf"nq is {other.nq}, this data has {data.model.nq}"):
