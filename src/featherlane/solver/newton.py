@@ -273,6 +273,42 @@ def search_direction(m, d):
 
 
 @kernel
+def row_switches(D, x, v, a, lo, hi):
+    """1 where a row reaches or leaves a bound between x and x + a v, else 0."""
+    t, u = -(D * x), -(D * fma(a, v, x))
+    before = where((t > lo) & (t < hi), 1.0, 0.0)
+    after = where((u > lo) & (u < hi), 1.0, 0.0)
+    return fabs(before - after)
+
+
+@kernel
+def edge_switches(y, v, a):
+    """1 where a pyramid edge starts or ceases to push between y and y + a v, else 0."""
+    return fabs(where(y < 0.0, 1.0, 0.0) - where(fma(a, v, y) < 0.0, 1.0, 0.0))
+
+
+@kernel
+def set_switches(m, d, a):
+    """Where some row changes between free and bound along the step a p: elsewhere the step was exact."""
+    n = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        D, x, v = d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k]
+        n = n + row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
+    for k in range(d.ngenrow[0]):
+        D, x, v = d.genrow_D[k], d.genrow_x[k], d.genrow_v[k]
+        n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
+    for k in range(d.ncon_slot[0]):
+        y, v = load3(d.con_y, 3 * k), load3(d.con_z, 3 * k)
+        if m.cand_condim[d.con_cand[k]] > 1:
+            s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
+            s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
+        else:
+            s = edge_switches(y[0], v[0], a)
+        n = n + where(d.con_D[k] > 0.0, s, 0.0)
+    return n > 0.0
+
+
+@kernel
 def advance_rows(m, d, a):
     """Move the point and its rows by a p."""
     for i in range(m.nv):
@@ -334,6 +370,11 @@ def iterate(m, d):
             length = fma(p, p, length)
         enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
         a = line_search(m, d, q1, q2, enough, live)
+        if single_precision(d):
+            # the gradient of an exact step is rounding, far above the tolerance: what tells is that no row switched
+            inexact = set_switches(m, d, a)
+        else:
+            inexact = live
         advance_rows(m, d, a)
         before, steepness = cost, gradient
         cost, gradient = evaluate(m, d)
@@ -341,7 +382,7 @@ def iterate(m, d):
         gain = before - cost
         # rounding ends progress: the cost no longer tells and the gradient no longer falls
         stuck = (fabs(gain) <= noise * fabs(cost)) & (gradient > 0.5 * steepness)
-        live = live & (scale * gradient > tolerance) & (scale * gain > tolerance) & not_(stuck)
+        live = live & inexact & (scale * gradient > tolerance) & (scale * gain > tolerance) & not_(stuck)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])

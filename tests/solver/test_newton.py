@@ -1,0 +1,168 @@
+"""Newton's method: the optimum, the Hessian it is found with, and independence of a world from its company."""
+
+import numpy as np
+import pytest
+
+from featherlane.constraint.efc import efc
+from featherlane.lanes import stage
+from featherlane.model import load
+from featherlane.simulation.forward import forward, step
+from featherlane.simulation.workspace import Workspace
+from featherlane.solver.hessian import assemble_hessian
+
+OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step
+SAME = 1e-10  # relative: one optimum from two starts
+EXACT = 1e-12  # relative to the largest entry: sums of some hundred products
+MODELS = ("humanoid", "quadruped")
+STATE = (("qpos", "nq"), ("qvel", "nv"), ("ctrl", "nu"), ("qacc_warmstart", "nv"))
+
+
+@stage
+def assembled(m, d):
+    """The Hessian at the rows where the solver ended."""
+    assemble_hessian(m, d)
+
+
+def states(model, n, rng):
+    """(qpos, qvel, ctrl) of a motion under random controls, n states apart."""
+    w, found = Workspace(model, 1), []
+    for k in range(20 * n):
+        w.arrays["ctrl"][: model.nu, 0] = rng.uniform(-1, 1, model.nu)
+        w.run(step)
+        if k % 20 == 19:
+            found.append([w.arrays[name][: w.model.size_values()[size], 0].copy() for name, size in STATE])
+    return found
+
+
+def put(w, lane, state):
+    for (name, _), value in zip(STATE, state, strict=True):
+        w.arrays[name][: value.size, lane] = value
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def scene(request):
+    model = load(request.param)
+    model.opt.tolerance = 0
+    return model, states(model, 16, np.random.default_rng(5))
+
+
+def dense_inertia(w):
+    """M (nv, nv) from its rows."""
+    model, M = w.model, np.zeros((w.model.nv, w.model.nv))
+    for i in range(model.nv):
+        at = slice(model.M_rowadr[i], model.M_rowadr[i] + model.M_rownnz[i])
+        M[i, model.M_colind[at]] = w.arrays["M"][at, 0]
+    return M + np.tril(M, -1).T
+
+
+def relative(a, b):
+    return np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0))
+
+
+def test_forces_and_acceleration_satisfy_the_equation_of_motion(scene):
+    model, found = scene
+    w = Workspace(model, 1)
+    touched = 0
+    for state in found:
+        put(w, 0, state)
+        w.run(forward)
+        rows = efc(model, w.arrays)
+        touched += rows.nefc
+        x = rows.J @ w.arrays["qacc"][: model.nv, 0] - rows.aref
+        lo = np.where(rows.type == 1, -rows.frictionloss, 0.0)
+        hi = np.where(rows.type == 1, rows.frictionloss, np.inf)
+        force = np.clip(-rows.D * x, lo, hi)
+        total = w.arrays["qfrc_smooth"][: model.nv, 0] + rows.J.T @ force
+        assert relative(dense_inertia(w) @ w.arrays["qacc"][: model.nv, 0], total) < OPTIMAL
+        assert relative(w.arrays["qfrc_constraint"][: model.nv, 0], rows.J.T @ force) < OPTIMAL
+        assert w.arrays["solver_residual"][0, 0] < OPTIMAL
+    assert touched > 0
+
+
+def test_hessian_is_inertia_plus_the_rows_that_are_free(scene):
+    model, found = scene
+    w = Workspace(model, 1)
+    coupled = 0
+    for state in found:
+        put(w, 0, state)
+        w.run(forward)
+        rows = efc(model, w.arrays)
+        if rows.nefc == 0:
+            continue
+        w.run(assembled)
+        coupled += w.arrays["H_pattern"][0] == 2
+        H = np.zeros((model.nv, model.nv))
+        for i in range(model.nv):
+            start, n = w.arrays["H_rowadr"][i], w.arrays["H_rownnz"][i]
+            H[i, w.arrays["H_colind"][start : start + n]] = w.arrays["H"][start : start + n, 0]
+        x = rows.J @ w.arrays["qacc"][: model.nv, 0] - rows.aref
+        free = np.where(rows.type == 1, np.abs(rows.D * x) < rows.frictionloss, x < 0)
+        expected = dense_inertia(w) + rows.J.T @ ((rows.D * free)[:, None] * rows.J)
+        assert relative(H, np.tril(expected)) < EXACT
+    if model.source.endswith("humanoid.xml"):
+        assert coupled > 0, "no state couples two branches: the wider pattern is not tested"
+
+
+def test_optimum_does_not_depend_on_the_start(scene):
+    model, found = scene
+    w = Workspace(model, 1)
+    for state in found[:8]:
+        put(w, 0, state)
+        w.run(forward)
+        warm = w.arrays["qacc"].copy()
+        w.arrays["qacc_warmstart"][...] = np.random.default_rng(1).normal(0, 30, w.arrays["qacc_warmstart"].shape)
+        w.run(forward)
+        assert relative(w.arrays["qacc"], warm) < SAME
+    model.opt.disableflags |= 1 << 9  # no warm start
+    w.run(forward)
+    model.opt.disableflags &= ~(1 << 9)
+    assert relative(w.arrays["qacc"], warm) < SAME
+
+
+def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene):
+    model, found = scene
+    alone, tile = Workspace(model, 1), Workspace(model, 8)
+    for lane, state in enumerate(found[4:12]):
+        put(tile, lane, state)
+    tile.run(forward)
+    for lane, state in enumerate(found[4:12]):
+        put(alone, 0, state)
+        alone.run(forward)
+        for name in ("qacc", "qfrc_constraint", "solver_niter", "solver_residual"):
+            assert alone.arrays[name][:, 0].tobytes() == tile.arrays[name][:, lane].tobytes(), (name, lane)
+
+
+def test_float32_stops_as_soon_as_float64():
+    model = load("humanoid")
+    found = states(model, 16, np.random.default_rng(8))
+    count = {}
+    for dtype in (np.float64, np.float32):
+        w, total = Workspace(model, 1, dtype), 0
+        for state in found:
+            put(w, 0, state)
+            w.run(forward)
+            total += w.arrays["solver_niter"][0, 0]
+        assert w.arrays["warning"][3, 0] == 0
+        count[dtype] = total
+    assert count[np.float64] > 0
+    assert abs(count[np.float32] - count[np.float64]) <= 0.1 * count[np.float64]
+
+
+def test_without_rows_the_acceleration_is_the_smooth_one():
+    w = Workspace(load("double_pendulum"), 1)
+    w.run(forward)
+    np.testing.assert_array_equal(w.arrays["qacc"], w.arrays["qacc_smooth"])
+    assert w.arrays["solver_niter"][0, 0] == 0
+
+
+def test_running_out_of_iterations_is_reported():
+    model = load("humanoid")
+    found = states(model, 16, np.random.default_rng(5))
+    model.opt.iterations = 1
+    w = Workspace(model, 1)
+    for state in found:
+        put(w, 0, state)
+        w.arrays["qacc_warmstart"][...] = 0
+        w.run(forward)
+    assert w.arrays["warning"][3, 0] > 0
+    assert np.isfinite(w.arrays["qacc"]).all()
