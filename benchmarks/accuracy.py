@@ -17,8 +17,8 @@ BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 sys.path.insert(0, str(ROOT / "tests"))
 
 import mujoco  # noqa: E402
-import parity  # noqa: E402
 
+import parity  # noqa: E402
 from featherlane.lanes import processor  # noqa: E402
 
 
