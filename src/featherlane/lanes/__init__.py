@@ -4,6 +4,7 @@ layout, record        what a record consists of, and its memory
 values, mathematics   the vocabulary of kernels
 kernel                `@kernel`, `@stage`
 runtime, cache        how a stage comes to run
+build                 every stage ahead of time, over several processes, and linked
 numba_types, toolchain   the compiler; imported only where something is compiled
 """
 
