@@ -104,7 +104,7 @@ def make_dof_rows(m, d):
     """One-dof rows: friction loss of every dof that has it, then limits of slides and hinges.
 
     Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
-    Reads:  qpos (nq,), qvel (nv,).   Writes: ndofrow, dofrow_* (ndofrowmax,).
+    Reads:  qpos (nq,), qvel (nv,).   Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,).
     """
     n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (NO_CONSTRAINT | NO_FRICTIONLOSS) == 0:
@@ -113,6 +113,7 @@ def make_dof_rows(m, d):
             if any_(present):
                 friction_row(m, d, n, i, present, shortest)
                 n += 1
+    d.nfrictionrow[0] = n
     if off & (NO_CONSTRAINT | NO_LIMIT) == 0:
         for j in range(m.njnt):
             if m.jnt_limited[j] != 0 and m.jnt_type[j] >= SLIDE:

@@ -96,6 +96,7 @@ CONTACT = (
 
 CONSTRAINT = (
     Field("ndofrow", "int", (1,), "1", "one-dof row slots of the tile: friction loss, then limits", "make_rows"),
+    Field("nfrictionrow", "int", (1,), "1", "how many of them are friction loss", "make_rows"),
     Field("dofrow_dof", "int", ("ndofrowmax",), "1", "dof of the row", "make_rows"),
     Field("dofrow_type", "int", ("ndofrowmax",), "1", "mjtConstraint", "make_rows"),
     Field("dofrow_id", "int", ("ndofrowmax",), "1", "dof (friction loss) or joint (limit) of the row", "make_rows"),
@@ -147,7 +148,10 @@ SCRATCH = (
     Field("signature", "real", ("nsignature",), "1", "which candidate pairs touch, in words of 24 bits", "sign_contacts"),
     Field("part", "real", ("npart",), "1", "results gathered from the parts of a split tile", "solve_in_parts"),
     Field("lane_active", "real", (1,), "1", "active, while parts of the tile are", "solve_in_parts"),
-    Field("con_body", "int", ("nconmax", 2), "1", "moving bodies of the slot, 0: fixed to the world", "solve"),
+    Field("con_body", "int", ("nconmax", 2), "1", "body that the slot pushes, and the other if both move, else 0", "solve"),
+    Field("con_dim", "int", ("nconmax",), "1", "dimension of the contact space", "solve"),
+    Field("con_arm", "real", ("nconmax", 6), "m", "contact point from the coms of the two bodies' trees", "solve"),
+    Field("con_basis", "real", ("nconmax", 9), "1", "n, mu1 t1, mu2 t2, pointing at the body that is pushed", "solve"),
     Field("body_reached", "int", ("nbody",), "1", "1: a slot acts on the body or below it", "solve"),
     Field("con_motion", "real", ("nbody", 6), "rad/s^2, m/s^2", "body motion that a joint-space vector makes", "solve"),
     Field("con_wrench", "real", ("nbody", 6), "N m, N", "contact force on the body and below it, at the tree's com", "solve"),

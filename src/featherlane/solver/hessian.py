@@ -16,9 +16,9 @@ factorization" (1990); the stiffness composition is ours.
 from __future__ import annotations
 
 from ..dynamics.tree_factor import factor_rows, solve_rows
-from ..lanes import fma, kernel, real, where
+from ..lanes import any_, fabs, fma, fmax, kernel, real, where
 from ..spatial.vector import cross, dot3, load3, load6, scale3
-from .rows import arm, contact_basis
+from .rows import arm, other_arm
 
 TREE, COUPLED = 1, 2  # what H_pattern holds; 0: nothing yet
 
@@ -67,12 +67,12 @@ def find_pattern(m, d):
     """The pattern for the tile's slots; the model's own tree where no slot couples two branches."""
     coupled = 0
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
-        if b1 > 0 and b2 > 0:
+        other = d.con_body[2 * k + 1]
+        if other > 0:
             if coupled == 0:
                 reset_pattern(m, d)
             coupled = 1
-            join_paths(m, d, m.body_lastdof[b1], m.body_lastdof[b2])
+            join_paths(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
     if coupled:
         fill_pattern(m, d)
         d.H_pattern[0] = COUPLED
@@ -138,9 +138,9 @@ def combine(s, a, t, b):
 
 
 @kernel
-def contact_stiffness(m, d, k):
+def contact_stiffness(d, k):
     """F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
-    n, u, v = contact_basis(m, d, k)
+    n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
     p1, p2 = combine(n1, n, w11, u), combine(n2, n, w22, v)
     q = combine(n1, u, n2, v)
@@ -156,9 +156,9 @@ def contact_stiffness(m, d, k):
 
 
 @kernel
-def normal_stiffness(m, d, k):
+def normal_stiffness(d, k):
     """The same for a contact without friction: w n n^T."""
-    n = load3(d.con_frame, 9 * k)
+    n = load3(d.con_basis, 9 * k)
     p = scale3(where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
     return p[0] * n[0], p[0] * n[1], p[0] * n[2], p[1] * n[1], p[1] * n[2], p[2] * n[2]
 
@@ -274,13 +274,17 @@ def assemble_tree(m, d):
 @kernel
 def add_dof_rows(m, d):
     """H_ii += D J^2 for the one-dof rows that are not at a bound."""
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nfrictionrow[0]):
         D = d.dofrow_D[k]
         t = -(D * d.dofrow_x[k])
         w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), D, 0.0)
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
         e = d.H_rowadr[i] + d.H_rownnz[i] - 1
         d.H[e] = fma(w * J, J, d.H[e])
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        i, J = d.dofrow_dof[k], d.dofrow_J[k]
+        e = d.H_rowadr[i] + d.H_rownnz[i] - 1
+        d.H[e] = fma(where(d.dofrow_x[k] < 0.0, d.dofrow_D[k], 0.0) * J, J, d.H[e])
 
 
 @kernel
@@ -301,46 +305,44 @@ def add_general_rows(m, d):
 
 
 @kernel
+def pair_column(d, k, count, dof, r, sign):
+    """One column: the basis rows of the velocity that a unit of the dof gives the point at arm r."""
+    s = load6(d.cdof, 6 * dof)
+    x = cross((s[0], s[1], s[2]), r)
+    x = (sign * (s[3] + x[0]), sign * (s[4] + x[1]), sign * (s[5] + x[2]))
+    d.pair_dof[count] = dof
+    d.pair_J[3 * count] = dot3(load3(d.con_basis, 9 * k), x)
+    if d.con_dim[k] > 1:
+        d.pair_J[3 * count + 1] = dot3(load3(d.con_basis, 9 * k + 3), x)
+        d.pair_J[3 * count + 2] = dot3(load3(d.con_basis, 9 * k + 6), x)
+
+
+@kernel
 def pair_jacobian(m, d, k):
     """Columns of a contact between two moving bodies: dofs above one of them only, descending; returns how many.
 
     pair_dof[c] and pair_J[3c ..] = the three basis rows at that dof.
     """
-    b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
-    i, j = m.body_lastdof[b1], m.body_lastdof[b2]
-    r1, r2 = arm(m, d, k, b1), arm(m, d, k, b2)
-    n, u, v = contact_basis(m, d, k)
+    j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
+    r, r_other = arm(d, k), other_arm(d, k)
+    plus, minus = real(d, 1.0), real(d, -1.0)
     count = 0
     while i != j:
         if i > j:
-            dof = i
-            s = load6(d.cdof, 6 * i)
-            x = cross((s[0], s[1], s[2]), r1)
-            x = (-(s[3] + x[0]), -(s[4] + x[1]), -(s[5] + x[2]))
+            pair_column(d, k, count, i, r_other, minus)
             i = m.dof_parentid[i]
         else:
-            dof = j
-            s = load6(d.cdof, 6 * j)
-            x = cross((s[0], s[1], s[2]), r2)
-            x = (s[3] + x[0], s[4] + x[1], s[5] + x[2])
+            pair_column(d, k, count, j, r, plus)
             j = m.dof_parentid[j]
-        d.pair_dof[count] = dof
-        d.pair_J[3 * count] = dot3(n, x)
-        d.pair_J[3 * count + 1] = dot3(u, x)
-        d.pair_J[3 * count + 2] = dot3(v, x)
         count += 1
     return count
 
 
 @kernel
 def add_pair(m, d, k):
-    """H += J^T W J for a contact between two moving bodies."""
+    """H += J^T W J for a contact with friction between two moving bodies."""
     count = pair_jacobian(m, d, k)
-    if m.cand_condim[d.con_cand[k]] > 1:
-        nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
-    else:
-        nn = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
-        n1 = w11 = n2 = w22 = real(d, 0.0)
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
     for a in range(count):
         i = d.pair_dof[a]
         h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
@@ -356,24 +358,50 @@ def add_pair(m, d, k):
 
 
 @kernel
+def add_normal_pair(m, d, k):
+    """The same for a contact without friction."""
+    count = pair_jacobian(m, d, k)
+    w = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
+    for a in range(count):
+        i = d.pair_dof[a]
+        h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
+        g = w * d.pair_J[3 * a]
+        for b in range(a, count):
+            while d.H_colind[h + e] != d.pair_dof[b]:
+                e -= 1
+            d.H[h + e] = fma(g, d.pair_J[3 * b], d.H[h + e])
+
+
+@kernel
+def is_pushing(d, k):
+    """Where some row of contact k is free to act: elsewhere it adds nothing to H."""
+    y = d.con_y[3 * k]
+    least = y
+    if d.con_dim[k] > 1:
+        least = y - fmax(fabs(d.con_y[3 * k + 1]), fabs(d.con_y[3 * k + 2]))
+    return (least < 0.0) & (d.con_D[k] > 0.0)
+
+
+@kernel
 def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows, on the tile's pattern."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
-        b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
-        if b1 == 0 or b2 == 0:
-            b = b1 + b2
-            if m.cand_condim[d.con_cand[k]] > 1:
-                add_stiffness(d, b, arm(m, d, k, b), contact_stiffness(m, d, k))
+        if d.con_body[2 * k + 1] == 0 and any_(is_pushing(d, k)):
+            if d.con_dim[k] > 1:
+                add_stiffness(d, d.con_body[2 * k], arm(d, k), contact_stiffness(d, k))
             else:
-                add_stiffness(d, b, arm(m, d, k, b), normal_stiffness(m, d, k))
+                add_stiffness(d, d.con_body[2 * k], arm(d, k), normal_stiffness(d, k))
     compose_stiffness(m, d)
     assemble_tree(m, d)
     add_dof_rows(m, d)
     add_general_rows(m, d)
     for k in range(d.ncon_slot[0]):
-        if d.con_body[2 * k] > 0 and d.con_body[2 * k + 1] > 0:
-            add_pair(m, d, k)
+        if d.con_body[2 * k + 1] > 0 and any_(is_pushing(d, k)):
+            if d.con_dim[k] > 1:
+                add_pair(m, d, k)
+            else:
+                add_normal_pair(m, d, k)
 
 
 # ---- factorisation ---------------------------------------------------------------------------------------------------

@@ -24,9 +24,8 @@ from .rows import (
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    contact_basis,
     contact_rows,
-    find_contact_bodies,
+    prepare_contacts,
 )
 
 WARMSTART_OFF = 1 << 9  # mjDSBL_WARMSTART
@@ -40,7 +39,7 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
     """J v for all rows: one-dof rows, general rows, contact bases; w is room for body motions."""
     body_motion(m, d, v, w)
     for k in range(d.ncon_slot[0]):
-        contact_rows(m, d, k, w, con_y)
+        contact_rows(d, k, w, con_y)
     for k in range(d.ndofrow[0]):
         dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
     for k in range(d.ngenrow[0]):
@@ -55,10 +54,10 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 def subtract_reference(m, d, dof_x, gen_x, con_y):
     """x = J a - aref; a contact's aref is -B J v - K imp pos in each of its rows, with J v from the body velocities."""
     for k in range(d.ncon_slot[0]):
-        contact_rows(m, d, k, d.cvel, d.con_z)
+        contact_rows(d, k, d.cvel, d.con_z)
         b = d.con_damping[k]
         con_y[3 * k] = con_y[3 * k] + fma(b, d.con_z[3 * k], d.con_stiffpos[k])
-        if m.cand_condim[d.con_cand[k]] > 1:
+        if d.con_dim[k] > 1:
             con_y[3 * k + 1] = fma(b, d.con_z[3 * k + 1], con_y[3 * k + 1])
             con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
     for k in range(d.ndofrow[0]):
@@ -76,31 +75,29 @@ def bounded_force(D, x, lo, hi):
 
 @kernel
 def push(D, x):
-    """Force and twice the cost of a pyramid edge or a frictionless contact: it only pushes."""
+    """(force, cost) of a row that only pushes: a limit, a contact without friction."""
     x = fmin(x, 0.0)
     f = -(D * x)
-    return f, D * x * x
+    return f, -(0.5 * f) * x
 
 
 @kernel
 def pyramid(D, y):
-    """(forces along the basis n, mu_1 t_1, mu_2 t_2), cost."""
-    f1, c1 = push(D, y[0] + y[1])
-    f2, c2 = push(D, y[0] - y[1])
-    f3, c3 = push(D, y[0] + y[2])
-    f4, c4 = push(D, y[0] - y[2])
-    return ((f1 + f2) + (f3 + f4), f1 - f2, f3 - f4), 0.5 * ((c1 + c2) + (c3 + c4))
+    """(forces along the basis n, mu_1 t_1, mu_2 t_2), cost: four edges that only push."""
+    x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
+    c = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
+    return (-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3)), (0.5 * D) * c
 
 
 @kernel
-def contact_push(m, d, k, con_y):
+def contact_push(d, k, con_y):
     """(forces along the basis, cost) of contact k."""
-    if m.cand_condim[d.con_cand[k]] > 1:
+    if d.con_dim[k] > 1:
         f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
     else:
-        g, e = push(d.con_D[k], con_y[3 * k])
+        g, c = push(d.con_D[k], con_y[3 * k])
         zero = real(d, 0.0)
-        f, c = (g, zero, zero), 0.5 * e
+        f = (g, zero, zero)
     return f, c
 
 
@@ -108,14 +105,17 @@ def contact_push(m, d, k, con_y):
 def row_cost(m, d, dof_x, gen_x, con_y):
     """Sum of the rows' costs."""
     cost = real(d, 0.0)
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nfrictionrow[0]):
         f, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        cost = cost + c
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        f, c = push(d.dofrow_D[k], dof_x[k])
         cost = cost + c
     for k in range(d.ngenrow[0]):
         f, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
         cost = cost + c
     for k in range(d.ncon_slot[0]):
-        g, c = contact_push(m, d, k, con_y)
+        g, c = contact_push(d, k, con_y)
         cost = cost + c
     return cost
 
@@ -135,8 +135,13 @@ def evaluate(m, d):
     cost = real(d, 0.0)
     for i in range(m.nv):
         d.qfrc_constraint[i] = real(d, 0.0)
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nfrictionrow[0]):
         f, c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        cost = cost + c
+        i = d.dofrow_dof[k]
+        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        f, c = push(d.dofrow_D[k], d.dofrow_x[k])
         cost = cost + c
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
@@ -149,13 +154,13 @@ def evaluate(m, d):
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
-        g, c = contact_push(m, d, k, d.con_y)
+        g, c = contact_push(d, k, d.con_y)
         cost = cost + c
-        if m.cand_condim[d.con_cand[k]] > 1:
-            n, u, v = contact_basis(m, d, k)
-            add_contact_force(m, d, k, axpy3(g[0], n, axpy3(g[1], u, scale3(g[2], v))))
+        if d.con_dim[k] > 1:
+            n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
+            add_contact_force(d, k, axpy3(g[0], n, axpy3(g[1], u, scale3(g[2], v))))
         else:
-            add_contact_force(m, d, k, scale3(g[0], load3(d.con_frame, 9 * k)))
+            add_contact_force(d, k, scale3(g[0], load3(d.con_basis, 9 * k)))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
     s = real(d, 0.0)
     for i in range(m.nv):
@@ -207,23 +212,26 @@ def bounded_slope(D, x, v, a, lo, hi, g, h):
 @kernel
 def push_slope(x, v, g, h):
     """Add the derivatives of half the square of the negative part of x along dx = v."""
-    on = x < 0.0
-    return fma(where(on, x, 0.0), v, g), fma(where(on, v, 0.0), v, h)
+    return fma(fmin(x, 0.0), v, g), fma(where(x < 0.0, v, 0.0), v, h)
 
 
 @kernel
 def slope(m, d, a, q1, q2):
     """(d/da, d2/da2) of the cost at step length a."""
     g, h = fma(a, q2, q1), q2
-    for k in range(d.ndofrow[0]):
+    for k in range(d.nfrictionrow[0]):
         g, h = bounded_slope(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h)
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        v = d.dofrow_v[k]
+        x, Dv = fma(a, v, d.dofrow_x[k]), d.dofrow_D[k] * v
+        g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
     for k in range(d.ngenrow[0]):
         g, h = bounded_slope(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h)
     for k in range(d.ncon_slot[0]):
         D = d.con_D[k]
         zero = real(d, 0.0)
         y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
-        if m.cand_condim[d.con_cand[k]] > 1:
+        if d.con_dim[k] > 1:
             v1, v2 = d.con_z[3 * k + 1], d.con_z[3 * k + 2]
             y1, y2 = fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
             s, t = push_slope(y + y1, v + v1, zero, zero)
@@ -299,7 +307,7 @@ def set_switches(m, d, a):
         n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
     for k in range(d.ncon_slot[0]):
         y, v = load3(d.con_y, 3 * k), load3(d.con_z, 3 * k)
-        if m.cand_condim[d.con_cand[k]] > 1:
+        if d.con_dim[k] > 1:
             s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
             s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
         else:
@@ -327,11 +335,12 @@ def advance_rows(m, d, a):
 def store_forces(m, d):
     """Row forces at the solution; contact forces along normal and tangents."""
     for k in range(d.ndofrow[0]):
+        # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
         d.dofrow_force[k], c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
         d.genrow_force[k], c = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
     for k in range(d.ncon_slot[0]):
-        g, c = contact_push(m, d, k, d.con_y)
+        g, c = contact_push(d, k, d.con_y)
         d.con_force[3 * k] = g[0]
         d.con_force[3 * k + 1] = d.con_friction[5 * k] * g[1]
         d.con_force[3 * k + 2] = d.con_friction[5 * k + 1] * g[2]
@@ -402,7 +411,7 @@ def solve(m, d):
         d.solver_niter[0] = real(d, 0.0)
         d.solver_residual[0] = real(d, 0.0)
     else:
-        find_contact_bodies(m, d)
+        prepare_contacts(m, d)
         find_pattern(m, d)
         warm_start(m, d)
         iterate(m, d)

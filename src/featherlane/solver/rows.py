@@ -19,24 +19,55 @@ from ..spatial.vector import add3, cross, dot3, load3, load6, scale3, store3, st
 
 
 @kernel
-def find_contact_bodies(m, d):
-    """Per slot the two bodies that move (0: the geom is fixed to the world), and which bodies any slot reaches.
+def moving_body(m, g):
+    """The body that carries geom g, 0 where it cannot move."""
+    b = m.geom_bodyid[g]
+    return b if m.body_lastdof[b] >= 0 else 0
 
+
+@kernel
+def reach(m, d, b):
+    """Mark body b and all above it as reached by a contact."""
+    while b > 0 and d.body_reached[b] == 0:
+        d.body_reached[b] = 1
+        b = m.body_parentid[b]
+
+
+@kernel
+def store_arm(m, d, k, place, b):
+    """The contact point from the com of body b's tree."""
+    r = sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+    store3(d.con_arm, 6 * k + 3 * place, r)
+
+
+@kernel
+def prepare_contacts(m, d):
+    """What the iterations need of each contact slot, gathered once.
+
+    con_body: the body that the basis pushes, and the other one if both move (else 0).  con_arm: the contact point from the
+    com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), turned round where geom 1's body is the only one that moves.
     body_reached[b] = 1 where a contact acts on b or below it; passes over the tree skip all others.
     """
     for b in range(m.nbody):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
         p = d.con_cand[k]
-        for side in range(2):
-            g = m.cand_geom1[p] if side == 0 else m.cand_geom2[p]
-            b = m.geom_bodyid[g]
-            if m.body_lastdof[b] < 0:
-                b = 0
-            d.con_body[2 * k + side] = b
-            while b > 0 and d.body_reached[b] == 0:
-                d.body_reached[b] = 1
-                b = m.body_parentid[b]
+        other, b = moving_body(m, m.cand_geom1[p]), moving_body(m, m.cand_geom2[p])
+        d.con_dim[k] = m.cand_condim[p]
+        sign = real(d, 1.0)
+        if b == 0:
+            b, other, sign = other, 0, real(d, -1.0)
+        d.con_body[2 * k] = b
+        d.con_body[2 * k + 1] = other
+        reach(m, d, b)
+        reach(m, d, other)
+        store_arm(m, d, k, 0, b)
+        if other > 0:
+            store_arm(m, d, k, 1, other)
+        store3(d.con_basis, 9 * k, scale3(sign, load3(d.con_frame, 9 * k)))
+        if d.con_dim[k] > 1:
+            store3(d.con_basis, 9 * k + 3, scale3(sign * d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
+            store3(d.con_basis, 9 * k + 6, scale3(sign * d.con_friction[5 * k + 1], load3(d.con_frame, 9 * k + 6)))
 
 
 @kernel
@@ -60,46 +91,34 @@ def body_motion(m, d, v, out):
 
 
 @kernel
-def arm(m, d, k, b):
-    """The contact point from the com of body b's tree."""
-    return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+def arm(d, k):
+    """The contact point from the com of the tree of the body that is pushed."""
+    return load3(d.con_arm, 6 * k)
 
 
 @kernel
-def point_velocity(m, d, k, b, w):
-    """Velocity of body b at contact k, given body motions w."""
-    a = load3(w, 6 * b)
-    return add3(load3(w, 6 * b + 3), cross(a, arm(m, d, k, b)))
+def other_arm(d, k):
+    """The contact point from the com of the other body's tree."""
+    return load3(d.con_arm, 6 * k + 3)
 
 
 @kernel
-def contact_velocity(m, d, k, w):
-    """Velocity of body 2 against body 1 at contact k, world axes."""
-    b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
-    if b1 == 0:
-        return point_velocity(m, d, k, b2, w)
-    u = point_velocity(m, d, k, b1, w)
-    if b2 == 0:
-        return -u[0], -u[1], -u[2]
-    return sub3(point_velocity(m, d, k, b2, w), u)
+def point_velocity(b, r, w):
+    """Velocity of the point at arm r on body b, given body motions w."""
+    return add3(load3(w, 6 * b + 3), cross(load3(w, 6 * b), r))
 
 
 @kernel
-def contact_basis(m, d, k):
-    """(n, mu_1 t_1, mu_2 t_2)."""
-    t1 = scale3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3))
-    t2 = scale3(d.con_friction[5 * k + 1], load3(d.con_frame, 9 * k + 6))
-    return load3(d.con_frame, 9 * k), t1, t2
-
-
-@kernel
-def contact_rows(m, d, k, w, out):
+def contact_rows(d, k, w, out):
     """out[3k ..] = the contact's three basis rows of J v, given the body motions of v."""
-    u = contact_velocity(m, d, k, w)
-    out[3 * k] = dot3(load3(d.con_frame, 9 * k), u)
-    if m.cand_condim[d.con_cand[k]] > 1:
-        out[3 * k + 1] = d.con_friction[5 * k] * dot3(load3(d.con_frame, 9 * k + 3), u)
-        out[3 * k + 2] = d.con_friction[5 * k + 1] * dot3(load3(d.con_frame, 9 * k + 6), u)
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    u = point_velocity(b, arm(d, k), w)
+    if other > 0:
+        u = sub3(u, point_velocity(other, other_arm(d, k), w))
+    out[3 * k] = dot3(load3(d.con_basis, 9 * k), u)
+    if d.con_dim[k] > 1:
+        out[3 * k + 1] = dot3(load3(d.con_basis, 9 * k + 3), u)
+        out[3 * k + 2] = dot3(load3(d.con_basis, 9 * k + 6), u)
 
 
 @kernel
@@ -112,17 +131,15 @@ def clear_body_forces(m, d):
 
 
 @kernel
-def add_contact_force(m, d, k, f):
-    """Contact force f (on body 2, world axes) as a body force at the com of each body's tree."""
-    b1, b2 = d.con_body[2 * k], d.con_body[2 * k + 1]
-    if b2 > 0:
-        t = cross(arm(m, d, k, b2), f)
-        store3(d.con_wrench, 6 * b2, add3(load3(d.con_wrench, 6 * b2), t))
-        store3(d.con_wrench, 6 * b2 + 3, add3(load3(d.con_wrench, 6 * b2 + 3), f))
-    if b1 > 0:
-        t = cross(arm(m, d, k, b1), f)
-        store3(d.con_wrench, 6 * b1, sub3(load3(d.con_wrench, 6 * b1), t))
-        store3(d.con_wrench, 6 * b1 + 3, sub3(load3(d.con_wrench, 6 * b1 + 3), f))
+def add_contact_force(d, k, f):
+    """Contact force f (on the body that is pushed, world axes) as a body force at the com of each body's tree."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), cross(arm(d, k), f)))
+    store3(d.con_wrench, 6 * b + 3, add3(load3(d.con_wrench, 6 * b + 3), f))
+    if other > 0:
+        t = cross(other_arm(d, k), f)
+        store3(d.con_wrench, 6 * other, sub3(load3(d.con_wrench, 6 * other), t))
+        store3(d.con_wrench, 6 * other + 3, sub3(load3(d.con_wrench, 6 * other + 3), f))
 
 
 @kernel
