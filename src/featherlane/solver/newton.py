@@ -282,10 +282,10 @@ def search_direction(m, d):
 
 @kernel
 def row_switches(D, x, v, a, lo, hi):
-    """1 where a row reaches or leaves a bound between x and x + a v, else 0."""
+    """Positive where a row reaches, leaves or changes its bound between x and x + a v, else 0."""
     t, u = -(D * x), -(D * fma(a, v, x))
-    before = where((t > lo) & (t < hi), 1.0, 0.0)
-    after = where((u > lo) & (u < hi), 1.0, 0.0)
+    before = where(t > lo, 1.0, 0.0) + where(t < hi, 0.0, 1.0)
+    after = where(u > lo, 1.0, 0.0) + where(u < hi, 0.0, 1.0)
     return fabs(before - after)
 
 
