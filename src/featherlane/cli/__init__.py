@@ -29,9 +29,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     from .application import application
 
-    warnings.showwarning = _show_warning
     try:
-        return application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
     except BrokenPipeError:
         # the reader has seen enough (`featherlane inspect humanoid | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,14 +17,14 @@ application = typer.Typer(
 )
 
 
-class Precision(str, Enum):
+class Precision(StrEnum):
     """Precision of the state and of all arithmetic."""
 
     float64 = "float64"
     float32 = "float32"
 
 
-class Rival(str, Enum):
+class Rival(StrEnum):
     """What `bench` measures against."""
 
     mujoco = "mujoco"
@@ -70,8 +70,8 @@ def _simulate(
         str,
         typer.Option(
             metavar="zero|random|FILE.npy",
-            help="zero; random, uniform in the actuators' ranges (-1 to 1 without one) and held for 0.1 s; or a file of "
-            "shape (steps, nu) or (worlds, steps, nu).",
+            help="zero; random, uniform in the actuators' ranges (-1 to 1 without one) and held for 0.1 s; or a file "
+            "of shape (steps, nu) or (worlds, steps, nu).",
         ),
     ] = "zero",
     seed: Annotated[int, typer.Option(metavar="N", help="Of random controls.")] = 0,
@@ -84,7 +84,7 @@ def _simulate(
         float | None,
         typer.Option(
             metavar="RATE",
-            help="Recorded frames per simulated second: 50, or fewer where a recording would exceed 256 MiB.",
+            help="Recorded frames per simulated second: 25, or fewer where a recording would exceed 256 MiB.",
             show_default=False,
         ),
     ] = None,

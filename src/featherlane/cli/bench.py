@@ -7,7 +7,7 @@ import platform
 from typing import Any
 
 from .output import console, pairs, print_json, progress, table
-from .race import WARM_ROUNDS, Course, Field, Ratio, race_batches, race_one_world, stage_times
+from .race import WARM_ROUNDS, Course, Lineup, Ratio, race_batches, race_one_world, stage_times
 
 
 def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> None:
@@ -75,14 +75,14 @@ def measure(source: str, course: Course, stages: bool, quiet: bool) -> dict[str,
     with progress(quiet) as bar:
         rounds = 2 * (course.rounds + WARM_ROUNDS)
         task = bar.add_task(f"{source}: settling", total=rounds)
-        field = Field(source, course)
+        lineup = Lineup(source, course)
         bar.update(task, description=f"{source}: racing")
-        batch, worlds = race_batches(field, lambda: bar.advance(task))
-        single = race_one_world(field, lambda: bar.advance(task))
+        batch, worlds = race_batches(lineup, lambda: bar.advance(task))
+        single = race_one_world(lineup, lambda: bar.advance(task))
         result = {
-            "model": field.source,
-            "changed": field.changed,
-            "load_seconds": field.load_seconds,
+            "model": lineup.source,
+            "changed": lineup.changed,
+            "load_seconds": lineup.load_seconds,
             "batch": batch.plain(),
             "one_world": single.plain(),
             "worlds": worlds,
@@ -92,7 +92,7 @@ def measure(source: str, course: Course, stages: bool, quiet: bool) -> dict[str,
 
             width = processor.tile_width(course.dtype)
             bar.update(task, description=f"{source}: stages", completed=0, total=course.worlds // width)
-            result["stage_microseconds"] = stage_times(field, lambda done: bar.update(task, completed=done))
+            result["stage_microseconds"] = stage_times(lineup, lambda done: bar.update(task, completed=done))
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..errors import ModelError
-from .output import console, progress, print_json
+from .output import console, print_json, progress
 
 
 def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: bool) -> None:
@@ -49,7 +49,7 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
         console().print(f"nothing to do: {configuration['object']} fits this machine (--force compiles anyway)")
     else:
         console().print(
-            f"{compiled} kernels compiled in {result['seconds']:.1f} s, {result['cached']} were there: {result['cache']}"
+            f"{compiled} kernels compiled in {result['seconds']:.1f} s, {result['cached']} were in {result['cache']}"
         )
 
 

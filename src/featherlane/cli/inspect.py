@@ -96,7 +96,7 @@ def _features(mj) -> dict[str, int]:
         "joint limits": int((mj.jnt_limited > 0).sum()),
         "friction loss": int((mj.dof_frictionloss > 0).sum()),
         "joint springs": int((mj.jnt_stiffness != 0).sum()),
-        "joint damping": int((mj.dof_damping.reshape(mj.nv, -1) != 0).any(axis=1).sum()),
+        "joint damping": int((mj.dof_damping != 0).sum()),
         "armature": int((mj.dof_armature > 0).sum()),
         "joint force limits": int((mj.jnt_actfrclimited[scalar] > 0).sum()),
         "gravity compensation": int((mj.body_gravcomp != 0).sum()),
@@ -286,9 +286,8 @@ def _actuator_table(actuators: list[dict[str, Any]]):
 
 def _print_costs(screen, d: dict[str, Any]) -> None:
     s, f = d["sparsity"], d["forward_dynamics"]
-    screen.print(
-        f"Mass matrix: n {s['n']}, D0 {s['D0']}, D1 {s['D1']}, D2 {s['D2']}; {100 * s['density']:.0f} % of it is not zero"
-    )
+    counts = ", ".join(f"{name} {s[name]}" for name in ("n", "D0", "D1", "D2"))
+    screen.print(f"Mass matrix: {counts}; {100 * s['density']:.0f} % of it is not zero")
     if len(d["parents"]) <= PICTURE:
         screen.print(_picture(d["parents"]))
     rows = [[name, c["sqrt"], c["div"], c["mul"], c["add"], c["flops"]] for name, c in d["costs"].items()]

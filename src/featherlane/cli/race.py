@@ -7,9 +7,10 @@ pyramidal where a model asks otherwise.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class Pace:
         return asdict(self)
 
 
-class Field:
+class Lineup:
     """A model on both sides, and the settled states that the races start from.
 
     Args:
@@ -125,6 +126,12 @@ class Field:
             batch.ctrl[:] = controls.draw(start // controls.hold, course.worlds)
             batch.step(nstep=min(controls.hold, nstep - start))
         return {name: np.array(batch.bind(name)).reshape(course.worlds, -1) for name in STATE}
+
+    def on(self, **changes) -> Lineup:
+        """The same states on another course; `smooth` is for a lineup of its own."""
+        other = copy.copy(self)
+        other.course = replace(self.course, **changes)
+        return other
 
     def put(self, batch) -> None:
         """A batch of either side back to the states."""
@@ -182,7 +189,7 @@ def _ready() -> None:
     """Nothing to tell."""
 
 
-def race_batches(field: Field, told: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
+def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
     """Our batch against `mujoco.batch.Batch`.
 
     Returns:
@@ -193,12 +200,12 @@ def race_batches(field: Field, told: Callable[[], None] = _ready) -> tuple[Pace,
 
     from ..simulation.batch import Batch
 
-    course = field.course
-    ours = Batch(field.model, course.worlds, nthread=course.threads, dtype=course.dtype)
-    theirs = Theirs(field.mj_model, course.worlds, nthread=course.threads)
+    course = lineup.course
+    ours = Batch(lineup.model, course.worlds, nthread=course.threads, dtype=course.dtype)
+    theirs = Theirs(lineup.mj_model, course.worlds, nthread=course.threads)
     sides = {
-        "ours": _timed(lambda: field.put(ours), lambda: ours.step(course.nstep)),
-        "theirs": _timed(lambda: field.put(theirs), lambda: theirs.step(nstep=course.nstep)),
+        "ours": _timed(lambda: lineup.put(ours), lambda: ours.step(course.nstep)),
+        "theirs": _timed(lambda: lineup.put(theirs), lambda: theirs.step(nstep=course.nstep)),
     }
     first = sides["ours"]()
     pace = _pace(alternate(sides, course.rounds, told), course.worlds * course.nstep)
@@ -212,21 +219,21 @@ def race_batches(field: Field, told: Callable[[], None] = _ready) -> tuple[Pace,
     }
 
 
-def race_one_world(field: Field, told: Callable[[], None] = _ready) -> Pace:
+def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
     """One world of ours against `mj_step`, over some of the settled states; float64 on both sides."""
     import mujoco
 
     from ..simulation.data import Data
     from ..simulation.stages import step
 
-    nstep, chosen = field.course.nstep, np.linspace(0, field.course.worlds - 1, ONE_WORLD_STATES).astype(int)
-    data, mj_data = Data(field.model), mujoco.MjData(field.mj_model)
+    nstep, chosen = lineup.course.nstep, np.linspace(0, lineup.course.worlds - 1, ONE_WORLD_STATES).astype(int)
+    data, mj_data = Data(lineup.model), mujoco.MjData(lineup.mj_model)
 
     def over_states(world, run) -> Callable[[], float]:
         def total() -> float:
             seconds = 0.0
             for w in chosen:
-                for name, value in field.states.items():
+                for name, value in lineup.states.items():
                     getattr(world, name)[:] = value[w]
                 start = time.perf_counter()
                 run()
@@ -236,21 +243,21 @@ def race_one_world(field: Field, told: Callable[[], None] = _ready) -> Pace:
         return total
 
     sides = {
-        "ours": over_states(data, lambda: step(field.model, data, nstep)),
-        "theirs": over_states(mj_data, lambda: mujoco.mj_step(field.mj_model, mj_data, nstep)),
+        "ours": over_states(data, lambda: step(lineup.model, data, nstep)),
+        "theirs": over_states(mj_data, lambda: mujoco.mj_step(lineup.mj_model, mj_data, nstep)),
     }
-    return _pace(alternate(sides, field.course.rounds, told), len(chosen) * nstep)
+    return _pace(alternate(sides, lineup.course.rounds, told), len(chosen) * nstep)
 
 
-def race_threads(field: Field, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
+def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
     """Our batch on the second number of threads over the first."""
     from ..simulation.batch import Batch
 
-    course = field.course
-    batches = [Batch(field.model, course.worlds, nthread=n, dtype=course.dtype) for n in threads]
+    course = lineup.course
+    batches = [Batch(lineup.model, course.worlds, nthread=n, dtype=course.dtype) for n in threads]
     names = ("few", "many")
     sides = {
-        name: _timed(lambda b=b: field.put(b), lambda b=b: b.step(course.nstep))
+        name: _timed(lambda b=b: lineup.put(b), lambda b=b: b.step(course.nstep))
         for name, b in zip(names, batches, strict=True)
     }
     seconds = alternate(sides, course.rounds, told)
@@ -267,8 +274,8 @@ def _timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[],
     return once
 
 
-def stage_times(field: Field, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
-    """Microseconds per world of each stage of a step, on tiles of the settled states, worlds of alike contacts together.
+def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
+    """Microseconds per world of each stage of a step, on tiles of settled states, worlds of alike contacts together.
 
     Each stage runs several times on its tile while it is in cache; the quickest trial counts.
     """
@@ -276,21 +283,21 @@ def stage_times(field: Field, told: Callable[[int], None] = lambda done: None) -
     from ..simulation.batch import Batch
     from ..simulation.workspace import Workspace
 
-    course, width = field.course, processor.tile_width(field.course.dtype)
-    workspace = Workspace(field.model, width, course.dtype)
+    course, width = lineup.course, processor.tile_width(lineup.course.dtype)
+    workspace = Workspace(lineup.model, width, course.dtype)
     workspace.record.set_size("want_frames", 0)
-    counter = Batch(field.model, course.worlds, nthread=1, dtype=course.dtype)
-    field.put(counter)
+    counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
+    lineup.put(counter)
     counter.forward()
     order = np.argsort(counter.ncon, kind="stable")
-    runs = {s.name: workspace.bound(s) for s in _stages(field.model)}
+    runs = {s.name: workspace.bound(s) for s in _stages(lineup.model)}
     total = dict.fromkeys(runs, 0.0)
     tiles = course.worlds // width
     for tile in range(tiles):
         worlds = order[tile * width : (tile + 1) * width]
         for name, run in runs.items():
             repeats = 1 if name in MOVING else STAGE_REPEATS
-            total[name] += min(_trial(field, workspace, worlds, run, repeats) for _ in range(WINDOW))
+            total[name] += min(_trial(lineup, workspace, worlds, run, repeats) for _ in range(WINDOW))
         told(tile + 1)
     return {name: seconds / max(tiles * width, 1) * 1e6 for name, seconds in total.items()}
 
@@ -298,9 +305,9 @@ def stage_times(field: Field, told: Callable[[int], None] = lambda done: None) -
 MOVING = ("step",)  # stages that change the state: they start from it each time
 
 
-def _trial(field: Field, workspace, worlds: np.ndarray, run, repeats: int) -> float:
+def _trial(lineup: Lineup, workspace, worlds: np.ndarray, run, repeats: int) -> float:
     """Seconds of one run of a stage on a tile."""
-    for name, value in field.states.items():
+    for name, value in lineup.states.items():
         rows = workspace.arrays[name]
         rows[: value.shape[1]] = value[worlds].T
     start = time.perf_counter()

@@ -9,7 +9,7 @@ import numpy as np
 from ..simulation.batch import STATUS
 from .output import whole_file
 
-FRAMES_PER_SECOND = 50.0
+FRAMES_PER_SECOND = 25.0
 LARGEST = 256 << 20  # bytes of a recording whose frame rate nobody chose
 
 
@@ -20,7 +20,7 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
         batch: the worlds.
         nstep: steps in all.
         timestep: of the model [s].
-        rate: frames per simulated second; None for 50, or fewer where frames are kept and would exceed 256 MiB.
+        rate: frames per simulated second; None for 25, or fewer where frames are kept and would exceed 256 MiB.
         kept: whether all frames are kept.
     """
     every = max(1, round(1.0 / ((rate or FRAMES_PER_SECOND) * timestep)))

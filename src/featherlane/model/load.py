@@ -136,7 +136,7 @@ def _is_text(source: str) -> bool:
 
 
 def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[object, str, str]:
-    """What MuJoCo makes of a source, whatever its features: an MjModel of our own, its name, its XML text if it has one.
+    """What MuJoCo makes of a source, whatever its features: an MjModel of our own, its name, its XML text or "".
 
     Args:
         source: as for `load`.

@@ -1,0 +1,88 @@
+"""Speed against MuJoCo: batches, precisions, threads, one world, smooth dynamics; about two minutes.
+
+    python benchmarks/speed.py --write
+
+Every ratio is measured side by side in this process: the same 512 different states with contact, the two sides in
+turns, the median of the rounds.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from report import arguments, markdown, origin, publish
+
+from featherlane.cli.race import Course, Lineup, race_batches, race_one_world, race_threads
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from wheels import Unreachable, model_path
+
+MODELS = (
+    "dm_control/humanoid",
+    "gymnasium/half_cheetah",
+    "gymnasium/ant",
+    "bundled/arm",
+    "bundled/humanoid",
+    "bundled/quadruped",
+)
+COLUMNS = (
+    "model",
+    "dofs",
+    "contacts",
+    "MuJoCo [1000/s]",
+    "ours [1000/s]",
+    "ratio",
+    "float32",
+    "2 threads / 1",
+    "one world",
+    "smooth only",
+)
+
+
+def row(name: str, course: Course) -> list[str]:
+    """All ratios of one model."""
+    source = name.removeprefix("bundled/") if name.startswith("bundled/") else str(model_path(name))
+    lineup = Lineup(source, course)
+    double, worlds = race_batches(lineup)
+    single, _ = race_batches(lineup.on(dtype="float32"))
+    smooth = Lineup(source, Course(rounds=course.rounds, settle=0.0, smooth=True))
+    smooth.states = lineup.states
+    free, _ = race_batches(smooth)
+    return [
+        name,
+        str(lineup.model.nv),
+        f"{worlds['contacts']['mean']:.1f}",
+        f"{1000 / double.theirs:.0f}",
+        f"{1000 / double.ours:.0f}",
+        str(double.ratio),
+        str(single.ratio),
+        f"{race_threads(lineup).median:.2f}",
+        f"{race_one_world(lineup).ratio.median:.2f}",
+        f"{free.ratio.median:.1f}",
+    ]
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=15, help="measured rounds of each race")
+    parser.add_argument("--models", nargs="*", default=MODELS, help="wheel/model or bundled/model")
+    asked = parser.parse_args()
+    rows = []
+    for name in asked.models:
+        print(name, file=sys.stderr)
+        try:
+            rows.append(row(name, Course(rounds=asked.rounds)))
+        except Unreachable as error:
+            sys.exit(str(error))
+    note = (
+        "Thousands of world-steps per second on one thread, 512 worlds; `ratio` is float64, `float32` is ours against "
+        "MuJoCo's float64 (least and greatest round in brackets); `one world` is `fl.step` against `mj_step`; "
+        "`smooth only` has contacts and constraints off on both sides. Sensors off; Newton and the pyramidal cone "
+        "everywhere."
+    )
+    publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
+
+
+if __name__ == "__main__":
+    main()

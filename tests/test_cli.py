@@ -1,0 +1,392 @@
+"""The command line: what it prints and writes, and one message with exit code 2 for whatever is wrong."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.cli import run, video
+from featherlane.cli.output import whole_file
+from featherlane.cli.race import Ratio, alternate, ratio
+from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
+
+UNSUPPORTED = """<mujoco><worldbody><body name="a"><joint name="j"/><geom size="1"/></body>
+<body name="b"><joint/><geom size="1" pos="5 0 0"/></body></worldbody>
+<equality><weld name="loop" body1="a" body2="b"/></equality>
+<actuator><general name="biceps" joint="j" dyntype="filter" dynprm="1"/></actuator></mujoco>"""
+ARM_STEPS = 6
+
+
+def succeeds(*arguments):
+    assert run([str(a) for a in arguments]) == 0
+
+
+def fails(capfd, *arguments):
+    """The one message of a command that cannot run."""
+    code = run([str(a) for a in arguments])
+    shown = capfd.readouterr()
+    assert code == 2 and shown.out == ""
+    assert shown.err.startswith("featherlane: ") and "Traceback" not in shown.err
+    return shown.err
+
+
+def simulated(capfd, *arguments):
+    succeeds("simulate", *arguments, "--json")
+    return json.loads(capfd.readouterr().out)
+
+
+# ---- simulate --------------------------------------------------------------------------------------------
+
+
+def test_simulate_tells_how_fast_and_how_well(capfd):
+    succeeds("simulate", "cartpole", "--seconds", "0.05", "--worlds", "3")
+    shown = capfd.readouterr().out
+    for name in (
+        "world-steps/s",
+        "real-time factor",
+        "contacts",
+        "solver residual",
+        "kinetic energy",
+        "all steps good",
+    ):
+        assert name in shown
+
+
+def test_simulate_prints_json(capfd):
+    result = simulated(capfd, "cartpole", "--seconds", "0.05", "--worlds", "3", "--dtype", "float32", "--threads", "1")
+    assert (result["worlds"], result["dtype"], result["threads"]) == (3, "float32", 1)
+    assert result["steps"] == round(0.05 / result["timestep"])
+    assert result["world_steps_per_second"] > 0 and not any(result["status"].values())
+
+
+def test_a_falling_humanoid_loses_height_and_comes_to_rest(capfd):
+    story = simulated(capfd, "humanoid")["world_0"]
+    assert story[0]["height"] > 0.9 and story[-1]["height"] < 0.2
+    assert max(row["kinetic"] for row in story) > 10 and story[-1]["kinetic"] < 0.01
+
+
+def test_a_recording_holds_every_world_from_the_start_to_the_end(tmp_path, capfd):
+    file = tmp_path / "run.npz"
+    simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.1", "--controls", "random", "--fps", "100", "--out", file)
+    model = fl.load("arm")
+    with np.load(file) as kept:
+        frames = kept["time"].shape[1]
+        assert kept["qpos"].shape == (2, frames, model.nq) and kept["qvel"].shape == (2, frames, model.nv)
+        assert kept["ctrl"].shape == (2, frames, model.nu)
+        assert kept["status"].shape == (2, frames, len(kept["status_names"])) and not kept["status"].any()
+        assert np.allclose(kept["time"][:, 0], 0) and np.allclose(kept["time"][:, -1], 0.1)
+        assert np.array_equal(kept["qpos"][0, 0], model.qpos0)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_controls_from_a_file_are_those_of_a_rollout(tmp_path, capfd, rng):
+    model, file = fl.load("arm"), tmp_path / "controls.npy"
+    control = rng.uniform(-1, 1, (2, ARM_STEPS, model.nu))
+    np.save(file, control)
+    out = tmp_path / "run.npz"
+    result = simulated(capfd, "arm", "--worlds", "2", "--controls", file, "--out", out, "--fps", "1e6")
+    expected = fl.Batch(model, 2).rollout(ARM_STEPS, control=control, record=("qpos",))["qpos"]
+    assert result["steps"] == ARM_STEPS
+    assert np.array_equal(np.load(out)["qpos"][:, 1:], expected)
+
+
+def test_one_tape_serves_all_worlds(tmp_path, capfd, rng):
+    nu, file, out = fl.load("arm").nu, tmp_path / "controls.npy", tmp_path / "run.npz"
+    np.save(file, rng.uniform(-1, 1, (ARM_STEPS, nu)).astype(np.float32))
+    simulated(capfd, "arm", "--worlds", "3", "--controls", file, "--out", out)
+    qpos = np.load(out)["qpos"]
+    assert np.array_equal(qpos[0], qpos[2]) and qpos[0].any()
+
+
+def test_random_controls_depend_on_seed_and_world_alone(tmp_path, capfd):
+    runs = {"one": (1, 7), "three": (3, 7), "other": (1, 8)}
+    for name, (worlds, seed) in runs.items():
+        wanted = ("--worlds", worlds, "--seed", seed, "--out", tmp_path / f"{name}.npz")
+        simulated(capfd, "arm", "--seconds", "0.2", "--controls", "random", *wanted)
+    qpos = {name: np.load(tmp_path / f"{name}.npz")["qpos"] for name in runs}
+    assert np.array_equal(qpos["one"][0], qpos["three"][0])
+    assert not np.array_equal(qpos["three"][0], qpos["three"][1])
+    assert not np.array_equal(qpos["one"][0], qpos["other"][0])
+
+
+def test_random_controls_stay_in_the_actuators_ranges(tmp_path, capfd):
+    out, model = tmp_path / "run.npz", fl.load("arm")
+    simulated(capfd, "arm", "--worlds", "16", "--seconds", "0.2", "--controls", "random", "--out", out)
+    ctrl = np.load(out)["ctrl"][:, 1:]
+    assert (ctrl >= model.actuator_ctrlrange[:, 0]).all() and (ctrl <= model.actuator_ctrlrange[:, 1]).all()
+    assert np.ptp(ctrl, axis=(0, 1)).all()
+
+
+@pytest.mark.parametrize("key", ["squat", "1"])
+def test_a_keyframe_is_named_or_numbered(key, tmp_path, capfd):
+    out = tmp_path / "run.npz"
+    simulated(capfd, "humanoid", "--seconds", "0.01", "--keyframe", key, "--out", out)
+    assert np.array_equal(np.load(out)["qpos"][0, 0], fl.load("humanoid").key_qpos[1])
+
+
+def test_recordings_are_thinned_to_fit():
+    rows = SimpleNamespace(shape=(4096, 27))
+    batch = SimpleNamespace(nworld=4096, dtype=np.dtype("float64"), qpos=rows, qvel=rows, ctrl=rows)
+    assert frame_interval(batch, 200, 0.005, None, True) == 8
+    every = frame_interval(batch, 20_000, 0.005, None, True)
+    assert every > 8 and (20_000 // every + 1) * frame_bytes(batch) <= LARGEST
+    assert frame_interval(batch, 20_000, 0.005, None, False) == 8
+    assert frame_interval(batch, 20_000, 0.005, 100.0, True) == 2
+
+
+def test_what_a_urdf_loses_is_told(tmp_path, capfd):
+    file = tmp_path / "robot.urdf"
+    file.write_text(
+        '<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+        '<joint name="knee" type="continuous"><parent link="base"/><child link="arm"/><calibration rising="0"/></joint>'
+        "</robot>"
+    )
+    succeeds("simulate", file, "--seconds", "0.01")
+    assert "calibration" in capfd.readouterr().err
+
+
+# ---- video -----------------------------------------------------------------------------------------------
+
+
+def test_video_says_what_to_install(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    message = fails(capfd, "simulate", "pendulum", "--video", tmp_path / "fall.mp4")
+    assert "imageio" in message and "pip install 'featherlane[view]'" in message
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in video.NEEDED), reason=f"video needs: {video.INSTALL}"
+)
+def test_video_has_every_frame(tmp_path):
+    # a process of its own: how MuJoCo draws is chosen before it is imported
+    file = tmp_path / "fall.mp4"
+    command = [sys.executable, "-m", "featherlane", "simulate", "pendulum", "--seconds", "0.2", "--video", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "no picture can be drawn" in done.stderr:
+        pytest.skip(done.stderr)
+    import imageio.v2 as imageio
+
+    assert done.returncode == 0 and list(tmp_path.iterdir()) == [file]
+    pictures = [np.asarray(picture) for picture in imageio.get_reader(file)]
+    assert len(pictures) == 6 and pictures[-1].std() > 5
+
+
+# ---- inspect ---------------------------------------------------------------------------------------------
+
+
+def test_inspect_shows_tree_costs_and_pairs(capfd):
+    succeeds("inspect", "humanoid")
+    shown = capfd.readouterr().out
+    for part in ("thigh_left", "hinge knee_left", "D2 954", "plane-capsule", "knee_right", "ltdl", "is computed"):
+        assert part in shown
+
+
+def test_inspect_prints_json(capfd):
+    succeeds("inspect", "humanoid", "--json")
+    found, model = json.loads(capfd.readouterr().out), fl.load("humanoid")
+    assert found["sizes"]["nv"] == model.nv == len(found["parents"]) and not found["unsupported"]
+    assert sum(types["pairs"] for types in found["candidate_pairs"].values()) == model.ncand
+    assert [body["name"] for body in found["bodies"]] == ["world", *model.names("body")[1:]]
+    assert found["capacities"]["nconmax"] > 0
+
+
+def test_inspect_lists_what_is_not_supported(tmp_path, capfd):
+    file = tmp_path / "robot.xml"
+    file.write_text(UNSUPPORTED)
+    succeeds("inspect", file)
+    shown = capfd.readouterr().out
+    assert "loop" in shown and "biceps" in shown and "would change the motion" in shown
+    message = fails(capfd, "simulate", file)
+    assert "loop" in message and "biceps" in message
+
+
+@pytest.mark.parametrize("name", fl.bundled_names())
+def test_every_bundled_model_can_be_inspected(name, capfd):
+    succeeds("inspect", name)
+
+
+def test_a_model_without_motion_can_be_inspected(tmp_path, capfd):
+    file = tmp_path / "still.xml"
+    file.write_text("<mujoco/>")
+    succeeds("inspect", file)
+
+
+# ---- bench -----------------------------------------------------------------------------------------------
+
+QUICK = ("--worlds", "16", "--rounds", "1", "--seconds", "0.05", "--steps", "2")
+
+
+def test_bench_prints_ratios_and_stages(capfd):
+    succeeds("bench", "cartpole", "pendulum", *QUICK)
+    shown = capfd.readouterr().out
+    for part in ("cartpole", "pendulum", "ratio", "one world", "kinematics", "processor"):
+        assert part in shown
+
+
+def test_bench_prints_json(capfd):
+    succeeds("bench", "arm", *QUICK, "--json", "--no-stages")
+    document = json.loads(capfd.readouterr().out)
+    (result,) = document["models"]
+    assert document["course"]["worlds"] == 16
+    for race in ("batch", "one_world"):
+        assert result[race]["ratio"]["least"] <= result[race]["ratio"]["median"] <= result[race]["ratio"]["greatest"]
+    # both sides did the same work
+    assert result["worlds"]["qvel_apart"]["max"] < 1e-6
+
+
+def test_bench_runs_float32_without_constraints(capfd):
+    succeeds("bench", "arm", *QUICK, "--json", "--dtype", "float32", "--smooth")
+    (result,) = json.loads(capfd.readouterr().out)["models"]
+    assert result["changed"] == ["sensor off", "contact off", "constraint off"]
+    assert result["worlds"]["contacts"]["max"] == 0 and result["stage_microseconds"]["step"] > 0
+
+
+def test_rounds_alternate_and_warm_up_does_not_count():
+    order = []
+
+    def side(name, seconds):
+        def once():
+            order.append(name)
+            return seconds
+
+        return once
+
+    times = alternate({"a": side("a", 1.0), "b": side("b", 2.0)}, 3, lambda: None)
+    assert order == list("abbaabbaab") and len(times["a"]) == 3
+    assert ratio(times["b"], times["a"]) == Ratio(2.0, 2.0, 2.0)
+
+
+# ---- compile, version ------------------------------------------------------------------------------------
+
+
+def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
+    pytest.importorskip("numba")
+    from featherlane.simulation import library
+
+    one = {"passive": library.stages()["passive"]}
+    monkeypatch.setattr(library, "stages", lambda: one)
+    monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path))
+    wanted = ("compile", "--dtype", "float64", "--processes", "1", "--force", "--json")
+    succeeds(*wanted)
+    first = json.loads(capfd.readouterr().out)
+    assert (first["compiled"], first["cached"]) == (2, 0) and len(list(tmp_path.glob("*.o"))) == 2
+    succeeds(*wanted)
+    assert json.loads(capfd.readouterr().out)["compiled"] == 0
+
+
+def test_version_shows_the_configuration(capfd):
+    succeeds("--version")
+    shown = capfd.readouterr().out
+    assert "featherlane" in shown and "kernels" in shown and "cpu" in shown
+
+
+@pytest.mark.parametrize("command", [(), ("simulate",), ("inspect",), ("bench",), ("compile",)])
+def test_help_is_there(command, capfd):
+    succeeds(*command, "--help")
+    assert "--help" in capfd.readouterr().out
+
+
+# ---- what is wrong ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (("simulate", "humnoid"), "did you mean 'humanoid'"),
+        (("simulate", "no/such.xml"), "no such file"),
+        (("simulate", "."), "is a folder"),
+        (("inspect", "no/such.urdf"), "no such file"),
+        (("bench", "no/such.xml"), "no such file"),
+        (("simulate", "arm", "--worlds", "0"), "worlds: got 0"),
+        (("simulate", "arm", "--worlds", "-3"), "worlds: got -3"),
+        (("simulate", "arm", "--worlds", "many"), "--worlds"),
+        (("simulate", "arm", "--worlds", "1000000000000000"), ""),
+        (("simulate", "arm", "--seconds", "0"), "seconds: got 0"),
+        (("simulate", "arm", "--seconds", "nan"), "seconds: got nan"),
+        (("simulate", "arm", "--fps", "-1"), "fps: got -1"),
+        (("simulate", "arm", "--threads", "-1"), "threads: got -1"),
+        (("simulate", "arm", "--seed", "-1"), "seed: got -1"),
+        (("simulate", "arm", "--dtype", "float16"), "--dtype"),
+        (("simulate", "arm", "--keyframe", "handstand"), "keyframe: got 'handstand'"),
+        (("simulate", "arm", "--camera", "nowhere"), "camera: got 'nowhere'"),
+        (("simulate", "arm", "--controls", "wild"), "allowed are zero, random"),
+        (("simulate", "arm", "--controls", "missing.npy"), "no such file"),
+        (("simulate", "arm", "--out", "run.txt"), "allowed is .npz"),
+        (("simulate", "arm", "--out", "no/folder/run.npz"), "there is no folder"),
+        (("simulate", "arm", "--video", "run.avi"), "allowed is .mp4"),
+        (("simulate", "arm", "--nonsense"), "--nonsense"),
+        (("simulate",), "simulate --help"),
+        (("bench", "arm", "--rounds", "0"), "rounds: got 0"),
+        (("bench", "arm", "--worlds", "0"), "worlds: got 0"),
+        (("bench", "arm", "--seconds", "-1"), "seconds: got -1"),
+        (("bench", "arm", "--against", "everyone"), "--against"),
+        (("compile", "--processes", "-1"), "processes: got -1"),
+        (("launch",), "launch"),
+    ],
+    ids=" ".join,
+)
+def test_bad_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert told in fails(capfd, *arguments)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "make, told",
+    [
+        (lambda nu: np.zeros((2, 5, nu)), "allowed is (steps, "),
+        (lambda nu: np.zeros((5, nu + 1)), "allowed is (steps, "),
+        (lambda nu: np.zeros(nu), "allowed is (steps, "),
+        (lambda nu: np.zeros((0, nu)), "allowed is (steps, "),
+        (lambda nu: np.full((5, nu), np.nan), "got nan at (0, 0)"),
+        (lambda nu: np.full((5, nu), np.inf), "got inf at (0, 0)"),
+        (lambda nu: np.full((5, nu), "push"), "allowed are real numbers"),
+        (lambda nu: np.full((5, nu), None), "cannot be read"),
+        (lambda nu: np.zeros((1, nu)), "controls for 1 steps"),
+    ],
+    ids="worlds columns vector empty nan inf text objects short".split(),
+)
+def test_bad_controls_are_one_message(make, told, capfd, tmp_path):
+    file, out = tmp_path / "controls.npy", tmp_path / "run.npz"
+    np.save(file, make(fl.load("arm").nu))
+    message = fails(capfd, "simulate", "arm", "--seconds", "0.01", "--controls", file, "--out", out)
+    assert told in message and str(file) in message and list(tmp_path.iterdir()) == [file]
+
+
+def test_a_broken_array_file_is_one_message(capfd, tmp_path):
+    file = tmp_path / "controls.npy"
+    file.write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr'")
+    assert "cannot be read" in fails(capfd, "simulate", "arm", "--controls", file)
+
+
+def test_malformed_xml_is_told_with_its_line(capfd, tmp_path):
+    file = tmp_path / "robot.xml"
+    file.write_text("<mujoco>\n<worldbody>\n<body>\n</mujoco>")
+    message = fails(capfd, "simulate", file)
+    assert "robot.xml" in message and "line" in message.lower()
+
+
+def test_a_process_ends_with_code_2_and_no_traceback():
+    command = [sys.executable, "-m", "featherlane", "simulate", "humnoid"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == "" and "Traceback" not in done.stderr
+    assert done.stderr.startswith("featherlane: ") and done.stderr.count("\n") == 1
+
+
+def test_a_file_is_complete_or_absent(tmp_path):
+    target = tmp_path / "run.npz"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), whole_file(target) as part:
+        part.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old" and list(tmp_path.iterdir()) == [target]
+    with whole_file(target) as part:
+        part.write_text("new")
+    assert target.read_text() == "new" and list(tmp_path.iterdir()) == [target]
