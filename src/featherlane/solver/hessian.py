@@ -15,7 +15,8 @@ factorization" (1990); the stiffness composition is ours.
 
 from __future__ import annotations
 
-from ..dynamics.tree_factor import factor_rows, solve_rows
+from ..dynamics.flags import FREE
+from ..dynamics.tree_factor import expand_rows, factor_and_reduce
 from ..lanes import any_, fabs, fma, fmax, kernel, real, where
 from ..spatial.vector import cross, dot3, load3, load6, scale3
 from .rows import arm, other_arm
@@ -222,13 +223,23 @@ def inertia_row(m, d, i):
 
 
 @kernel
+def translations(m, a, n):
+    """3 where the row at a with n entries begins with the translations of a free joint, else 0: there S_j . f is f itself."""
+    root = m.chain_colind[a]
+    return 3 if n > 3 and m.jnt_type[m.dof_jntid[root]] == FREE else 0
+
+
+@kernel
 def stiffness_row(m, d, i):
     """Row i: H_ij += S_j . K^c S_i over the ancestors j of i."""
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
     h, c = d.H_rowadr[i], 0
     a, n = m.chain_rowadr[i], m.chain_rownnz[i]
     if n == d.H_rownnz[i]:
-        for e in range(n):
+        start = translations(m, a, n)
+        if start > 0:
+            d.H[h], d.H[h + 1], d.H[h + 2] = f[3] + d.H[h], f[4] + d.H[h + 1], f[5] + d.H[h + 2]
+        for e in range(start, n):
             d.H[h + e] = entry(d, m.chain_colind[a + e], f, d.H[h + e])
     else:
         for e in range(a, a + n):
@@ -245,7 +256,11 @@ def stiffness_row_pair(m, d, i):
     g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
     h, k = d.H_rowadr[i], d.H_rowadr[i - 1]
     a, n = m.chain_rowadr[i], m.chain_rownnz[i]
-    for e in range(n - 1):
+    start = translations(m, a, n - 1)
+    if start > 0:
+        d.H[h], d.H[h + 1], d.H[h + 2] = f[3] + d.H[h], f[4] + d.H[h + 1], f[5] + d.H[h + 2]
+        d.H[k], d.H[k + 1], d.H[k + 2] = g[3] + d.H[k], g[4] + d.H[k + 1], g[5] + d.H[k + 2]
+    for e in range(start, n - 1):
         s = load6(d.cdof, 6 * m.chain_colind[a + e])
         x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], d.H[h + e])))
         y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], d.H[k + e])))
@@ -404,14 +419,9 @@ def assemble_hessian(m, d):
                 add_normal_pair(m, d, k)
 
 
-# ---- factorisation ---------------------------------------------------------------------------------------------------
-@kernel
-def factor_hessian(m, d):
-    """H = L^T D L in place; 1/D in H_dinv."""
-    factor_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv)
-
-
+# ---- solve ----------------------------------------------------------------------------------------------------------
 @kernel
 def solve_hessian(m, d, x):
-    """x = H^-1 x."""
-    solve_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
+    """x <- H^-1 x; H becomes its factor L^T D L, H_dinv 1 / D."""
+    factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
+    expand_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)

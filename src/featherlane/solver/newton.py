@@ -18,7 +18,7 @@ from __future__ import annotations
 from ..dynamics.inertia import multiply
 from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
 from ..spatial.vector import axpy3, load3, scale3, store3
-from .hessian import assemble_hessian, factor_hessian, find_pattern, solve_hessian
+from .hessian import assemble_hessian, find_pattern, solve_hessian
 from .rows import (
     add_contact_force,
     body_forces_to_dofs,
@@ -272,7 +272,6 @@ def line_search(m, d, q1, q2, enough, live):
 def search_direction(m, d):
     """p = -H^-1 grad, and its rows."""
     assemble_hessian(m, d)
-    factor_hessian(m, d)
     for i in range(m.nv):
         d.search[i] = -d.grad[i]
     solve_hessian(m, d, d.search)
