@@ -1,8 +1,8 @@
 """`Batch`: many worlds of one model, stepped side by side in the lanes of the processor.
 
-What lasts is a row per world for each state field, `(nworld, n)` in C order.  A thread takes W worlds, moves their rows into
-its workspace, steps there while they are in cache, and writes them back.  Which worlds share a tile never shows in a
-result, so worlds with alike contacts are put together for speed.
+What lasts is a row per world for each state field, `(nworld, n)` in C order.  A thread takes W worlds, moves their rows
+into its workspace, steps there while they are in cache, and writes them back.  Which worlds share a tile never shows in
+a result, so worlds with alike contacts are put together for speed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Batch(NamedAccess):
         dtype: float64 or float32, of the state and of all arithmetic.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
-    `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`.  Derived fields are bound (`bind`) and refreshed by every call
-    that computes them.
+    `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`.  Derived fields are bound (`bind`) and refreshed by every
+    call that computes them.
 
     Attributes:
         status: worlds' counts of `contacts_full`, `rows_full`, `bad_number` and `not_converged`, each (nworld,).
@@ -77,7 +77,7 @@ class Batch(NamedAccess):
         own = self.__dict__
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
-        own["_workspaces"], own["_record"] = None, None
+        own["_workspaces"] = None
 
     def _rows(self, field) -> np.ndarray:
         return np.zeros((self.nworld, *field.dims(self._sizes)), self.dtype)
@@ -96,7 +96,6 @@ class Batch(NamedAccess):
             return a[:, 0] if a.ndim == 2 and DATA[name].shape == (1,) else a
         if name in ON_DEMAND:
             arrays[name] = self._rows(DATA[name])
-            self.__dict__["_record"] = None
             return arrays[name]
         if name in DATA and self._bindable(name):
             return self.bind(name)
@@ -106,7 +105,7 @@ class Batch(NamedAccess):
         if name in STATE:
             target = getattr(self, name)
             try:
-                target[...] = value
+                np.copyto(target, value, casting="same_kind")
             except (TypeError, ValueError):
                 given = f"shape {np.shape(value)}" if np.shape(value) else repr(value)
                 raise ModelError(f"{name}: got {given}, allowed is what broadcasts to {target.shape}") from None
@@ -118,13 +117,13 @@ class Batch(NamedAccess):
     @staticmethod
     def _bindable(name: str) -> bool:
         f = DATA[name]
-        return f.kind == "real" and f.stage != "" and not name.startswith(HIDDEN) or name in STATE
+        return (f.kind == "real" and f.stage != "" and not name.startswith(HIDDEN)) or name in STATE
 
     def bind(self, name: str) -> np.ndarray:
         """A live array over a field: state itself, or an output that each call refreshes.
 
-        After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An output
-        bound between calls is zero until the next call.
+        After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
+        output bound between calls is zero until the next call.
 
         Args:
             name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
@@ -142,7 +141,6 @@ class Batch(NamedAccess):
             return getattr(self, name)
         if name not in self._bound:
             self._bound[name] = self._rows(DATA[name])
-            self.__dict__["_record"] = None
         view = self._bound[name].view()
         view.flags.writeable = False
         return view
@@ -168,7 +166,7 @@ class Batch(NamedAccess):
         if name not in self._expanded:
             value = self.model.__dict__[name]
             self._expanded[name] = np.ascontiguousarray(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype)
-            self.__dict__["_workspaces"] = self.__dict__["_record"] = None
+            self.__dict__["_workspaces"] = None
         return self._expanded[name]
 
     def expanded(self, name: str) -> np.ndarray | None:
@@ -191,7 +189,7 @@ class Batch(NamedAccess):
         """Counts since the last reset of each world, by name, each (nworld,) int64."""
         return {n: self._arrays["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
 
-    # ---- running -------------------------------------------------------------------------------------------------------
+    # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
         """Advance worlds by nstep time steps.
 
@@ -254,24 +252,43 @@ class Batch(NamedAccess):
         n, result, names = len(chosen), {}, [record] if isinstance(record, str) else list(record)
         transfers = {"control": [], "record": []}
         if control is not None:
-            control = np.ascontiguousarray(control, self.dtype)
-            if control.shape != (n, nstep, self.model.nu):
-                raise ModelError(f"control: got shape {control.shape}, allowed is ({n}, {nstep}, {self.model.nu})")
+            control = self._control(control, (n, nstep, self.model.nu))
             transfers["control"].append(Transfer("ctrl", control))
+        spare = sorted(set(out or {}) - set(names))
+        if spare:
+            raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
         for name in names:
             if name not in DATA or not self._bindable(name):
                 allowed = [f for f in DATA.index if self._bindable(f)]
                 raise ModelError(f"record: {name!r} is no field of a world{near(name, allowed)}")
             shape = (n, nstep, *DATA[name].dims(self._sizes))
             given = (out or {}).get(name)
-            if given is not None and (given.shape != shape or given.dtype != self.dtype or not given.flags.c_contiguous):
-                raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, allowed is C-order {self.dtype} {shape}")
-            result[name] = np.empty(shape, self.dtype) if given is None else given
+            result[name] = np.empty(shape, self.dtype) if given is None else self._recordable(name, given, shape)
             transfers["record"].append(Transfer(name, result[name]))
         self._run(nstep, chosen, transfers)
         if control is not None:
             self._arrays["ctrl"][chosen] = control[:, -1]
         return result
+
+    def _control(self, control, shape) -> np.ndarray:
+        """Controls of a rollout, checked."""
+        try:
+            control = np.ascontiguousarray(control, self.dtype)
+        except (TypeError, ValueError):
+            raise ModelError(f"control: got {type(control).__name__}, allowed are numbers {shape}") from None
+        if control.shape != shape:
+            raise ModelError(f"control: got shape {control.shape}, allowed is {shape}")
+        return control
+
+    def _recordable(self, name: str, given, shape) -> np.ndarray:
+        """An array to record into, checked."""
+        allowed = f"allowed is a writable C-order array of {self.dtype} {shape}"
+        if not isinstance(given, np.ndarray):
+            raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
+        fits = given.shape == shape and given.dtype == self.dtype
+        if not (fits and given.flags.c_contiguous and given.flags.writeable):
+            raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
+        return given
 
     def _run(self, nstep: int, chosen: np.ndarray, extra) -> None:
         """One call of the compiled loop over the tiles, on all threads."""
@@ -326,7 +343,6 @@ class Batch(NamedAccess):
                 Workspace(self.model, self.width, self.dtype, shared.own(names) if names else shared)
                 for _ in range(self.nthread)
             ]
-            own["_record"] = None
         self._shared.refresh()
         for w in self._workspaces:
             if w.rows is not self._shared:
@@ -353,7 +369,7 @@ class Batch(NamedAccess):
         transfers = {"load": load, "store": store, **(extra or {})}
         return transfer_record(self._workspaces, len(order), nstep, transfers, order, place)
 
-    # ---- worlds ----------------------------------------------------------------------------------------------------------
+    # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:
         """World numbers (n,) int64, checked."""
         if ids is None:
@@ -378,7 +394,10 @@ class Batch(NamedAccess):
     def _keyframes(self, keyframe, n: int) -> np.ndarray:
         if isinstance(keyframe, str):
             keyframe = self.model.keyframe(keyframe).id
-        keys = np.broadcast_to(np.asarray(keyframe), (n,))
+        try:
+            keys = np.broadcast_to(np.asarray(keyframe), (n,))
+        except ValueError:
+            raise ModelError(f"keyframe: got shape {np.shape(keyframe)}, allowed is () or ({n},)") from None
         if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= self.model.nkey)).any():
             raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {self.model.nkey - 1}, or a name")
         return keys
@@ -398,9 +417,9 @@ class Batch(NamedAccess):
         for name, value in mocap_defaults(self.model).items():
             self._arrays[name][at] = value
 
-    # ---- keeping -----------------------------------------------------------------------------------------------------------
+    # ---- keeping -----------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Copies of everything that lasts: state rows, reports and expanded model fields; for `restore`, np.savez, pickle."""
+        """Copies of all that lasts: state rows, reports, expanded model fields; for `restore`, np.savez, pickle."""
         kept = {name: a.copy() for name, a in self._arrays.items()}
         return kept | {f"model.{name}": a.copy() for name, a in self._expanded.items()}
 
@@ -429,9 +448,12 @@ class Batch(NamedAccess):
         for name in ON_DEMAND:
             if name in self._arrays and name not in kept:
                 self._arrays[name][...] = 0
+        for name, rows in self._expanded.items():
+            if f"model.{name}" not in kept:
+                rows[...] = self.model.__dict__[name]
 
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_record", "_shared", "width")
+        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_shared", "width")
         return {k: v for k, v in self.__dict__.items() if k not in made_anew}
 
     def __setstate__(self, state):

@@ -1,0 +1,651 @@
+"""A batch: its arrays, its calls, what it refuses, and worlds that turn bad."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import threading
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.simulation.batch import EVOLVING, INPUTS
+from states import kicked
+
+N = 19  # worlds: two full tiles of 8 and a part of one
+
+SCENE = """
+<mujoco>
+  <option timestep="0.005"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 .1"/>
+    <body name="stand" mocap="true" pos="1 2 3" quat="1 1 0 0"/>
+    <body name="ball" pos="0 0 .3"><freejoint name="root"/><geom name="ball" size=".1"/>
+      <body name="arm" pos="0 .1 0"><joint name="shoulder" range="-60 60"/>
+        <geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/>
+        <site name="tip" pos=".3 0 0"/></body>
+    </body>
+  </worldbody>
+  <actuator><motor name="motor" joint="shoulder" ctrlrange="-1 1"/></actuator>
+  <keyframe>
+    <key name="high" time="2" qpos="0 0 2 1 0 0 0 .4" qvel="1 2 3 4 5 6 7" ctrl=".5" mpos="7 8 9" mquat="0 1 0 0"/>
+    <key name="low" qpos="0 0 .1 1 0 0 0 .1"/>
+  </keyframe>
+</mujoco>"""
+SHAPES = {
+    "time": (N,),
+    "qpos": (N, 8),
+    "qvel": (N, 7),
+    "act": (N, 0),
+    "ctrl": (N, 1),
+    "qacc_warmstart": (N, 7),
+    "qfrc_applied": (N, 7),
+    "xfrc_applied": (N, 4, 6),
+    "mocap_pos": (N, 1, 3),
+    "mocap_quat": (N, 1, 4),
+    "ncon": (N,),
+    "solver_niter": (N,),
+    "solver_residual": (N,),
+    "nbad": (N,),
+}
+
+
+@pytest.fixture
+def model():
+    return fl.load(SCENE)
+
+
+@pytest.fixture
+def batch(model, rng):
+    """Worlds in different states near the floor."""
+    made = fl.Batch(model, N)
+    for w in range(N):
+        made.qpos[w], made.qvel[w] = kicked(model, rng, 0.1)
+    made.qpos[:, 2] = np.linspace(0.05, 0.4, N)
+    made.ctrl = rng.uniform(-1, 1, (N, 1))
+    return made
+
+
+def oracle(batch, world, model=None):
+    """MuJoCo's model and data in the state of a world."""
+    mj = (model or batch.model).to_mujoco()
+    data = mujoco.MjData(mj)
+    for name in ("qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat"):
+        getattr(data, name)[...] = getattr(batch, name)[world]
+    data.time = batch.time[world]
+    return mj, data
+
+
+def snapshot(batch):
+    return {name: getattr(batch, name).copy() for name in EVOLVING}
+
+
+def assert_bits(batch, kept, worlds=slice(None)):
+    for name, rows in kept.items():
+        assert getattr(batch, name)[worlds].tobytes() == rows[worlds].tobytes(), name
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def test_fields_have_a_row_for_each_world(batch):
+    for name, shape in SHAPES.items():
+        assert getattr(batch, name).shape == shape, name
+        assert getattr(batch, name).dtype == np.float64
+    assert set(batch.status) == {"contacts_full", "rows_full", "bad_number", "not_converged"}
+    assert all(counts.shape == (N,) for counts in batch.status.values())
+
+
+def test_worlds_start_at_the_models_defaults(model):
+    batch, data = fl.Batch(model, N), fl.Data(model)
+    for name in (*EVOLVING, *INPUTS):
+        expected = np.broadcast_to(getattr(data, name), SHAPES[name])
+        np.testing.assert_array_equal(getattr(batch, name), expected, err_msg=name)
+
+
+def test_state_arrays_are_live(batch):
+    arrays = {name: getattr(batch, name) for name in (*EVOLVING, *INPUTS)}
+    before = arrays["qpos"].copy()
+    batch.step()
+    batch.qvel = 0.0
+    for name, array in arrays.items():
+        assert np.shares_memory(array, getattr(batch, name)) or array.size == 0
+    assert (arrays["qpos"] != before).any()
+    assert not arrays["qvel"].any()
+
+
+def test_assignment_copies_with_broadcasting(batch):
+    row = np.arange(8.0)
+    batch.qpos, batch.ctrl, batch.time = row, 0.25, 3
+    assert (batch.qpos == row).all() and (batch.ctrl == 0.25).all() and (batch.time == 3.0).all()
+    row[0] = 9.0
+    assert (batch.qpos[:, 0] == 0.0).all()
+
+
+@pytest.mark.parametrize(
+    "name, value", [("qpos", np.zeros(5)), ("qvel", "fast"), ("ctrl", np.zeros((N, 2))), ("time", None)]
+)
+def test_assignment_of_another_shape_or_kind_is_refused(batch, name, value):
+    kept = getattr(batch, name).copy()
+    with pytest.raises(fl.ModelError, match=f"{name}: got .*allowed"):
+        setattr(batch, name, value)
+    np.testing.assert_array_equal(getattr(batch, name), kept)
+
+
+def test_unknown_and_computed_names_are_refused(batch):
+    with pytest.raises(AttributeError, match="did you mean 'qpos'"):
+        batch.qpo = 1.0
+    with pytest.raises(AttributeError, match=r"did you mean .*xpos"):
+        _ = batch.xposs
+    with pytest.raises(AttributeError, match="computed"):
+        batch.qacc = 0.0
+    with pytest.raises(AttributeError):
+        batch.nworld = 3
+
+
+def test_bound_outputs_follow_each_call(batch):
+    xpos, site = batch.bind("xpos"), batch.bind("site_xpos")
+    assert not xpos.any() and not xpos.flags.writeable
+    batch.forward()
+    for w in range(N):
+        mj, data = oracle(batch, w)
+        mujoco.mj_forward(mj, data)
+        np.testing.assert_allclose(xpos[w], data.xpos, atol=1e-14)
+        np.testing.assert_allclose(site[w], data.site_xpos, atol=1e-14)
+    assert batch.bind("xpos").base is xpos.base
+    assert batch.cvel.shape == (N, 4, 6)  # reading binds, too
+
+
+@pytest.mark.parametrize("name", ["con_pos", "nv", "body_mass", "H", "nothing"])
+def test_what_is_no_field_of_a_world_is_not_bound(batch, name):
+    with pytest.raises(fl.ModelError, match="no field of a world"):
+        batch.bind(name)
+
+
+def test_named_access_shows_all_worlds(batch):
+    batch.joint("shoulder").qpos = 0.1
+    np.testing.assert_array_equal(batch.qpos[:, 7], 0.1)
+    batch.actuator("motor").ctrl[:] = 0.5
+    assert (batch.ctrl == 0.5).all()
+    batch.bind("xpos")
+    batch.forward()
+    np.testing.assert_array_equal(batch.body("arm").xpos, batch.xpos[:, 3])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"nworld": 0},
+        {"nworld": -1},
+        {"nworld": 2.0},
+        {"nworld": True},
+        {"nthread": -1},
+        {"dtype": "int32"},
+        {"dtype": "x"},
+    ],
+)
+def test_counts_and_types_out_of_range_are_refused(model, settings):
+    with pytest.raises(fl.ModelError, match="allowed"):
+        fl.Batch(model, **{"nworld": 2, **settings})
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_equals_mujocos_in_every_world(batch):
+    batch.qfrc_applied = 0.1
+    batch.xfrc_applied[:, 2, 2] = 0.3
+    batch.mocap_pos[:, 0, 0] = np.arange(N)
+    worlds = [oracle(batch, w) for w in range(N)]
+    batch.step(3)
+    for w, (mj, data) in enumerate(worlds):
+        for _ in range(3):
+            mujoco.mj_step(mj, data)
+        np.testing.assert_allclose(batch.qpos[w], data.qpos, atol=1e-8)
+        np.testing.assert_allclose(batch.qvel[w], data.qvel, atol=1e-6)
+        assert batch.ncon[w] == data.ncon
+        assert batch.time[w] == pytest.approx(data.time)
+
+
+@pytest.mark.parametrize("nstep", [0, -1, 1.0, True, "2"])
+def test_a_number_of_steps_is_at_least_one(batch, nstep):
+    for call in (batch.step, batch.rollout):
+        with pytest.raises(fl.ModelError, match="nstep"):
+            call(nstep)
+
+
+def test_forward_leaves_the_state_alone(batch):
+    kept = snapshot(batch)
+    batch.bind("qacc")
+    batch.forward()
+    assert_bits(batch, kept)
+    assert batch.qacc.any()
+
+
+def test_only_the_chosen_worlds_move(batch):
+    kept, chosen = snapshot(batch), np.array([17, 3, 4])
+    others = np.setdiff1d(np.arange(N), chosen)
+    batch.step(2, ids=chosen)
+    assert (batch.time[chosen] == 0.01).all()
+    assert_bits(batch, kept, others)
+    mask = np.zeros(N, bool)
+    mask[others] = True
+    batch.step(2, ids=mask)
+    assert (batch.time == 0.01).all()
+    batch.step(ids=[])
+    batch.step(ids=np.zeros(N, bool))
+    batch.step(ids=5)
+    assert (batch.time > 0.012).nonzero()[0].tolist() == [5]
+
+
+@pytest.mark.parametrize("ids", [[0, 0], [N], [-1], [0.5], np.zeros(N - 1, bool), [[0, 1]], "all"])
+def test_ids_that_name_no_worlds_are_refused(batch, ids):
+    kept = snapshot(batch)
+    for call in (batch.step, batch.forward, batch.reset, batch.set_const):
+        with pytest.raises(fl.ModelError, match="ids"):
+            call(ids=ids)
+    assert_bits(batch, kept)
+
+
+def test_a_call_that_is_refused_does_not_lock_the_batch(batch):
+    with pytest.raises(fl.ModelError):
+        batch.reset(keyframe=9)
+    batch.step()
+
+
+def test_reset_takes_worlds_to_the_defaults(batch, model):
+    batch.qfrc_applied, batch.xfrc_applied, batch.mocap_pos = 1.0, 1.0, 0.0
+    batch.bind("xpos")
+    batch.step(5)
+    kept, fresh = snapshot(batch), fl.Batch(model, N)
+    batch.reset(ids=[0, 18])
+    for name in (*EVOLVING, *INPUTS):
+        np.testing.assert_array_equal(getattr(batch, name)[[0, 18]], getattr(fresh, name)[[0, 18]], err_msg=name)
+    assert_bits(batch, kept, slice(1, 18))
+    assert (batch.qfrc_applied[1:18] == 1.0).all()
+    np.testing.assert_allclose(batch.xpos[18, 2], [0, 0, 0.3])
+
+
+def test_reset_to_keyframes(batch):
+    batch.reset(ids=[1, 2], keyframe="high")
+    assert (batch.qpos[1:3, 2] == 2.0).all() and (batch.qvel[1] == np.arange(1, 8)).all()
+    assert (batch.time[1:3] == 2.0).all() and (batch.ctrl[2] == 0.5).all()
+    np.testing.assert_array_equal(batch.mocap_pos[1, 0], [7, 8, 9])
+    np.testing.assert_array_equal(batch.mocap_quat[1, 0], [0, 1, 0, 0])
+    batch.reset(ids=[1, 2, 3], keyframe=[1, -1, 0])
+    np.testing.assert_array_equal(batch.qpos[[1, 2, 3], 2], [0.1, 0.3, 2.0])
+    for wrong in (2, -2, 0.5, "none", [0, 1]):
+        with pytest.raises(fl.ModelError):
+            batch.reset(ids=[1, 2, 3], keyframe=wrong)
+
+
+# ---- rollouts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_rollout_records_what_steps_show(batch, rng):
+    control = rng.uniform(-1, 1, (N, 6, 1))
+    other = copy.deepcopy(batch)
+    for name in ("xpos", "qfrc_constraint", "ncon"):
+        other.bind(name)
+    out = batch.rollout(6, control=control, record=("qpos", "time", "xpos", "qfrc_constraint", "ncon"))
+    for k in range(6):
+        other.ctrl = control[:, k]
+        other.step()
+        for name, rows in out.items():
+            expected = getattr(other, name)
+            assert rows[:, k].reshape(expected.shape).tobytes() == expected.tobytes(), name
+    np.testing.assert_array_equal(batch.ctrl, control[:, -1])
+
+
+def test_a_rollout_of_some_worlds_takes_their_controls_in_the_order_given(batch, rng):
+    ids, control = np.array([12, 0, 7, 3, 18, 9, 5, 1, 2, 16]), rng.uniform(-1, 1, (10, 4, 1))
+    other, kept = copy.deepcopy(batch), snapshot(batch)
+    out = batch.rollout(4, control=control, record="qvel", ids=ids)
+    assert set(out) == {"qvel"} and out["qvel"].shape == (10, 4, 7)
+    for k in range(4):
+        other.ctrl[ids] = control[:, k]
+        other.step(ids=ids)
+        assert out["qvel"][:, k].tobytes() == other.qvel[ids].tobytes()
+    assert_bits(batch, kept, np.setdiff1d(np.arange(N), ids))
+
+
+def test_a_rollout_without_controls_keeps_them(batch):
+    kept = batch.ctrl.copy()
+    batch.rollout(3)
+    np.testing.assert_array_equal(batch.ctrl, kept)
+
+
+def test_a_rollout_writes_into_what_it_is_given(batch):
+    out = {"qpos": np.full((N, 3, 8), np.nan)}
+    result = batch.rollout(3, record=("qpos", "qvel"), out=out)
+    assert result["qpos"] is out["qpos"] and np.isfinite(out["qpos"]).all()
+    assert result["qvel"].shape == (N, 3, 7)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"control": np.zeros((N, 2, 1))},
+        {"control": np.zeros((N, 3))},
+        {"control": "fast"},
+        {"record": ("qposs",)},
+        {"record": ("con_pos",)},
+        {"out": {"qpos": np.zeros((N, 3, 7))}},
+        {"out": {"qpos": np.zeros((N, 3, 8), np.float32)}},
+        {"out": {"qpos": np.zeros((N, 8, 3)).swapaxes(1, 2)}},
+        {"out": {"qpos": [[0.0]]}},
+        {"out": {"qvel": np.zeros((N, 3, 7))}},
+    ],
+)
+def test_a_rollout_refuses_what_does_not_fit(batch, arguments):
+    kept = snapshot(batch)
+    with pytest.raises(fl.ModelError):
+        batch.rollout(3, **arguments)
+    assert_bits(batch, kept)
+
+
+# ---- models that differ by world -------------------------------------------------------------------------------------
+
+
+def test_worlds_with_masses_of_their_own_equal_models_of_their_own(model, batch):
+    scale = np.linspace(0.5, 2.0, N)[:, None]
+    batch.expand("body_mass")[:] *= scale
+    batch.expand("body_inertia")[:] *= scale[..., None]
+    batch.expand("dof_armature")[:] = 0.01 * scale
+    batch.expand("opt.gravity")[:, 2] = -9.81 * scale[:, 0]
+    batch.set_const()
+    kept = copy.deepcopy(batch)
+    batch.step(10)
+    for w in range(0, N, 3):
+        own = copy.deepcopy(model)
+        own.body_mass *= scale[w]
+        own.body_inertia *= scale[w]
+        own.dof_armature = 0.01 * scale[w]
+        own.opt.gravity[2] *= scale[w, 0]
+        fl.set_const(own)
+        data = fl.Data(own)
+        data.qpos, data.qvel, data.ctrl = kept.qpos[w], kept.qvel[w], kept.ctrl[w]
+        for _ in range(10):
+            fl.step(own, data)
+        assert data.qpos.tobytes() == batch.qpos[w].tobytes()
+        np.testing.assert_array_equal(kept.get_model(w).body_invweight0, own.body_invweight0)
+
+
+def test_expanded_fields_start_equal_and_are_live(model, batch):
+    mass = batch.expand("body_mass")
+    assert mass.shape == (N, 4) and (mass == model.body_mass).all()
+    assert batch.expand("body_mass") is mass and batch.expanded("body_mass") is mass
+    assert batch.expanded("geom_friction") is None
+    with pytest.raises(fl.ModelError, match="did you mean 'body_mass'"):
+        batch.expand("body_mas")
+    with pytest.raises(fl.ModelError):
+        batch.expand("body_parentid")
+
+
+def test_set_const_of_some_worlds_leaves_the_others(batch):
+    batch.expand("body_mass")[:] *= 2.0
+    batch.set_const(ids=[3])
+    weights = batch.expanded("body_invweight0")
+    assert (weights[3] != weights[4]).any()
+    np.testing.assert_array_equal(weights[4], batch.model.body_invweight0)
+
+
+@pytest.mark.parametrize("edit", ["gravity", "mass", "timestep", "flag", "integrator", "friction"])
+def test_edits_of_the_model_take_effect_at_the_next_step(model, batch, edit):
+    batch.step(2)
+    if edit == "gravity":
+        model.opt.gravity = [0.0, 1.0, -3.0]
+    elif edit == "mass":
+        model.body("arm").mass *= 3.0
+        fl.set_const(model)
+    elif edit == "timestep":
+        model.opt.timestep = 0.002
+    elif edit == "flag":
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    elif edit == "integrator":
+        model.opt.integrator = "RK4"
+    else:
+        model.geom_friction[:, 0] = 0.1
+    mj, data = oracle(batch, 4)
+    batch.step()
+    mujoco.mj_step(mj, data)
+    np.testing.assert_allclose(batch.qpos[4], data.qpos, atol=1e-9)
+    np.testing.assert_allclose(batch.qvel[4], data.qvel, atol=1e-7)
+
+
+def test_a_field_that_is_expanded_does_not_follow_the_model(model, batch):
+    batch.expand("opt.timestep")
+    model.opt.timestep = 0.001
+    batch.step()
+    assert (batch.time == 0.005).all()
+
+
+# ---- worlds that turn bad --------------------------------------------------------------------------------------------
+
+
+def with_a_bad_world(batch, name, value, world=5):
+    other = copy.deepcopy(batch)
+    getattr(other, name)[world].flat[0] = value
+    return other
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2e10])
+@pytest.mark.parametrize("name", ["qpos", "qvel", "qfrc_applied"])
+def test_a_bad_world_is_reset_as_mujoco_does_and_its_mates_never_notice(batch, name, value):
+    batch.qfrc_applied = 0.0
+    other = with_a_bad_world(batch, name, value * 1e5 if name == "qfrc_applied" else value)
+    mj, data = oracle(other, 5)
+    batch.step()
+    other.step()
+    mujoco.mj_step(mj, data)
+    assert_bits(other, snapshot(batch), np.delete(np.arange(N), 5))
+    for field in ("qpos", "qvel", "time", "ctrl", "qfrc_applied", "mocap_pos", "mocap_quat"):
+        np.testing.assert_allclose(getattr(other, field)[5], getattr(data, field), atol=1e-9, err_msg=field)
+    assert np.flatnonzero(other.nbad).tolist() == [5]
+    assert np.flatnonzero(other.status["bad_number"]).tolist() == [5]
+    other.step(5)
+    assert other.nbad.sum() == 1 and np.isfinite(other.qpos).all()
+
+
+def test_without_autoreset_a_bad_world_stays_bad_and_alone(batch, model):
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
+    other = with_a_bad_world(batch, "qvel", np.nan)
+    batch.step(3)
+    other.step(3)
+    assert_bits(other, snapshot(batch), np.delete(np.arange(N), 5))
+    assert np.isnan(other.qvel[5]).any()
+    assert other.nbad.sum() == 0 and other.status["bad_number"][5] > 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_bad_control_counts_as_zero(batch, value):
+    batch.ctrl[5] = 0.0
+    other = with_a_bad_world(batch, "ctrl", value)
+    kept = snapshot(other)
+    batch.step()
+    other.step()
+    assert_bits(other, snapshot(batch), np.delete(np.arange(N), 5))
+    mj, data = oracle(batch, 5)
+    for name, rows in kept.items():
+        if name != "time":
+            getattr(data, name)[...] = rows[5]
+    data.time, data.ctrl[0] = 0.0, value
+    mujoco.mj_step(mj, data)
+    np.testing.assert_allclose(other.qpos[5], data.qpos, atol=1e-9)
+
+
+def test_counts_start_again_with_a_reset(batch):
+    other = with_a_bad_world(batch, "qpos", np.nan)
+    other.step()
+    other.reset(ids=[5])
+    assert not other.nbad.any() and not other.status["bad_number"].any()
+
+
+# ---- keeping, copying, sharing ---------------------------------------------------------------------------------------
+
+
+def test_restore_refuses_another_batchs_checkpoint_and_takes_nothing(batch, model):
+    kept = snapshot(batch)
+    wrong = fl.Batch(model, N + 1).checkpoint()
+    with pytest.raises(fl.ModelError, match="restore"):
+        batch.restore(wrong)
+    single = fl.Batch(model, N, dtype="float32").checkpoint()
+    with pytest.raises(fl.ModelError, match="float32"):
+        batch.restore(single)
+    good = batch.checkpoint()
+    del good["qvel"]
+    with pytest.raises(fl.ModelError, match="qvel"):
+        batch.restore(good)
+    with pytest.raises(fl.ModelError, match="nothing"):
+        batch.restore(batch.checkpoint() | {"nothing": np.zeros(3)})
+    assert_bits(batch, kept)
+
+
+def test_a_checkpoint_holds_expanded_fields_and_passes_through_npz(batch, model, tmp_path):
+    batch.expand("body_mass")[:] *= 2.0
+    batch.qfrc_applied = 0.5
+    batch.step(3)
+    np.savez(tmp_path / "kept.npz", **batch.checkpoint())
+    other = fl.Batch(model, N)
+    with np.load(tmp_path / "kept.npz") as kept:
+        other.restore(kept)
+    batch.step(5)
+    other.step(5)
+    assert_bits(other, snapshot(batch))
+
+
+def test_restore_takes_back_what_was_expanded_since(batch):
+    kept, other = batch.checkpoint(), copy.deepcopy(batch)
+    batch.expand("body_mass")[:] *= 2.0
+    batch.step(3)
+    batch.restore(kept)
+    batch.step(3)
+    other.step(3)
+    assert_bits(batch, snapshot(other))
+
+
+def test_copies_are_apart(batch):
+    other = copy.deepcopy(batch)
+    kept = snapshot(batch)
+    other.step()
+    other.model.opt.timestep = 0.001
+    assert_bits(batch, kept)
+    assert batch.model.opt.timestep == 0.005
+
+
+def test_a_pickle_keeps_bound_fields_and_the_model_together(batch):
+    batch.bind("xpos")
+    batch.step()
+    other = pickle.loads(pickle.dumps(batch))
+    batch.step()
+    other.step()
+    np.testing.assert_array_equal(other.xpos, batch.xpos)
+
+
+def test_one_world_as_data(batch):
+    batch.expand("body_mass")[:] *= np.linspace(1, 2, N)[:, None]
+    batch.step(3)
+    data = batch.get_data(7)
+    batch.bind("qacc")
+    batch.forward()
+    np.testing.assert_array_equal(data.qpos, batch.qpos[7])
+    np.testing.assert_array_equal(data.qacc, batch.qacc[7])
+    np.testing.assert_array_equal(batch.get_model(7).body_mass, batch.expanded("body_mass")[7])
+    with pytest.raises(fl.ModelError):
+        batch.get_data(N)
+
+
+def test_a_second_thread_in_one_batch_is_told(model):
+    batch, errors, start = fl.Batch(model, 512, nthread=1), [], threading.Barrier(2)
+
+    def work():
+        start.wait()
+        for _ in range(20):
+            try:
+                batch.step(50)
+            except RuntimeError as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors and "another thread" in str(errors[0])
+    batch.step()
+
+
+def child(batch, queue):
+    batch.step(5)
+    queue.put(batch.qpos.tobytes())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_batch_goes_on_after_a_fork(model, rng):
+    batch = fl.Batch(model, 200, nthread=2)
+    batch.qpos[:, 2] = rng.uniform(0.1, 0.5, 200)
+    batch.step(5)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(batch, queue))
+    process.start()
+    bits = queue.get(timeout=120)
+    process.join(timeout=120)
+    batch.step(5)
+    assert process.exitcode == 0 and bits == batch.qpos.tobytes()
+
+
+def test_memory_grows_with_rows_alone(model):
+    def resident():
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("this system does not tell")
+    fl.Batch(model, 64).step()
+    before = resident()
+    batch = fl.Batch(model, 50_000)
+    batch.step()
+    rows = sum(getattr(batch, name).nbytes for name in SHAPES if name not in ("qfrc_applied", "xfrc_applied"))
+    assert resident() - before < 2 * rows + 50e6
+
+
+# ---- precision -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["humanoid", "quadruped", "arm", "cartpole"])
+def test_a_float32_step_is_near_the_float64_step(name, rng):
+    model = fl.load(name)
+    double, single = fl.Batch(model, 32), fl.Batch(model, 32, dtype="float32")
+    for w in range(32):
+        double.qpos[w], double.qvel[w] = kicked(model, rng, 0.1, 0.5)
+    double.ctrl = rng.uniform(-1, 1, double.ctrl.shape)
+    double.step(20)
+    single.qpos, single.qvel, single.ctrl = double.qpos, double.qvel, double.ctrl
+    double.qpos, double.qvel = single.qpos, single.qvel  # the same numbers on both sides
+    single.qacc_warmstart = double.qacc_warmstart
+    double.step()
+    single.step()
+    assert single.qpos.dtype == np.float32
+    error = np.abs(single.qvel - double.qvel).max(axis=1) / np.maximum(1.0, np.abs(double.qvel).max(axis=1))
+    assert error.max() <= 1e-4
+
+
+@pytest.mark.slow
+def test_means_of_float32_are_those_of_float64(rng):
+    model = fl.load("humanoid")
+    n, nstep, means = 256, 1000, {}
+    control = rng.uniform(-0.5, 0.5, (n, nstep, model.nu))
+    for dtype in ("float64", "float32"):
+        batch = fl.Batch(model, n, dtype=dtype)
+        record = ("qfrc_constraint", "energy", "solver_niter")
+        out = batch.rollout(nstep, control=control, record=record)
+        force = np.abs(out["qfrc_constraint"][..., 2], dtype=np.float64)
+        values = force, *np.moveaxis(out["energy"].astype(float), -1, 0), out["solver_niter"].astype(float)
+        means[dtype] = np.array([v[:, 200:].mean() for v in values])
+    np.testing.assert_allclose(means["float32"], means["float64"], rtol=0.01)
