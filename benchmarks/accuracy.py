@@ -29,8 +29,8 @@ def main() -> None:
         except Unreachable as error:
             sys.exit(str(error))
     note = (
-        f"{asked.states} states of each model; both sides solve to tolerance 0.  M of the rope has a condition number of "
-        "3e6, which bounds what its accelerations can agree to."
+        f"{asked.states} states of each model; both sides solve to tolerance 0.  M of the rope has a condition number "
+        "of 3e6, which bounds what its accelerations can agree to."
     )
     publish("accuracy", f"{parity.table(results)}\n\n{note}\n\n{origin()}", asked.write)
 
