@@ -248,6 +248,11 @@ def test_bench_runs_float32_without_constraints(capfd):
     assert result["worlds"]["contacts"]["max"] == 0 and result["stage_microseconds"]["step"] > 0
 
 
+def test_bench_of_less_than_a_tile_has_no_stages(capfd):
+    succeeds("bench", "pendulum", *QUICK, "--worlds", "3")
+    assert "kinematics" not in capfd.readouterr().out
+
+
 def test_rounds_alternate_and_warm_up_does_not_count():
     order = []
 

@@ -6,6 +6,7 @@ import os
 import platform
 from typing import Any
 
+from ..lanes.processor import tile_width
 from .output import console, pairs, print_json, progress, table
 from .race import WARM_ROUNDS, Course, Lineup, Ratio, race_batches, race_one_world, stage_times
 
@@ -87,11 +88,9 @@ def measure(source: str, course: Course, stages: bool, quiet: bool) -> dict[str,
             "one_world": single.plain(),
             "worlds": worlds,
         }
-        if stages:
-            from ..lanes import processor
-
-            width = processor.tile_width(course.dtype)
-            bar.update(task, description=f"{source}: stages", completed=0, total=course.worlds // width)
+        tiles = course.worlds // tile_width(course.dtype)
+        if stages and tiles:
+            bar.update(task, description=f"{source}: stages", completed=0, total=tiles)
             result["stage_microseconds"] = stage_times(lineup, lambda done: bar.update(task, completed=done))
     return result
 

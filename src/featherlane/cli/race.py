@@ -277,7 +277,8 @@ def _timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[],
 def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
     """Microseconds per world of each stage of a step, on tiles of settled states, worlds of alike contacts together.
 
-    Each stage runs several times on its tile while it is in cache; the quickest trial counts.
+    Each stage runs several times on its tile while it is in cache; the quickest trial counts.  Worlds that do not fill
+    a tile are left out.
     """
     from ..lanes import processor
     from ..simulation.batch import Batch
