@@ -109,18 +109,15 @@ def factor_and_reduce(n, rowadr, rownnz, colind, A, inverse, x):
 
 @kernel
 def expand_rows(n, rowadr, rownnz, colind, L, inverse, x):
-    """x <- L^-1 D^-1 x: what remains of a solve after `factor_and_reduce`; even and odd terms in sums of their own."""
+    """x <- L^-1 D^-1 x: what remains of a solve after `factor_and_reduce`.
+
+    One sum for each row, term by term: a sum in parts would depend on where a wider pattern puts its zeros.
+    """
     for k in range(n):
-        a, odd = rowadr[k], 0.0 * inverse[k]
-        xk, last = x[k] * inverse[k], a + rownnz[k] - 1
-        c = a
-        while c + 1 < last:
+        a, xk = rowadr[k], x[k] * inverse[k]
+        for c in range(a, a + rownnz[k] - 1):
             xk = fma(-L[c], x[colind[c]], xk)
-            odd = fma(-L[c + 1], x[colind[c + 1]], odd)
-            c += 2
-        if c < last:
-            xk = fma(-L[c], x[colind[c]], xk)
-        x[k] = xk + odd
+        x[k] = xk
 
 
 @kernel
@@ -137,11 +134,7 @@ def solve_lt_rows(n, rowadr, rownnz, colind, L, x):
 def solve_rows(n, rowadr, rownnz, colind, L, inverse, x):
     """x <- L^-1 D^-1 L^-T x."""
     solve_lt_rows(n, rowadr, rownnz, colind, L, x)
-    for k in range(n):
-        a, xk = rowadr[k], x[k] * inverse[k]
-        for c in range(a, a + rownnz[k] - 1):
-            xk = fma(-L[c], x[colind[c]], xk)
-        x[k] = xk
+    expand_rows(n, rowadr, rownnz, colind, L, inverse, x)
 
 
 @kernel
