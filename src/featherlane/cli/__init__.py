@@ -45,8 +45,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _complain("interrupted", INTERRUPTED)
     except Exception as error:
         # an error of usage, of whichever library parses the options
-        if hasattr(error, "format_message"):
-            message = error.format_message()
+        describe = getattr(error, "format_message", None)
+        if describe:
+            message = describe()
             return _complain(f"{message} (see {_help_of(error)})") if message else WRONG
         if type(error).__name__ == "Abort":
             return _complain("interrupted", INTERRUPTED)

@@ -44,7 +44,7 @@ class Recording:
 
     def __init__(self, batch, nframe: int):
         self.batch, self.count, n = batch, 0, batch.nworld
-        self.arrays = {"time": np.empty((n, nframe), batch.dtype)}
+        self.arrays: dict[str, np.ndarray] = {"time": np.empty((n, nframe), batch.dtype)}
         for name in ("qpos", "qvel", "ctrl"):
             self.arrays[name] = np.empty((n, nframe, getattr(batch, name).shape[1]), batch.dtype)
         self.arrays["status"] = np.zeros((n, nframe, len(STATUS)), np.int32)

@@ -128,9 +128,9 @@ def simulate(request: Request) -> None:
     pictures: list[np.ndarray] | None = [] if request.video else None
 
     result = _run(batch, controls, nstep, every, recording, pictures, request)
-    if recording is not None:
+    if recording is not None and request.out:
         recording.write(request.out, model)
-    if pictures is not None:
+    if pictures is not None and request.video:
         with progress(request.as_json) as bar:
             task = bar.add_task("drawing", total=len(pictures))
             rate = 1.0 / (every * model.opt.timestep)

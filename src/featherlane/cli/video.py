@@ -94,7 +94,7 @@ def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float,
         rate: frames per second.
         told: called after each frame.
     """
-    import imageio.v2 as imageio
+    import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 
     with whole_file(path) as part, Painter(model, camera) as painter:
         writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8, macro_block_size=BLOCK)

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +136,7 @@ def _is_text(source: str) -> bool:
     return _clean(source).startswith("<")
 
 
-def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[object, str, str]:
+def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, str]:
     """What MuJoCo makes of a source, whatever its features: an MjModel of our own, its name, its XML text or "".
 
     Args:
