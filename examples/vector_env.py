@@ -1,0 +1,51 @@
+"""A humanoid that is paid for running, as a Gymnasium vector environment of many worlds."""
+
+import sys
+
+import numpy as np
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from featherlane.environments import BatchEnv
+
+FALLEN = 0.6  # height of the trunk [m]
+
+
+def observation(batch):
+    """Where the body is, but for its place on the floor, and how it moves."""
+    return np.concatenate([batch.qpos[:, 2:], batch.qvel], axis=1)
+
+
+def reward(batch, before):
+    """Alive, and running along x; controls cost."""
+    speed = (batch.qpos[:, 0] - before.qpos[:, 0]) / batch.model.opt.timestep
+    return 1.0 + 0.25 * speed - 0.1 * np.square(batch.ctrl).sum(axis=1)
+
+
+def fallen(batch):
+    return batch.qpos[:, 2] < FALLEN
+
+
+def start(batch, ids, rng):
+    """Upright, every world a little different."""
+    batch.qpos[ids, 7:] += rng.uniform(-0.05, 0.05, (len(ids), batch.model.nq - 7))
+    batch.qvel[ids] += rng.uniform(-0.1, 0.1, (len(ids), batch.model.nv))
+
+
+def humanoids(num_envs, **settings):
+    """The environment; settings as for `BatchEnv`."""
+    settings = {"max_episode_steps": 1000, **settings}
+    return BatchEnv("humanoid", num_envs, observation, reward, fallen, start, **settings)
+
+
+def main(num_envs=256, nstep=300):
+    env = RecordEpisodeStatistics(humanoids(num_envs))
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    for _ in range(nstep):
+        env.step(env.action_space.sample())
+    lengths = np.array(env.length_queue)
+    print(f"{env.episode_count} episodes, the last {lengths.size} of {lengths.mean():.0f} steps on average")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
