@@ -10,6 +10,7 @@ import ctypes
 from types import SimpleNamespace
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .layout import Layout
 from .values import Row
@@ -18,7 +19,7 @@ FAULT_WORDS = 4
 INT_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64)}
 
 
-def aligned(shape, dtype=np.float64) -> np.ndarray:
+def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
     """Zeros on a 64-byte boundary, one cache line longer than asked: a kernel may load a whole vector anywhere."""
     dtype = np.dtype(dtype)
     n = int(np.prod(shape)) * dtype.itemsize

@@ -1,6 +1,7 @@
 """Branch-induced sparsity of a model: which dofs lie above each dof and each body.
 
-Source: Featherstone, RBDA, sec. 4.1.4 (the sets kappa(i)) and 6.4 (expanded parent array, which is MuJoCo's dof_parentid).
+Source: Featherstone, RBDA, sec. 4.1.4 (the sets kappa(i)) and 6.4 (expanded parent array, which is MuJoCo's
+dof_parentid).
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ def ancestor_sizes(mj) -> dict[str, int]:
 def ancestor_ints(mj) -> dict[str, np.ndarray]:
     """Chains of dofs in CSR form and the last dof of each body.
 
-    Row i of the chains holds the ancestors of dof i in ascending order, then i: the row of an ancestor is a prefix of the
-    row of each of its descendants.  `body_lastdof[b]` is the dof nearest to body b on its path to the world, -1 where
-    there is none: body b cannot move.
+    Row i of the chains holds the ancestors of dof i in ascending order, then i: the row of an ancestor is a prefix of
+    the row of each of its descendants.  `body_lastdof[b]` is the dof nearest to body b on its path to the world, -1
+    where there is none: body b cannot move.
     """
     parent = mj.dof_parentid
     nnz = _depths(parent)
@@ -31,7 +32,8 @@ def ancestor_ints(mj) -> dict[str, np.ndarray]:
         own = mj.body_dofadr[b] + mj.body_dofnum[b] - 1
         last[b] = own if mj.body_dofnum[b] else last[mj.body_parentid[b]]
     columns = np.concatenate([np.asarray(r) for r in rows]) if rows else np.zeros(0, int)
-    return {"chain_rownnz": nnz, "chain_rowadr": adr, "chain_colind": columns, "body_lastdof": last}
+    chains = {"chain_rownnz": nnz, "chain_rowadr": adr, "chain_colind": columns, "body_lastdof": last}
+    return chains | {"M_below": np.bincount(mj.M_colind, minlength=mj.nv)[: mj.nv] - 1}
 
 
 def _depths(parent: np.ndarray) -> np.ndarray:

@@ -75,7 +75,7 @@ def sensor_support(mj: mujoco.MjModel) -> list[bool]:
     return [int(kind) in COMPUTED_SENSORS for kind in mj.sensor_type]
 
 
-def _label(mj: mujoco.MjModel, kind: str, ident: int) -> str:
+def _label(mj: mujoco.MjModel, kind: str, ident: int | np.integer) -> str:
     """Element as a message names it: `geom 'floor'` or `geom #3`."""
     name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
     return f"{kind} {name!r}" if name else f"{kind} #{ident}"

@@ -18,6 +18,7 @@ import numpy as np
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
 from featherlane.model.exchange import read_ints, read_sizes
+from featherlane.model.forward_dynamics import choices
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
 from featherlane.model.urdf import dropped_elements
@@ -112,14 +113,15 @@ def _is_urdf(text: str) -> bool:
     return first is not None and first.group(1) == "robot"
 
 
-def _compile(mujoco, source, assets) -> tuple[object, str, str]:
+def _compile(mujoco: Any, source: Any, assets) -> tuple[object, str, str]:
     """An MjModel of our own, its name for messages, and its XML text where there is one."""
     if assets is not None and not (isinstance(source, str) and _is_text(source)):
         raise ModelError("assets: allowed only with XML text; a file finds its own")
     if isinstance(source, mujoco.MjModel):
         return copy.copy(source), "MjModel", ""
     if isinstance(source, mujoco.MjSpec):
-        return source.compile(), "MjSpec", ""
+        spec: Any = source
+        return spec.compile(), "MjSpec", ""
     if isinstance(source, str) and _is_text(source):
         text = _clean(source)
         return mujoco.MjModel.from_xml_string(text, _checked_assets(assets)), "XML text", text
@@ -202,4 +204,5 @@ def from_mujoco(mj_model, source: str) -> Model:
     ints = read_ints(mj_model) | ancestor_ints(mj_model) | pairs | {"collide_geom": geoms}
     counted = {"nchain": "chain_colind", "ncand": "cand_geom1", "ncollide": "collide_geom"}
     sizes = read_sizes(mj_model) | {size: len(ints[name]) for size, name in counted.items()}
+    sizes |= {"opt_forward_dynamics": 0} | choices(mj_model)
     return Model(mj_model, sizes, ints, source)

@@ -37,7 +37,7 @@ def dropped_elements(text: str) -> list[str]:
         robot = expatbuilder.parseString(text, namespaces=False).documentElement
     except ExpatError:
         return []
-    if robot.tagName != "robot":
+    if robot is None or robot.tagName != "robot":
         return []
     found: dict[str, list[str]] = {}
     for element in _children(robot):

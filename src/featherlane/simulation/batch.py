@@ -16,8 +16,9 @@ import numpy as np
 from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.fields import MODEL
+from ..model.model import Model
 from ..model.names import NamedAccess
-from .fields import DATA
+from .fields import DATA, ON_REQUEST
 from .library import library
 from .tiles import run_tiles
 from .transfer import Transfer, transfer_record
@@ -57,8 +58,21 @@ class Batch(NamedAccess):
 
     layout = DATA
     world_axes = 1
+    model: Model
+    dtype: np.dtype
+    nworld: int
+    nthread: int
+    width: int
+    _arrays: dict[str, np.ndarray]
+    _bound: dict[str, np.ndarray]
+    _expanded: dict[str, np.ndarray]
+    _workspaces: list[Workspace]
+    _shared: ModelRows
+    _pool: ThreadPoolExecutor | None
+    _lock: threading.Lock
+    _pid: int
 
-    def __init__(self, model, nworld: int, nthread: int = 0, dtype="float64"):
+    def __init__(self, model: Model, nworld: int, nthread: int = 0, dtype="float64"):
         try:
             processor.base_of(dtype)
         except ValueError as e:
@@ -77,7 +91,7 @@ class Batch(NamedAccess):
         own = self.__dict__
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
-        own["_workspaces"] = None
+        own["_workspaces"] = []
 
     def _rows(self, field) -> np.ndarray:
         return np.zeros((self.nworld, *field.dims(self._sizes)), self.dtype)
@@ -207,7 +221,7 @@ class Batch(NamedAccess):
         """Compute all derived fields of the present state, without a step."""
         self._run(0, self._ids(ids), None)
 
-    def reset(self, ids=None, keyframe=-1) -> None:
+    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1) -> None:
         """Worlds to the model's defaults, or to keyframes; bound outputs follow.
 
         Args:
@@ -328,14 +342,15 @@ class Batch(NamedAccess):
         return _Entry(self)
 
     def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self.__dict__["_pool"] = ThreadPoolExecutor(self.nthread, thread_name_prefix="featherlane")
-        return self._pool
+        pool = self._pool
+        if pool is None:
+            pool = self.__dict__["_pool"] = ThreadPoolExecutor(self.nthread, thread_name_prefix="featherlane")
+        return pool
 
     def _prepare(self):
         """Workspaces for the fields as they are asked for now, with the model as it is now."""
         own = self.__dict__
-        if self._workspaces is None:
+        if not self._workspaces:
             shared = ModelRows(self.model, self.width, self.dtype)
             names = list(self._expanded)
             own["_shared"] = shared
@@ -366,6 +381,7 @@ class Batch(NamedAccess):
         for w in self._workspaces:
             w.record.set_size("want_frames", int(bool(wanted & set(LATE_FRAMES))))
             w.record.set_size("want_energy", int("energy" in wanted))
+            w.record.set_size("want_all", int(bool(wanted & ON_REQUEST)))
         transfers = {"load": load, "store": store, **(extra or {})}
         return transfer_record(self._workspaces, len(order), nstep, transfers, order, place)
 

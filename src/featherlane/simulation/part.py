@@ -1,7 +1,7 @@
 """A tile whose contact slots do not fit is solved part by part, so that no world loses a contact for its mates.
 
-A world alone has as many slots as it has contacts, so parts of one world always fit, or lose their own last contacts and say
-so.  The parts' results are gathered under masks: what a world ends with is what it would have alone.
+A world alone has as many slots as it has contacts, so parts of one world always fit, or lose their own last contacts
+and say so.  The parts' results are gathered under masks: what a world ends with is what it would have alone.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@ A transfer copies `count` reals of each world between a row in memory and the ro
 
     address(world, step) = row + index * stride + step * step_stride       (in reals)
 
-so state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the world's number
-for what the batch keeps (load, store), and its place in the call for what the call brought (control, record).  A tile that is not full
-repeats its last world in the lanes left over; those do not take part and are not written back.
+so state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
+world's number for what the batch keeps (load, store), and its place in the call for what the call brought (control,
+record).  A tile that is not full repeats its last world in the lanes left over; those do not take part and are not
+written back.
 """
 
 from __future__ import annotations

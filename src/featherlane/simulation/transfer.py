@@ -41,7 +41,11 @@ def transfer_record(workspaces, nworld: int, nstep: int, transfers: dict[str, li
     everything = [(kind, t) for kind in KINDS for t in transfers.get(kind, ()) if t.array.size]
     sizes = {"nworld": nworld, "nstep": nstep, "nthread": len(workspaces), "ntransfer": len(everything)}
     sizes["real_bytes"] = first.dtype.itemsize
-    arrays = {"order": order, "place": place, "tile_address": np.zeros((len(workspaces), max(len(everything), 1)), np.int64)}
+    arrays = {
+        "order": order,
+        "place": place,
+        "tile_address": np.zeros((len(workspaces), max(len(everything), 1)), np.int64),
+    }
     for k, (_, t) in enumerate(everything):
         for thread, w in enumerate(workspaces):
             tile = w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field]
@@ -60,6 +64,4 @@ def transfer_record(workspaces, nworld: int, nstep: int, transfers: dict[str, li
         }
         for name, values in columns.items():
             arrays[f"{kind}_{name}"] = np.asarray(values or [0], np.int64)
-    record = Record(ROWS, sizes, arrays, first.width, first.dtype)
-    record.keep = transfers
-    return record
+    return Record(ROWS, sizes, arrays, first.width, first.dtype)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..lanes import Record, Stage, allocate
 from ..lanes.record import aligned
@@ -18,11 +19,12 @@ from .library import library
 class ModelRows:
     """The model's record for tiles of W worlds.
 
-    At W = 1 in float64 it reads the model's own numbers, live.  Wider, or in float32, each real is a row of W equal values,
-    copied by `refresh` when the model has been edited; a field that differs by world has its own rows (`own`).
+    At W = 1 in float64 it reads the model's own numbers, live.  Wider, or in float32, each real is a row of W equal
+    values, copied by `refresh` when the model has been edited; a field that differs by world has its own rows
+    (`own`).
     """
 
-    def __init__(self, model, width: int, dtype):
+    def __init__(self, model, width: int, dtype: DTypeLike):
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.live = width == 1 and self.dtype == np.float64
         n = model.real_buffer.size
@@ -84,7 +86,7 @@ class Workspace:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
     """
 
-    def __init__(self, model, width: int, dtype=np.float64, rows: ModelRows | None = None):
+    def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None):
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.rows = rows or ModelRows(model, width, dtype)
         self.sizes = self.sizes_of(model)
@@ -141,4 +143,3 @@ def mocap_defaults(model) -> dict[str, np.ndarray]:
     quat = model.body_quat[bodies]
     norm = np.linalg.norm(quat, axis=1, keepdims=True)
     return {"mocap_pos": model.body_pos[bodies], "mocap_quat": quat / np.where(norm > 0, norm, 1.0)}
-

@@ -5,12 +5,12 @@ w_ab q_a q_b^T, with q the contact's basis wrenches, and composed toward the roo
 
     H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
 
-A contact between two moving bodies couples two branches.  It makes the elimination tree of H: an expanded parent array in
-which both branches lie on one path, so that the sparse L^T D L of branch-induced sparsity serves every case, and each row
-of an ancestor remains a prefix of its descendants' rows.  Zeros that the wider pattern brings are exact, so the pattern, which
-the worlds of a tile share, never shows in a world's bits.
-Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); J. Liu, "The role of elimination trees in sparse
-factorization" (1990); the stiffness composition is ours.
+A contact between two moving bodies couples two branches.  It makes the elimination tree of H: an expanded parent
+array in which both branches lie on one path, so that the sparse L^T D L of branch-induced sparsity serves every case,
+and each row of an ancestor remains a prefix of its descendants' rows.  Zeros that the wider pattern brings are exact,
+so the pattern, which the worlds of a tile share, never shows in a world's bits.
+Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); J. Liu, "The role of elimination trees in
+sparse factorization" (1990); the stiffness composition is ours.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def edge_weights(D, y):
 
 @kernel
 def add_stiffness(d, b, r, F):
-    """K_b += the 6x6 of a symmetric 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r; order aa (6), al (9), ll (6)."""
+    """K_b += the 6x6 of a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r; order aa (6), al (9), ll (6)."""
     fx, fy, fz = (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
     gx, gy, gz = cross(r, fx), cross(r, fy), cross(r, fz)  # columns of G = [r] F
     a0 = cross(r, (gx[0], gy[0], gz[0]))
@@ -224,7 +224,7 @@ def inertia_row(m, d, i):
 
 @kernel
 def translations(m, a, n):
-    """3 where the row at a with n entries begins with the translations of a free joint, else 0: there S_j . f is f itself."""
+    """3 where the row at a begins with the translations of a free joint, else 0: there S_j . f is f itself."""
     root = m.chain_colind[a]
     return 3 if n > 3 and m.jnt_type[m.dof_jntid[root]] == FREE else 0
 

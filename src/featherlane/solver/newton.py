@@ -3,14 +3,15 @@
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D): the one rule covers friction loss, limits and the edges of friction pyramids.  The cost is convex and piecewise
-quadratic; a step solves H p = -grad with the rows that are not at a bound, and a line search finds the exact minimum along p.
+-f (x + f / 2D): the one rule covers friction loss, limits and the edges of friction pyramids.  The cost is convex and
+piecewise quadratic; a step solves H p = -grad with the rows that are not at a bound, and a line search finds the
+exact minimum along p.
 
-Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not depend on
-its company.
-Source: MuJoCo documentation, Computation, "Solver" (primal problem, Newton, warm start, stopping).  Where we differ: the
-Hessian is assembled from body stiffnesses (hessian.py) and factored as L^T D L on the tree; a world also stops where rounding
-ends progress (in float32 the tolerance lies below it).
+Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
+depend on its company.
+Source: MuJoCo documentation, Computation, "Solver" (primal problem, Newton, warm start, stopping).  Where we differ:
+the Hessian is assembled from body stiffnesses (hessian.py) and factored as L^T D L on the tree; a world also stops
+where rounding ends progress (in float32 the tolerance lies below it).
 """
 
 from __future__ import annotations
@@ -106,16 +107,16 @@ def row_cost(m, d, dof_x, gen_x, con_y):
     """Sum of the rows' costs."""
     cost = real(d, 0.0)
     for k in range(d.nfrictionrow[0]):
-        f, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = push(d.dofrow_D[k], dof_x[k])
+        _, c = push(d.dofrow_D[k], dof_x[k])
         cost = cost + c
     for k in range(d.ngenrow[0]):
-        f, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
         cost = cost + c
     for k in range(d.ncon_slot[0]):
-        g, c = contact_push(d, k, con_y)
+        _, c = contact_push(d, k, con_y)
         cost = cost + c
     return cost
 
@@ -200,7 +201,8 @@ def warm_start(m, d):
             d.con_y[k] = where(take, d.con_warm[k], d.con_y[k])
 
 
-# ---- the line search --------------------------------------------------------------------------------------------------
+# ---- the line search
+# --------------------------------------------------------------------------------------------------
 @kernel
 def bounded_slope(D, x, v, a, lo, hi, g, h):
     """Add a row's first and second derivative of the cost along the line."""
@@ -246,7 +248,7 @@ def slope(m, d, a, q1, q2):
 
 @kernel
 def line_search(m, d, q1, q2, enough, live):
-    """Step length: the root of the slope, by Newton from 1 (exact if no row switches) inside a bracket; 0 where not live."""
+    """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live."""
     one = real(d, 1.0)
     lo, hi, a = real(d, 0.0), real(d, FAR), one
     resolution = real(d, 1e-15)
@@ -267,7 +269,8 @@ def line_search(m, d, q1, q2, enough, live):
     return where(live, a, 0.0)
 
 
-# ---- the method ---------------------------------------------------------------------------------------------------------
+# ---- the method
+# ---------------------------------------------------------------------------------------------------------
 @kernel
 def search_direction(m, d):
     """p = -H^-1 grad, and its rows."""
@@ -335,11 +338,11 @@ def store_forces(m, d):
     """Row forces at the solution; contact forces along normal and tangents."""
     for k in range(d.ndofrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
-        d.dofrow_force[k], c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
-        d.genrow_force[k], c = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
     for k in range(d.ncon_slot[0]):
-        g, c = contact_push(d, k, d.con_y)
+        g, _ = contact_push(d, k, d.con_y)
         d.con_force[3 * k] = g[0]
         d.con_force[3 * k + 1] = d.con_friction[5 * k] * g[1]
         d.con_force[3 * k + 2] = d.con_friction[5 * k + 1] * g[2]
@@ -400,8 +403,9 @@ def iterate(m, d):
 def solve(m, d):
     """Acceleration under the constraints: qacc, qfrc_constraint, row forces; iterations and residual of each world.
 
-    Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.   Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint.
-    Cost: per iteration O(contacts + nv * depth^2).
+    Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces, solver_niter, solver_residual.
+    Cost:   per iteration O(contacts + nv * depth^2).
     """
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         for i in range(m.nv):

@@ -1,7 +1,7 @@
 """Rows seen from the bodies: contacts act on body motions and body forces, not on a stored Jacobian.
 
-The Jacobian row of a contact along a unit vector u is u . (velocity of body 2 - velocity of body 1) at the contact point.  With
-w_b the spatial motion of body b at its tree's com and r the point from there,
+The Jacobian row of a contact along a unit vector u is u . (velocity of body 2 - velocity of body 1) at the contact
+point.  With w_b the spatial motion of body b at its tree's com and r the point from there,
 
     J v = u . (l_2 + a_2 x r_2 - l_1 - a_1 x r_1),       w_b = sum over dofs i above b of S_i v_i = (a, l).
 
@@ -44,9 +44,9 @@ def store_arm(m, d, k, place, b):
 def prepare_contacts(m, d):
     """What the iterations need of each contact slot, gathered once.
 
-    con_body: the body that the basis pushes, and the other one if both move (else 0).  con_arm: the contact point from the
-    com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), turned round where geom 1's body is the only one that moves.
-    body_reached[b] = 1 where a contact acts on b or below it; passes over the tree skip all others.
+    con_body: the body that the basis pushes, and the other one if both move (else 0).  con_arm: the contact point
+    from the com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), turned round where geom 1's body is the only one
+    that moves. body_reached[b] = 1 where a contact acts on b or below it; passes over the tree skip all others.
     """
     for b in range(m.nbody):
         d.body_reached[b] = 0
