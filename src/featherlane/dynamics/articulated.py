@@ -1,5 +1,9 @@
 """Featherstone's articulated-body algorithm: accelerations in O(n), without the inertia matrix.
 
+`aba` goes from forces to accelerations, bias included.  A step has the bias force anyway, so it takes
+`articulated_solve`, the same recursion at rest: (M + diagonal) x = f, which serves implicit damping, too.  Each model
+takes this way or the factor of M, by `uses_articulated`.
+
 A body with several dofs is taken as a chain of bodies without mass, one dof each: every division is by a scalar.  All
 quantities of a tree refer to its centre of mass in world axes, so that parent and child add without transforms.
 """
@@ -11,9 +15,14 @@ from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
 
+from .flags import IMPLICITFAST
+from .inertia import crb
 from .newton_euler import world_acceleration
 from .reflected import reflected_armature
-from .smooth import add_xfrc
+from .xfrc import add_xfrc
+
+# opt_forward_dynamics
+AUTO, CRB, ABA = 0, 1, 2
 
 # an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values
 SIZE = 21
@@ -66,25 +75,96 @@ def _row(A, a, x, r):
 
 
 @kernel
-def _pass_dof(m, d, i, k):
-    """Take dof k of body i out of its articulated inertia and bias force.
+def uses_articulated(m):
+    """Is this the model's way from forces to accelerations?  By the option, or by what was counted at loading."""
+    return m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
 
-    U = IA S;  D = S^T U + armature;  u = tau - S^T pA;  IA -= U U^T / D;  pA += IA c + U u / D.
+
+@kernel
+def needs_inertia(m, d):
+    """Is M computed in each step, with rows or without?"""
+    implicit = m.opt_integrator == IMPLICITFAST and m.implicit_diagonal == 0
+    return d.want_all or implicit or not uses_articulated(m)
+
+
+@kernel
+def crb_of_rows(m, d):
+    """M where the constraint solver reads it and the step has gone without."""
+    if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] > 0 and not needs_inertia(m, d):
+        crb(m, d)
+
+
+@kernel
+def _take_out(d, a, k, S, extra):
+    """Take the dof k with axis S out of the articulated inertia at a; returns (U, 1 / D).
+
+    U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
     """
-    a, S = SIZE * i, load6(d.cdof, 6 * k)
     U = _multiply(d.aba_inertia, a, S)
-    inverse = 1.0 / (dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k)))
-    p = load6(d.cfrc, 6 * i)
-    u = (d.qvec[k] - dot6(S, p)) * inverse
+    inverse = 1.0 / (dot6(S, U) + extra)
     store6(d.aba_axis, 6 * k, U)
     for r in range(6):
         s = d.aba_axis[6 * k + r] * inverse
         for c in range(r + 1):
             e = a + _at(r, c)
             d.aba_inertia[e] = fma(-s, d.aba_axis[6 * k + c], d.aba_inertia[e])
-    carried = _multiply(d.aba_inertia, a, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
-    store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
     store6(d.aba_axis, 6 * k, scale6(inverse, U))
+    return U, inverse
+
+
+@kernel
+def _add_to_parent(d, i, p):
+    """Articulated inertia and bias force of body i added to its parent's."""
+    for e in range(SIZE):
+        d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
+    store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), load6(d.cfrc, 6 * i)))
+
+
+@kernel
+def articulated_solve(m, d, extra, x):
+    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest.
+
+    Inwards: D = S^T IA S + armature + extra, u = (x - S^T p) / D, p += U u.  Outwards: x = u - (U / D)^T a, a += S x.
+    Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
+    Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc, aba_inertia, aba_axis.   Cost: O(nv).
+    """
+    zero = real(d, 0.0)
+    rest = (zero, zero, zero, zero, zero, zero)
+    for i in range(1, m.nbody):
+        _store_rigid(d, i)
+        store6(d.cfrc, 6 * i, rest)
+    for i in range(m.nbody - 1, 0, -1):
+        first, p = m.body_dofadr[i], m.body_parentid[i]
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            S, f = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
+            armature = m.dof_armature[k] + reflected_armature(m, d, k)
+            U, inverse = _take_out(d, SIZE * i, k, S, armature + extra[k])
+            u = (x[k] - dot6(S, f)) * inverse
+            x[k] = u
+            store6(d.cfrc, 6 * i, axpy6(u, U, f))
+        if p > 0:
+            _add_to_parent(d, i, p)
+    store6(d.cacc, 0, rest)
+    for i in range(1, m.nbody):
+        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        for k in range(first, first + m.body_dofnum[i]):
+            q = x[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+            x[k] = q
+            acc = axpy6(q, load6(d.cdof, 6 * k), acc)
+        store6(d.cacc, 6 * i, acc)
+
+
+@kernel
+def _pass_dof(m, d, i, k):
+    """Take dof k of body i out of its articulated inertia and bias force.
+
+    u = tau - S^T pA;  pA += IA c + U u / D.
+    """
+    S, p = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
+    U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, d, k))
+    u = (d.qvec[k] - dot6(S, p)) * inverse
+    carried = _multiply(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
+    store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
     d.qvec[k] = u
 
 
@@ -112,9 +192,7 @@ def aba(m, d):
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             _pass_dof(m, d, i, k)
         if p > 0:
-            for e in range(SIZE):
-                d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
-            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), load6(d.cfrc, 6 * i)))
+            _add_to_parent(d, i, p)
     store6(d.cacc, 0, world_acceleration(m, d))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]

@@ -22,11 +22,17 @@ from .reflected import damping
 
 
 @kernel
+def polynomial_rate(b, c, e, v):
+    """d/dv of v (b + c |v| + e v^2)."""
+    s = fabs(v)
+    return fma(s, fma(3.0 * e, s, 2.0 * c), b)
+
+
+@kernel
 def damping_rate(m, d, i):
     """-d(damping force) / d qvel of dof i: b + 2 c |v| + 3 e v^2."""
     b, c, e = damping(m, d, i)
-    s = fabs(d.qvel[i])
-    return fma(s, fma(3.0 * e, s, 2.0 * c), b)
+    return polynomial_rate(b, c, e, d.qvel[i])
 
 
 @kernel
@@ -44,6 +50,16 @@ def add_actuator_rates(m, d):
                     if r - c < m.M_rownnz[v + r]:
                         product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
                         d.qH[last - r + c] = fma(s, product, d.qH[last - r + c])
+
+
+@kernel
+def add_diagonal_actuator_rates(m, d):
+    """The same for the diagonal in qHDiagInv, where actuators act on slides and hinges only."""
+    h = m.opt_timestep[0]
+    for i in range(m.nactuator):
+        if not is_disabled(m, i):
+            v, g = m.jnt_dofadr[m.actuator_trnid[2 * i]], d.actuator_moment[6 * m.actuator_outadr[i]]
+            d.qHDiagInv[v] = fma(-(h * force_rate(m, d, i)), g * g, d.qHDiagInv[v])
 
 
 # ---- free bodies that stand alone ----------------------------------------------------------------------

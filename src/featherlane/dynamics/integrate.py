@@ -11,9 +11,16 @@ from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.spatial.quaternion import quat_integrate
 from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
 
-from .derivative import add_actuator_rates, damping_rate, solve_free_bodies
+from .articulated import articulated_solve, uses_articulated
+from .derivative import (
+    add_actuator_rates,
+    add_diagonal_actuator_rates,
+    damping_rate,
+    polynomial_rate,
+    solve_free_bodies,
+)
 from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE
-from .inertia import factor, solve
+from .inertia import factor, factor_with_diagonal, solve
 from .reflected import damping
 
 
@@ -43,32 +50,19 @@ def _advance(m, d, acceleration):
 
 
 @kernel
-def _implicit_right_side(m, d):
-    """qacc_step <- all forces; qH <- M."""
-    for i in range(m.nv):
-        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
-    for k in range(m.nC):
-        d.qH[k] = d.M[k]
-
-
-@kernel
-def _add_damping(m, d):
-    """qH += h d(damping force) / d qvel on the diagonal."""
-    h = m.opt_timestep[0]
-    for i in range(m.nv):
-        last = m.M_rowadr[i] + m.M_rownnz[i] - 1
-        d.qH[last] = fma(h, damping_rate(m, d, i), d.qH[last])
-
-
-@kernel
-def _is_damped(m, d):
-    """Mask: some dof is damped."""
-    found = real(d, 0.0)
+def _damped_diagonal(m, d, articulated):
+    """qHDiagInv <- diagonal of M + h B, or h B alone, B the rates of the damping forces; mask: some dof is damped."""
+    h, found = m.opt_timestep[0], real(d, 0.0)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
         if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
             found = real(d, 1.0)
+        rate = polynomial_rate(b, c, e, d.qvel[i])
+        if articulated:
+            d.qHDiagInv[i] = h * rate
+        else:
+            d.qHDiagInv[i] = fma(h, rate, d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1])
     return found > 0.0
 
 
@@ -84,15 +78,45 @@ def euler(m, d):
     for i in range(m.nv):
         d.qacc_step[i] = d.qacc[i]
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
-        damped = _is_damped(m, d)
+        articulated = uses_articulated(m)
+        damped = _damped_diagonal(m, d, articulated)
         if any_(damped):
-            _implicit_right_side(m, d)
-            _add_damping(m, d)
-            factor(m, d.qH, d.qHDiagInv)
-            solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+            for i in range(m.nv):
+                d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+            if articulated:
+                articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
+            else:
+                factor_with_diagonal(m, d.M, d.qH, d.qHDiagInv)
+                solve(m, d.qH, d.qHDiagInv, d.qacc_step)
             for i in range(m.nv):
                 d.qacc_step[i] = where(damped, d.qacc_step[i], d.qacc[i])
     _advance(m, d, d.qacc_step)
+
+
+@kernel
+def _implicit_matrix(m, d):
+    """qH <- M - h D."""
+    h = m.opt_timestep[0]
+    for k in range(m.nC):
+        d.qH[k] = d.M[k]
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        for i in range(m.nv):
+            last = m.M_rowadr[i] + m.M_rownnz[i] - 1
+            d.qH[last] = fma(h, damping_rate(m, d, i), d.qH[last])
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        add_actuator_rates(m, d)
+
+
+@kernel
+def _implicit_diagonal(m, d):
+    """qHDiagInv <- diagonal of -h D where D has no other entries."""
+    h = m.opt_timestep[0]
+    for i in range(m.nv):
+        d.qHDiagInv[i] = real(d, 0.0)
+        if not (m.opt_disableflags & DISABLE_DAMPER):
+            d.qHDiagInv[i] = h * damping_rate(m, d, i)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        add_diagonal_actuator_rates(m, d)
 
 
 @stage
@@ -100,18 +124,21 @@ def implicitfast(m, d):
     """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
 
     D: rates of damping and of actuator forces that are not saturated, on the pattern of M.  A free body that stands
-    alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.
+    alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.  Where D is diagonal the model may go by
+    articulated bodies.
     Source: MuJoCo mj_implicit; chapter Computation, gyroscopic derivatives for free bodies.
     Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, ximat, xipos, xpos.
     Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2).
     """
-    _implicit_right_side(m, d)
-    if not (m.opt_disableflags & DISABLE_DAMPER):
-        _add_damping(m, d)
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
-        add_actuator_rates(m, d)
-    factor(m, d.qH, d.qHDiagInv)
-    solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+    if uses_articulated(m) and m.implicit_diagonal:
+        _implicit_diagonal(m, d)
+        articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
+    else:
+        _implicit_matrix(m, d)
+        factor(m, d.qH, d.qH, d.qHDiagInv)
+        solve(m, d.qH, d.qHDiagInv, d.qacc_step)
     solve_free_bodies(m, d)
     _advance(m, d, d.qacc_step)
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel, real, stage
-from featherlane.spatial.quaternion import axis_angle_quat, quat_mul, quat_normalize, quat_to_mat, rotate
+from featherlane.spatial.quaternion import (
+    axis_angle_quat,
+    quat_mul,
+    quat_normalize,
+    quat_renormalize,
+    quat_to_mat,
+    quat_z_axis,
+    rotate,
+)
 from featherlane.spatial.vector import add3, axpy3, load3, load4, load9, mat_mul_vec, store3, store4, store9, sub3
 
 from .flags import BALL, FREE, SLIDE
+
+CAPSULE = 3  # mjtGeom: planes, height fields, spheres and capsules come up to here
 
 
 @kernel
@@ -70,7 +80,7 @@ def kinematics(m, d):
             pos, quat = _body_offset(m, d, i)
             for j in range(first, first + number):
                 pos, quat = _move_joint(m, d, j, pos, quat)
-        quat = quat_normalize(quat)
+        quat = quat_renormalize(quat)
         R = quat_to_mat(quat)
         store3(d.xpos, 3 * i, pos)
         store4(d.xquat, 4 * i, quat)
@@ -103,11 +113,26 @@ def frames(m, d):
         store9(d.site_xmat, 9 * s, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.site_quat, 4 * s))))
 
 
+@kernel
+def _geom_axis(m, d, g):
+    """Position and z axis of geom g."""
+    b = m.geom_bodyid[g]
+    pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.geom_pos, 3 * g))
+    store3(d.geom_xpos, 3 * g, add3(load3(d.xpos, 3 * b), pos))
+    z = quat_z_axis(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g)))
+    d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8] = z
+
+
 @stage
 def collision_frames(m, d):
     """Frames of the geoms that occur in candidate pairs: what a step needs, with the bits of `frames`.
 
+    Planes, spheres and capsules are symmetric about z: of their orientation a step reads that axis alone.
     Reads:  xpos, xquat, xmat, collide_geom.   Writes: geom_xpos, geom_xmat of these geoms.   Frame: world.
     """
     for k in range(m.ncollide):
-        _geom_frame(m, d, m.collide_geom[k])
+        g = m.collide_geom[k]
+        if m.geom_type[g] <= CAPSULE:
+            _geom_axis(m, d, g)
+        else:
+            _geom_frame(m, d, g)

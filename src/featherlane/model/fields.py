@@ -49,6 +49,8 @@ DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
+    _size("articulated_pays", "1: the articulated-body algorithm costs less than the factor of M"),
+    _size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
 )
 
 OPTIONS = (
@@ -60,6 +62,7 @@ OPTIONS = (
     _size("opt_disableflags", "bits of mjtDisableBit"),
     _size("opt_enableflags", "bits of mjtEnableBit"),
     _size("opt_disableactuator", "bits of the actuator groups that are off"),
+    _size("opt_forward_dynamics", "accelerations without constraints: 0 auto, 1 crb (factor M), 2 aba; not MuJoCo's"),
     _real("opt_timestep", (1,), "s", "time step"),
     _real("opt_gravity", (3,), "m/s^2", "gravitational acceleration, world axes"),
     _real("opt_impratio", (1,), "1", "ratio of frictional to normal contact impedance"),
@@ -150,6 +153,7 @@ CHAINS = (
     _int("chain_rownnz", ("nv",), "dofs from the root down to this one, itself included"),
     _int("chain_rowadr", ("nv",), "address of the chain's first dof"),
     _int("chain_colind", ("nchain",), "dofs of a chain, ascending, the dof itself last"),
+    _int("M_below", ("nv",), "rows of M with an entry in this column, below the diagonal: they follow row i at once"),
 )
 
 GEOMS = (
@@ -249,7 +253,7 @@ MODEL = Layout(
 )
 
 # computed when the model is loaded; MuJoCo's model does not have them
-DERIVED = frozenset(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES))
+DERIVED = frozenset(("opt_forward_dynamics", *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES))))
 
 # ints that kernels read anew at each step and nothing was derived from when the model was loaded
 EDITABLE_INTS = frozenset(

@@ -16,7 +16,7 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.lanes.layout import Field
 from featherlane.lanes.record import aligned
-from featherlane.model.exchange import read, write
+from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import EDITABLE_INTS, MODEL
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
@@ -217,7 +217,7 @@ class Model(NamedAccess):
         for field in MODEL.fields:
             if field.kind == "real" or field.name in EDITABLE_INTS:
                 write(mj_model, field.name, self.__dict__[field.name])
-            elif field.name.startswith("opt_"):
+            elif field.name.startswith("opt_") and is_mujocos(field):
                 write(mj_model, field.name, self._sizes[field.name])
 
     def read_constants(self, names: tuple[str, ...]) -> None:

@@ -45,6 +45,14 @@ class Solver(IntEnum):
     NEWTON = 2
 
 
+class ForwardDynamics(IntEnum):
+    """Ways from forces to accelerations without constraints; no option of MuJoCo's."""
+
+    AUTO = 0
+    CRB = 1
+    ABA = 2
+
+
 class Disable(IntFlag):
     """Parts of the physics that can be switched off (mjtDisableBit)."""
 
@@ -86,6 +94,7 @@ class Enable(IntFlag):
 SUPPORTED_INTEGRATORS = (Integrator.EULER, Integrator.RK4, Integrator.IMPLICITFAST)
 SUPPORTED_CONES = (Cone.PYRAMIDAL,)
 SUPPORTED_SOLVERS = (Solver.NEWTON,)
+SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.IPC
 CONTACT_MODELS = ("convex",)
 
@@ -174,7 +183,7 @@ def _enable_bits(name: str, value: Any) -> int:
     if bits & ~every:
         raise ModelError(f"option {name}: got bits {bits:#x}, allowed are those of mjtEnableBit, {every:#x}")
     if bits & ~SUPPORTED_ENABLE:
-        flags = [flag.name.lower() for flag in Enable if flag & bits & ~SUPPORTED_ENABLE]
+        flags = [str(flag.name).lower() for flag in Enable if flag & bits & ~SUPPORTED_ENABLE]
         raise UnsupportedFeatureError([f"option {name}: {flag!r}" for flag in flags])
     return bits
 
@@ -265,6 +274,11 @@ class Option:
     ls_iterations = _Integer(_count, "Most iterations of the line search.")
     disableflags = _Disable(_disable_bits, "Bits of mjtDisableBit.", Disable)
     enableflags = _Integer(_enable_bits, "Bits of mjtEnableBit.", Enable)
+    forward_dynamics = _Integer(
+        _choice(ForwardDynamics, SUPPORTED_FORWARD_DYNAMICS),
+        "auto (by counted cost), crb (factor of M) or aba (articulated bodies).",
+        ForwardDynamics,
+    )
     disableactuator = _Integer(_count, "Bits of the actuator groups that are off.")
 
     def __init__(self, model: Model):
@@ -301,8 +315,9 @@ class Option:
 
     def __repr__(self) -> str:
         return (
-            f"Option(timestep={self.timestep:g}, integrator={self.integrator.name.lower()}, "
-            f"solver={self.solver.name.lower()}, cone={self.cone.name.lower()}, contact_model={self.contact_model})"
+            f"Option(timestep={self.timestep:g}, integrator={Integrator(self.integrator).name.lower()}, "
+            f"solver={Solver(self.solver).name.lower()}, cone={Cone(self.cone).name.lower()}, "
+            f"contact_model={self.contact_model})"
         )
 
 
@@ -316,6 +331,8 @@ def check_options(opt) -> None:
         ModelError: with the option's name, its value and what is allowed.
     """
     for name, option in vars(Option).items():
+        if name == "forward_dynamics":
+            continue  # not MuJoCo's
         with suppress(UnsupportedFeatureError):
             if isinstance(option, _Vector):
                 option.check(name, getattr(opt, name), (3,))

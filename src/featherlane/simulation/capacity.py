@@ -23,4 +23,5 @@ def capacities(model) -> dict[str, int]:
         "npart": 2 * nv + 3,
         "want_frames": 1,
         "want_energy": 0,
+        "want_all": 1,
     }

@@ -1,7 +1,7 @@
 """What a tile of worlds consists of, in the order in which its fields become valid.
 
-This one list gives allocation, reset, copy, the record that kernels read, the arrays of `fl.Data`, and the reference page.
-Names are MuJoCo's where the meaning is MuJoCo's.
+This one list gives allocation, reset, copy, the record that kernels read, the arrays of `fl.Data`, and the reference
+page. Names are MuJoCo's where the meaning is MuJoCo's.
 """
 
 from ..lanes.layout import Field, Layout
@@ -17,6 +17,7 @@ SIZES = (
     Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 3"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
     Field("want_energy", "size", doc="1: compute energies in each step"),
+    Field("want_all", "size", doc="1: write every field, 0: only what a step reads (not those of ON_REQUEST)"),
 )
 
 STATE = (
@@ -77,7 +78,9 @@ FORCE = (
 
 # a slot is a row or a contact point that some world of the tile has; a world that lacks it has D = 0 there
 CONTACT = (
-    Field("active", "real", (1,), "1", "1: this world takes part, 0: it waits for the other part of a split tile", "step"),
+    Field(
+        "active", "real", (1,), "1", "1: this world takes part, 0: it waits for the other part of a split tile", "step"
+    ),
     Field("geom_reach", "real", ("ngeom",), "m", "bounding radius, margin and gap of the geom", "collision"),
     Field("cand_near", "int", ("ncand",), "1", "candidate pairs that are near in some world", "collision"),
     Field("ncon_slot", "int", (1,), "1", "contact slots of the tile", "collision"),
@@ -89,7 +92,14 @@ CONTACT = (
     Field("con_pos", "real", ("nconmax", 3), "m", "midpoint of the contact", "collision"),
     Field("con_frame", "real", ("nconmax", 9), "1", "normal (geom 1 to geom 2) and two tangents, as rows", "collision"),
     Field("con_includemargin", "real", ("nconmax",), "m", "a row exists where dist < includemargin", "collision"),
-    Field("con_friction", "real", ("nconmax", 5), "1, m", "sliding 1, sliding 2, spinning, rolling 1, rolling 2", "collision"),
+    Field(
+        "con_friction",
+        "real",
+        ("nconmax", 5),
+        "1, m",
+        "sliding 1, sliding 2, spinning, rolling 1, rolling 2",
+        "collision",
+    ),
     Field("con_solref", "real", ("nconmax", 2), "s, 1", "reference of the normal row", "collision"),
     Field("con_solimp", "real", ("nconmax", 5), "1", "impedance", "collision"),
 )
@@ -110,7 +120,9 @@ CONSTRAINT = (
     Field("dofrow_lo", "real", ("ndofrowmax",), "N, N m", "smallest force", "make_rows"),
     Field("dofrow_hi", "real", ("ndofrowmax",), "N, N m", "largest force", "make_rows"),
     Field("ngenrow", "int", (1,), "1", "general row slots of the tile", "make_rows"),
-    Field("genrow_dofadr", "int", ("ngenrowmax",), "1", "first entry of the row in genrow_dof and genrow_J", "make_rows"),
+    Field(
+        "genrow_dofadr", "int", ("ngenrowmax",), "1", "first entry of the row in genrow_dof and genrow_J", "make_rows"
+    ),
     Field("genrow_dofnum", "int", ("ngenrowmax",), "1", "entries of the row", "make_rows"),
     Field("genrow_dof", "int", ("ngenJmax",), "1", "dof of each entry, ascending within a row", "make_rows"),
     Field("genrow_type", "int", ("ngenrowmax",), "1", "mjtConstraint", "make_rows"),
@@ -145,17 +157,35 @@ SOLVER = (
 SCRATCH = (
     Field("cacc", "real", ("nbody", 6), "rad/s^2, m/s^2", "body acceleration at the tree's com", "rne"),
     Field("cfrc", "real", ("nbody", 6), "N m, N", "body force at the tree's com", "rne"),
-    Field("signature", "real", ("nsignature",), "1", "which candidate pairs touch, in words of 24 bits", "sign_contacts"),
+    Field(
+        "signature", "real", ("nsignature",), "1", "which candidate pairs touch, in words of 24 bits", "sign_contacts"
+    ),
     Field("part", "real", ("npart",), "1", "results gathered from the parts of a split tile", "solve_in_parts"),
     Field("lane_active", "real", (1,), "1", "active, while parts of the tile are", "solve_in_parts"),
-    Field("con_body", "int", ("nconmax", 2), "1", "body that the slot pushes, and the other if both move, else 0", "solve"),
+    Field(
+        "con_body", "int", ("nconmax", 2), "1", "body that the slot pushes, and the other if both move, else 0", "solve"
+    ),
     Field("con_dim", "int", ("nconmax",), "1", "dimension of the contact space", "solve"),
     Field("con_arm", "real", ("nconmax", 6), "m", "contact point from the coms of the two bodies' trees", "solve"),
     Field("con_basis", "real", ("nconmax", 9), "1", "n, mu1 t1, mu2 t2, pointing at the body that is pushed", "solve"),
     Field("body_reached", "int", ("nbody",), "1", "1: a slot acts on the body or below it", "solve"),
     Field("con_motion", "real", ("nbody", 6), "rad/s^2, m/s^2", "body motion that a joint-space vector makes", "solve"),
-    Field("con_wrench", "real", ("nbody", 6), "N m, N", "contact force on the body and below it, at the tree's com", "solve"),
-    Field("body_K", "real", ("nbody", 21), "kg, kg m, kg m^2", "contact stiffness on the body: aa (6), al (9), ll (6)", "solve"),
+    Field(
+        "con_wrench",
+        "real",
+        ("nbody", 6),
+        "N m, N",
+        "contact force on the body and below it, at the tree's com",
+        "solve",
+    ),
+    Field(
+        "body_K",
+        "real",
+        ("nbody", 21),
+        "kg, kg m, kg m^2",
+        "contact stiffness on the body: aa (6), al (9), ll (6)",
+        "solve",
+    ),
     Field("con_y", "real", ("nconmax", 3), "m/s^2", "J a - aref along the contact's basis", "solve"),
     Field("con_z", "real", ("nconmax", 3), "m/s^2", "J p along the contact's basis", "solve"),
     Field("con_warm", "real", ("nconmax", 3), "m/s^2", "J a - aref at the warm start", "solve"),
@@ -187,10 +217,15 @@ SCRATCH = (
     Field("rk_time", "real", (1,), "s", "time at the start of the step", "rk4_start"),
     Field("rk_velocity", "real", ("nv",), "m/s, rad/s", "weighted sum of the stages' velocities", "rk4_stage"),
     Field("rk_acceleration", "real", ("nv",), "m/s^2, rad/s^2", "weighted sum of the stages' qacc", "rk4_stage"),
-    Field("rk_rate", "real", ("nv",), "m/s, rad/s", "velocity of one stage, seen from the start of the step", "rk4_stage"),
+    Field(
+        "rk_rate", "real", ("nv",), "m/s, rad/s", "velocity of one stage, seen from the start of the step", "rk4_stage"
+    ),
     Field("aba_inertia", "real", ("nbody", 21), "kg m^2, kg m, kg", "articulated inertia, lower triangle", "aba"),
     Field("aba_axis", "real", ("nv", 6), "1", "articulated inertia times axis, over D", "aba"),
 )
+
+# written only with want_all: a step does not read them, or has no need of them in some models
+ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot qfrc_spring qfrc_damper cacc cfrc".split())
 
 STATE_FIELDS = tuple(f.name for f in STATE)
 DATA = Layout("Data", SIZES + STATE + POSITION + VELOCITY + FORCE + CONTACT + CONSTRAINT + SOLVER + SCRATCH)

@@ -1,7 +1,7 @@
 """The table of contents: what a step computes, in order.  Passes are listed here, not written.
 
-    forward    position -> velocity -> force -> constraint: the acceleration of every world
-    step       forward, then one time step
+forward    position -> velocity -> force -> constraint: the acceleration of every world
+step       forward, then one time step
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation, transmission
+from ..dynamics.articulated import crb_of_rows, needs_inertia
 from ..dynamics.com import com_pos, com_vel
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import euler, implicitfast
 from ..dynamics.kinematics import collision_frames, frames, kinematics
-from ..dynamics.newton_euler import rne
+from ..dynamics.newton_euler import bias, rne
 from ..dynamics.passive import passive
-from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
 from ..lanes import any_, stage
@@ -35,16 +35,21 @@ def forward_position(m, d):
     else:
         collision_frames(m, d)
     com_pos(m, d)
-    crb(m, d)
-    factor_m(m, d)
+    if needs_inertia(m, d):
+        crb(m, d)
+    if d.want_all:
+        factor_m(m, d)
     transmission(m, d)
 
 
 @stage
 def forward_velocity(m, d):
     """What depends on position and velocity: bias and passive forces."""
-    com_vel(m, d)
-    rne(m, d)
+    if d.want_all:
+        com_vel(m, d)
+        rne(m, d)
+    else:
+        bias(m, d)
     passive(m, d)
 
 
@@ -53,9 +58,11 @@ def forward_constraint(m, d):
     """Contacts, rows and the acceleration under them; a tile whose slots do not fit is solved in parts."""
     collision(m, d)
     if d.con_overflow[0]:
+        crb_of_rows(m, d)
         solve_in_parts(m, d)
     else:
         make_rows(m, d)
+        crb_of_rows(m, d)
         solve(m, d)
 
 
