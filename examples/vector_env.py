@@ -43,8 +43,10 @@ def main(num_envs=256, nstep=300):
     env.reset(seed=0)
     for _ in range(nstep):
         env.step(env.action_space.sample())
-    lengths = np.array(env.length_queue)
-    print(f"{env.episode_count} episodes, the last {lengths.size} of {lengths.mean():.0f} steps on average")
+    print(f"{env.episode_count} episodes ended")
+    if env.length_queue:
+        lengths, returns = np.mean(env.length_queue), np.mean(env.return_queue)
+        print(f"the last {len(env.length_queue)}: {lengths:.0f} steps and a return of {returns:.0f} on average")
 
 
 if __name__ == "__main__":

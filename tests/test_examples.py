@@ -1,0 +1,34 @@
+"""Every example runs as a program, on small numbers, and says something."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+ARGUMENTS = {
+    "batch_rollout": ["16", "5"],
+    "first_steps": ["0.5"],
+    "jacobian": ["20"],
+    "randomize_masses": ["16", "20"],
+    "tree_factorization": [],
+    "vector_env": ["16", "20"],
+}
+
+
+def test_all_examples_are_run():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_the_example_runs(name):
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *ARGUMENTS[name]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() and "nan" not in done.stdout
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_the_example_is_short(name):
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < 60
