@@ -1,11 +1,11 @@
 """The machine: values that stand for one world or for W, records of them, and kernels over records.  No physics here.
 
-layout, record        what a record consists of, and its memory
-values, mathematics   the vocabulary of kernels
-kernel                `@kernel`, `@stage`
-runtime, cache        how a stage comes to run
-build                 every stage ahead of time, over several processes, and linked
-numba_types, toolchain   the compiler; imported only where something is compiled
+    layout, record            what a record consists of, and its memory
+    values, mathematics       the vocabulary of kernels
+    kernel                    `@kernel`, `@stage`
+    runtime, cache            how a stage comes to run
+    build                     every stage ahead of time, over several processes, and linked
+    numba_values, numba_records, toolchain   the compiler; imported only where something is compiled
 """
 
 from .kernel import Kernel, Stage, kernel, stage

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .kernel import Stage
 
-COMPILER_SOURCES = ("values.py", "kernel.py", "numba_types.py", "toolchain.py", "layout.py")
+COMPILER_SOURCES = ("values.py", "kernel.py", "numba_values.py", "numba_records.py", "toolchain.py", "layout.py")
 
 
 def directory() -> Path:

@@ -23,7 +23,7 @@ class Kernel:
     def __init__(self, function):
         self.function = function
         functools.update_wrapper(self, function)
-        self.numba = {}  # compiled forms, filled by numba_types
+        self.numba = {}  # compiled forms, filled by numba_records
 
     def __call__(self, *args):
         return self.function(*args)

@@ -19,7 +19,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from .kernel import Stage, symbol
-from .numba_types import FLOATS, JIT_OPTIONS, Struct
+from .numba_records import FLOATS, JIT_OPTIONS, Struct
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
