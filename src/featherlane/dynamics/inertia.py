@@ -14,7 +14,7 @@ from featherlane.spatial.vector import load6, load10, store3, store10
 
 from .flags import FREE
 from .reflected import reflected_armature
-from .tree_factor import factor_columns, multiply_rows, solve_columns, solve_lt_columns
+from .tree_factor import expand_columns, factor_columns, multiply_rows, solve_lt_columns
 
 
 @kernel
@@ -93,31 +93,37 @@ def crb(m, d):
     Reads:  cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6).   Writes: crb (nbody, 10), M (nC,) [kg, kg m, kg m^2].
     Frame: world axes at the tree's com, rotation first.           Cost: O(nv * depth).
     """
-    for i in range(m.nbody):
-        store10(d.crb, 10 * i, load10(d.cinert, 10 * i))
+    store10(d.crb, 0, load10(d.cinert, 0))
     for i in range(m.nbody - 1, 0, -1):
-        I, p = load10(d.crb, 10 * i), m.body_parentid[i]
+        p = m.body_parentid[i]
+        # a parent's sum begins with its last child; a leaf is its own
+        I = load10(d.crb, 10 * i) if m.body_lastchild[i] > 0 else load10(d.cinert, 10 * i)
+        if d.want_all:
+            store10(d.crb, 10 * i, I)
         if p > 0:
-            store10(d.crb, 10 * p, inert_add(load10(d.crb, 10 * p), I))
+            rest = load10(d.cinert, 10 * p) if m.body_lastchild[p] == i else load10(d.crb, 10 * p)
+            store10(d.crb, 10 * p, inert_add(rest, I))
         _rows_of_body(m, d, i, I)
 
 
 @kernel
-def factor(m, source, LD, inverse):
+def factor(m, source, LD, inverse, unused):
     """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, source, LD, inverse, 1)
-
-
-@kernel
-def factor_with_diagonal(m, source, LD, inverse):
-    """The same with the diagonal that stands in `inverse`."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, source, LD, inverse, 0)
+    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, source, LD, inverse, 1, 0, unused)
 
 
 @kernel
 def solve(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x."""
-    solve_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, m.M_colind, LD, inverse, x)
+    solve_lt_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, LD, x)
+    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, m.M_colind, LD, inverse, x)
+
+
+@kernel
+def factor_and_solve(m, source, LD, inverse, x, own):
+    """Both in one sweep, with the same bits; own: 0 takes the diagonal from `inverse`."""
+    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, source, LD, inverse, own, 1, x)
+    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, m.M_colind, LD, inverse, x)
 
 
 @kernel
@@ -134,7 +140,7 @@ def factor_m(m, d):
     Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.
     Cost:   O(nv * depth^2).
     """
-    factor(m, d.M, d.qLD, d.qLDiagInv)
+    factor(m, d.M, d.qLD, d.qLDiagInv, d.qvec)
 
 
 @stage

@@ -20,7 +20,7 @@ from .derivative import (
     solve_free_bodies,
 )
 from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE
-from .inertia import factor, factor_with_diagonal, solve
+from .inertia import factor_and_solve
 from .reflected import damping
 
 
@@ -86,8 +86,7 @@ def euler(m, d):
             if articulated:
                 articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
             else:
-                factor_with_diagonal(m, d.M, d.qH, d.qHDiagInv)
-                solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+                factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
             for i in range(m.nv):
                 d.qacc_step[i] = where(damped, d.qacc_step[i], d.qacc[i])
     _advance(m, d, d.qacc_step)
@@ -137,8 +136,7 @@ def implicitfast(m, d):
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
     else:
         _implicit_matrix(m, d)
-        factor(m, d.qH, d.qH, d.qHDiagInv)
-        solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
     solve_free_bodies(m, d)
     _advance(m, d, d.qacc_step)
 

@@ -32,7 +32,15 @@ def ancestor_ints(mj) -> dict[str, np.ndarray]:
         own = mj.body_dofadr[b] + mj.body_dofnum[b] - 1
         last[b] = own if mj.body_dofnum[b] else last[mj.body_parentid[b]]
     columns = np.concatenate([np.asarray(r) for r in rows]) if rows else np.zeros(0, int)
-    chains = {"chain_rownnz": nnz, "chain_rowadr": adr, "chain_colind": columns, "body_lastdof": last}
+    children = np.full(mj.nbody, -1)
+    children[mj.body_parentid[1:]] = np.arange(1, mj.nbody)  # of several, the last one stays
+    chains = {
+        "body_lastchild": children,
+        "chain_rownnz": nnz,
+        "chain_rowadr": adr,
+        "chain_colind": columns,
+        "body_lastdof": last,
+    }
     return chains | {"M_below": np.bincount(mj.M_colind, minlength=mj.nv)[: mj.nv] - 1}
 
 

@@ -149,6 +149,7 @@ TREE = (
 )
 
 CHAINS = (
+    _int("body_lastchild", ("nbody",), "child with the largest number, -1: none"),
     _int("body_lastdof", ("nbody",), "last dof that moves the body, its own or an ancestor's, -1: none"),
     _int("chain_rownnz", ("nv",), "dofs from the root down to this one, itself included"),
     _int("chain_rowadr", ("nv",), "address of the chain's first dof"),

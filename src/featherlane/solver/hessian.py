@@ -16,7 +16,7 @@ sparse factorization" (1990); the stiffness composition is ours.
 from __future__ import annotations
 
 from ..dynamics.flags import FREE
-from ..dynamics.tree_factor import expand_rows, factor_and_reduce
+from ..dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
 from ..lanes import any_, fabs, fma, fmax, kernel, real, where
 from ..spatial.vector import cross, dot3, load3, load6, scale3
 from .rows import arm, other_arm
@@ -423,5 +423,10 @@ def assemble_hessian(m, d):
 @kernel
 def solve_hessian(m, d, x):
     """x <- H^-1 x; H becomes its factor L^T D L, H_dinv 1 / D."""
-    factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
-    expand_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
+    if d.H_pattern[0] == TREE and m.nC == m.nchain:
+        # the pattern is that of M: column by column, in two thirds of the time
+        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H, d.H, d.H_dinv, 1, 1, x)
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H_colind, d.H, d.H_dinv, x)
+    else:
+        factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
+        expand_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
