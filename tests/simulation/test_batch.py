@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch import EVOLVING, INPUTS
+from featherlane.simulation.worlds import EVOLVING, INPUTS
 from states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one
@@ -613,39 +613,3 @@ def test_memory_grows_with_rows_alone(model):
     batch.step()
     rows = sum(getattr(batch, name).nbytes for name in SHAPES if name not in ("qfrc_applied", "xfrc_applied"))
     assert resident() - before < 2 * rows + 50e6
-
-
-# ---- precision -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["humanoid", "quadruped", "arm", "cartpole"])
-def test_a_float32_step_is_near_the_float64_step(name, rng):
-    model = fl.load(name)
-    double, single = fl.Batch(model, 32), fl.Batch(model, 32, dtype="float32")
-    for w in range(32):
-        double.qpos[w], double.qvel[w] = kicked(model, rng, 0.1, 0.5)
-    double.ctrl = rng.uniform(-1, 1, double.ctrl.shape)
-    double.step(20)
-    single.qpos, single.qvel, single.ctrl = double.qpos, double.qvel, double.ctrl
-    double.qpos, double.qvel = single.qpos, single.qvel  # the same numbers on both sides
-    single.qacc_warmstart = double.qacc_warmstart
-    double.step()
-    single.step()
-    assert single.qpos.dtype == np.float32
-    error = np.abs(single.qvel - double.qvel).max(axis=1) / np.maximum(1.0, np.abs(double.qvel).max(axis=1))
-    assert error.max() <= 1e-4
-
-
-@pytest.mark.slow
-def test_means_of_float32_are_those_of_float64(rng):
-    model = fl.load("humanoid")
-    n, nstep, means = 256, 1000, {}
-    control = rng.uniform(-0.5, 0.5, (n, nstep, model.nu))
-    for dtype in ("float64", "float32"):
-        batch = fl.Batch(model, n, dtype=dtype)
-        record = ("qfrc_constraint", "energy", "solver_niter")
-        out = batch.rollout(nstep, control=control, record=record)
-        force = np.abs(out["qfrc_constraint"][..., 2], dtype=np.float64)
-        values = force, *np.moveaxis(out["energy"].astype(float), -1, 0), out["solver_niter"].astype(float)
-        means[dtype] = np.array([v[:, 200:].mean() for v in values])
-    np.testing.assert_allclose(means["float32"], means["float64"], rtol=0.01)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..simulation.batch import STATUS
+from ..simulation.fields import STATUS
 from .output import whole_file
 
 FRAMES_PER_SECOND = 25.0

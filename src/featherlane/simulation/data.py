@@ -17,10 +17,9 @@ from ..lanes.layout import Field
 from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
-from .fields import DATA
+from .fields import DATA, STATUS
 from .workspace import Workspace
 
-STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # entries of the field `warning`
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force".split())
 COUNTS = ("ncon", "solver_niter", "nbad")  # whole numbers, kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
