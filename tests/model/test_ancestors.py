@@ -43,3 +43,21 @@ def test_a_model_without_dofs_has_empty_chains():
     model = load("<mujoco><worldbody><body><geom size='.1'/></body></worldbody></mujoco>")
     assert model.nchain == model.nv == model.ncollide == 0
     assert list(model.body_lastdof) == [-1, -1]
+
+
+def test_rows_below_are_those_with_an_entry_in_the_column():
+    model = load(all_joints.XML)
+    for column in range(model.nv):
+        rows = [
+            i
+            for i in range(column + 1, model.nv)
+            if column in model.M_colind[model.M_rowadr[i] : model.M_rowadr[i] + model.M_rownnz[i]]
+        ]
+        assert rows == list(range(column + 1, column + 1 + model.M_below[column]))
+
+
+def test_the_last_child_has_the_largest_number():
+    model = load(all_joints.XML)
+    for body in range(model.nbody):
+        children = [i for i in range(1, model.nbody) if model.body_parentid[i] == body]
+        assert model.body_lastchild[body] == max(children, default=-1)

@@ -14,8 +14,10 @@ from featherlane.spatial.quaternion import (
     quat_log,
     quat_mul,
     quat_normalize,
+    quat_renormalize,
     quat_sub,
     quat_to_mat,
+    quat_z_axis,
     rotate,
     rotation_vector_quat,
 )
@@ -126,3 +128,22 @@ def test_inertias_act_as_six_by_six_matrices_and_add(draw, rng):
         parts = zip(worlds(moments), worlds(R).reshape(-1, 3, 3), worlds(c), mass, strict=True)
         expected += [spatial_inertia(*part) for part in parts]
     assert_close(inert_mul(total, v), np.einsum("wij,wj->wi", expected, worlds(v)), 10 * ROUNDING)
+
+
+def test_the_z_axis_is_the_third_column(draw):
+    q = draw(4)
+    np.testing.assert_array_equal(quat_z_axis(q), quat_to_mat(q)[2::3])
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1e-3, 1.0, 1.0 + 1e-12, 1.0 - 1e-8, 7.0])
+def test_a_product_of_rotations_is_brought_to_unit_length(draw, size):
+    q = tuple(size * x for x in quat_normalize(draw(4)))
+    assert_close(quat_renormalize(q), worlds(quat_normalize(q)), 1e-15)
+
+
+def test_a_world_that_is_far_from_unit_length_does_not_change_its_mates(draw):
+    q = quat_normalize(draw(4))
+    alone = quat_renormalize(q)
+    far = tuple(np.where(np.arange(WIDTH) == 3, 5 * x, x) for x in q)
+    together = quat_renormalize(far)
+    np.testing.assert_array_equal(np.delete(together, 3, axis=1), np.delete(alone, 3, axis=1))

@@ -1,0 +1,53 @@
+"""L^T D L by rows and by columns: the same bits, and the inverse of the matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+import smooth
+from featherlane.dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
+from featherlane.lanes.record import Rows
+
+WIDTH = 8
+LAW = 1e-14  # times the condition number
+
+
+def views(*arrays):
+    """What uncompiled kernels read and write."""
+    return [Rows(a, "") for a in arrays]
+
+
+def pattern(name):
+    """Rows of M's pattern, and a positive definite matrix on it."""
+    model = fl.load(smooth.XML if name == "all joints" else name)
+    rng = np.random.default_rng(0)
+    A = rng.uniform(-1, 1, (model.nC, WIDTH))
+    for i in range(model.nv):
+        A[model.M_rowadr[i] + model.M_rownnz[i] - 1] += 2 * model.nv
+    return model, A, rng.standard_normal((model.nv, WIDTH))
+
+
+@pytest.mark.parametrize("name", ["all joints", "humanoid", "arm", "quadruped"])
+@pytest.mark.parametrize("own", [0, 1])
+def test_columns_give_the_bits_of_rows(name, own):
+    model, A, f = pattern(name)
+    n, adr, nnz, col, below = model.nv, model.M_rowadr, model.M_rownnz, model.M_colind, model.M_below
+    by_rows, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
+    rows = views(by_rows, inverse, x)
+    factor_and_reduce(n, adr, nnz, col, *rows)
+    expand_rows(n, adr, nnz, col, *rows)
+    # with the diagonal given apart, the matrix's own is not read
+    source, y, D = A.copy(), f.copy(), A[adr + nnz - 1]
+    if not own:
+        source[adr + nnz - 1] = np.nan
+    by_columns = np.zeros_like(A)
+    given, *columns, g = views(source, by_columns, D, y)
+    factor_columns(n, adr, nnz, below, given, *columns, own, 1, g)
+    expand_columns(n, adr, nnz, below, col, *columns, g)
+    for one, other in ((by_rows, by_columns), (inverse, D), (x, y)):
+        np.testing.assert_array_equal(one, other)
+    for k in range(WIDTH):
+        M = smooth.dense(model, A[:, k])
+        assert smooth.relative(x[:, k], np.linalg.solve(M, f[:, k])) <= LAW * np.linalg.cond(M)
