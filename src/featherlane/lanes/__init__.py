@@ -1,5 +1,7 @@
 """The machine: values that stand for one world or for W, records of them, and kernels over records.  No physics here.
 
+Here is
+
     layout, record            what a record consists of, and its memory
     values, mathematics       the vocabulary of kernels
     kernel                    `@kernel`, `@stage`

@@ -228,5 +228,4 @@ SCRATCH = (
 ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot qfrc_spring qfrc_damper cacc cfrc".split())
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
-STATE_FIELDS = tuple(f.name for f in STATE)
 DATA = Layout("Data", SIZES + STATE + POSITION + VELOCITY + FORCE + CONTACT + CONSTRAINT + SOLVER + SCRATCH)
