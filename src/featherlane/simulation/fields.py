@@ -225,7 +225,7 @@ SCRATCH = (
 )
 
 # written only with want_all: a step does not read them, or has no need of them in some models
-ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot qfrc_spring qfrc_damper cacc cfrc".split())
+ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
 DATA = Layout("Data", SIZES + STATE + POSITION + VELOCITY + FORCE + CONTACT + CONSTRAINT + SOLVER + SCRATCH)
