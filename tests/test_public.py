@@ -274,3 +274,23 @@ def test_import_loads_neither_mujoco_nor_a_compiler():
     code = f"import sys, featherlane; print(*sorted(set({heavy}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+SENSORS = """<mujoco><worldbody><body><freejoint/><geom size="0.1"/><site name="tip"/></body></worldbody>
+<sensor><accelerometer name="acc" site="tip"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda model: fl.Data(model).sensordata,
+        lambda model: fl.Data(model).sensor("acc").data,
+        lambda model: fl.Batch(model, 2).sensordata,
+        lambda model: fl.Batch(model, 2).bind("sensordata"),
+        lambda model: fl.Batch(model, 2).rollout(1, record=("sensordata",)),
+    ],
+)
+def test_results_of_sensors_that_are_not_computed_raise_with_their_names(read):
+    model = fl.load(SENSORS)
+    with pytest.raises(fl.UnsupportedFeatureError, match="sensor 'acc': accelerometer"):
+        read(model)

@@ -24,22 +24,27 @@ class InstallationError(ModelError, ImportError):
     """An installed package breaks this one; the message holds the command that repairs it."""
 
 
+CHANGES_MOTION = "not supported, and it would change the motion"
+
+
 class UnsupportedFeatureError(ModelError):
-    """The model uses features that would change its motion and are not computed.
+    """The model uses features that would change its motion and are not computed, or a result of such a feature is read.
 
     Attributes:
         features: every one of them, each with the name of its element.
     """
 
-    def __init__(self, features: Iterable[str], source: str = ""):
+    def __init__(
+        self, features: Iterable[str], source: str = "", what: str = "not supported, and it would change the motion"
+    ):
         self.features = list(features)
-        self.source = source
+        self.source, self.what = source, what
         head = f"{source}: " if source else ""
         lines = "\n".join(f"  {feature}" for feature in self.features)
-        super().__init__(f"{head}not supported, and it would change the motion:\n{lines}")
+        super().__init__(f"{head}{what}:\n{lines}")
 
     def __reduce__(self):
-        return type(self), (self.features, self.source)
+        return type(self), (self.features, self.source, self.what)
 
 
 def near(name: str, allowed: Iterable[str]) -> str:

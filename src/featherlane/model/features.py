@@ -18,6 +18,7 @@ from collections.abc import Iterator
 import mujoco
 import numpy as np
 
+from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.candidates import HFIELD, NO_FUNCTION
 
 # sensors whose values are computed, as mjtSensor
@@ -73,6 +74,20 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
 def sensor_support(mj: mujoco.MjModel) -> list[bool]:
     """Per sensor of the model: whether its value is computed; reading another one raises."""
     return [int(kind) in COMPUTED_SENSORS for kind in mj.sensor_type]
+
+
+def refuse_sensors(mj: mujoco.MjModel, only: int | None = None) -> None:
+    """Raise for the results of sensors (of one sensor) that are not computed.
+
+    Raises:
+        UnsupportedFeatureError: with the name and kind of each of them.
+    """
+    chosen = range(mj.nsensor) if only is None else (only,)
+    lost = [i for i in chosen if not sensor_support(mj)[i]]
+    names = [f"{_label(mj, 'sensor', i)}: {_word(mujoco.mjtSensor, mj.sensor_type[i])}" for i in lost]
+    raise UnsupportedFeatureError(
+        names or ["the model has no sensors"], what="the results of these sensors are not computed"
+    )
 
 
 def _label(mj: mujoco.MjModel, kind: str, ident: int | np.integer) -> str:

@@ -140,9 +140,7 @@ class Batch(Worlds):
         if spare:
             raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
         for name in names:
-            if name not in DATA or not self._bindable(name):
-                allowed = [f for f in DATA.index if self._bindable(f)]
-                raise ModelError(f"record: {name!r} is no field of a world{near(name, allowed)}")
+            self._check_bindable("record", name)
             shape = (n, nstep, *DATA[name].dims(self._sizes))
             given = (out or {}).get(name)
             result[name] = np.empty(shape, self.dtype) if given is None else self._recordable(name, given, shape)

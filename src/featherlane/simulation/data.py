@@ -115,6 +115,10 @@ class Data(NamedAccess):
             return int(number) if name in COUNTS else number
         if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
             return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
+        if name == "sensordata" and workspace is not None:
+            from ..model.features import refuse_sensors
+
+            refuse_sensors(self.model.mj_model)
         raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def __setattr__(self, name: str, value: Any) -> None:

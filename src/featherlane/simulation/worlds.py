@@ -68,7 +68,7 @@ class Worlds(NamedAccess):
         if name in ON_DEMAND:
             arrays[name] = self._rows(DATA[name])
             return arrays[name]
-        if name in DATA and self._bindable(name):
+        if name == "sensordata" or (name in DATA and self._bindable(name)):
             return self.bind(name)
         raise AttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
 
@@ -90,6 +90,16 @@ class Worlds(NamedAccess):
         f = DATA[name]
         return (f.kind == "real" and f.stage != "" and not name.startswith(HIDDEN)) or name in STATE
 
+    def _check_bindable(self, call: str, name: str) -> None:
+        """A field that each world has, or an error of the call that asks for it."""
+        if name == "sensordata":
+            from ..model.features import refuse_sensors
+
+            refuse_sensors(self.model.mj_model)
+        if name not in DATA or not self._bindable(name):
+            allowed = [n for n in DATA.index if self._bindable(n)]
+            raise ModelError(f"{call}: {name!r} is no field of a world{near(name, allowed)}")
+
     def bind(self, name: str) -> np.ndarray:
         """A live array over a field: state itself, or an output that each call refreshes.
 
@@ -104,10 +114,9 @@ class Worlds(NamedAccess):
 
         Raises:
             ModelError: no such field, or one that belongs to a tile and not to a world.
+            UnsupportedFeatureError: `sensordata`, with the sensors that are not computed.
         """
-        if name not in DATA or not self._bindable(name):
-            allowed = [n for n in DATA.index if self._bindable(n)]
-            raise ModelError(f"bind: {name!r} is no field of a world{near(name, allowed)}")
+        self._check_bindable("bind", name)
         if name in STATE or name in self._arrays:
             return getattr(self, name)
         if name not in self._bound:
