@@ -436,7 +436,9 @@ def with_a_bad_world(batch, name, value, world=5):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2e10])
 @pytest.mark.parametrize("name", ["qpos", "qvel", "qfrc_applied"])
 def test_a_bad_world_is_reset_as_mujoco_does_and_its_mates_never_notice(batch, name, value):
+    batch.model.qpos0[2] = 0.09  # the defaults touch the floor
     batch.qfrc_applied = 0.0
+    batch.step(3)
     other = with_a_bad_world(batch, name, value * 1e5 if name == "qfrc_applied" else value)
     mj, data = oracle(other, 5)
     batch.step()
@@ -445,6 +447,10 @@ def test_a_bad_world_is_reset_as_mujoco_does_and_its_mates_never_notice(batch, n
     assert_bits(other, snapshot(batch), np.delete(np.arange(N), 5))
     for field in ("qpos", "qvel", "time", "ctrl", "qfrc_applied", "mocap_pos", "mocap_quat"):
         np.testing.assert_allclose(getattr(other, field)[5], getattr(data, field), atol=1e-9, err_msg=field)
+    fresh = fl.Batch(batch.model, 1)
+    fresh.step()
+    for field in EVOLVING:
+        assert getattr(other, field)[5].tobytes() == getattr(fresh, field)[0].tobytes(), field
     assert np.flatnonzero(other.nbad).tolist() == [5]
     assert np.flatnonzero(other.status["bad_number"]).tolist() == [5]
     other.step(5)
