@@ -34,9 +34,7 @@ class UnsupportedFeatureError(ModelError):
         features: every one of them, each with the name of its element.
     """
 
-    def __init__(
-        self, features: Iterable[str], source: str = "", what: str = "not supported, and it would change the motion"
-    ):
+    def __init__(self, features: Iterable[str], source: str = "", what: str = CHANGES_MOTION):
         self.features = list(features)
         self.source, self.what = source, what
         head = f"{source}: " if source else ""
