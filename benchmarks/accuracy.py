@@ -1,4 +1,4 @@
-"""Accuracy: worst differences from MuJoCo over states of every supported model; about ten minutes.
+"""Accuracy: worst differences from MuJoCo over states of every supported model; about four minutes.
 
 python benchmarks/accuracy.py --write
 """
