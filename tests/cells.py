@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.lanes import Field, Layout, Library, Record, allocate
+from featherlane.lanes import Field, Layout, Library, Record, allocate, stage
 from featherlane.lanes.processor import base_of
 from featherlane.lanes.record import python_record
 
@@ -28,6 +28,20 @@ CELLS = Layout(
         Field("out", "real", ("n", OUTPUTS)),
     ),
 )
+
+
+@stage
+def doubles(d):
+    """A stage in a module that a process of its own can import, whatever pytest's import mode."""
+    for i in range(d.n):
+        d.x[i] = 2.0 * d.x[i]
+
+
+@stage
+def doubles_twice(d):
+    """A stage that calls another."""
+    doubles(d)
+    doubles(d)
 
 
 def library() -> Library:

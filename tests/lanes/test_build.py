@@ -6,24 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from cells import cells, library
-from featherlane.lanes import KernelError, build, cache, stage, toolchain
+from cells import cells, doubles, doubles_twice, library
+from featherlane.lanes import KernelError, build, cache, toolchain
 from featherlane.simulation import library as engine
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
 TWO = (("f64", 8), ("f32", 1))
-
-
-@stage
-def doubles(d):
-    for i in range(d.n):
-        d.x[i] = 2.0 * d.x[i]
-
-
-@stage
-def doubles_twice(d):
-    doubles(d)
-    doubles(d)
 
 
 @pytest.fixture(autouse=True)

@@ -32,6 +32,7 @@ from .rows import (
 WARMSTART_OFF = 1 << 9  # mjDSBL_WARMSTART
 TINY = 1e-30
 FAR = 1e30
+EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 
 
 # ---- rows at a point -----------------------------------------------------------------------------------------------
@@ -381,14 +382,15 @@ def iterate(m, d):
             length = fma(p, p, length)
         enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
         a = line_search(m, d, q1, q2, enough, live)
+        switched = live
         if single_precision(d):
-            # the gradient of an exact step is rounding, far above the tolerance: what tells is that no row switched
-            inexact = set_switches(m, d, a)
-        else:
-            inexact = live
+            switched = set_switches(m, d, a)
         advance_rows(m, d, a)
         before, steepness = cost, gradient
         cost, gradient = evaluate(m, d)
+        # in float32 the gradient of an exact step is rounding, above the tolerance: what tells is that no row switched
+        # and that it fell (where H is ill-conditioned a step may not be exact)
+        inexact = switched | (gradient > EXACT_FALL * steepness)
         niter = where(live, niter + 1.0, niter)
         gain = before - cost
         # rounding ends progress: the cost no longer tells and the gradient no longer falls
