@@ -17,9 +17,7 @@ from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.model import Model
 from .fields import DATA, ON_REQUEST
-from .library import library
-from .tiles import run_tiles
-from .transfer import Transfer, transfer_record
+from .transfer import Plan, Transfer
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, REPORTS, STATE, Worlds, count
 
@@ -51,6 +49,7 @@ class Batch(Worlds):
     nthread: int
     width: int
     _workspaces: list[Workspace]
+    _plans: dict[bool, Plan]
     _shared: ModelRows
     _pool: ThreadPoolExecutor | None
     _lock: threading.Lock
@@ -66,10 +65,13 @@ class Batch(Worlds):
         own = self.__dict__
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
-        own["_workspaces"] = []
+        own["_workspaces"], own["_plans"] = [], {}
+
+    def _rows_changed(self) -> None:
+        self.__dict__["_plans"] = {}
 
     def _expansion_changed(self) -> None:
-        self.__dict__["_workspaces"] = []
+        self.__dict__["_workspaces"], self.__dict__["_plans"] = [], {}
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
@@ -176,18 +178,17 @@ class Batch(Worlds):
             return
         with self._entered():
             self._prepare()
-            order = self._arrange(chosen)
-            place = order if len(chosen) == self.nworld else np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
-            record = self._call_record(nstep, order, place, extra)
-            bad = self._arrays["nbad"][chosen, 0].copy()
+            plan, order = self._plan(nstep == 0, extra), self._arrange(chosen)
+            everyone = len(chosen) == self.nworld
+            place = order if everyone else np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
+            plan.begin(nstep, order, place)
+            bad = self._arrays["nbad"][chosen, 0]
             ntile = -(-len(order) // self.width)
             chunk = max(1, min(64, ntile // (4 * self.nthread)))
-            starts = iter(range(0, ntile, chunk))
-            lock = threading.Lock()
+            starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
 
             def work(thread):
-                w = self._workspaces[thread]
-                run = library().bind(run_tiles, w.rows.record, w.record, record)
+                run = plan.run[thread]
                 while True:
                     with lock:
                         start = next(starts, None)
@@ -195,11 +196,12 @@ class Batch(Worlds):
                         return
                     run(thread, start, min(start + chunk, ntile))
 
-            used = min(self.nthread, -(-ntile // chunk))
-            if used == 1:
+            others = [self._threads().submit(work, k) for k in range(1, min(self.nthread, -(-ntile // chunk)))]
+            try:
                 work(0)
-            else:
-                list(self._threads().map(work, range(used)))
+            finally:
+                for other in others:
+                    other.result()
             fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
             if len(fresh):
                 self._clear_inputs(fresh)
@@ -235,25 +237,29 @@ class Batch(Worlds):
             return chosen
         return np.ascontiguousarray(chosen[np.lexsort(self._arrays["signature"][chosen].T[::-1])])
 
-    def _call_record(self, nstep, order, place, extra):
+    def _plan(self, forward: bool, extra) -> Plan:
+        """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
+        if extra is None and forward in self._plans:
+            return self._plans[forward]
         names = [n for n in STATE if n in self._arrays]
         load = [Transfer(n, self._arrays[n]) for n in (*names, "warning", "nbad")]
         load += [Transfer(n, a, True) for n, a in self._expanded.items()]
-        store = [Transfer(n, self._arrays[n]) for n in (*EVOLVING, *REPORTS)]
+        store = [Transfer(n, self._arrays[n]) for n in (*EVOLVING, *REPORTS) if not (forward and n in EVOLVING)]
         store += [Transfer(n, a) for n, a in self._bound.items()]
-        if nstep == 0:
-            store = [t for t in store if t.field not in EVOLVING]
-        wanted = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
-        for w in self._workspaces:
-            w.record.set_size("want_frames", int(bool(wanted & set(LATE_FRAMES))))
-            w.record.set_size("want_energy", int("energy" in wanted))
-            w.record.set_size("want_all", int(bool(wanted & ON_REQUEST)))
-        transfers = {"load": load, "store": store, **(extra or {})}
-        return transfer_record(self._workspaces, len(order), nstep, transfers, order, place)
+        asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
+        wanted = {
+            "want_frames": int(bool(asked & set(LATE_FRAMES))),
+            "want_energy": int("energy" in asked),
+            "want_all": int(bool(asked & ON_REQUEST)),
+        }
+        plan = Plan(self._workspaces, {"load": load, "store": store, **(extra or {})}, self.nworld, wanted)
+        if extra is None:
+            self._plans[forward] = plan
+        return plan
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_shared", "width")
+        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "width")
         return {k: v for k, v in self.__dict__.items() if k not in made_anew}
 
     def __setstate__(self, state):

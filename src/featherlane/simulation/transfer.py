@@ -1,4 +1,4 @@
-"""Which rows of memory a batch call moves into tiles and out again: the record that `run_tiles` reads."""
+"""Which rows of memory a batch call moves into tiles and out again: plans, whose record `run_tiles` reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from ..lanes import Record
 from ..lanes.record import address
-from .tiles import ROWS
+from .library import library
+from .tiles import ROWS, run_tiles
 
 KINDS = ("load", "control", "record", "store")
 
@@ -26,42 +27,55 @@ class Transfer(NamedTuple):
     of_model: bool = False
 
 
-def transfer_record(workspaces, nworld: int, nstep: int, transfers: dict[str, list[Transfer]], order, place) -> Record:
-    """The record of one call.
+class Plan:
+    """Transfers made ready for calls: the record, and for each thread the loop over the tiles bound to its workspace.
+
+    A plan outlives a call: the next one changes the worlds' order and the number of steps, and nothing else.
 
     Args:
         workspaces: one for each thread.
-        nworld: worlds of the call.
-        nstep: steps, 0 for a forward pass.
         transfers: lists by kind (`load`, `control`, `record`, `store`).
-        order: (nworld,) int64, worlds in the order in which they fill tiles.
-        place: (nworld,) int64, their places in the call.
+        nworld: worlds of a call, at most.
+        wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
     """
-    first = workspaces[0]
-    everything = [(kind, t) for kind in KINDS for t in transfers.get(kind, ()) if t.array.size]
-    sizes = {"nworld": nworld, "nstep": nstep, "nthread": len(workspaces), "ntransfer": len(everything)}
-    sizes["real_bytes"] = first.dtype.itemsize
-    arrays = {
-        "order": order,
-        "place": place,
-        "tile_address": np.zeros((len(workspaces), max(len(everything), 1)), np.int64),
-    }
-    for k, (_, t) in enumerate(everything):
-        for thread, w in enumerate(workspaces):
-            tile = w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field]
-            arrays["tile_address"][thread, k] = address(tile)
-    arrays["tile_address"] = arrays["tile_address"].reshape(-1)
-    for kind in KINDS:
-        rows = [(k, t.array) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
-        sizes[f"n{kind}"] = len(rows)
-        per_step = kind in ("control", "record")
-        columns = {
-            "row": [address(a) for _, a in rows],
-            "tile": [k for k, _ in rows],
-            "count": [a[0, 0].size if per_step else a[0].size for _, a in rows],
-            "stride": [a[0].size for _, a in rows],
-            "step": [a[0, 0].size if per_step else 0 for _, a in rows],
-        }
-        for name, values in columns.items():
-            arrays[f"{kind}_{name}"] = np.asarray(values or [0], np.int64)
-    return Record(ROWS, sizes, arrays, first.width, first.dtype)
+
+    def __init__(self, workspaces, transfers: dict[str, list[Transfer]], nworld: int, wanted: dict[str, int]):
+        self.workspaces, self.transfers, self.wanted = workspaces, transfers, wanted
+        self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
+        self.record = self._make_record()
+        self.run = [library().bind(run_tiles, w.rows.record, w.record, self.record) for w in workspaces]
+
+    def begin(self, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
+        """Make ready for a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles."""
+        n = len(order)
+        self.order[:n], self.place[:n] = order, place
+        self.record.set_size("nworld", n)
+        self.record.set_size("nstep", nstep)
+        for w in self.workspaces:
+            for name, value in self.wanted.items():
+                w.record.set_size(name, value)
+
+    def _make_record(self) -> Record:
+        first, nthread = self.workspaces[0], len(self.workspaces)
+        everything = [(kind, t) for kind in KINDS for t in self.transfers.get(kind, ()) if t.array.size]
+        sizes = {"nworld": 0, "nstep": 0, "nthread": nthread, "ntransfer": len(everything)}
+        sizes["real_bytes"] = first.dtype.itemsize
+        tiles = np.zeros((nthread, max(len(everything), 1)), np.int64)
+        for k, (_, t) in enumerate(everything):
+            for thread, w in enumerate(self.workspaces):
+                tiles[thread, k] = address(w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field])
+        arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
+        for kind in KINDS:
+            rows = [(k, t.array) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
+            sizes[f"n{kind}"] = len(rows)
+            per_step = kind in ("control", "record")
+            columns = {
+                "row": [address(a) for _, a in rows],
+                "tile": [k for k, _ in rows],
+                "count": [a[0, 0].size if per_step else a[0].size for _, a in rows],
+                "stride": [a[0].size for _, a in rows],
+                "step": [a[0, 0].size if per_step else 0 for _, a in rows],
+            }
+            for name, values in columns.items():
+                arrays[f"{kind}_{name}"] = np.asarray(values or [0], np.int64)
+        return Record(ROWS, sizes, arrays, first.width, first.dtype)

@@ -67,6 +67,7 @@ class Worlds(NamedAccess):
             return a[:, 0] if a.ndim == 2 and DATA[name].shape == (1,) else a
         if name in ON_DEMAND:
             arrays[name] = self._rows(DATA[name])
+            self._rows_changed()
             return arrays[name]
         if name == "sensordata" or (name in DATA and self._bindable(name)):
             return self.bind(name)
@@ -121,6 +122,7 @@ class Worlds(NamedAccess):
             return getattr(self, name)
         if name not in self._bound:
             self._bound[name] = self._rows(DATA[name])
+            self._rows_changed()
         view = self._bound[name].view()
         view.flags.writeable = False
         return view
@@ -168,6 +170,9 @@ class Worlds(NamedAccess):
     def status(self) -> dict[str, np.ndarray]:
         """Counts since the last reset of each world, by name, each (nworld,) int64."""
         return {n: self._arrays["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
+
+    def _rows_changed(self) -> None:
+        """Called when worlds get rows of another field."""
 
     def _expansion_changed(self) -> None:
         """Called when a model field becomes per-world."""
