@@ -45,7 +45,6 @@ ROWS = Layout(
         Field("tile_address", "long", ("nthread", "ntransfer"), "1", "address of the tile's rows, thread by thread"),
         Field("nthread", "size", doc="threads"),
         Field("ntransfer", "size", doc="transfers of all kinds"),
-        Field("real_bytes", "size", doc="bytes of a real"),
     ),
 )
 
@@ -59,25 +58,22 @@ def lane_place(b, tile, lane, W):
 
 @kernel
 def read_rows(b, index, tile, W, row, address, count, stride, shift):
-    """Rows of a tile's worlds into the tile."""
-    out = scalars(b, address)
-    for lane in range(W):
-        w = index[lane_place(b, tile, lane, W)]
-        source = scalars(b, row + (w * stride + shift) * b.real_bytes)
-        for i in range(count):
-            out[i * W + lane] = source[i]
+    """Rows of a tile's worlds into the tile: W rows are read side by side, the tile is written line by line."""
+    out, source = scalars(b, address), scalars(b, row)
+    for i in range(count):
+        for lane in range(W):
+            out[i * W + lane] = source[index[lane_place(b, tile, lane, W)] * stride + (shift + i)]
 
 
 @kernel
 def write_rows(b, index, tile, W, row, address, count, stride, shift):
     """The tile's values back into the rows of its worlds."""
-    source = scalars(b, address)
-    for lane in range(W):
-        if tile * W + lane < b.nworld:
-            w = index[tile * W + lane]
-            out = scalars(b, row + (w * stride + shift) * b.real_bytes)
-            for i in range(count):
-                out[i] = source[i * W + lane]
+    source, out = scalars(b, address), scalars(b, row)
+    full = b.nworld - tile * W
+    for i in range(count):
+        for lane in range(W):
+            if lane < full:
+                out[index[tile * W + lane] * stride + (shift + i)] = source[i * W + lane]
 
 
 @stage

@@ -59,7 +59,6 @@ class Plan:
         first, nthread = self.workspaces[0], len(self.workspaces)
         everything = [(kind, t) for kind in KINDS for t in self.transfers.get(kind, ()) if t.array.size]
         sizes = {"nworld": 0, "nstep": 0, "nthread": nthread, "ntransfer": len(everything)}
-        sizes["real_bytes"] = first.dtype.itemsize
         tiles = np.zeros((nthread, max(len(everything), 1)), np.int64)
         for k, (_, t) in enumerate(everything):
             for thread, w in enumerate(self.workspaces):
