@@ -76,14 +76,13 @@ def sensor_support(mj: mujoco.MjModel) -> list[bool]:
     return [int(kind) in COMPUTED_SENSORS for kind in mj.sensor_type]
 
 
-def refuse_sensors(mj: mujoco.MjModel, only: int | None = None) -> None:
-    """Raise for the results of sensors (of one sensor) that are not computed.
+def refuse_sensors(mj: mujoco.MjModel) -> None:
+    """Raise for the results of sensors that are not computed.
 
     Raises:
         UnsupportedFeatureError: with the name and kind of each of them.
     """
-    chosen = range(mj.nsensor) if only is None else (only,)
-    lost = [i for i in chosen if not sensor_support(mj)[i]]
+    lost = [i for i, computed in enumerate(sensor_support(mj)) if not computed]
     names = [f"{_label(mj, 'sensor', i)}: {_word(mujoco.mjtSensor, mj.sensor_type[i])}" for i in lost]
     raise UnsupportedFeatureError(
         names or ["the model has no sensors"], what="the results of these sensors are not computed"

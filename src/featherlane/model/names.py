@@ -124,10 +124,8 @@ class NamedView:
                 return getattr(owner, field), (*worlds, axis.rows(model, self.id))
         if owner is model and kind.host_prefix and hasattr(model.mj_model, kind.host_prefix + attribute):
             return getattr(model.mj_model, kind.host_prefix + attribute), (self.id,)
-        if self._kind == "sensor" and attribute == "data":
-            from featherlane.model.features import refuse_sensors
-
-            refuse_sensors(model.mj_model, self.id)
+        if self._kind == "sensor" and attribute == "data" and owner is not model:
+            return owner.sensordata, self.id  # raises, and names the sensors that are not computed
         raise AttributeError(f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}")
 
     def __getattr__(self, attribute: str):
