@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import featherlane as fl
 from featherlane.constraint.efc import efc
 from featherlane.lanes import stage
 from featherlane.model import load
@@ -166,3 +167,16 @@ def test_running_out_of_iterations_is_reported():
         w.run(forward)
     assert w.arrays["warning"][3, 0] > 0
     assert np.isfinite(w.arrays["qacc"]).all()
+
+
+def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
+    """The rope's inertia has a condition number of 3e6: in float32 its Hessian with contact has negative pivots."""
+    batch = fl.Batch(load("rope"), 32, nthread=1, dtype="float32")
+    rng, touched = np.random.default_rng(0), 0.0
+    for _ in range(60):
+        batch.ctrl = rng.uniform(-1, 1, batch.ctrl.shape)
+        batch.step(5)
+        touched += batch.ncon.sum()
+    assert touched > 0
+    assert batch.nbad.sum() == 0
+    assert np.isfinite(batch.qpos).all()

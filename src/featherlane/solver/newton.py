@@ -279,6 +279,14 @@ def search_direction(m, d):
     for i in range(m.nv):
         d.search[i] = -d.grad[i]
     solve_hessian(m, d, d.search)
+    descent = real(d, 0.0)
+    for i in range(m.nv):
+        descent = fma(d.search[i], d.grad[i], descent)
+    # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient, scaled by M's diagonal
+    lost = not_(descent < 0.0)
+    if any_(lost):
+        for i in range(m.nv):
+            d.search[i] = where(lost, -d.grad[i] / d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1], d.search[i])
     multiply(m, d.M, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
 
