@@ -282,7 +282,7 @@ def search_direction(m, d):
     descent = real(d, 0.0)
     for i in range(m.nv):
         descent = fma(d.search[i], d.grad[i], descent)
-    # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient, scaled by M's diagonal
+    # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
     lost = not_(descent < 0.0)
     if any_(lost):
         for i in range(m.nv):
