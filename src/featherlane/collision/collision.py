@@ -7,6 +7,7 @@ MuJoCo's order whatever its company.
 
 from __future__ import annotations
 
+from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
 from featherlane.lanes import any_, kernel, lane_index, real, stage, where, width
 from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
@@ -31,7 +32,6 @@ from .primitive import (
     sphere_sphere,
 )
 
-DISABLE_CONSTRAINT, DISABLE_CONTACT = 1 << 0, 1 << 4  # mjtDisableBit
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 
 

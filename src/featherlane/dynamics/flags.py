@@ -8,6 +8,8 @@ from featherlane.lanes import kernel
 FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3
 
 # mjtDisableBit
+DISABLE_CONSTRAINT = 1 << 0
+DISABLE_CONTACT = 1 << 4
 DISABLE_SPRING = 1 << 5
 DISABLE_DAMPER = 1 << 6
 DISABLE_GRAVITY = 1 << 7

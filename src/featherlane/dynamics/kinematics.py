@@ -14,7 +14,7 @@ from featherlane.spatial.quaternion import (
 )
 from featherlane.spatial.vector import add3, axpy3, load3, load4, load9, mat_mul_vec, store3, store4, store9, sub3
 
-from .flags import BALL, FREE, SLIDE
+from .flags import BALL, DISABLE_CONSTRAINT, DISABLE_CONTACT, FREE, SLIDE
 
 CAPSULE = 3  # mjtGeom: planes, height fields, spheres and capsules come up to here
 
@@ -132,12 +132,14 @@ def _geom_axis(m, d, g):
 def collision_frames(m, d):
     """Frames of the geoms that occur in candidate pairs: what a step needs, with the bits of `frames`.
 
-    Planes, spheres and capsules are symmetric about z: of their orientation a step reads that axis alone.
+    Planes, spheres and capsules are symmetric about z: of their orientation a step reads that axis alone.  Nothing is
+    read where contacts are off.
     Reads:  xpos, xquat, xmat, collide_geom.   Writes: geom_xpos, geom_xmat of these geoms.   Frame: world.
     """
-    for k in range(m.ncollide):
-        g = m.collide_geom[k]
-        if m.geom_type[g] <= CAPSULE:
-            _geom_axis(m, d, g)
-        else:
-            _geom_frame(m, d, g)
+    if not (m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT)):
+        for k in range(m.ncollide):
+            g = m.collide_geom[k]
+            if m.geom_type[g] <= CAPSULE:
+                _geom_axis(m, d, g)
+            else:
+                _geom_frame(m, d, g)

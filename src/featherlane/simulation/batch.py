@@ -184,7 +184,7 @@ class Batch(Worlds):
             plan.begin(nstep, order, place)
             bad = self._arrays["nbad"][chosen, 0]
             ntile = -(-len(order) // self.width)
-            chunk = max(1, min(64, ntile // (4 * self.nthread)))
+            chunk = max(1, min(64, ntile // (16 * self.nthread)))
             starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
 
             def work(thread):
