@@ -1,5 +1,6 @@
 """Newton's method: the optimum, the Hessian it is found with, and independence of a world from its company."""
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -12,9 +13,22 @@ from featherlane.simulation.workspace import Workspace
 from featherlane.solver.hessian import assemble_hessian
 
 OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step
+PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
 SAME = 1e-10  # relative: one optimum from two starts
 EXACT = 1e-12  # relative to the largest entry: sums of some hundred products
-MODELS = ("humanoid", "quadruped")
+# trees that fall on each other: a contact's two bodies have coms, and arms, of their own
+HEAP = """<mujoco><option timestep="0.005"/><default><geom condim="3" friction="0.7"/></default><worldbody>
+  <geom type="plane" size="5 5 1"/>
+  <body pos="0 0 0.3"><freejoint/><geom type="capsule" size="0.1" fromto="-0.3 0 0 0.3 0 0"/>
+    <body pos="0.4 0 0"><joint name="a" axis="0 1 0"/><geom type="capsule" size="0.06" fromto="0 0 0 0.3 0 0"/></body>
+  </body>
+  <body pos="0.1 0.05 0.6"><freejoint/><geom type="capsule" size="0.1" fromto="0 -0.3 0 0 0.3 0"/>
+    <body pos="0 0.4 0"><joint name="b" axis="1 0 0"/><geom type="capsule" size="0.06" fromto="0 0 0 0 0.3 0"/></body>
+  </body>
+  <body pos="0.1 0 0.9"><freejoint/><geom size="0.12"/></body>
+</worldbody><actuator><motor joint="a" gear="20" ctrlrange="-1 1"/><motor joint="b" gear="20" ctrlrange="-1 1"/>
+</actuator></mujoco>"""
+MODELS = ("humanoid", "quadruped", HEAP)
 STATE = (("qpos", "nq"), ("qvel", "nv"), ("ctrl", "nu"), ("qacc_warmstart", "nv"))
 
 
@@ -40,7 +54,7 @@ def put(w, lane, state):
         w.arrays[name][: value.size, lane] = value
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=MODELS, ids=("humanoid", "quadruped", "heap"))
 def scene(request):
     model = load(request.param)
     model.opt.tolerance = 0
@@ -180,3 +194,31 @@ def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
     assert touched > 0
     assert batch.nbad.sum() == 0
     assert np.isfinite(batch.qpos).all()
+
+
+def test_contacts_between_trees_equal_mujocos():
+    mj = mujoco.MjModel.from_xml_string(HEAP)
+    mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0, 100, 100
+    model, data = load(mj), mujoco.MjData(mj)
+    w, between = Workspace(model, 1), 0
+    for state in states(model, 32, np.random.default_rng(2)):
+        put(w, 0, state)
+        w.run(forward)
+        data.qpos[:], data.qvel[:], data.ctrl[:], data.qacc_warmstart[:] = state
+        mujoco.mj_forward(mj, data)
+        trees = mj.body_treeid[mj.geom_bodyid[data.contact.geom]]
+        between += int(((trees >= 0).all(axis=1) & (trees[:, 0] != trees[:, 1])).sum())
+        assert w.arrays["ncon"][0, 0] == data.ncon
+        assert relative(w.arrays["qacc"][: model.nv, 0], data.qacc) < PARITY
+    assert between > 10
+
+
+def test_a_start_at_the_optimum_needs_no_iteration():
+    model = load("humanoid")
+    w = Workspace(model, 1)
+    for state in states(model, 16, np.random.default_rng(5)):
+        put(w, 0, state)
+        w.run(forward)
+        w.arrays["qacc_warmstart"][...] = w.arrays["qacc"]
+        w.run(forward)
+        assert w.arrays["solver_niter"][0, 0] <= 1
