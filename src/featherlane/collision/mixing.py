@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from featherlane.lanes import fma, fmax, fmin, kernel, where
 from featherlane.model.candidates import FIRST, SECOND
-from featherlane.spatial.vector import MINVAL
+from featherlane.spatial.vector import MINVAL, load5
 
 MINMU = 1e-5  # smallest friction coefficient
 
@@ -34,12 +34,6 @@ def mixing_weight(a, b):
     some = has_a | has_b
     a, b = where(has_a, a, 0.0), where(has_b, b, 0.0)
     return where(some, a / where(some, a + b, 1.0), 0.5)
-
-
-@kernel
-def load5(a, i):
-    """Five elements from i on."""
-    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4]
 
 
 @kernel

@@ -9,31 +9,23 @@ The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within
 
 from __future__ import annotations
 
+from ..dynamics.flags import (
+    BALL,
+    DISABLE_CONSTRAINT,
+    DISABLE_CONTACT,
+    DISABLE_FRICTIONLOSS,
+    DISABLE_LIMIT,
+    SLIDE,
+)
 from ..lanes import any_, atan2, fabs, fma, fmax, kernel, real, stage, where
 from ..spatial.quaternion import quat_normalize
-from ..spatial.vector import dot3, load3, load4, normalize3
+from ..spatial.vector import dot3, load2, load3, load4, load5, normalize3
 from .impedance import MINVAL, impedance, inverse_regularisation, reference, shortest_timeconst
 
 # mjtConstraint
 FRICTION_DOF, LIMIT_JOINT, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL = 1, 3, 5, 6
-# mjtJoint
-FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3
-# mjtDisableBit
-NO_CONSTRAINT, NO_FRICTIONLOSS, NO_LIMIT, NO_CONTACT = 1 << 0, 1 << 2, 1 << 3, 1 << 4
 
 UNBOUNDED = 1e30  # N: a force without an upper bound; finite, so that no product with 0 is NaN
-
-
-@kernel
-def load2(a, i):
-    """Elements i, i + 1."""
-    return a[i], a[i + 1]
-
-
-@kernel
-def load5(a, i):
-    """Five elements from i on."""
-    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4]
 
 
 # ---- one dof -----------------------------------------------------------------------------------------
@@ -107,14 +99,14 @@ def make_dof_rows(m, d):
     Reads:  qpos (nq,), qvel (nv,).   Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,).
     """
     n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
-    if off & (NO_CONSTRAINT | NO_FRICTIONLOSS) == 0:
+    if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
         for i in range(m.nv):
             present = m.dof_frictionloss[i] > 0.0
             if any_(present):
                 friction_row(m, d, n, i, present, shortest)
                 n += 1
     d.nfrictionrow[0] = n
-    if off & (NO_CONSTRAINT | NO_LIMIT) == 0:
+    if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
         for j in range(m.njnt):
             if m.jnt_limited[j] != 0 and m.jnt_type[j] >= SLIDE:
                 n = limit_rows(m, d, n, j, shortest)
@@ -169,7 +161,7 @@ def make_ball_rows(m, d):
     Reads:  qpos (nq,), qvel (nv,).   Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
     """
     n = 0
-    if m.opt_disableflags & (NO_CONSTRAINT | NO_LIMIT) == 0:
+    if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
         shortest = shortest_timeconst(m)
         for j in range(m.njnt):
             if m.jnt_limited[j] != 0 and m.jnt_type[j] == BALL:
@@ -216,7 +208,7 @@ def make_contact_rows(m, d):
     Reads:  con_* (nconmax,).   Writes: con_D, con_damping, con_stiffpos (nconmax,).
     """
     shortest = shortest_timeconst(m)
-    enabled = m.opt_disableflags & (NO_CONSTRAINT | NO_CONTACT) == 0
+    enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
         c = d.con_cand[k]
         b1, b2 = m.geom_bodyid[m.cand_geom1[c]], m.geom_bodyid[m.cand_geom2[c]]

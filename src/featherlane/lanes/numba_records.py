@@ -27,11 +27,11 @@ from . import values
 from .kernel import Kernel, Stage, symbol
 from .layout import Layout, layout_hash
 from .numba_values import I32, I64, Value, machine_type, typed_function
+from .record import FAULT_WORDS
 
 POINTER = ir.IntType(8).as_pointer()
 FLOATS = {"f64": types.float64, "f32": types.float32}
 JIT_OPTIONS = {"error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
 
 
 # ---- types ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from .layout import Layout
 from .values import Row
 
-FAULT_WORDS = 4
+FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
 INT_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64)}
 
 

@@ -9,11 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 
-def ancestor_sizes(mj) -> dict[str, int]:
-    """`nchain`: entries of all chains; the non-zeros of the full lower triangle of M."""
-    return {"nchain": int(_depths(mj.dof_parentid).sum())}
-
-
 def ancestor_ints(mj) -> dict[str, np.ndarray]:
     """Chains of dofs in CSR form and the last dof of each body.
 

@@ -11,6 +11,7 @@ from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation, transmission
 from ..dynamics.articulated import crb_of_rows, needs_inertia
 from ..dynamics.com import com_pos, com_vel
+from ..dynamics.flags import IMPLICITFAST, RK4
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import euler, implicitfast
 from ..dynamics.kinematics import collision_frames, frames, kinematics
@@ -22,8 +23,6 @@ from ..lanes import any_, stage
 from ..solver.newton import solve
 from .health import bad_acceleration, reset_bad
 from .part import solve_in_parts
-
-RK4, IMPLICITFAST = 1, 3
 
 
 @stage

@@ -5,12 +5,12 @@ Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.
 
 from __future__ import annotations
 
+from ..dynamics.flags import DISABLE_AUTORESET
 from ..lanes import any_, fabs, kernel, real, stage, where
 from ..spatial.quaternion import quat_normalize
 from ..spatial.vector import load4
 
 LARGEST = 1e10  # beyond it a number is bad, as is NaN
-AUTORESET_OFF = 1 << 16  # mjDSBL_AUTORESET
 
 
 @kernel
@@ -77,6 +77,6 @@ def reset_bad(m, d, acceleration):
         mask = bad_state(m, d)
     if any_(mask):
         d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
-        if m.opt_disableflags & AUTORESET_OFF == 0:
+        if m.opt_disableflags & DISABLE_AUTORESET == 0:
             d.nbad[0] = where(mask, d.nbad[0] + 1.0, d.nbad[0])
             reset_worlds(m, d, mask)

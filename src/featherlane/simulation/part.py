@@ -11,8 +11,6 @@ from ..constraint.row import make_rows
 from ..lanes import kernel, lane_index, stage, where, width
 from ..solver.newton import solve
 
-NVALUE = 3  # ncon, solver_niter, solver_residual follow the 2 nv joint-space results
-
 
 @kernel
 def keep(m, d, mask):

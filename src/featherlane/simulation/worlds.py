@@ -56,7 +56,7 @@ class Worlds(NamedAccess):
     @property
     def _sizes(self):
         if "_size_table" not in self.__dict__:
-            self.__dict__["_size_table"] = Workspace(self.model, 1).sizes
+            self.__dict__["_size_table"] = Workspace.sizes_of(self.model)
         return self.__dict__["_size_table"]
 
     # ---- fields ------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ where rounding ends progress (in float32 the tolerance lies below it).
 
 from __future__ import annotations
 
+from ..dynamics.flags import DISABLE_WARMSTART
 from ..dynamics.inertia import multiply
 from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
 from ..spatial.vector import axpy3, load3, scale3, store3
@@ -29,7 +30,6 @@ from .rows import (
     prepare_contacts,
 )
 
-WARMSTART_OFF = 1 << 9  # mjDSBL_WARMSTART
 TINY = 1e-30
 FAR = 1e30
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
@@ -181,7 +181,7 @@ def warm_start(m, d):
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
         d.Ma[i] = d.qfrc_smooth[i]
-    if m.opt_disableflags & WARMSTART_OFF == 0:
+    if m.opt_disableflags & DISABLE_WARMSTART == 0:
         smooth = row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
         # con_z is taken by subtract_reference: the warm point's rows go to con_warm
         place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)

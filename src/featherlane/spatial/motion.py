@@ -17,12 +17,6 @@ def add6(a, b):
 
 
 @kernel
-def sub6(a, b):
-    """a - b."""
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3], a[4] - b[4], a[5] - b[5]
-
-
-@kernel
 def scale6(s, a):
     """s a."""
     return s * a[0], s * a[1], s * a[2], s * a[3], s * a[4], s * a[5]

@@ -14,6 +14,12 @@ MINVAL = 1e-15  # a length below this has no direction
 
 
 @kernel
+def load2(a, i):
+    """Elements i, i + 1."""
+    return a[i], a[i + 1]
+
+
+@kernel
 def load3(a, i):
     """Elements i, i + 1, i + 2."""
     return a[i], a[i + 1], a[i + 2]
@@ -23,6 +29,12 @@ def load3(a, i):
 def load4(a, i):
     """Four elements from i on."""
     return a[i], a[i + 1], a[i + 2], a[i + 3]
+
+
+@kernel
+def load5(a, i):
+    """Five elements from i on."""
+    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4]
 
 
 @kernel
