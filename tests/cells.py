@@ -21,7 +21,7 @@ CELLS = Layout(
         Field("n", "size", doc="elements"),
         Field("k", "int", ("n",)),
         Field("long", "long", ("n",)),
-        Field("table", "asset", ("n",)),
+        Field("table", "scalar", ("n",)),
         Field("x", "real", ("n",)),
         Field("y", "real", ("n",)),
         Field("z", "real", ("n",)),

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from collision_poses import collide, contacts_of, fill, same_contacts
-from featherlane.collision.collision import NO_CONTACT, collision
+from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
+from featherlane.collision.slot import NO_CONTACT
 from featherlane.model import load
 from featherlane.simulation.fields import CONTACT
 from featherlane.simulation.workspace import Workspace

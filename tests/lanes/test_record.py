@@ -13,7 +13,7 @@ SIZES = {"n": 3}
 
 # ---- layouts -----------------------------------------------------------------------------------------------
 def test_a_field_of_unknown_kind_is_an_error():
-    with pytest.raises(ValueError, match="field x: kind is 'float', allowed are size, int, long, real, asset"):
+    with pytest.raises(ValueError, match="field x: kind is 'float', allowed are size, int, long, real, scalar"):
         Field("x", "float")
 
 
@@ -38,7 +38,7 @@ def test_layout_hash_follows_order_names_and_kinds_only():
     x, y = Field("x", "real", ("n",)), Field("y", "int", ("n",))
     same = Layout("A", (Field("x", "real", (7,), "m", "another line"), y))
     assert layout_hash(Layout("A", (x, y))) == layout_hash(same)
-    others = [Layout("A", (y, x)), Layout("A", (x,)), Layout("B", (x, y)), Layout("A", (Field("x", "asset"), y))]
+    others = [Layout("A", (y, x)), Layout("A", (x,)), Layout("B", (x, y)), Layout("A", (Field("x", "scalar"), y))]
     assert len({layout_hash(a) for a in [same, *others]}) == 5
 
 

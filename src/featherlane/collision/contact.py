@@ -46,12 +46,11 @@ def contacts(model, arrays, lane: int = 0) -> np.recarray:
         shape = CONTACT[name].shape
         out[name] = rows[: nslot * int(np.prod(shape))].reshape(nslot, *shape)[slots]
 
-    cand = arrays["con_cand"][slots]
-    pair = model.cand_pair[cand]
+    pair = arrays["con_pair"][slots]
     out.solreffriction[pair >= 0] = model.pair_solreffriction[pair[pair >= 0]]
-    out.dim = model.cand_condim[cand]
-    out.geom1, out.geom2 = model.cand_geom1[cand], model.cand_geom2[cand]
-    out.geom = np.stack([out.geom1, out.geom2], axis=1)
+    out.dim = arrays["con_dim"][slots]
+    out.geom = arrays["con_geom"].reshape(-1, 2)[slots]
+    out.geom1, out.geom2 = out.geom[:, 0], out.geom[:, 1]
     out.exclude = out.dist >= out.includemargin
     out.efc_address = -1
     return out

@@ -1,5 +1,6 @@
 """Parameters of a contact: those of its explicit pair, else mixed from its two geoms; each world from its own numbers.
 
+A pair is (e, g, h): the explicit pair or -1, and the two geoms.
 The geom of higher priority, if there is one, sets friction, solref and solimp alone.
 Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 """
@@ -7,19 +8,36 @@ Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 from __future__ import annotations
 
 from featherlane.lanes import fma, fmax, fmin, kernel, where
-from featherlane.model.candidates import FIRST, SECOND
+from featherlane.model.candidates import FIRST, MIX, SECOND
 from featherlane.spatial.vector import MINVAL, load5
 
 MINMU = 1e-5  # smallest friction coefficient
 
 
 @kernel
-def margin_and_gap(m, p):
-    """(margin, gap) of candidate pair p: a contact exists up to their sum and acts up to the margin.
+def leading(m, e, g, h):
+    """Whose parameters hold: MIX, or the geom's of higher priority."""
+    a, b = m.geom_priority[g], m.geom_priority[h]
+    return MIX if e >= 0 or a == b else FIRST if a > b else SECOND
+
+
+@kernel
+def contact_dim(m, e, g, h):
+    """Dimension of the contact space: the explicit pair's, the leading geom's, else the larger one."""
+    if e >= 0:
+        dim = m.pair_dim[e]
+    else:
+        lead, a, b = leading(m, e, g, h), m.geom_condim[g], m.geom_condim[h]
+        dim = a if lead == FIRST or (lead == MIX and a > b) else b
+    return dim
+
+
+@kernel
+def margin_and_gap(m, e, g, h):
+    """(margin, gap): a contact exists up to their sum and acts up to the margin.
 
     Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.
     """
-    e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
     if e >= 0:
         margin, gap = m.pair_margin[e], m.pair_gap[e]
     else:
@@ -43,16 +61,17 @@ def mixed(w, a, b):
 
 
 @kernel
-def friction(m, p):
-    """Two sliding, one spinning and two rolling coefficients of candidate pair p: the larger of the geoms'."""
-    e, g, h = m.cand_pair[p], 3 * m.cand_geom1[p], 3 * m.cand_geom2[p]
+def friction(m, e, g, h):
+    """Two sliding, one spinning and two rolling coefficients: the larger of the geoms'."""
     if e >= 0:
         f = load5(m.pair_friction, 5 * e)
     else:
-        if m.cand_priority[p] == SECOND:
+        lead = leading(m, e, g, h)
+        if lead == SECOND:
             g = h
-        elif m.cand_priority[p] == FIRST:
+        elif lead == FIRST:
             h = g
+        g, h = 3 * g, 3 * h
         slide = fmax(m.geom_friction[g], m.geom_friction[h])
         roll = fmax(m.geom_friction[g + 2], m.geom_friction[h + 2])
         f = (slide, slide, fmax(m.geom_friction[g + 1], m.geom_friction[h + 1]), roll, roll)
@@ -60,9 +79,9 @@ def friction(m, p):
 
 
 @kernel
-def reference_and_impedance(m, p):
-    """(solref, solimp) of candidate pair p: weighted means of the geoms'; a direct solref takes the smaller numbers."""
-    e, g, h, lead = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p], m.cand_priority[p]
+def reference_and_impedance(m, e, g, h):
+    """(solref, solimp): weighted means of the geoms'; a direct solref takes the smaller numbers."""
+    lead = leading(m, e, g, h)
     if e >= 0:
         ref, imp = (m.pair_solref[2 * e], m.pair_solref[2 * e + 1]), load5(m.pair_solimp, 5 * e)
     elif lead in (FIRST, SECOND):

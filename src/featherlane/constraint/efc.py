@@ -124,15 +124,14 @@ def _edges(model, d, k: int):
 
     The velocity is formed from the bodies' velocities, which an integration step leaves as they were.
     """
-    cand, point = d["con_cand"][k], d["con_pos"][3 * k :][:3]
+    point = d["con_pos"][3 * k :][:3]
     frame = d["con_frame"][9 * k :][:9].reshape(3, 3)
     J, vel = np.zeros((3, model.nv)), np.zeros(3)
-    for sign, geom in ((-1.0, model.cand_geom1[cand]), (1.0, model.cand_geom2[cand])):
-        body = model.geom_bodyid[geom]
+    for sign, body in zip((-1.0, 1.0), d["con_carrier"][2 * k :][:2], strict=True):
         com, v = d["subtree_com"][3 * model.body_rootid[body] :][:3], d["cvel"][6 * body :][:6]
         J += sign * frame @ body_jacobian(model, d, body, point)
         vel += sign * frame @ (v[3:] + np.cross(v[:3], point - com))
-    if model.cand_condim[cand] == 1:
+    if d["con_dim"][k] == 1:
         return J[:1], vel[:1]
     mu1, mu2 = d["con_friction"][5 * k :][:2]
     cone = np.array([[1.0, mu1, 0.0], [1.0, -mu1, 0.0], [1.0, 0.0, mu2], [1.0, 0.0, -mu2]])

@@ -210,11 +210,10 @@ def make_contact_rows(m, d):
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
-        c = d.con_cand[k]
-        b1, b2 = m.geom_bodyid[m.cand_geom1[c]], m.geom_bodyid[m.cand_geom2[c]]
+        b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
-            contact_row(m, d, k, A, m.cand_condim[c], shortest)
+            contact_row(m, d, k, A, d.con_dim[k], shortest)
         else:
             d.con_D[k] = real(d, 0.0)
             d.con_damping[k] = real(d, 0.0)

@@ -27,8 +27,10 @@ from .values import (
     fmin,
     gather,
     gather_rows,
+    has,
     lane_index,
     not_,
+    read_lane,
     real,
     rint,
     scalars,
@@ -37,7 +39,9 @@ from .values import (
     split_exponent,
     sqrt,
     where,
+    whole,
     width,
+    write_lane,
 )
 
 __all__ = [
@@ -65,11 +69,13 @@ __all__ = [
     "fmin",
     "gather",
     "gather_rows",
+    "has",
     "kernel",
     "lane_index",
     "log",
     "not_",
     "pow_",
+    "read_lane",
     "real",
     "rint",
     "scalars",
@@ -80,5 +86,7 @@ __all__ = [
     "sqrt",
     "stage",
     "where",
+    "whole",
     "width",
+    "write_lane",
 ]

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 
 from . import cache, processor
-from .kernel import Stage
+from .kernel import Stage, variant
 from .runtime import LAYOUT_SYMBOL, KernelError, Library
 
 # (precision, width) of what is compiled ahead of time, the slowest to compile first
@@ -57,9 +57,10 @@ def compile_all(
         ImportError: the compiler is not installed.
     """
     levels, variants, stages = tuple(levels or (processor.cpu_level(),)), tuple(variants), tuple(stages)
-    todo = {v: [s for s in stages if _missing(library, s, *v, levels)] for v in variants}
+    wanted = {v: [s for s in stages if variant(s, *v) == v] for v in variants}
+    todo = {v: [s for s in wanted[v] if _missing(library, s, *v, levels)] for v in variants}
     todo = {v: rest for v, rest in todo.items() if rest}
-    count, total = sum(map(len, todo.values())), len(stages) * len(variants)
+    count, total = sum(map(len, todo.values())), sum(map(len, wanted.values()))
     done = total - count
 
     def tell(stage, variant):
@@ -74,10 +75,10 @@ def compile_all(
     if processes > 1:
         _in_processes(library, todo, levels, processes, tell)
         return count
-    for variant, rest in todo.items():
+    for form, rest in todo.items():
         for s in rest:
-            compile_stage(library, s, *variant, levels)
-            tell(s, variant)
+            compile_stage(library, s, *form, levels)
+            tell(s, form)
     return count
 
 
@@ -99,7 +100,9 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
         KernelError: an object is not in the cache.
         RuntimeError: see `link`.
     """
-    names = [cache.key(s, library.records, *v, level, False) for v in tuple(variants) for s in stages]
+    names = [
+        cache.key(s, library.records, *v, level, False) for v in tuple(variants) for s in stages if variant(s, *v) == v
+    ]
     with tempfile.TemporaryDirectory() as folder:
         objects = [str(Path(folder, name)) for name in names]
         for name, path in zip(names, objects, strict=True):

@@ -13,7 +13,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from .kernel import Stage
+from .kernel import Stage, variant
 
 COMPILER_SOURCES = ("values.py", "kernel.py", "numba_values.py", "numba_records.py", "toolchain.py", "layout.py")
 
@@ -45,6 +45,7 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
     h.update(stage.code_hash().encode())
     for p in stage.parameters:
         h.update(f"{p}:{records[p][0].signature() if p in records else 'int'}".encode())
+    base, width = variant(stage, base, width)
     form = f"{base}x{width}{'-checked' if checked else ''}"
     return f"{stage.name}-{form}-{cpu}-{h.hexdigest()[:20]}.o"
 

@@ -5,7 +5,9 @@ takes records (and whole numbers) only.  Called from Python, both run uncompiled
 kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage is cached alone.
 
 A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a
-record, any other is an int64.
+record, any other is an int64.  A name with `1` behind it (`m1`, `d1`) is the same record with only what all worlds of a
+tile share in view: ints and scalars.  A stage of such records alone works on one world at a time and branches freely;
+it is compiled once, for all widths and precisions.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import functools
 import hashlib
 import inspect
 import types
+
+SCALAR = "f64", 1  # the one variant of a scalar stage
 
 
 class Kernel:
@@ -89,6 +93,11 @@ class Stage(Kernel):
     def signature(self) -> str:
         return f"{self.name}({','.join(self.parameters)})"
 
+    @property
+    def is_scalar(self) -> bool:
+        """Does it see only what all worlds of a tile share?"""
+        return self.parameters[0].endswith("1")
+
     def calls(self) -> dict[str, Stage]:
         """The stages that this stage calls itself, by name."""
         return {v.name: v for k in self.contained() for _, v in k.references() if isinstance(v, Stage)}
@@ -112,9 +121,15 @@ def _bytecode(code) -> tuple:
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount
 
 
-def symbol(name: str, base: str, width: int, checked: bool) -> str:
-    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked."""
-    return f"fl_{name}_{base}x{width}{'_checked' if checked else ''}"
+def variant(stage: Stage, base: str, width: int) -> tuple[str, int]:
+    """The precision and width that a stage is compiled for where these are asked for."""
+    return SCALAR if stage.is_scalar else (base, width)
+
+
+def symbol(stage: Stage, base: str, width: int, checked: bool) -> str:
+    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked; a scalar stage has one for all widths."""
+    base, width = variant(stage, base, width)
+    return f"fl_{stage.name}_{base}x{width}{'_checked' if checked else ''}"
 
 
 def _names(code) -> tuple[set[str], set[str]]:

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass, field
 from math import prod
 
-KINDS = ("size", "int", "long", "real", "asset")
+KINDS = ("size", "int", "long", "real", "scalar")
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Field:
     Attributes:
         name: MuJoCo's name where the meaning is MuJoCo's.
         kind: `size`, one int64 in the record itself; `int` and `long`, int32 and int64 rows shared by all worlds of a
-            tile; `real`, rows with one value per world; `asset`, reals that all worlds share (vertices, heights).
+            tile; `real`, rows with one value per world; `scalar`, numbers that all worlds of a tile share, float64 at
+            every precision (vertices, heights, and the room in which one world's branching work is done).
         shape: sizes by name or number, outermost first, without the lane axis; empty for a size.
         unit: SI unit, `1` where there is none.
         doc: what it holds, one line.

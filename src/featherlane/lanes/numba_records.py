@@ -30,6 +30,7 @@ from .numba_values import I32, I64, Value, machine_type, typed_function
 from .record import FAULT_WORDS
 
 POINTER = ir.IntType(8).as_pointer()
+SHARED_TYPES = {"int": types.int32, "long": types.int64, "scalar": types.float64}
 FLOATS = {"f64": types.float64, "f32": types.float32}
 JIT_OPTIONS = {"error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -53,17 +54,23 @@ class View(types.Type):
 
 
 class Struct(types.Type):
-    """A record of a layout; `const` marks the model, which never changes while a stage runs."""
+    """A record of a layout; `const` marks the model, which never changes while a stage runs.
 
-    def __init__(self, layout: Layout, W, base, const, checked):
+    Where it is `shared`, only what all worlds of a tile share is in view, whatever their number and precision.
+    """
+
+    def __init__(self, layout: Layout, W, base, const, checked, shared=False):
         self.layout, self.W, self.base, self.const, self.checked = layout, W, base, const, checked
-        super().__init__(f"Struct({layout.name},{W},{base},{const},{checked},{layout_hash(layout)})")
+        self.shared = shared
+        super().__init__(f"Struct({layout.name},{W},{base},{const},{checked},{shared},{layout_hash(layout)})")
 
     def field(self, name):
         f = self.layout[name]
         if f.kind == "size":
             return types.int64
-        base = {"int": types.int32, "long": types.int64}.get(f.kind, self.base)
+        if f.kind == "real" and self.shared:
+            return None
+        base = SHARED_TYPES.get(f.kind, self.base)
         return View(base, self.W if f.kind == "real" else 1, self.const, self.checked)
 
 
@@ -238,7 +245,43 @@ def _gather_type(args):
     view, index = args
     if not (isinstance(view, View) and isinstance(index, Value)):
         return None
-    return signature(Value(index.W, view.base), view, index)
+    return signature(Value(index.W, index.base), view, index)
+
+
+@typed_function("read_lane", 3)
+def _read_lane_type(args):
+    view, i, k = args
+    if isinstance(view, View) and isinstance(i, types.Integer) and isinstance(k, types.Integer):
+        return signature(Value(1, types.float64), view, types.int64, types.int64)
+    return None
+
+
+def _lane_pointer(builder, t, view, i, k):
+    p = _element(builder, t, view, i)
+    return p if t.W == 1 else builder.gep(builder.bitcast(p, machine_type(t.base).as_pointer()), [k])
+
+
+@lower_builtin(values.read_lane, View, types.int64, types.int64)
+def _read_lane(context, builder, sig, args):
+    t = sig.args[0]
+    x = builder.load(_lane_pointer(builder, t, *args))
+    return x if t.base == types.float64 else builder.fpext(x, ir.DoubleType())
+
+
+@typed_function("write_lane", 4)
+def _write_lane_type(args):
+    view, i, k, _ = args
+    if isinstance(view, View) and not view.const and isinstance(i, types.Integer) and isinstance(k, types.Integer):
+        return signature(types.none, view, types.int64, types.int64, Value(1, types.float64))
+    return None
+
+
+@lower_builtin(values.write_lane, View, types.int64, types.int64, Value)
+def _write_lane(context, builder, sig, args):
+    t = sig.args[0]
+    x = args[3] if t.base == types.float64 else builder.fptrunc(args[3], ir.FloatType())
+    builder.store(x, _lane_pointer(builder, t, *args[:3]))
+    return context.get_dummy_value()
 
 
 for _name in ("gather", "gather_rows"):
@@ -254,6 +297,8 @@ for _name in ("gather", "gather_rows"):
             if rows and t.W > 1:
                 p = builder.gep(builder.bitcast(p, machine_type(t.base).as_pointer()), [ir.Constant(I64, lane)])
             x = builder.load(p)
+            if t.base != sig.return_type.base:
+                x = builder.fptrunc(x, machine_type(sig.return_type.base))
             out = x if W == 1 else builder.insert_element(out, x, ir.Constant(I32, lane))
         return out
 
@@ -283,7 +328,7 @@ def _typeof_stage(stage, c):
         def _call(context, builder, sig, args):
             first = sig.args[0]
             base = "f64" if first.base == types.float64 else "f32"
-            name = symbol(stage.name, base, first.W, first.checked)
+            name = symbol(stage, base, first.W, first.checked)
             ft = ir.FunctionType(I32, [context.get_value_type(t) for t in sig.args])
             builder.call(cgutils.get_or_insert_function(builder.module, ft, name), args)
             return context.get_dummy_value()

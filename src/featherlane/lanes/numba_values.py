@@ -103,6 +103,10 @@ def _number_to_value(context, builder, fromty, toty, val):
 
 @lower_cast(Value, Value)
 def _value_to_value(context, builder, fromty, toty, val):
+    if fromty.base != toty.base:
+        t = machine_type(toty.base)
+        t = t if fromty.W == 1 else ir.VectorType(t, fromty.W)
+        val = builder.fptrunc(val, t) if toty.base == types.float32 else builder.fpext(val, t)
     return val if fromty.W == toty.W else _splat(builder, val, toty.W)
 
 
@@ -127,6 +131,8 @@ def _common(args):
     """The value type that the arguments share, or None where there is none."""
     found = [a for a in args if isinstance(a, Value)]
     if found and all(isinstance(a, (Value, types.Float, types.Integer)) for a in args):
+        if len({a.base for a in found}) > 1:
+            return None  # a scalar in a tile of other precision: real(d, x) converts it
         return max(found, key=lambda a: a.W)
     return None
 
@@ -327,6 +333,35 @@ lower_builtin(values.not_, Mask)(lambda context, builder, sig, args: builder.not
 @lower_builtin(values.not_, types.Boolean)
 def _not_bool(context, builder, sig, args):
     return builder.xor(args[0], ir.Constant(args[0].type, 1))
+
+
+@typed_function("whole", 1)
+def _whole_type(args):
+    return signature(types.int64, args[0]) if isinstance(args[0], Value) and args[0].W == 1 else None
+
+
+@lower_builtin(values.whole, Value)
+def _whole(context, builder, sig, args):
+    return builder.fptosi(args[0], I64)
+
+
+@typed_function("has", 2)
+def _has_type(args):
+    return signature(types.boolean, args[0], types.int64) if isinstance(args[0], (Mask, types.Boolean)) else None
+
+
+@lower_builtin(values.has, Mask, types.int64)
+def _has_lane(context, builder, sig, args):
+    mask, k = args
+    if not isinstance(mask.type, ir.VectorType):
+        return mask
+    bits = _as_bits(builder, mask)
+    return builder.trunc(builder.lshr(builder.zext(bits, I64), k), I1)
+
+
+@lower_builtin(values.has, types.Boolean, types.int64)
+def _has_bool(context, builder, sig, args):
+    return args[0]
 
 
 # ---- the bits of a value ---------------------------------------------------------------------------------

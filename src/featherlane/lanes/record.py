@@ -16,7 +16,7 @@ from .layout import Layout
 from .values import Row
 
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
-INT_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64)}
+SHARED_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64), "scalar": np.dtype(np.float64)}
 
 
 def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
@@ -61,7 +61,7 @@ class Record:
             if f.name not in arrays:
                 raise ValueError(f"layout {layout.name}: no array for field {f.name}")
             a = arrays[f.name]
-            expected = INT_DTYPES.get(f.kind, self.dtype)
+            expected = SHARED_DTYPES.get(f.kind, self.dtype)
             lanes = width if f.kind == "real" else 1
             if a.dtype != expected or not a.flags.c_contiguous or a.size % lanes:
                 raise ValueError(
@@ -110,7 +110,7 @@ def allocate(layout: Layout, sizes, width: int, dtype) -> dict[str, np.ndarray]:
             continue
         n = max(f.count(sizes), 1)
         shape = (n, width) if f.kind == "real" else (n,)
-        out[f.name] = aligned(shape, INT_DTYPES.get(f.kind, dtype))
+        out[f.name] = aligned(shape, SHARED_DTYPES.get(f.kind, dtype))
     return out
 
 
@@ -136,6 +136,10 @@ class Rows:
 
     def __setitem__(self, i, x):
         self.array[self._checked(i)] = x
+
+    def set_lane(self, i, lane, x):
+        """One world's number of row i."""
+        self.array[self._checked(i)].reshape(-1)[lane] = x
 
     def gather(self, index):
         """Element index[lane] in each lane: from a shared table, or from the lane's own column."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import FeatherlaneError
 from . import cache, processor
-from .kernel import Stage, symbol
+from .kernel import Stage, symbol, variant
 from .layout import layout_hash
 from .record import Record, python_record
 
@@ -46,7 +46,8 @@ class Library:
     """Stages in a form that runs, for one set of record layouts.
 
     Args:
-        records: parameter name -> (layout, is it constant while a stage runs).
+        records: parameter name -> (layout, is it constant while a stage runs); `x1` is the record `x` seen by a stage
+            that works on one world at a time.
     """
 
     def __init__(self, records):
@@ -60,7 +61,7 @@ class Library:
 
     def layout_hash(self) -> str:
         """Hash of all record layouts; a prebuilt object carries the one it was made for."""
-        return layout_hash(*(layout for layout, _ in self.records.values()))
+        return layout_hash(*(layout for p, (layout, _) in self.records.items() if not p.endswith("1")))
 
     def bind(self, stage: Stage, *records: Record) -> Callable[..., None]:
         """A function of the stage's whole-number arguments that runs it on these records.
@@ -101,6 +102,7 @@ class Library:
 
     def function(self, stage: Stage, base: str, width: int, checked: bool = False) -> Callable:
         """The C function of a stage, loaded or compiled now."""
+        base, width = variant(stage, base, width)
         key = stage.name, base, width, checked
         with self._lock:
             if self._named.setdefault(stage.name, stage) is not stage:
@@ -130,7 +132,7 @@ class Library:
 
     def _prebuilt_function(self, stage, base, width):
         so, why = self._prebuilt
-        name = symbol(stage.name, base, width, False)
+        name = symbol(stage, base, width, False)
         function = getattr(so, name, None) if so else None
         if function is None and mode() == "prebuilt":
             raise KernelError(f"FEATHERLANE_MODE is prebuilt, but {why or f'{name} is not in the prebuilt object'}")
@@ -186,7 +188,9 @@ class Library:
         try:
             import llvmlite.binding as llvm
 
-            needed = [s for s in self.required(stage) if (s.name, base, width, checked) not in self._compiled]
+            needed = [
+                s for s in self.required(stage) if (s.name, *variant(s, base, width), checked) not in self._compiled
+            ]
             self._notice(needed, base, width, checked)
             code = [self.object_code(s, base, width, processor.cpu_level(), checked) for s in needed]
         except ImportError as e:
@@ -202,9 +206,9 @@ class Library:
             self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         for s, c in zip(needed, code, strict=True):
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(c))
-            self._compiled.add((s.name, base, width, checked))
+            self._compiled.add((s.name, *variant(s, base, width), checked))
         self._engine.finalize_object()
-        pointer = self._engine.get_function_address(symbol(stage.name, base, width, checked))
+        pointer = self._engine.get_function_address(symbol(stage, base, width, checked))
         function = ctypes.CFUNCTYPE(None, *self._kinds(stage))(pointer)
         function.engine = self._engine
         return function

@@ -18,7 +18,7 @@ from numba.core.codegen import AOTCodeLibrary, AOTCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
-from .kernel import Stage, symbol
+from .kernel import Stage, symbol, variant
 from .numba_records import FLOATS, JIT_OPTIONS, Struct
 
 llvm.initialize_native_target()
@@ -69,8 +69,11 @@ def _target(context):
 
 def argument_types(stage: Stage, records, base: str, width: int, checked: bool):
     """Numba types of a stage's parameters; `records` maps a parameter's name to (layout, const)."""
+    base, width = variant(stage, base, width)
     return tuple(
-        Struct(records[p][0], width, FLOATS[base], records[p][1], checked) if p in records else types.int64
+        Struct(records[p][0], width, FLOATS[base], records[p][1], checked, p.endswith("1"))
+        if p in records
+        else types.int64
         for p in stage.parameters
     )
 
@@ -79,7 +82,7 @@ def lower(stage: Stage, records, base: str, width: int, checked: bool = False) -
     """Raw LLVM IR of one stage as a C function fl_<name>_<base>x<width>(record pointers and int64 ...) -> int32."""
     context = _raw_context()
     args = argument_types(stage, records, base, width, checked)
-    name = symbol(stage.name, base, width, checked)
+    name = symbol(stage, base, width, checked)
     head = f'target triple = "{llvm.get_process_triple()}"\ntarget datalayout = "{context.codegen()._data_layout}"\n'
     merged = llvm.parse_assembly(head)
     with _target(context), global_compiler_lock:

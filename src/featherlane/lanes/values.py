@@ -91,6 +91,11 @@ def not_(mask):
     return np.logical_not(mask)
 
 
+def has(mask, lane: int) -> bool:
+    """Does the mask hold in the world at this place of the tile?"""
+    return bool(np.ravel(mask)[lane % np.size(mask)])
+
+
 # ---- bits: the exponent and the significand, for lane mathematics --------------------------------------
 
 
@@ -109,7 +114,7 @@ def scale_exponent(x, e):
 
 
 def real(record, x):
-    """The number x as a value of the record's width and precision."""
+    """The number x, or a scalar, as a value of the record's width and precision."""
     return np.full(record.width, x, record.dtype).view(Row)
 
 
@@ -126,6 +131,21 @@ def lane_index(record):
 def single_precision(x) -> bool:
     """Is this value, or are the values of this record, float32?  Known when a kernel is compiled."""
     return getattr(x, "dtype", None) == np.float32
+
+
+def read_lane(rows, i: int, lane: int):
+    """One world's number of row i, as a float64 whatever the record's precision."""
+    return np.float64(np.ravel(rows[i])[lane])
+
+
+def write_lane(rows, i: int, lane: int, x) -> None:
+    """Set one world's number of row i."""
+    rows.set_lane(i, lane, x)
+
+
+def whole(x) -> int:
+    """The number of one world as an int, towards zero; only for what is known to fit."""
+    return int(x)
 
 
 def gather(table, index):

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
 NTYPE = SDF + 1
 
-# pair functions: id, type of geom 1, type of geom 2, most contact points
+# pair functions: those of all worlds at once, then those of one world at a time
 PLANE_SPHERE, PLANE_CAPSULE, PLANE_BOX, SPHERE_SPHERE, SPHERE_CAPSULE, CAPSULE_CAPSULE = range(6)
+FIRST_SCALAR = 20
 NO_FUNCTION = -1
+# id, type of geom 1, type of geom 2, most contact points
 PAIR_FUNCTIONS = (
     (PLANE_SPHERE, PLANE, SPHERE, 1),
     (PLANE_CAPSULE, PLANE, CAPSULE, 2),

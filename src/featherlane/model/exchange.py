@@ -44,8 +44,3 @@ def write(mj, name: str, value) -> None:
 def read_sizes(mj) -> dict[str, int]:
     """All of MuJoCo's sizes and integer options that the layout has."""
     return {f.name: int(read(mj, f.name)) for f in MODEL.fields if f.kind == "size" and is_mujocos(f)}
-
-
-def read_ints(mj) -> dict[str, np.ndarray]:
-    """All of MuJoCo's integer arrays that the layout has."""
-    return {f.name: np.asarray(read(mj, f.name)) for f in MODEL.fields if f.kind == "int" and is_mujocos(f)}

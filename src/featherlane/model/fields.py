@@ -22,6 +22,10 @@ def _flag(name: str, shape: tuple[str | int, ...], doc: str) -> Field:
     return Field(name, "int", shape, doc=doc, dtype="bool")
 
 
+def _scalar(name: str, shape: tuple[str | int, ...], unit: str, doc: str) -> Field:
+    return Field(name, "scalar", shape, unit, doc)
+
+
 def _real(name: str, shape: tuple[str | int, ...], unit: str, doc: str) -> Field:
     return Field(name, "real", shape, unit, doc)
 
@@ -42,6 +46,9 @@ SIZES = (
     _size("nsite", "sites"),
     _size("nmocap", "mocap bodies"),
     _size("npair", "explicit geom pairs"),
+    _size("nmesh", "meshes"),
+    _size("nhfield", "height fields"),
+    _size("nhfielddata", "heights of all height fields"),
     _size("ngravcomp", "bodies with gravity compensation; set_const counts again"),
 )
 
@@ -49,6 +56,13 @@ DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
+    _size("nhullvert", "vertices of all convex hulls"),
+    _size("nhulledge", "neighbours of all hull vertices"),
+    _size("nhullpoly", "faces of all hulls"),
+    _size("nhullpolyvert", "corners of all faces"),
+    _size("nhullmap", "faces at all hull vertices"),
+    _size("ntriangle", "triangles of all meshes"),
+    _size("ntrianglevert", "vertices of all meshes"),
     _size("articulated_pays", "1: the articulated-body algorithm costs less than the factor of M"),
     _size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
 )
@@ -158,23 +172,61 @@ CHAINS = (
 )
 
 GEOMS = (
-    _int("geom_type", ("ngeom",), "0 plane, 2 sphere, 3 capsule, 4 ellipsoid, 5 cylinder, 6 box, 7 mesh"),
+    _int(
+        "geom_type",
+        ("ngeom",),
+        "0 plane, 1 height field, 2 sphere, 3 capsule, 4 ellipsoid, 5 cylinder, 6 box, 7 mesh",
+    ),
     _int("geom_contype", ("ngeom",), "bits: kinds that the geom is"),
     _int("geom_conaffinity", ("ngeom",), "bits: kinds that the geom touches"),
-    _int("geom_condim", ("ngeom",), "dimension of the contact space: 1 or 3"),
+    _int("geom_condim", ("ngeom",), "dimension of the contact space: 1, 3, 4 or 6"),
     _int("geom_bodyid", ("ngeom",), "body that carries the geom"),
+    _int("geom_dataid", ("ngeom",), "mesh or height field of the geom, -1: none"),
     _int("geom_group", ("ngeom",), "group for display"),
     _int("geom_priority", ("ngeom",), "the geom of higher priority sets the contact's parameters"),
     _real("geom_solmix", ("ngeom",), "1", "weight when two geoms' solref and solimp are mixed"),
     _real("geom_solref", ("ngeom", 2), "s, 1", "reference of contacts"),
     _real("geom_solimp", ("ngeom", 5), "1", "impedance of contacts"),
     _real("geom_size", ("ngeom", 3), "m", "sizes; capsule: radius, half length; box: half sides"),
+    _real("geom_aabb", ("ngeom", 6), "m", "bounding box in the geom's frame: centre, half sides"),
     _real("geom_rbound", ("ngeom",), "m", "radius of the bounding sphere, 0: unbounded"),
     _real("geom_pos", ("ngeom", 3), "m", "offset from the body's frame"),
     _real("geom_quat", ("ngeom", 4), "1", "rotation from the body's frame"),
     _real("geom_friction", ("ngeom", 3), "1, m, m", "friction: sliding, spinning, rolling"),
     _real("geom_margin", ("ngeom",), "m", "distance below which a contact acts"),
     _real("geom_gap", ("ngeom",), "m", "distance beyond the margin at which a contact is listed without acting"),
+)
+
+# the convex hull of each mesh, its vertices numbered from 0; the mesh's own triangles are for rays alone
+HULLS = (
+    _int("hull_vertadr", ("nmesh",), "first vertex of the mesh's hull"),
+    _int("hull_vertnum", ("nmesh",), "vertices of the hull"),
+    _int("hull_polyadr", ("nmesh",), "first face"),
+    _int("hull_polynum", ("nmesh",), "faces: coplanar triangles are one"),
+    _int("hull_edgeadr", ("nhullvert",), "first neighbour of a vertex"),
+    _int("hull_edgenum", ("nhullvert",), "neighbours of a vertex"),
+    _int("hull_edge", ("nhulledge",), "neighbour: number of a vertex within its hull"),
+    _int("hull_polyvertadr", ("nhullpoly",), "first corner of a face"),
+    _int("hull_polyvertnum", ("nhullpoly",), "corners of a face"),
+    _int("hull_polyvert", ("nhullpolyvert",), "corner: number of a vertex within its hull, counterclockwise"),
+    _int("hull_mapadr", ("nhullvert",), "first face at a vertex"),
+    _int("hull_mapnum", ("nhullvert",), "faces at a vertex"),
+    _int("hull_map", ("nhullmap",), "face: its number within its hull"),
+    _scalar("hull_vert", ("nhullvert", 3), "m", "vertex in the mesh's frame"),
+    _scalar("hull_polynormal", ("nhullpoly", 3), "1", "unit normal of a face, outwards"),
+    _int("triangle_adr", ("nmesh",), "first triangle of a mesh"),
+    _int("triangle_num", ("nmesh",), "triangles of a mesh"),
+    _int("triangle_vertadr", ("nmesh",), "first vertex of a mesh"),
+    _int("triangle", ("ntriangle", 3), "corners of a triangle: numbers of vertices within the mesh"),
+    _scalar("triangle_vert", ("ntrianglevert", 3), "m", "vertex in the mesh's frame"),
+)
+
+HFIELDS = (
+    _int("hfield_nrow", ("nhfield",), "rows of samples, along y"),
+    _int("hfield_ncol", ("nhfield",), "columns of samples, along x"),
+    _int("hfield_adr", ("nhfield",), "first height"),
+    _scalar("hfield_size", ("nhfield", 4), "m", "half side in x, half side in y, height of 1, depth of the base"),
+    _scalar("hfield_data", ("nhfielddata",), "1", "heights between 0 and 1, row by row"),
 )
 
 SITES = (
@@ -246,6 +298,8 @@ MODEL = Layout(
         *TREE,
         *CHAINS,
         *GEOMS,
+        *HULLS,
+        *HFIELDS,
         *SITES,
         *PAIRS,
         *CANDIDATES,
@@ -254,7 +308,7 @@ MODEL = Layout(
 )
 
 # computed when the model is loaded; MuJoCo's model does not have them
-DERIVED = frozenset(("opt_forward_dynamics", *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES))))
+DERIVED = frozenset(("opt_forward_dynamics", *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS))))
 
 # ints that kernels read anew at each step and nothing was derived from when the model was loaded
 EDITABLE_INTS = frozenset(
@@ -267,3 +321,8 @@ EDITABLE_INTS = frozenset(
         "actuator_forcelimited",
     )
 )
+
+
+def is_editable(field: Field) -> bool:
+    """Whether a user may write the field between steps: all reals, the heights of height fields, some ints."""
+    return field.kind == "real" or field.name in EDITABLE_INTS or field.name == "hfield_data"

@@ -17,14 +17,28 @@ import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
-from featherlane.model.exchange import read_ints, read_sizes
+from featherlane.model.exchange import read_sizes
 from featherlane.model.forward_dynamics import choices
+from featherlane.model.hull import hulls, triangles
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
 from featherlane.model.urdf import dropped_elements
 
 REPAIR = "pip uninstall -y mujoco && pip install --force-reinstall --no-deps 'mujoco-core>=4.0.1'"
 OLDEST_MUJOCO = (4, 0, 0)
+# sizes of the engine's own, and a field whose length each is
+COUNTED = {
+    "nchain": "chain_colind",
+    "ncand": "cand_geom1",
+    "ncollide": "collide_geom",
+    "nhullvert": "hull_vert",
+    "nhulledge": "hull_edge",
+    "nhullpoly": "hull_polynormal",
+    "nhullpolyvert": "hull_polyvert",
+    "nhullmap": "hull_map",
+    "ntriangle": "triangle",
+    "ntrianglevert": "triangle_vert",
+}
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -201,8 +215,7 @@ def from_mujoco(mj_model, source: str) -> Model:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
     geoms = np.unique(np.concatenate([pairs["cand_geom1"], pairs["cand_geom2"]]))
-    ints = read_ints(mj_model) | ancestor_ints(mj_model) | pairs | {"collide_geom": geoms}
-    counted = {"nchain": "chain_colind", "ncand": "cand_geom1", "ncollide": "collide_geom"}
-    sizes = read_sizes(mj_model) | {size: len(ints[name]) for size, name in counted.items()}
+    derived = ancestor_ints(mj_model) | pairs | {"collide_geom": geoms} | hulls(mj_model) | triangles(mj_model)
+    sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
     sizes |= {"opt_forward_dynamics": 0} | choices(mj_model)
-    return Model(mj_model, sizes, ints, source)
+    return Model(mj_model, sizes, derived, source)

@@ -1,7 +1,8 @@
 """The model on the host: owner of every number that the engine reads.
 
-All real fields lie in one contiguous float64 buffer in layout order, all integer fields in one int32 buffer; each field
-is a shaped view, so an edit takes effect at the next step.  Sizes and integer options are Python ints.
+All real fields lie in one contiguous float64 buffer in layout order, all integer fields in one int32 buffer, and what
+all worlds share (vertices, heights) in one float64 buffer; each field is a shaped view, so an edit takes effect at the
+next step.  Sizes and integer options are Python ints.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from featherlane.errors import ModelError, near
 from featherlane.lanes.layout import Field
 from featherlane.lanes.record import aligned
 from featherlane.model.exchange import is_mujocos, read, write
-from featherlane.model.fields import EDITABLE_INTS, MODEL
+from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
 
+BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat")
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
@@ -77,36 +79,38 @@ class Model(NamedAccess):
         dropped: elements of the source that MuJoCo ignored without a word.
         real_buffer: all real fields, float64, in layout order.
         int_buffer: all integer fields, int32, in layout order.
+        scalar_buffer: all numbers that worlds share, float64, in layout order.
         rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here.
         revision: grows when a size or an integer option changes.
     """
 
     layout = MODEL
 
-    def __init__(self, mj_model, sizes: dict[str, int], ints: dict[str, np.ndarray], source: str = ""):
+    def __init__(self, mj_model, sizes: dict[str, int], derived: dict[str, np.ndarray], source: str = ""):
         state = {
             "mj_model": mj_model,
             "source": source,
             "dropped": [],
             "revision": 0,
             "_sizes": dict(sizes),
-            "real_buffer": np.zeros(sum(f.count(sizes) for f in MODEL.fields if f.kind == "real")),
-            "int_buffer": np.zeros(sum(f.count(sizes) for f in MODEL.fields if f.kind == "int"), np.int32),
         }
+        for kind, dtype in BUFFERS.items():
+            count = sum(f.count(sizes) for f in MODEL.fields if f.kind == kind)
+            state[f"{kind}_buffer"] = np.zeros(count, dtype)
         self.__setstate__(state)
         for field in MODEL.fields:
             if field.kind != "size":
-                value = ints[field.name] if field.kind == "int" else read(mj_model, field.name)
+                value = derived[field.name] if field.name in derived else read(mj_model, field.name)
                 self.rows[field.name][...] = np.ravel(value)
 
     def __setstate__(self, state: dict[str, Any]):
         """Copy the buffers to memory that kernels may read, and make the views anew."""
         self.__dict__.update(state, rows={})
-        for name in ("real_buffer", "int_buffer"):
+        for name in (f"{kind}_buffer" for kind in BUFFERS):
             buffer = aligned(state[name].shape, state[name].dtype)
             buffer[...] = state[name]
             self.__dict__[name] = buffer
-        place = {"real": 0, "int": 0}
+        place = dict.fromkeys(BUFFERS, 0)
         for field in MODEL.fields:
             if field.kind in place:
                 start = place[field.kind]
@@ -117,17 +121,17 @@ class Model(NamedAccess):
 
     def _attach(self, field: Field, rows: slice) -> None:
         """The views of one field: flat for records, shaped for users."""
-        flat = (self.real_buffer if field.kind == "real" else self.int_buffer)[rows]
+        flat = self.__dict__[f"{field.kind}_buffer"][rows]
         self.rows[field.name] = flat
         if field.dtype == "bool":
             flat = flat.view(np.bool_)[_LOW_BYTE::4]
         view = flat.reshape(field.dims(self._sizes))
-        view.flags.writeable = field.kind == "real" or field.name in EDITABLE_INTS
+        view.flags.writeable = is_editable(field)
         self.__dict__[field.name] = view
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("mj_model", "source", "dropped", "revision", "_sizes", "real_buffer", "int_buffer")
-        return {name: self.__dict__[name] for name in kept}
+        kept = ("mj_model", "source", "dropped", "revision", "_sizes")
+        return {name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))}
 
     def __copy__(self) -> Model:
         """Two models never share a buffer: a shallow copy is a deep one."""
@@ -155,7 +159,7 @@ class Model(NamedAccess):
         field = MODEL[name]
         if name.startswith("opt_") and hasattr(Option, name.removeprefix("opt_")):
             setattr(self.opt, name.removeprefix("opt_"), value)
-        elif field.kind == "size" or (field.kind == "int" and name not in EDITABLE_INTS):
+        elif not is_editable(field):
             raise ModelError(f"{name} is fixed when the model is loaded; change it in the XML or the MjSpec")
         else:
             self._assign(field, value)
@@ -215,7 +219,7 @@ class Model(NamedAccess):
     def write_to(self, mj_model) -> None:
         """Write every field that can be edited into an MjModel of the same sizes."""
         for field in MODEL.fields:
-            if field.kind == "real" or field.name in EDITABLE_INTS:
+            if is_editable(field):
                 write(mj_model, field.name, self.__dict__[field.name])
             elif field.name.startswith("opt_") and is_mujocos(field):
                 write(mj_model, field.name, self._sizes[field.name])

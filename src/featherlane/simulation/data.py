@@ -178,7 +178,7 @@ class Data(NamedAccess):
     def _contact_rows(self) -> np.ndarray:
         """Number of rows of each contact, (ncon,)."""
         slots = self.contact_slots()
-        dim = self.model.cand_condim[self.con_cand[slots]]
+        dim = self.con_dim[slots]
         return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, 2 * (dim - 1)))
 
     @property

@@ -9,6 +9,7 @@ from ..lanes.layout import Field, Layout
 # sizes that a workspace decides for itself (capacities and what a step is asked to compute)
 SIZES = (
     Field("nconmax", "size", doc="capacity: contact slots of a tile, and contacts of one world"),
+    Field("nmanifold", "size", doc="capacity: contact points of one pair of geoms"),
     Field("ndofrowmax", "size", doc="capacity: one-dof rows (friction loss, limits of slides and hinges)"),
     Field("ngenrowmax", "size", doc="capacity: general rows (limits of balls)"),
     Field("ngenJmax", "size", doc="capacity: Jacobian entries of the general rows"),
@@ -87,6 +88,10 @@ CONTACT = (
     Field("con_overflow", "int", (1,), "1", "1: the slots did not fit, the tile has to be split", "collision"),
     Field("ncon", "real", (1,), "1", "contacts of each world", "collision"),
     Field("con_cand", "int", ("nconmax",), "1", "candidate pair of the slot", "collision"),
+    Field("con_geom", "int", ("nconmax", 2), "1", "geoms of the slot, -1: a contact that the caller gave", "collision"),
+    Field("con_carrier", "int", ("nconmax", 2), "1", "bodies that carry the two geoms", "collision"),
+    Field("con_dim", "int", ("nconmax",), "1", "dimension of the contact space", "collision"),
+    Field("con_pair", "int", ("nconmax",), "1", "explicit pair that set the parameters, -1: none", "collision"),
     Field("con_present", "real", ("nconmax",), "1", "1 where the world has this contact, else 0", "collision"),
     Field("con_dist", "real", ("nconmax",), "m", "distance, negative: penetration", "collision"),
     Field("con_pos", "real", ("nconmax", 3), "m", "midpoint of the contact", "collision"),
@@ -102,6 +107,24 @@ CONTACT = (
     ),
     Field("con_solref", "real", ("nconmax", 2), "s, 1", "reference of the normal row", "collision"),
     Field("con_solimp", "real", ("nconmax", 5), "1", "impedance", "collision"),
+)
+
+# room in which the branching work of one world and one pair of shapes is done, in float64
+NARROW = (
+    Field("narrow_near", "real", (1,), "1", "1 where the pair is near in this world", "collision"),
+    Field("narrow_limit", "real", (1,), "m", "distance up to which a point counts in this world", "collision"),
+    Field("shape_type", "int", (2,), "1", "types of the two geoms", "collision"),
+    Field("shape_data", "int", (2,), "1", "their meshes or height fields", "collision"),
+    Field("shape_pos", "scalar", (2, 3), "m", "their centres", "collision"),
+    Field("shape_mat", "scalar", (2, 9), "1", "their orientations", "collision"),
+    Field("shape_size", "scalar", (2, 3), "m", "their sizes", "collision"),
+    Field("shape_limit", "scalar", (1,), "m", "distance up to which a point counts", "collision"),
+    Field("manifold_count", "int", (1,), "1", "points found", "collision"),
+    Field("manifold_dist", "scalar", ("nmanifold",), "m", "their distances", "collision"),
+    Field("manifold_pos", "scalar", ("nmanifold", 3), "m", "their positions", "collision"),
+    Field(
+        "manifold_normal", "scalar", ("nmanifold", 3), "1", "their normals, from the first to the second", "collision"
+    ),
 )
 
 CONSTRAINT = (
@@ -165,7 +188,6 @@ SCRATCH = (
     Field(
         "con_body", "int", ("nconmax", 2), "1", "body that the slot pushes, and the other if both move, else 0", "solve"
     ),
-    Field("con_dim", "int", ("nconmax",), "1", "dimension of the contact space", "solve"),
     Field("con_arm", "real", ("nconmax", 6), "m", "contact point from the coms of the two bodies' trees", "solve"),
     Field("con_basis", "real", ("nconmax", 9), "1", "n, mu1 t1, mu2 t2, pointing at the body that is pushed", "solve"),
     Field("body_reached", "int", ("nbody",), "1", "1: a slot acts on the body or below it", "solve"),
@@ -228,4 +250,4 @@ SCRATCH = (
 ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
-DATA = Layout("Data", SIZES + STATE + POSITION + VELOCITY + FORCE + CONTACT + CONSTRAINT + SOLVER + SCRATCH)
+DATA = Layout("Data", SIZES + STATE + POSITION + VELOCITY + FORCE + CONTACT + NARROW + CONSTRAINT + SOLVER + SCRATCH)

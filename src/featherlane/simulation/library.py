@@ -12,7 +12,13 @@ from ..model.fields import MODEL
 from .fields import DATA
 from .tiles import ROWS
 
-RECORDS = {"m": (MODEL, True), "d": (DATA, False), "b": (ROWS, True)}
+RECORDS = {
+    "m": (MODEL, True),
+    "d": (DATA, False),
+    "b": (ROWS, True),
+    "m1": (MODEL, True),
+    "d1": (DATA, False),
+}
 
 
 def stages() -> dict[str, Stage]:

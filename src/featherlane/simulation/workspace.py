@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from ..lanes import Record, Stage, allocate
 from ..lanes.record import aligned
 from ..model.fields import MODEL
+from ..model.model import BUFFERS
 from .capacity import capacities
 from .fields import DATA
 from .library import library
@@ -30,7 +31,7 @@ class ModelRows:
         n = model.real_buffer.size
         self._seen = model.real_buffer.copy()
         self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
-        self.offsets, arrays, place, spare = {}, {}, {"real": 0, "int": 0}, np.zeros(1, np.int32)
+        self.offsets, arrays, place = {}, {}, dict.fromkeys(BUFFERS, 0)
         for f in MODEL.fields:
             if f.kind in place:
                 start, count = place[f.kind], f.count(model.size_values())
@@ -39,7 +40,8 @@ class ModelRows:
                     self.offsets[f.name] = start, count
                     arrays[f.name] = self.rows[start : start + count] if count else aligned((1, width), dtype)
                 else:
-                    arrays[f.name] = model.int_buffer[start : start + count] if count else spare
+                    buffer = getattr(model, f"{f.kind}_buffer")
+                    arrays[f.name] = buffer[start : start + count] if count else aligned((1,), buffer.dtype)
         self.record = Record(MODEL, model.size_values(), arrays, width, dtype)
         self._revision = model.revision
         self._fill()

@@ -19,9 +19,8 @@ from ..spatial.vector import add3, cross, dot3, load3, load6, scale3, store3, st
 
 
 @kernel
-def moving_body(m, g):
-    """The body that carries geom g, 0 where it cannot move."""
-    b = m.geom_bodyid[g]
+def moving_body(m, b):
+    """Body b, 0 where it cannot move."""
     return b if m.body_lastdof[b] >= 0 else 0
 
 
@@ -51,9 +50,7 @@ def prepare_contacts(m, d):
     for b in range(m.nbody):
         d.body_reached[b] = 0
     for k in range(d.ncon_slot[0]):
-        p = d.con_cand[k]
-        other, b = moving_body(m, m.cand_geom1[p]), moving_body(m, m.cand_geom2[p])
-        d.con_dim[k] = m.cand_condim[p]
+        other, b = moving_body(m, d.con_carrier[2 * k]), moving_body(m, d.con_carrier[2 * k + 1])
         sign = real(d, 1.0)
         if b == 0:
             b, other, sign = other, 0, real(d, -1.0)

@@ -1,0 +1,40 @@
+"""Pairs whose work branches: one world after the other, in float64 whatever the tile's precision.
+
+The pair's shapes are copied to `shape_*` (0 the first geom, 1 the second), a stage that sees nothing else of the tile
+leaves its points in `manifold_*`, and these go to the pair's slots.  A point's position is halfway between the
+surfaces, its normal points from the first shape to the second, its distance is negative where they overlap.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import has, read_lane, stage, width
+
+from .mixing import margin_and_gap
+from .slot import complete_frames, load_shape, store_manifold
+
+
+@stage
+def manifold(m1, d1):
+    """Points of the pair of shapes in `shape_*`, at most nmanifold, none farther apart than shape_limit.
+
+    Reads:  shape_*.   Writes: manifold_*.
+    """
+    d1.manifold_count[0] = 0
+
+
+@stage
+def branching_points(m, d, e, g, h, first):
+    """Points of a pair of geoms, world by world.
+
+    Reads:  geom_xpos, geom_xmat, narrow_near.   Writes: slots from `first` on, shape_*, manifold_*.
+    """
+    margin, gap = margin_and_gap(m, e, g, h)
+    d.narrow_limit[0] = margin + gap
+    for lane in range(width(d)):
+        if has(d.narrow_near[0] > 0.0, lane):
+            load_shape(m, d, 0, g, lane)
+            load_shape(m, d, 1, h, lane)
+            d.shape_limit[0] = read_lane(d.narrow_limit, 0, lane)
+            manifold(m, d)
+            store_manifold(d, first, lane)
+    complete_frames(d, first)

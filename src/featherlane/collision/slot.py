@@ -1,0 +1,110 @@
+"""Slots: contact points that the worlds of a tile share.
+
+A slot is a contact point of a pair of geoms that some world has.  Worlds that lack it hold zeros there, and 1e10 as its
+distance.  Slots come in the order of the pairs, then of a pair's points, so the contacts of one world come in MuJoCo's
+order whatever its company.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, kernel, read_lane, real, where, write_lane
+from featherlane.spatial.vector import load3, store3
+
+from .frame import frame_of
+from .mixing import contact_dim, friction, margin_and_gap, reference_and_impedance
+from .primitive import select3
+
+NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
+
+
+@kernel
+def append(d, touch, dist, pos, frame):
+    """Add a slot if the point touches in some world; where no slot is left, the overflow is noted."""
+    if any_(touch):
+        k, zero = d.ncon_slot[0], real(d, 0.0)
+        if k < d.nconmax:
+            d.con_present[k] = where(touch, real(d, 1.0), zero)
+            d.con_dist[k] = where(touch, dist, NO_CONTACT)
+            store3(d.con_pos, 3 * k, select3(touch, pos, (zero, zero, zero)))
+            for i in range(9):
+                d.con_frame[9 * k + i] = where(touch, frame[i], zero)
+            d.ncon_slot[0] = k + 1
+        else:
+            d.con_overflow[0] = 1
+
+
+# ---- one world at a time ------------------------------------------------------------------------------------
+@kernel
+def load_shape(m, d, side, g, lane):
+    """Geom g of one world as the shape on one side of the pair that the narrow phase works on."""
+    d.shape_type[side] = m.geom_type[g]
+    d.shape_data[side] = m.geom_dataid[g]
+    for i in range(3):
+        d.shape_pos[3 * side + i] = read_lane(d.geom_xpos, 3 * g + i, lane)
+        d.shape_size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)
+    for i in range(9):
+        d.shape_mat[9 * side + i] = read_lane(d.geom_xmat, 9 * g + i, lane)
+
+
+@kernel
+def open_slot(d, k):
+    """Slot k without a contact in any world."""
+    zero = real(d, 0.0)
+    d.con_present[k] = zero
+    d.con_dist[k] = real(d, NO_CONTACT)
+    store3(d.con_pos, 3 * k, (zero, zero, zero))
+    for i in range(9):
+        d.con_frame[9 * k + i] = zero
+
+
+@kernel
+def store_manifold(d, first, lane):
+    """The points just found for one world into the slots of the pair, `first` and after."""
+    for i in range(d.manifold_count[0]):
+        k = first + i
+        if k < d.nconmax:
+            if k == d.ncon_slot[0]:
+                open_slot(d, k)
+                d.ncon_slot[0] = k + 1
+            write_lane(d.con_present, k, lane, 1.0)
+            write_lane(d.con_dist, k, lane, d.manifold_dist[i])
+            for c in range(3):
+                write_lane(d.con_pos, 3 * k + c, lane, d.manifold_pos[3 * i + c])
+                write_lane(d.con_frame, 9 * k + c, lane, d.manifold_normal[3 * i + c])
+        else:
+            d.con_overflow[0] = 1
+
+
+@kernel
+def complete_frames(d, first):
+    """Tangents for the normals that were stored world by world."""
+    zero = real(d, 0.0)
+    for k in range(first, d.ncon_slot[0]):
+        touch, frame = d.con_present[k] > 0.0, frame_of(load3(d.con_frame, 9 * k))
+        for i in range(9):
+            d.con_frame[9 * k + i] = where(touch, frame[i], zero)
+
+
+# ---- parameters -----------------------------------------------------------------------------------------------
+@kernel
+def set_parameters(m, d, number, e, g, h, first):
+    """What the pair's slots, `first` and after, know beside their geometry: who touches, and how."""
+    if d.ncon_slot[0] > first:
+        zero, dim = real(d, 0.0), contact_dim(m, e, g, h)
+        margin, _ = margin_and_gap(m, e, g, h)
+        mu = friction(m, e, g, h)
+        ref, imp = reference_and_impedance(m, e, g, h)
+        for k in range(first, d.ncon_slot[0]):
+            d.con_cand[k] = number
+            d.con_geom[2 * k], d.con_geom[2 * k + 1] = g, h
+            d.con_carrier[2 * k], d.con_carrier[2 * k + 1] = m.geom_bodyid[g], m.geom_bodyid[h]
+            d.con_dim[k] = dim
+            d.con_pair[k] = e
+            has_contact = d.con_present[k] > 0.0
+            d.con_includemargin[k] = where(has_contact, margin, zero)
+            for i in range(5):
+                d.con_friction[5 * k + i] = where(has_contact, mu[i], zero)
+                d.con_solimp[5 * k + i] = where(has_contact, imp[i], zero)
+            for i in range(2):
+                d.con_solref[2 * k + i] = where(has_contact, ref[i], zero)
+            d.ncon[0] = d.ncon[0] + d.con_present[k]

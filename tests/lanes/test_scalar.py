@@ -1,0 +1,73 @@
+"""Stages that work on one world at a time: they see ints and scalars of a tile, at every width and precision."""
+
+import numpy as np
+import pytest
+
+from featherlane.lanes import Field, Layout, Library, Record, allocate, has, read_lane, stage, whole, width, write_lane
+
+CELL = Layout(
+    "Cell",
+    (
+        Field("n", "size"),
+        Field("x", "real", ("n",)),
+        Field("y", "real", ("n",)),
+        Field("room", "scalar", ("n",)),
+        Field("steps", "int", (1,)),
+    ),
+)
+LIBRARY = Library({"c": (CELL, False), "c1": (CELL, False)})
+FORMS = [(np.float64, 1), (np.float64, 8), (np.float32, 16)]
+
+
+@stage
+def halvings(c1):
+    """How often each number is halved until it is below 1: a loop and a branch on one world's number."""
+    c1.steps[0] = 0
+    for i in range(c1.n):
+        x = c1.room[i]
+        while x >= 1.0:
+            if whole(x) % 2 == 0:
+                c1.steps[0] = c1.steps[0] + 1
+            x = 0.5 * x
+        c1.room[i] = x
+
+
+@stage
+def halve_positive(c):
+    """Every world with a positive first number, one after the other."""
+    for lane in range(width(c)):
+        if has(c.x[0] > 0.0, lane):
+            for i in range(c.n):
+                c.room[i] = read_lane(c.x, i, lane)
+            halvings(c)
+            for i in range(c.n):
+                write_lane(c.y, i, lane, c.room[i])
+            write_lane(c.y, 0, lane, 1.0 * c.steps[0])
+
+
+def run(x, dtype, monkeypatch, mode):
+    W = x.shape[1]
+    arrays = allocate(CELL, {"n": len(x)}, W, dtype)
+    arrays["x"][...] = x
+    record = Record(CELL, {"n": len(x)}, arrays, W, dtype)
+    monkeypatch.setenv("FEATHERLANE_MODE", mode)
+    LIBRARY.bind(halve_positive, record)()
+    return arrays["y"]
+
+
+@pytest.mark.parametrize("mode", ["python", "jit", "checked"])
+@pytest.mark.parametrize(("dtype", "W"), FORMS)
+def test_branching_work_sees_each_world_alone(dtype, W, mode, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-20, 40, (3, W)).astype(dtype) * dtype(0.5)
+    got = run(x, dtype, monkeypatch, mode)
+    for lane in range(W):
+        column, steps, expected = x[:, lane].astype(float), 0, np.zeros(3)
+        if column[0] > 0:
+            for i, v in enumerate(column):
+                while v >= 1.0:
+                    steps += int(v) % 2 == 0
+                    v *= 0.5
+                expected[i] = v
+            expected[0] = steps
+        assert np.array_equal(got[:, lane], expected.astype(dtype))
