@@ -77,7 +77,7 @@ def points(m, d, function, e, g, h):
         capsule_capsule_points(m, d, g, h, near, margin + gap)
     elif function >= FIRST_SCALAR:
         d.narrow_near[0] = where(near, real(d, 1.0), real(d, 0.0))
-        branching_points(m, d, e, g, h, d.ncon_slot[0])
+        branching_points(m, d, function, e, g, h, d.ncon_slot[0])
 
 
 # ---- the pass -------------------------------------------------------------------------------------------

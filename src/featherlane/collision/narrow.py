@@ -14,7 +14,7 @@ from .slot import complete_frames, load_shape, store_manifold
 
 
 @stage
-def manifold(m1, d1):
+def manifold(m1, d1, function):
     """Points of the pair of shapes in `shape_*`, at most nmanifold, none farther apart than shape_limit.
 
     Reads:  shape_*.   Writes: manifold_*.
@@ -23,7 +23,7 @@ def manifold(m1, d1):
 
 
 @stage
-def branching_points(m, d, e, g, h, first):
+def branching_points(m, d, function, e, g, h, first):
     """Points of a pair of geoms, world by world.
 
     Reads:  geom_xpos, geom_xmat, narrow_near.   Writes: slots from `first` on, shape_*, manifold_*.
@@ -35,6 +35,6 @@ def branching_points(m, d, e, g, h, first):
             load_shape(m, d, 0, g, lane)
             load_shape(m, d, 1, h, lane)
             d.shape_limit[0] = read_lane(d.narrow_limit, 0, lane)
-            manifold(m, d)
+            manifold(m, d, function)
             store_manifold(d, first, lane)
     complete_frames(d, first)
