@@ -90,6 +90,9 @@ class Stage(Kernel):
         self.name = function.__name__
         self.parameters = tuple(inspect.signature(function).parameters)
 
+    def __call__(self, *args):
+        return self.function(*(map(_one_world, args) if self.is_scalar else args))
+
     def signature(self) -> str:
         return f"{self.name}({','.join(self.parameters)})"
 
@@ -101,6 +104,13 @@ class Stage(Kernel):
     def calls(self) -> dict[str, Stage]:
         """The stages that this stage calls itself, by name."""
         return {v.name: v for k in self.contained() for _, v in k.references() if isinstance(v, Stage)}
+
+
+def _one_world(argument):
+    """A record as a scalar stage sees it uncompiled, one world wide in float64; a whole number as it is."""
+    if isinstance(argument, types.SimpleNamespace):
+        return types.SimpleNamespace(**vars(argument) | {"width": 1, "shape": (), "dtype": float})
+    return argument
 
 
 def kernel(function) -> Kernel:

@@ -157,7 +157,7 @@ def python_record(record: Record) -> SimpleNamespace:
         kind = ctypes.c_double if record.dtype == np.float64 else ctypes.c_float
         return _Memory(ctypes.cast(pointer, ctypes.POINTER(kind)))
 
-    out = SimpleNamespace(width=record.width, dtype=record.dtype, scalars=scalars)
+    out = SimpleNamespace(width=record.width, shape=(record.width,), dtype=record.dtype, scalars=scalars)
     for f in record.layout.fields:
         if f.kind == "size":
             setattr(out, f.name, record.size(f.name))

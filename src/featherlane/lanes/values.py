@@ -115,7 +115,7 @@ def scale_exponent(x, e):
 
 def real(record, x):
     """The number x, or a scalar, as a value of the record's width and precision."""
-    return np.full(record.width, x, record.dtype).view(Row)
+    return np.full(record.shape, x, record.dtype).view(Row)
 
 
 def width(record) -> int:
@@ -145,7 +145,7 @@ def write_lane(rows, i: int, lane: int, x) -> None:
 
 def whole(x) -> int:
     """The number of one world as an int, towards zero; only for what is known to fit."""
-    return int(x)
+    return int(np.ravel(x)[0])
 
 
 def gather(table, index):
