@@ -8,7 +8,9 @@ surfaces, its normal points from the first shape to the second, its distance is 
 from __future__ import annotations
 
 from featherlane.lanes import has, read_lane, stage, width
+from featherlane.model.candidates import BOX_BOX
 
+from .box_box import box_box
 from .mixing import margin_and_gap
 from .slot import complete_frames, load_shape, store_manifold
 
@@ -20,6 +22,8 @@ def manifold(m1, d1, function):
     Reads:  shape_*.   Writes: manifold_*.
     """
     d1.manifold_count[0] = 0
+    if function == BOX_BOX:
+        box_box(m1, d1)
 
 
 @stage

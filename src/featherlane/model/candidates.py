@@ -42,6 +42,7 @@ PAIR_FUNCTIONS = (
     (SPHERE_SPHERE, SPHERE, SPHERE, 1),
     (SPHERE_CAPSULE, SPHERE, CAPSULE, 1),
     (CAPSULE_CAPSULE, CAPSULE, CAPSULE, 2),
+    (BOX_BOX, BOX, BOX, 8),
 )
 
 # cand_priority: whose parameters hold

@@ -119,6 +119,7 @@ NARROW = (
     Field("shape_mat", "scalar", (2, 9), "1", "their orientations", "collision"),
     Field("shape_size", "scalar", (2, 3), "m", "their sizes", "collision"),
     Field("shape_limit", "scalar", (1,), "m", "distance up to which a point counts", "collision"),
+    Field("box_polygon", "scalar", (2, 12, 3), "m", "a box's face over another's, before and after a cut", "collision"),
     Field("manifold_count", "int", (1,), "1", "points found", "collision"),
     Field("manifold_dist", "scalar", ("nmanifold",), "m", "their distances", "collision"),
     Field("manifold_pos", "scalar", ("nmanifold", 3), "m", "their positions", "collision"),

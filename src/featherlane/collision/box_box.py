@@ -1,0 +1,106 @@
+"""Two boxes: separating axes, then the points of a face or of two edges.
+
+Fifteen axes can separate two boxes: three face normals of each and nine cross products of their edges (Gottschalk, Lin
+and Manocha, OBBTree, 1996).  The one along which they overlap least says what touches: a face, and with it up to eight
+corners of the polygon in which the other box's face lies over it, or two edges, in one point.
+Source: MuJoCo 4.0.1 mjc_BoxBox, whose tolerances these are.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fabs, kernel, real, stage
+from featherlane.spatial.vector import MINVAL, cross, load3, load9, normalize3, sub3
+
+from .box_edge import edge_point
+from .box_face import face_points
+from .box_frame import axis, column, plain_dot, relative, row, seen_from, transpose
+
+ROUNDING = 1e-13  # of the sum of half sizes: boxes that overlap by less than rounding still touch
+PARALLEL = 1e-8  # sine below which two edges have no cross product worth the name
+PREFERENCE = 1e-6  # of its separation: by so much two edges must be better than a face
+SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
+BETTER = 0.05  # of the face's depth: by so much they must be better then
+
+SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is of edges i and j
+
+
+@kernel
+def extent(n, size):
+    """Half the width of a box along a vector in its frame: sum of |n_k| size_k."""
+    return plain_dot((fabs(n[0]), fabs(n[1]), fabs(n[2])), size)
+
+
+@kernel
+def best_face(d1, R, p, q, size1, size2, slack):
+    """(code, separation) of the face normal along which two boxes overlap least, the first of equal ones."""
+    code, best = SEPARATED, real(d1, -1e10)
+    for k in range(3):
+        gap = fabs(p[k]) - size1[k] - extent(row(R, k), size2)
+        if gap > slack:
+            return SEPARATED, gap
+        if gap > best:
+            code, best = FACES1 + k, gap
+    for k in range(3):
+        gap = fabs(q[k]) - size2[k] - extent(column(R, k), size1)
+        if gap > slack:
+            return SEPARATED, gap
+        if gap > best:
+            code, best = FACES2 + k, gap
+    return code, best
+
+
+@kernel
+def best_edges(d1, R, p, size1, size2, slack, face, depth):
+    """(code, separation, axis) of the best of all axes, given the best face's code and separation."""
+    code, best, n = face, depth, axis(d1, 0)
+    for i in range(3):
+        for j in range(3):
+            u, sine = normalize3(cross(axis(d1, i), column(R, j)))
+            if sine >= PARALLEL:
+                gap = fabs(plain_dot(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
+                if gap > slack:
+                    return SEPARATED, gap, u
+                if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
+                    code, best, n = EDGES + 3 * i + j, gap, u
+    return code, best, n
+
+
+@kernel
+def separating_axis(d1, R, p, q, size1, size2, slack):
+    """(code, axis of the edges) of the axis along which two boxes overlap least.
+
+    Edges whose axis is close to the best face's normal, and hardly better, yield to the face: it gives more points.
+    """
+    face, depth = best_face(d1, R, p, q, size1, size2, slack)
+    if face == SEPARATED:
+        return face, axis(d1, 0)
+    code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
+    if code >= EDGES:
+        cosine = n[face] if face < FACES2 else plain_dot(n, column(R, face - FACES2))
+        if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
+            code = face
+    return code, n
+
+
+@stage
+def box_box(m1, d1):
+    """Up to eight points of two boxes.
+
+    Source: MuJoCo mjc_BoxBox; which of several equal axes wins, and the order of the points, are measured on it.
+    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*, box_polygon.
+    Frame: R and p are the second box in the frame of the first, q the first's centre in the frame of the second.
+    """
+    R1, R2 = load9(d1.shape_mat, 0), load9(d1.shape_mat, 9)
+    offset = sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))
+    R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, (-offset[0], -offset[1], -offset[2]))
+    size1, size2 = load3(d1.shape_size, 0), load3(d1.shape_size, 3)
+    slack = d1.shape_limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
+
+    d1.manifold_count[0] = 0
+    code, n = separating_axis(d1, R, p, q, size1, size2, slack)
+    if code >= EDGES:
+        edge_point(d1, R, p, n, (code - EDGES) // 3, (code - EDGES) % 3, slack)
+    elif code >= FACES2:
+        face_points(d1, transpose(R), q, 1, code - FACES2)
+    elif code >= FACES1:
+        face_points(d1, R, p, 0, code)
