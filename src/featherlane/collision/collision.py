@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
-from featherlane.lanes import any_, kernel, lane_index, real, stage, where, width
+from featherlane.lanes import any_, has, kernel, lane_index, real, stage, where, width
 from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
     FIRST_SCALAR,
@@ -16,6 +16,9 @@ from featherlane.model.candidates import (
 )
 from featherlane.spatial.vector import dot3, load3, sub3
 
+from .bounds import body_boxes, boxes_overlap, crowd_boxes
+from .crowd import add_key, crowd_pairs, load_boxes, pair_key, pair_of, unite_pairs
+from .given import given_contacts
 from .mixing import margin_and_gap
 from .narrow import branching_points
 from .points import (
@@ -42,21 +45,71 @@ def is_near(m, d, e, g, h):
         near = dot3(v, z_axis(d, g)) <= reach
     else:
         near = dot3(v, v) <= reach * reach
-    return near & (d.active[0] > 0.0)
+    return near & (d.detects[0] > 0.0)
+
+
+@kernel
+def near_in_group(m, d, first, last, n):
+    """Note which of the candidates first .. last - 1 are near in some world, from place n on; returns the next place.
+
+    Every pair is written, and kept by moving on: no branch to mispredict.
+    """
+    for p in range(first, last):
+        d.cand_near[n] = p
+        n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
+    return n
+
+
+@kernel
+def near_candidates(m, d):
+    """List the candidates that are near in some world; returns how many.
+
+    Where bodies carry many geoms, their boxes are tested first.
+    """
+    n = 0
+    if m.ngroup > 0:
+        body_boxes(m, d)
+        for i in range(m.ngroup):
+            last = m.group_first[i + 1] if i + 1 < m.ngroup else m.ncand
+            a, b = 6 * m.group_body[2 * i], 6 * m.group_body[2 * i + 1]
+            if not m.group_boxed[i] or any_(boxes_overlap(d.body_box, a, d.body_box, b)):
+                n = near_in_group(m, d, m.group_first[i], last, n)
+    else:
+        n = near_in_group(m, d, 0, m.ncand, n)
+    return n
 
 
 @kernel
 def near_pairs(m, d):
-    """List the candidate pairs that are near in some world; returns how many there are."""
+    """List the pairs that are near in some world, in MuJoCo's order; returns how many."""
     for g in range(m.ngeom):
         d.geom_reach[g] = m.geom_rbound[g] + (m.geom_margin[g] + m.geom_gap[g])
-
-    # every pair is written, and kept by moving on: no branch to mispredict
-    n = 0
-    for p in range(m.ncand):
-        d.cand_near[n] = p
-        n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
+    n = near_candidates(m, d)
+    if m.ncrowd > 0:
+        d.near_count[0] = 0
+        for i in range(n):
+            p = d.cand_near[i]
+            add_key(d, pair_key(m, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
+        crowd_boxes(m, d)
+        for lane in range(width(d)):
+            if has(d.detects[0] > 0.0, lane):
+                load_boxes(m, d, lane)
+                crowd_pairs(m, d)
+        unite_pairs(d)
+        n = d.near_count[0]
     return n
+
+
+@kernel
+def near_pair(m, d, i):
+    """(number, e, g, h) of the near pair i."""
+    if m.ncrowd > 0:
+        e, g, h = pair_of(m, d.near_key[i])
+        p = g % m.ncand if m.ncand > 0 else 0
+    else:
+        p = d.cand_near[i]
+        e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
+    return p, e, g, h
 
 
 # ---- the points of one pair -------------------------------------------------------------------------------
@@ -99,11 +152,11 @@ def settle_overflow(d):
 def collision(m, d):
     """Contacts of all active worlds, with their parameters.
 
-    Bounding spheres list the pairs that are near in some world; their points are appended as slots, in order, until
-    nconmax is reached.  Then con_overflow says that the tile has to be split; a world that is alone keeps its first
-    contacts and counts a warning.
+    What the caller gave comes first.  Bounding spheres list the pairs that are near in some world; their points are
+    appended as slots, in order, until nconmax is reached.  Then con_overflow says that the tile has to be split; a
+    world that is alone keeps its first contacts and counts a warning.
     Source: MuJoCo mj_collision.
-    Reads:  geom_xpos, geom_xmat, active.   Writes: ncon_slot, con_overflow, ncon, con_* (nconmax), warning;
+    Reads:  geom_xpos, geom_xmat, given_*, active.   Writes: ncon_slot, con_overflow, ncon, con_* (nconmax), warning;
                                                     geom_reach (ngeom,) and cand_near (ncand,) for itself.
     Frame: world.                           Cost: O(ncand), and the pairs that are near.
     """
@@ -111,10 +164,11 @@ def collision(m, d):
     d.con_overflow[0] = 0
     d.ncon[0] = real(d, 0.0)
     if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
+        given_contacts(m, d)
         for i in range(near_pairs(m, d)):
-            p, first = d.cand_near[i], d.ncon_slot[0]
-            e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
-            points(m, d, m.cand_function[p], e, g, h)
+            first = d.ncon_slot[0]
+            p, e, g, h = near_pair(m, d, i)
+            points(m, d, m.pair_function[9 * m.geom_type[g] + m.geom_type[h]], e, g, h)
             set_parameters(m, d, p, e, g, h, first)
             if d.con_overflow[0] == 1:
                 break

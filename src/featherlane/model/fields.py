@@ -56,6 +56,12 @@ DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
+    _size("ncrowd", "geoms whose pairs are too many to list: a tree finds them in each step"),
+    _size("ngroup", "pairs of bodies among the candidates, 0: their boxes are not worth testing"),
+    _size("nexcluded", "pairs of bodies that must not touch"),
+    _size("nnamed", "pairs of geoms that an explicit pair names"),
+    _size("filter_parent", "1: parent and child do not touch (as it was when the model was loaded)"),
+    _size("sorted_by_type", "1: contacts of two bodies come in the order of the geoms' types"),
     _size("nhullvert", "vertices of all convex hulls"),
     _size("nhulledge", "neighbours of all hull vertices"),
     _size("nhullpoly", "faces of all hulls"),
@@ -63,13 +69,14 @@ DERIVED_SIZES = (
     _size("nhullmap", "faces at all hull vertices"),
     _size("ntriangle", "triangles of all meshes"),
     _size("ntrianglevert", "vertices of all meshes"),
+    _size("nmeshnode", "nodes of the trees of boxes about all meshes' triangles"),
     _size("articulated_pays", "1: the articulated-body algorithm costs less than the factor of M"),
     _size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
 )
 
 OPTIONS = (
     _size("opt_integrator", "0 Euler, 1 RK4, 3 implicitfast"),
-    _size("opt_cone", "0 pyramidal"),
+    _size("opt_cone", "0 pyramidal, 1 elliptic"),
     _size("opt_solver", "2 Newton"),
     _size("opt_iterations", "most iterations of the solver"),
     _size("opt_ls_iterations", "most iterations of the line search"),
@@ -219,6 +226,10 @@ HULLS = (
     _int("triangle_vertadr", ("nmesh",), "first vertex of a mesh"),
     _int("triangle", ("ntriangle", 3), "corners of a triangle: numbers of vertices within the mesh"),
     _scalar("triangle_vert", ("ntrianglevert", 3), "m", "vertex in the mesh's frame"),
+    _int("meshnode_adr", ("nmesh",), "root of the mesh's tree of boxes"),
+    _int("meshnode_child", ("nmeshnode", 2), "children of a node, numbered within the tree, -1: none"),
+    _int("meshnode_triangle", ("nmeshnode",), "triangle of a leaf, numbered within the mesh, -1: no leaf"),
+    _scalar("meshnode_box", ("nmeshnode", 6), "m", "box about all below a node: lower, upper corner, mesh's frame"),
 )
 
 HFIELDS = (
@@ -256,7 +267,14 @@ CANDIDATES = (
     _int("cand_npoint", ("ncand",), "most contact points of the pair"),
     _int("cand_function", ("ncand",), "pair function (collision candidates' PAIR_FUNCTIONS), -1: none"),
     _flag("cand_static", ("ncand",), "no force moves one of the two bodies"),
-    _int("collide_geom", ("ncollide",), "geoms that occur in candidate pairs, ascending"),
+    _int("collide_geom", ("ncollide",), "geoms that may collide, ascending"),
+    _int("pair_function", (9, 9), "pair function of two geom types, lower first, -1: none"),
+    _int("crowd_geom", ("ncrowd",), "geoms of the crowd, ascending"),
+    _int("excluded_body", ("nexcluded", 2), "bodies that must not touch, lower first, sorted"),
+    _int("named_geom", ("nnamed", 2), "geoms that an explicit pair names, lower first, sorted"),
+    _int("group_body", ("ngroup", 2), "bodies of a group of candidates"),
+    _int("group_first", ("ngroup",), "first candidate of a group"),
+    _int("group_boxed", ("ngroup",), "1: all geoms of the group are bounded"),
 )
 
 ACTUATORS = (

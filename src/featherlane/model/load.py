@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
 from featherlane.model.exchange import read_sizes
 from featherlane.model.forward_dynamics import choices
-from featherlane.model.hull import hulls, triangles
+from featherlane.model.hull import hulls, triangle_trees, triangles
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
 from featherlane.model.urdf import dropped_elements
@@ -38,6 +36,7 @@ COUNTED = {
     "nhullmap": "hull_map",
     "ntriangle": "triangle",
     "ntrianglevert": "triangle_vert",
+    "nmeshnode": "meshnode_triangle",
 }
 
 
@@ -205,7 +204,8 @@ def _label(source) -> str:
 
 def from_mujoco(mj_model, source: str) -> Model:
     """A `Model` that owns `mj_model`, after the check of its features."""
-    # these two import mujoco, which costs more than the whole package
+    # these import mujoco, which costs more than the whole package
+    from featherlane.model.broad_phase import broad_phase
     from featherlane.model.candidates import candidates
     from featherlane.model.features import unsupported
 
@@ -214,8 +214,9 @@ def from_mujoco(mj_model, source: str) -> Model:
     if problems:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
-    geoms = np.unique(np.concatenate([pairs["cand_geom1"], pairs["cand_geom2"]]))
-    derived = ancestor_ints(mj_model) | pairs | {"collide_geom": geoms} | hulls(mj_model) | triangles(mj_model)
+    broad, counts = broad_phase(mj_model, pairs)
+    derived = ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
+    derived |= triangle_trees(mj_model)
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
-    sizes |= {"opt_forward_dynamics": 0} | choices(mj_model)
+    sizes |= counts | {"opt_forward_dynamics": 0} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)

@@ -6,19 +6,33 @@ from ..constraint.row import row_capacity
 
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
 
+CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for each geom of a crowd
 MANIFOLD_LIMIT = 50  # contact points of one pair of geoms, as MuJoCo's mjMAXCONPAIR
 
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
 
 
-def capacities(model) -> dict[str, int]:
+def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
     """Capacities of a tile's contacts and rows, and what a step is asked to compute.
 
-    Contacts: every point of every candidate pair, up to CONTACT_LIMIT.  Rows: all that can exist.
+    Contacts: every point of every candidate pair, up to CONTACT_LIMIT; and those that the caller gives, which are other
+    pairs in every world.  Rows: all that can exist.
+
+    Args:
+        model: the model.
+        given: contacts that the caller gives to one world, at most.
+        width: worlds of the tile.
     """
-    nv = model.nv
+    nv, crowd = model.nv, model.ncrowd
+    most = int(model.cand_npoint.sum()) + CROWD_CONTACTS * crowd + given * width
+    room = max(CONTACT_LIMIT, CROWD_CONTACTS * crowd) + given
+    leaves = 1 << max(crowd - 1, 0).bit_length()
     return {
-        "nconmax": max(min(int(model.cand_npoint.sum()), CONTACT_LIMIT), 1),
+        "nconmax": max(min(most, room), 1),
+        "ngiven": given,
+        "ngroupbody": model.nbody if model.ngroup else 0,
+        "nnode": 2 * leaves if crowd else 0,
+        "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
         "nmanifold": MANIFOLD_LIMIT,
         **row_capacity(model),
         "nH": nv * (nv + 1) // 2,

@@ -9,6 +9,10 @@ from ..lanes.layout import Field, Layout
 # sizes that a workspace decides for itself (capacities and what a step is asked to compute)
 SIZES = (
     Field("nconmax", "size", doc="capacity: contact slots of a tile, and contacts of one world"),
+    Field("ngroupbody", "size", doc="bodies whose boxes are tested: all or none"),
+    Field("nnode", "size", doc="nodes of the tree over a crowd"),
+    Field("nnear", "size", doc="capacity: near pairs of a tile, in a model with a crowd"),
+    Field("ngiven", "size", doc="capacity: contacts that the caller gives to one world"),
     Field("nmanifold", "size", doc="capacity: contact points of one pair of geoms"),
     Field("ndofrowmax", "size", doc="capacity: one-dof rows (friction loss, limits of slides and hinges)"),
     Field("ngenrowmax", "size", doc="capacity: general rows (limits of balls)"),
@@ -77,18 +81,47 @@ FORCE = (
     Field("qacc_smooth", "real", ("nv",), "m/s^2, rad/s^2", "acceleration without constraints", "smooth_acceleration"),
 )
 
+# contacts that the caller gives, in each world its own; whole numbers are kept as reals, because they differ by world
+GIVEN = (
+    Field("given_replace", "real", (1,), "1", "1: no contacts are detected in this world"),
+    Field("given_present", "real", ("ngiven",), "1", "1 where a contact is given, else 0"),
+    Field("given_body", "real", ("ngiven", 2), "1", "the two bodies that touch"),
+    Field("given_geom", "real", ("ngiven", 2), "1", "their geoms, -1: the contact names bodies alone"),
+    Field("given_dim", "real", ("ngiven",), "1", "dimension of the contact space"),
+    Field("given_dist", "real", ("ngiven",), "m", "distance, negative: penetration"),
+    Field("given_pos", "real", ("ngiven", 3), "m", "midpoint of the contact"),
+    Field("given_frame", "real", ("ngiven", 9), "1", "normal (from the first to the second) and two tangents, as rows"),
+    Field("given_includemargin", "real", ("ngiven",), "m", "a row exists where dist < includemargin"),
+    Field("given_friction", "real", ("ngiven", 5), "1, m", "sliding 1, sliding 2, spinning, rolling 1, rolling 2"),
+    Field("given_solref", "real", ("ngiven", 2), "s, 1", "reference of the normal row"),
+    Field("given_solreffriction", "real", ("ngiven", 2), "s, 1", "elliptic: reference of the friction rows, or zeros"),
+    Field("given_solimp", "real", ("ngiven", 5), "1", "impedance"),
+)
+
 # a slot is a row or a contact point that some world of the tile has; a world that lacks it has D = 0 there
 CONTACT = (
     Field(
         "active", "real", (1,), "1", "1: this world takes part, 0: it waits for the other part of a split tile", "step"
     ),
+    Field("detects", "real", (1,), "1", "1: this world takes part in detection", "collision"),
+    Field("given_left", "real", (1,), "1", "1: this world's given contact has no slot yet", "collision"),
     Field("geom_reach", "real", ("ngeom",), "m", "bounding radius, margin and gap of the geom", "collision"),
     Field("cand_near", "int", ("ncand",), "1", "candidate pairs that are near in some world", "collision"),
+    Field("crowd_box", "real", ("ncrowd", 6), "m", "box about a geom of the crowd: lower, upper corner", "collision"),
+    Field("body_box", "real", ("ngroupbody", 6), "m", "box about the geoms of a body: lower, upper corner", "collision"),
+    Field("leaf_box", "scalar", ("ncrowd", 6), "m", "crowd_box of one world", "collision"),
+    Field("leaf_key", "long", ("ncrowd",), "1", "place on the curve, and number in the crowd", "collision"),
+    Field("leaf_room", "long", ("ncrowd",), "1", "room to sort them", "collision"),
+    Field("node_box", "scalar", ("nnode", 6), "m", "box about all below a node of the tree", "collision"),
+    Field("node_stack", "int", (128,), "1", "nodes to visit, and how high each stands over the leaves", "collision"),
+    Field("near_count", "int", (1,), "1", "near pairs of a model with a crowd", "collision"),
+    Field("near_key", "long", ("nnear",), "1", "their sorting keys", "collision"),
+    Field("near_room", "long", ("nnear",), "1", "room to sort them", "collision"),
     Field("ncon_slot", "int", (1,), "1", "contact slots of the tile", "collision"),
     Field("con_overflow", "int", (1,), "1", "1: the slots did not fit, the tile has to be split", "collision"),
     Field("ncon", "real", (1,), "1", "contacts of each world", "collision"),
     Field("con_cand", "int", ("nconmax",), "1", "candidate pair of the slot", "collision"),
-    Field("con_geom", "int", ("nconmax", 2), "1", "geoms of the slot, -1: a contact that the caller gave", "collision"),
+    Field("con_geom", "int", ("nconmax", 2), "1", "geoms of the slot, -1: given by its bodies alone", "collision"),
     Field("con_carrier", "int", ("nconmax", 2), "1", "bodies that carry the two geoms", "collision"),
     Field("con_dim", "int", ("nconmax",), "1", "dimension of the contact space", "collision"),
     Field("con_pair", "int", ("nconmax",), "1", "explicit pair that set the parameters, -1: none", "collision"),
@@ -106,7 +139,77 @@ CONTACT = (
         "collision",
     ),
     Field("con_solref", "real", ("nconmax", 2), "s, 1", "reference of the normal row", "collision"),
+    Field(
+        "con_solreffriction",
+        "real",
+        ("nconmax", 2),
+        "s, 1",
+        "elliptic: reference of the friction rows; zeros: as the normal's",
+        "collision",
+    ),
     Field("con_solimp", "real", ("nconmax", 5), "1", "impedance", "collision"),
+)
+
+# rays, one of each world at a time
+RAY = (
+    Field("ray_point", "real", (3,), "m", "where the ray starts", "cast"),
+    Field("ray_direction", "real", (3,), "1", "unit vector of where it goes", "cast"),
+    Field("ray_exclude", "real", (1,), "1", "body that it passes through, -1: none", "cast"),
+    Field("ray_distance", "real", (1,), "m", "distance of the first surface, -1: none", "cast"),
+    Field("ray_geom", "real", (1,), "1", "geom that it meets, -1: none", "cast"),
+    Field("ray_normal", "real", (3,), "1", "outward normal of the surface", "cast"),
+    Field("ray_cutoff", "scalar", (1,), "m", "surfaces farther than this are not seen", "cast"),
+    Field("ray_ngeom", "int", (1,), "1", "geoms that rays can meet", "cast"),
+    Field("ray_seen", "int", ("ngeom",), "1", "these geoms", "cast"),
+    Field("line_point", "scalar", (3,), "m", "start of a ray in the frame of one shape", "cast"),
+    Field("line_direction", "scalar", (3,), "1", "its unit direction", "cast"),
+    Field("line_distance", "scalar", (1,), "m", "nearest surface so far; what lies beyond does not count", "cast"),
+    Field("line_hit", "int", (1,), "1", "1: the shape has a nearer one", "cast"),
+    Field("line_normal", "scalar", (3,), "1", "its outward normal, in the frame of the shape", "cast"),
+    Field("line_node", "int", (64,), "1", "nodes of a mesh's tree still to visit", "cast"),
+    Field("line_enter", "scalar", (64,), "m", "where the ray enters their boxes", "cast"),
+)
+
+# room for the general convex pairs: one pair of shapes at a time, in the frame of the first
+CONVEX = (
+    Field("prism_vert", "scalar", (6, 3), "m", "vertices of a prism, a shape of type 8, in its frame", "collision"),
+    Field("convex_pos", "scalar", (3,), "m", "the second shape's centre in the frame of the first", "collision"),
+    Field("convex_mat", "scalar", (9,), "1", "its orientation there", "collision"),
+    Field("support_dir", "scalar", (3,), "1", "where a support point is asked for", "collision"),
+    Field("support_first", "scalar", (3,), "m", "point of the first core that is farthest there", "collision"),
+    Field("support_point", "scalar", (3,), "m", "that less the second core's, farthest the other way", "collision"),
+    Field("support_vertex", "int", (2,), "1", "their numbers within their shapes, -1: none", "collision"),
+    Field("simplex_count", "int", (1,), "1", "points of the simplex", "collision"),
+    Field("simplex_point", "scalar", (4, 3), "m", "support points of the difference of the cores", "collision"),
+    Field("simplex_first", "scalar", (4, 3), "m", "their points of the first core", "collision"),
+    Field("simplex_vertex", "int", (4, 2), "1", "their vertices", "collision"),
+    Field("simplex_weight", "scalar", (4,), "1", "their parts in the point nearest to the origin", "collision"),
+    Field("gjk_state", "int", (1,), "1", "0 apart, 1 farther than asked for, 2 overlap or touch", "collision"),
+    Field("gjk_reach", "scalar", (1,), "m", "distance beyond which nothing more is asked", "collision"),
+    Field("gjk_nearest", "scalar", (3,), "m", "point of the difference nearest to the origin", "collision"),
+    Field("epa_point", "scalar", (256, 3), "m", "vertices of the polytope in the difference of the cores", "collision"),
+    Field("epa_first", "scalar", (256, 3), "m", "their points of the first core", "collision"),
+    Field("epa_vertex", "int", (256, 2), "1", "their vertices", "collision"),
+    Field("epa_link", "int", (256, 2), "1", "new face that begins, that ends at a vertex of the horizon", "collision"),
+    Field("epa_corner", "int", (512, 3), "1", "corners of a face, counterclockwise from outside", "collision"),
+    Field("epa_neighbour", "int", (512, 3), "1", "faces beyond its edges; edge i leads from corner i", "collision"),
+    Field("epa_normal", "scalar", (512, 3), "1", "its unit normal, outwards", "collision"),
+    Field("epa_offset", "scalar", (512,), "m", "its plane: normal . x = offset", "collision"),
+    Field("epa_key", "scalar", (512,), "m", "offset of a face still to be looked at, else more", "collision"),
+    Field("epa_mark", "int", (512,), "1", "1: the face is seen from the new vertex", "collision"),
+    Field("epa_seen", "int", (512,), "1", "the faces that are seen", "collision"),
+    Field("epa_edge", "int", (512, 3), "1", "edges of the horizon: from, to, face beyond", "collision"),
+    Field("epa_spare", "int", (512,), "1", "faces that were taken away", "collision"),
+    Field("epa_best", "int", (3,), "1", "corners of the face that gave the depth", "collision"),
+    Field("convex_gap", "scalar", (1,), "m", "depth up to which the search is exact", "collision"),
+    Field("convex_dist", "scalar", (1,), "m", "signed distance of the two shapes", "collision"),
+    Field("convex_normal", "scalar", (3,), "1", "direction from the first to the second, in world axes", "collision"),
+    Field("convex_witness", "scalar", (2, 3), "m", "nearest points of the two, in world axes", "collision"),
+    Field("feature_point", "scalar", (2, 64, 3), "m", "supporting point, edge or face of each shape", "collision"),
+    Field("feature_count", "int", (2,), "1", "its corners", "collision"),
+    Field("feature_normal", "scalar", (2, 3), "1", "its normal, if it is a face", "collision"),
+    Field("clip_point", "scalar", (2, 160, 3), "m", "a polygon before and after a cut", "collision"),
+    Field("clip_dist", "scalar", (160,), "m", "distances at its corners", "collision"),
 )
 
 # room in which the branching work of one world and one pair of shapes is done, in float64
@@ -120,6 +223,10 @@ NARROW = (
     Field("shape_size", "scalar", (2, 3), "m", "their sizes", "collision"),
     Field("shape_limit", "scalar", (1,), "m", "distance up to which a point counts", "collision"),
     Field("box_polygon", "scalar", (2, 12, 3), "m", "a box's face over another's, before and after a cut", "collision"),
+    Field("heights_count", "int", (1,), "1", "points found on the prisms of a height field", "collision"),
+    Field("heights_dist", "scalar", ("nmanifold",), "m", "their distances", "collision"),
+    Field("heights_pos", "scalar", ("nmanifold", 3), "m", "their positions", "collision"),
+    Field("heights_normal", "scalar", ("nmanifold", 3), "1", "their normals", "collision"),
     Field("manifold_count", "int", (1,), "1", "points found", "collision"),
     Field("manifold_dist", "scalar", ("nmanifold",), "m", "their distances", "collision"),
     Field("manifold_pos", "scalar", ("nmanifold", 3), "m", "their positions", "collision"),
@@ -160,8 +267,18 @@ CONSTRAINT = (
     Field("genrow_aref", "real", ("ngenrowmax",), "rad/s^2", "reference acceleration", "make_rows"),
     Field("genrow_lo", "real", ("ngenrowmax",), "N m", "smallest force", "make_rows"),
     Field("genrow_hi", "real", ("ngenrowmax",), "N m", "largest force", "make_rows"),
-    Field("con_D", "real", ("nconmax",), "kg", "1 / R of each of the contact's rows, 0 where absent", "make_rows"),
+    Field(
+        "con_D",
+        "real",
+        ("nconmax",),
+        "kg",
+        "1 / R of the normal row, of every row of a pyramid; 0: no row",
+        "make_rows",
+    ),
+    Field("con_Dt", "real", ("nconmax",), "kg", "elliptic: 1 / R of friction row i over friction_i^2", "make_rows"),
+    Field("con_slip", "real", ("nconmax",), "kg", "elliptic: D / (1 + mu^2), of a contact that slips", "make_rows"),
     Field("con_damping", "real", ("nconmax",), "1/s", "B: aref = -B J v - con_stiffpos, row by row", "make_rows"),
+    Field("con_frictiondamping", "real", ("nconmax",), "1/s", "B of the friction rows: aref = -B J v", "make_rows"),
     Field("con_stiffpos", "real", ("nconmax",), "m/s^2", "K imp (dist - includemargin)", "make_rows"),
 )
 
@@ -172,7 +289,7 @@ SOLVER = (
     Field("solver_residual", "real", (1,), "1", "norm of the scaled gradient at the end", "solve"),
     Field("dofrow_force", "real", ("ndofrowmax",), "N, N m", "force of the row", "solve"),
     Field("genrow_force", "real", ("ngenrowmax",), "N m", "force of the row", "solve"),
-    Field("con_force", "real", ("nconmax", 3), "N", "contact force: normal, tangent 1, tangent 2", "solve"),
+    Field("con_force", "real", ("nconmax", 6), "N, N m", "force along normal and tangents, moment about them", "solve"),
     Field("warning", "real", (4,), "1", "counts: contacts full, rows full, bad number, not converged", "step"),
     Field("nbad", "real", (1,), "1", "times this world was reset for bad numbers", "step"),
 )
@@ -190,7 +307,14 @@ SCRATCH = (
         "con_body", "int", ("nconmax", 2), "1", "body that the slot pushes, and the other if both move, else 0", "solve"
     ),
     Field("con_arm", "real", ("nconmax", 6), "m", "contact point from the coms of the two bodies' trees", "solve"),
-    Field("con_basis", "real", ("nconmax", 9), "1", "n, mu1 t1, mu2 t2, pointing at the body that is pushed", "solve"),
+    Field(
+        "con_basis",
+        "real",
+        (2, "nconmax", 9),
+        "1, m",
+        "n, mu1 t1, mu2 t2, pointing at the body that is pushed; then turns: mu3 n, mu4 t1, mu5 t2",
+        "solve",
+    ),
     Field("body_reached", "int", ("nbody",), "1", "1: a slot acts on the body or below it", "solve"),
     Field("con_motion", "real", ("nbody", 6), "rad/s^2, m/s^2", "body motion that a joint-space vector makes", "solve"),
     Field(
@@ -209,9 +333,9 @@ SCRATCH = (
         "contact stiffness on the body: aa (6), al (9), ll (6)",
         "solve",
     ),
-    Field("con_y", "real", ("nconmax", 3), "m/s^2", "J a - aref along the contact's basis", "solve"),
-    Field("con_z", "real", ("nconmax", 3), "m/s^2", "J p along the contact's basis", "solve"),
-    Field("con_warm", "real", ("nconmax", 3), "m/s^2", "J a - aref at the warm start", "solve"),
+    Field("con_y", "real", (2, "nconmax", 3), "m/s^2", "J a - aref along the contact's basis", "solve"),
+    Field("con_z", "real", (2, "nconmax", 3), "m/s^2", "J p along the contact's basis", "solve"),
+    Field("con_warm", "real", (2, "nconmax", 3), "m/s^2", "J a - aref at the warm start", "solve"),
     Field("dofrow_x", "real", ("ndofrowmax",), "m/s^2, rad/s^2", "J a - aref", "solve"),
     Field("dofrow_v", "real", ("ndofrowmax",), "m/s^2, rad/s^2", "J p", "solve"),
     Field("genrow_x", "real", ("ngenrowmax",), "rad/s^2", "J a - aref", "solve"),
@@ -228,7 +352,7 @@ SCRATCH = (
     Field("H", "real", ("nH",), "kg, kg m, kg m^2", "Hessian, then its factor L^T D L", "solve"),
     Field("H_dinv", "real", ("nv",), "1/(kg m^2)", "1 / D", "solve"),
     Field("pair_dof", "int", ("nv",), "1", "dofs of one contact between moving bodies, descending", "solve"),
-    Field("pair_J", "real", ("nv", 3), "1", "its basis rows at those dofs", "solve"),
+    Field("pair_J", "real", (2, "nv", 3), "1", "its basis rows at those dofs", "solve"),
     Field("qvec", "real", ("nv",), "1", "right-hand side or product of one call from Python", "solve_m"),
     Field("qproduct", "real", ("nv",), "1", "product M qvec", "mul_m"),
     Field("qacc_step", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the integrator takes", "euler"),
@@ -251,4 +375,4 @@ SCRATCH = (
 ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
-DATA = Layout("Data", SIZES + STATE + POSITION + VELOCITY + FORCE + CONTACT + NARROW + CONSTRAINT + SOLVER + SCRATCH)
+DATA = Layout("Data", SIZES + STATE + GIVEN + POSITION + VELOCITY + FORCE + CONTACT + NARROW + CONVEX + RAY + CONSTRAINT + SOLVER + SCRATCH)

@@ -1,0 +1,46 @@
+"""Sorting of whole numbers by merging, and without repeats."""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel
+
+
+@kernel
+def merge(source, out, start, middle, end):
+    """Two sorted runs of the source, start .. middle - 1 and middle .. end - 1, as one in the same places of out."""
+    i, j = start, middle
+    for k in range(start, end):
+        if j >= end or (i < middle and source[i] <= source[j]):
+            out[k] = source[i]
+            i += 1
+        else:
+            out[k] = source[j]
+            j += 1
+
+
+@kernel
+def sort(keys, room, n):
+    """The first n keys in ascending order; room has as many places.
+
+    Source: bottom-up merge sort, O(n log n) whatever the order that it finds.
+    """
+    run = 1
+    while run < n:
+        for start in range(0, n, 2 * run):
+            middle = start + run if start + run < n else n
+            end = middle + run if middle + run < n else n
+            merge(keys, room, start, middle, end)
+        for k in range(n):
+            keys[k] = room[k]
+        run = 2 * run
+
+
+@kernel
+def drop_repeats(keys, n):
+    """Keep one of each of n sorted keys; returns how many are left."""
+    left = 0
+    for k in range(n):
+        if k == 0 or keys[k] != keys[k - 1]:
+            keys[left] = keys[k]
+            left += 1
+    return left
