@@ -19,7 +19,7 @@ from ..model.model import Model
 from .fields import DATA, ON_REQUEST
 from .transfer import Plan, Transfer
 from .workspace import ModelRows, Workspace
-from .worlds import EVOLVING, REPORTS, STATE, Worlds, count
+from .worlds import EVOLVING, GIVEN_ROWS, REPORTS, STATE, Worlds, count
 
 LATE_FRAMES = ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat")
 
@@ -32,6 +32,7 @@ class Batch(Worlds):
         nworld: number of worlds, at least 1.
         nthread: threads, 0 for one for each core.
         dtype: float64 or float32, of the state and of all arithmetic.
+        given_contacts: how many contacts `give_contacts` may give to a world, at most.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
     `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`.  Derived fields are bound (`bind`) and refreshed by every
@@ -43,7 +44,7 @@ class Batch(Worlds):
         ncon, solver_niter, solver_residual: of each world's last step, (nworld,).
 
     Raises:
-        ModelError: nworld or nthread out of range, an unknown dtype.
+        ModelError: nworld, nthread or given_contacts out of range, an unknown dtype.
     """
 
     nthread: int
@@ -55,8 +56,8 @@ class Batch(Worlds):
     _lock: threading.Lock
     _pid: int
 
-    def __init__(self, model: Model, nworld: int, nthread: int = 0, dtype="float64"):
-        super().__init__(model, nworld, dtype)
+    def __init__(self, model: Model, nworld: int, nthread: int = 0, dtype="float64", given_contacts: int = 0):
+        super().__init__(model, nworld, dtype, given_contacts)
         self.__dict__["nthread"] = count("nthread", nthread, 0) or _cores()
         self._start()
 
@@ -223,7 +224,7 @@ class Batch(Worlds):
             names = list(self._expanded)
             own["_shared"] = shared
             own["_workspaces"] = [
-                Workspace(self.model, self.width, self.dtype, shared.own(names) if names else shared)
+                Workspace(self.model, self.width, self.dtype, shared.own(names) if names else shared, self.ngiven)
                 for _ in range(self.nthread)
             ]
         self._shared.refresh()
@@ -241,7 +242,7 @@ class Batch(Worlds):
         """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
         if extra is None and forward in self._plans:
             return self._plans[forward]
-        names = [n for n in STATE if n in self._arrays]
+        names = [n for n in (*STATE, *GIVEN_ROWS) if n in self._arrays]
         load = [Transfer(n, self._arrays[n]) for n in (*names, "warning", "nbad")]
         load += [Transfer(n, a, True) for n, a in self._expanded.items()]
         store = [Transfer(n, self._arrays[n]) for n in (*EVOLVING, *REPORTS) if not (forward and n in EVOLVING)]
@@ -271,11 +272,10 @@ class Batch(Worlds):
         from .data import Data
 
         (w,) = self._ids([world])
-        data = Data(self.get_model(world))
-        for name in STATE:
+        data = Data(self.get_model(world), self.ngiven)
+        for name in (*STATE, *GIVEN_ROWS):
             if name in self._arrays:
-                value = self._arrays[name][w]
-                setattr(data, name, value[0] if name == "time" else value)
+                data.workspace.arrays[name][: self._arrays[name][w].size, 0] = self._arrays[name][w].reshape(-1)
         data.forward()
         return data
 

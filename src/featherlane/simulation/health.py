@@ -43,7 +43,7 @@ def clear(x, n, mask):
 
 @kernel
 def reset_worlds(m, d, mask):
-    """The model's default state where the mask holds: qpos0, all else zero, mocap bodies where the model has them."""
+    """The model's default state where the mask holds: qpos0, no given contacts, mocap bodies placed, all else zero."""
     for i in range(m.nq):
         d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
     clear(d.qvel, m.nv, mask)
@@ -53,6 +53,8 @@ def reset_worlds(m, d, mask):
     clear(d.ctrl, m.nu, mask)
     clear(d.qfrc_applied, m.nv, mask)
     clear(d.xfrc_applied, 6 * m.nbody, mask)
+    clear(d.given_present, d.ngiven, mask)
+    clear(d.given_replace, 1, mask)
     for b in range(m.nbody):
         k = m.body_mocapid[b]
         if k >= 0:

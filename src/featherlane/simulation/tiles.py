@@ -87,8 +87,8 @@ def sign_contacts(m, d):
     bits, last = SIGNATURE_BITS * d.nsignature, -1
     for k in range(d.ncon_slot[0]):
         p = d.con_cand[k]
-        bit = p if m.ncand <= bits else p * bits // m.ncand
-        if bit != last:
+        bit = (p if m.ncand <= bits else p * bits // m.ncand) % bits
+        if p >= 0 and bit != last:
             word = bit // SIGNATURE_BITS
             weight = real(d, 1.0) * (1 << (SIGNATURE_BITS - 1 - bit % SIGNATURE_BITS))
             d.signature[word] = d.signature[word] + d.con_present[k] * weight

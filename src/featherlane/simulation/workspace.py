@@ -83,24 +83,25 @@ class Workspace:
         width: worlds in the tile.
         dtype: float64 or float32.
         rows: the model's record, shared by several workspaces; made here where it is not given.
+        given: contacts that the caller may give to each world.
 
     Attributes:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
     """
 
-    def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None):
+    def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None, given: int = 0):
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.rows = rows or ModelRows(model, width, dtype)
-        self.sizes = self.sizes_of(model)
+        self.sizes = self.sizes_of(model, given, width)
         self.arrays = allocate(DATA, self.sizes, width, dtype)
         self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
         self._bound = {}
         self.reset()
 
     @staticmethod
-    def sizes_of(model) -> dict[str, int]:
+    def sizes_of(model, given: int = 0, width: int = 1) -> dict[str, int]:
         """All sizes that shape a tile of the model, by name."""
-        return {**model.size_values(), **capacities(model)}
+        return {**model.size_values(), **capacities(model, given, width)}
 
     def change_model(self, model) -> None:
         """Work with another model of the same sizes from now on."""

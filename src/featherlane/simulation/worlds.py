@@ -11,12 +11,14 @@ from ..lanes import processor
 from ..model.fields import MODEL
 from ..model.model import Model
 from ..model.names import NamedAccess
-from .fields import DATA, STATUS
+from .fields import DATA, GIVEN, STATUS
+from .given import given_fields, room_for
 from .workspace import Workspace, mocap_defaults
 
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
 EVOLVING = ("time", "qpos", "qvel", "act", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
+GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
 ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
 REPORTS = ("ncon", "solver_niter", "solver_residual", "warning", "nbad", "signature")
 HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_")  # slots and scratch: of a tile, not of a world
@@ -34,19 +36,22 @@ class Worlds(NamedAccess):
     model: Model
     dtype: np.dtype
     nworld: int
+    ngiven: int
     _arrays: dict[str, np.ndarray]
     _bound: dict[str, np.ndarray]
     _expanded: dict[str, np.ndarray]
 
-    def __init__(self, model: Model, nworld: int, dtype):
+    def __init__(self, model: Model, nworld: int, dtype, given_contacts: int = 0):
         try:
             processor.base_of(dtype)
         except ValueError as e:
             raise ModelError(str(e)) from None
         own = self.__dict__
         own["model"], own["dtype"], own["nworld"] = model, np.dtype(dtype), count("nworld", nworld, 1)
+        own["ngiven"] = room_for(given_contacts)
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
-        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat"):
+        given = GIVEN_ROWS if self.ngiven else ()
+        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", *given):
             own["_arrays"][name] = self._rows(DATA[name])
         self._set_defaults(np.arange(nworld))
 
@@ -56,7 +61,7 @@ class Worlds(NamedAccess):
     @property
     def _sizes(self):
         if "_size_table" not in self.__dict__:
-            self.__dict__["_size_table"] = Workspace.sizes_of(self.model)
+            self.__dict__["_size_table"] = Workspace.sizes_of(self.model, self.ngiven)
         return self.__dict__["_size_table"]
 
     # ---- fields ------------------------------------------------------------------------------------------------------
@@ -166,6 +171,59 @@ class Worlds(NamedAccess):
             for name, value in constants({n: a[w].astype(np.float64) for n, a in inputs.items()}).items():
                 targets[name][w] = value
 
+    # ---- given contacts ----------------------------------------------------------------------------------------------
+    def give_contacts(
+        self,
+        dist,
+        pos,
+        frame,
+        *,
+        geom=None,
+        body=None,
+        dim=None,
+        friction=None,
+        solref=None,
+        solreffriction=None,
+        solimp=None,
+        includemargin=None,
+        replace=False,
+        count=None,
+        ids=None,
+    ) -> None:
+        """Give each world contacts of its own, beside those that are detected or instead of them.
+
+        As `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so that (n, ...)
+        gives all worlds the same.  Contacts live in the rows of their world: a reset clears them, a checkpoint holds
+        them, and worlds whose contacts join other bodies may share a tile.
+
+        Args:
+            dist, pos, frame, geom, body, dim, friction, solref, solreffriction, solimp, includemargin: as in
+                `Data.give_contacts`.
+            replace: () or (nworld,): no contacts are detected in this world.
+            count: (nworld,) a world's contacts are its first `count`; None: all n.
+            ids: the worlds, by number or as a mask, whose contacts are given; None for all.
+
+        Raises:
+            ModelError: as in `Data.give_contacts`; room is made by `Batch(..., given_contacts=n)`.
+        """
+        chosen = self._ids(ids)
+        what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
+        what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+
+        def values(name):
+            rows = self._expanded.get(name)
+            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+
+        rows = given_fields(self.model, self.ngiven, len(chosen), values, replace, count, **what)
+        for name, value in rows.items():
+            self._arrays[name][chosen] = value
+
+    def clear_given_contacts(self, ids=None) -> None:
+        """No given contacts in these worlds, and contacts are detected."""
+        if self.ngiven:
+            for name in ("given_present", "given_replace"):
+                self._arrays[name][self._ids(ids)] = 0
+
     @property
     def status(self) -> dict[str, np.ndarray]:
         """Counts since the last reset of each world, by name, each (nworld,) int64."""
@@ -219,7 +277,7 @@ class Worlds(NamedAccess):
         self._clear_inputs(at)
 
     def _clear_inputs(self, at: np.ndarray) -> None:
-        for name in INPUTS:
+        for name in (*INPUTS, "given_present", "given_replace"):
             if name in self._arrays:
                 self._arrays[name][at] = 0
         for name, value in mocap_defaults(self.model).items():

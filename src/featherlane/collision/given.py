@@ -1,0 +1,73 @@
+"""Contacts that the caller gives, as slots: before those that are detected, or instead of them.
+
+Each world has its own, kept in its state as reals: the i-th contact of two worlds may join different bodies.  A slot's
+bodies are ints that all worlds of a tile share, so worlds whose i-th contacts agree in bodies, geoms and dimension
+share a slot, and the others get further ones.  The contacts of one world keep their order.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import has, kernel, read_lane, real, stage, where, whole, width
+from featherlane.spatial.vector import load3, load9
+
+from .slot import append
+
+NO_CANDIDATE = -1  # a slot that belongs to no candidate pair
+
+
+@kernel
+def number(rows, i, lane, least, most):
+    """One world's whole number of row i; within its range whatever the caller has written there."""
+    x, n = read_lane(rows, i, lane), least
+    if x > least:
+        n = whole(x) if x < most else most
+    return n
+
+
+@kernel
+def agrees(d, rows, i, lane):
+    """Mask: the worlds whose row i is that of the world at this place of the tile."""
+    return rows[i] == real(d, read_lane(rows, i, lane))
+
+
+@kernel
+def complete(m, d, k, i, lane):
+    """All that slot k knows beside what `append` wrote, from the i-th contacts of the worlds that have it."""
+    d.con_cand[k], d.con_pair[k] = NO_CANDIDATE, -1
+    d.con_dim[k] = number(d.given_dim, i, lane, 1, 6)
+    for c in range(2):
+        d.con_carrier[2 * k + c] = number(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
+        d.con_geom[2 * k + c] = number(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
+    has_contact, zero = d.con_present[k] > 0.0, real(d, 0.0)
+    d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], zero)
+    for c in range(5):
+        d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], zero)
+        d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], zero)
+    for c in range(2):
+        d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero)
+        d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero)
+    d.ncon[0] = d.ncon[0] + d.con_present[k]
+
+
+@stage
+def given_contacts(m, d):
+    """Slots of the contacts that the caller gave to active worlds, and which worlds detect contacts beside them.
+
+    Reads:  given_* (ngiven, ...), active.   Writes: slots from ncon_slot on, ncon, con_overflow, detects.
+    Cost: O(ngiven W).
+    """
+    one, zero = real(d, 1.0), real(d, 0.0)
+    active = d.active[0] > 0.0
+    d.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero)
+    for i in range(d.ngiven):
+        d.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero)
+        for lane in range(width(d)):
+            if has(d.given_left[0] > 0.0, lane):
+                alike = (d.given_left[0] > 0.0) & agrees(d, d.given_dim, i, lane)
+                for c in range(2):
+                    alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
+                k = d.ncon_slot[0]
+                append(d, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
+                if d.ncon_slot[0] > k:
+                    complete(m, d, k, i, lane)
+                d.given_left[0] = where(alike, zero, d.given_left[0])
