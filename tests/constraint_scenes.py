@@ -119,9 +119,15 @@ def fill_contacts(workspace, states):
             found.setdefault((cand, seen[cand]), []).append((lane, contact))
     arrays["ncon_slot"][0] = len(found)
     for k, key in enumerate(sorted(found)):
-        arrays["con_cand"][k] = key[0]
+        geoms = found[key][0][1].geom
+        arrays["con_cand"][k], arrays["con_pair"][k] = key[0], model.cand_pair[key[0]]
+        arrays["con_dim"][k] = found[key][0][1].dim
+        arrays["con_geom"][2 * k : 2 * k + 2], arrays["con_carrier"][2 * k : 2 * k + 2] = (
+            geoms,
+            model.geom_bodyid[geoms],
+        )
         for lane, contact in found[key]:
             arrays["con_present"][k, lane] = 1.0
-            for name in ("dist", "pos", "frame", "includemargin", "friction", "solref", "solimp"):
+            for name in ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp"):
                 value = np.ravel(getattr(contact, name))
                 arrays[f"con_{name}"][value.size * k : value.size * (k + 1), lane] = value

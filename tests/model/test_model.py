@@ -117,7 +117,6 @@ def test_options_refuse_wrong_values(model, name, value):
     [
         ("integrator", "implicit"),
         ("solver", mujoco.mjtSolver.mjSOL_CG),
-        ("cone", "elliptic"),
         ("enableflags", mujoco.mjtEnableBit.mjENBL_OVERRIDE),
         ("viscosity", 0.1),
         ("noslip_iterations", 3),

@@ -41,13 +41,11 @@ def contacts(model, arrays, lane: int = 0) -> np.recarray:
     nslot = int(arrays["ncon_slot"][0])
     slots = np.flatnonzero(arrays["con_present"][:nslot, lane])
     out = np.zeros(slots.size, CONTACT).view(np.recarray)
-    for name in ("dist", "pos", "frame", "includemargin", "friction", "solref", "solimp"):
+    for name in ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp"):
         rows = arrays[f"con_{name}"][:, lane]
         shape = CONTACT[name].shape
         out[name] = rows[: nslot * int(np.prod(shape))].reshape(nslot, *shape)[slots]
 
-    pair = arrays["con_pair"][slots]
-    out.solreffriction[pair >= 0] = model.pair_solreffriction[pair[pair >= 0]]
     out.dim = arrays["con_dim"][slots]
     out.geom = arrays["con_geom"].reshape(-1, 2)[slots]
     out.geom1, out.geom2 = out.geom[:, 0], out.geom[:, 1]

@@ -107,4 +107,7 @@ def set_parameters(m, d, number, e, g, h, first):
                 d.con_solimp[5 * k + i] = where(has_contact, imp[i], zero)
             for i in range(2):
                 d.con_solref[2 * k + i] = where(has_contact, ref[i], zero)
+                d.con_solreffriction[2 * k + i] = zero
+                if e >= 0:
+                    d.con_solreffriction[2 * k + i] = where(has_contact, m.pair_solreffriction[2 * e + i], zero)
             d.ncon[0] = d.ncon[0] + d.con_present[k]

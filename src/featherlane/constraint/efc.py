@@ -1,7 +1,8 @@
 """The rows of one world as MuJoCo's `efc_` arrays: on the host, in MuJoCo's order, Jacobian dense.
 
-Order: friction loss by dof; limits by joint, slides, hinges and balls mixed, lower side first; contacts, with the rows
-n + mu_1 t_1, n - mu_1 t_1, n + mu_2 t_2, n - mu_2 t_2 for a contact of dimension 3 and n for one of dimension 1.
+Order: friction loss by dof; limits by joint, slides, hinges and balls mixed, lower side first; contacts.  A contact of
+dimension n acts along the first n of (normal, two tangents, turns about the three).  Its rows are these directions
+where the cone is elliptic, normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, .. if a pyramid.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, impedance, reference
-from .row import CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, FRICTION_DOF
+from ..dynamics.flags import ELLIPTIC
+from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
+from .row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, FRICTION_DOF
 
 # names of the columns that all kinds of rows share, and their types
 COLUMNS = {"type": np.int32, "id": np.int32, "pos": float, "margin": float, "frictionloss": float}
@@ -49,13 +51,19 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
     out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
     friction = out.type == FRICTION_DOF
     lo, hi = np.where(friction, -out.frictionloss, 0.0), np.where(friction, out.frictionloss, np.inf)
-    out.force = np.clip(-out.D * (out.J @ d["qacc"][: model.nv] - out.aref), lo, hi)
+    x = out.J @ d["qacc"][: model.nv] - out.aref
+    out.force = np.clip(-out.D * x, lo, hi)
+    for i in out.contact_efc_address:
+        if i >= 0 and out.type[i] == CONTACT_ELLIPTIC:
+            k = slot[out.id[i]]
+            rows = slice(i, i + d["con_dim"][k])
+            out.force[rows] = _cone_force(d, k, x[rows])
     return out
 
 
 def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
-    """(3, nv): velocity of the body's material at a point of the world frame, for each dof."""
-    J = np.zeros((3, model.nv))
+    """(6, nv): velocity of the body's material at a point of the world frame, then rotation, for each dof."""
+    J = np.zeros((6, model.nv))
     while body > 0 and model.body_dofnum[body] == 0:
         body = model.body_parentid[body]
     if body == 0:
@@ -64,7 +72,7 @@ def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
     i = model.body_dofadr[body] + model.body_dofnum[body] - 1
     while i >= 0:
         S = d["cdof"][6 * i :][:6]
-        J[:, i] = S[3:] + np.cross(S[:3], point - com)
+        J[:3, i], J[3:, i] = S[3:] + np.cross(S[:3], point - com), S[:3]
         i = model.dof_parentid[i]
     return J
 
@@ -104,14 +112,22 @@ def _contact_rows(model, d):
         if d["con_D"][k] == 0.0:
             address.append(-1)
             continue
-        edges, edge_vel = _edges(model, d, k)
-        n = len(edges)
+        kind = _kind(model, d, k)
+        contact_J, vel = _directions(model, d, k)
+        if kind == CONTACT_PYRAMIDAL:
+            edges = _edges(d, k)
+            contact_J, vel = edges @ contact_J, edges @ vel
+        n = len(vel)
         address.append(rows)
         rows += n
-        J.append(edges)
-        kind = CONTACT_FRICTIONLESS if n == 1 else CONTACT_PYRAMIDAL
-        aref = -d["con_damping"][k] * edge_vel - d["con_stiffpos"][k]
-        values = (kind, contact, d["con_dist"][k], d["con_includemargin"][k], 0.0, edge_vel, d["con_D"][k], aref)
+        J.append(contact_J)
+        pos, margin, D, damping, stiffpos = (
+            np.full(n, d[f"con_{name}"][k]) for name in ("dist", "includemargin", "D", "damping", "stiffpos")
+        )
+        if kind == CONTACT_ELLIPTIC:
+            D[1:], damping[1:] = d["con_Dt"][k] * _friction(d, k) ** 2, d["con_frictiondamping"][k]
+            pos[1:], margin[1:], stiffpos[1:] = 0.0, 0.0, 0.0
+        values = (kind, contact, pos, margin, 0.0, vel, D, -damping * vel - stiffpos)
         for name, value in zip(COLUMNS, values, strict=True):
             columns[name].append(np.broadcast_to(value, n))
     empty = [np.zeros(0)]
@@ -119,23 +135,52 @@ def _contact_rows(model, d):
     return arrays, np.concatenate(J), slot, np.array(address, np.int32)
 
 
-def _edges(model, d, k: int):
-    """Jacobian (n, nv) and velocity (n,) of the rows of the contact in slot k.
+def _kind(model, d, k: int) -> int:
+    """mjtConstraint of the rows of the contact in slot k."""
+    if d["con_dim"][k] == 1:
+        return CONTACT_FRICTIONLESS
+    return CONTACT_ELLIPTIC if model.opt_cone == ELLIPTIC else CONTACT_PYRAMIDAL
+
+
+def _friction(d, k: int) -> np.ndarray:
+    """Coefficients of the directions of friction."""
+    return d["con_friction"][5 * k :][: d["con_dim"][k] - 1]
+
+
+def _directions(model, d, k: int):
+    """Jacobian (dim, nv) and velocity (dim,) along normal, tangents and turns of the contact in slot k.
 
     The velocity is formed from the bodies' velocities, which an integration step leaves as they were.
     """
     point = d["con_pos"][3 * k :][:3]
-    frame = d["con_frame"][9 * k :][:9].reshape(3, 3)
-    J, vel = np.zeros((3, model.nv)), np.zeros(3)
+    frame = np.kron(np.eye(2), d["con_frame"][9 * k :][:9].reshape(3, 3))[: d["con_dim"][k]]
+    J, vel = np.zeros((len(frame), model.nv)), np.zeros(len(frame))
     for sign, body in zip((-1.0, 1.0), d["con_carrier"][2 * k :][:2], strict=True):
         com, v = d["subtree_com"][3 * model.body_rootid[body] :][:3], d["cvel"][6 * body :][:6]
         J += sign * frame @ body_jacobian(model, d, body, point)
-        vel += sign * frame @ (v[3:] + np.cross(v[:3], point - com))
-    if d["con_dim"][k] == 1:
-        return J[:1], vel[:1]
-    mu1, mu2 = d["con_friction"][5 * k :][:2]
-    cone = np.array([[1.0, mu1, 0.0], [1.0, -mu1, 0.0], [1.0, 0.0, mu2], [1.0, 0.0, -mu2]])
-    return cone @ J, cone @ vel
+        vel += sign * frame @ np.concatenate([v[3:] + np.cross(v[:3], point - com), v[:3]])
+    return J, vel
+
+
+def _edges(d, k: int) -> np.ndarray:
+    """(2 (dim - 1), dim): the edges of a pyramid in terms of its directions."""
+    mu = _friction(d, k)
+    edges = np.zeros((2 * len(mu), len(mu) + 1))
+    edges[:, 0] = 1.0
+    for i, friction in enumerate(mu):
+        edges[2 * i, i + 1], edges[2 * i + 1, i + 1] = friction, -friction
+    return edges
+
+
+def _cone_force(d, k: int, x: np.ndarray) -> np.ndarray:
+    """Forces of an elliptic contact at x = J a - aref, see solver/cone.py."""
+    mu, D, Dt, E = _friction(d, k), d["con_D"][k], d["con_Dt"][k], d["con_slip"][k]
+    y, T = mu * x[1:], np.linalg.norm(mu * x[1:])
+    if x[0] >= T:
+        return np.zeros_like(x)
+    if D * x[0] + Dt * T <= 0.0:
+        return -np.concatenate([[D * x[0]], Dt * mu * y])
+    return E * (T - x[0]) * np.concatenate([[1.0], -mu * y / T])
 
 
 def _kbip(model, d, rows, slot) -> np.ndarray:
@@ -145,14 +190,20 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
     for i, (kind, ident) in enumerate(zip(rows.type, rows.id, strict=True)):
         if kind == FRICTION_DOF:
             solref, solimp = model.dof_solref[ident], model.dof_solimp[ident]
-        elif kind in (CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL):
+        elif kind in (CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC):
             k = slot[ident]
             solref, solimp = d["con_solref"][2 * k :][:2], d["con_solimp"][5 * k :][:5]
         else:
             solref, solimp = model.jnt_solref[ident], model.jnt_solimp[ident]
-        r = rows.pos[i] - rows.margin[i]
+        # the rows of an elliptic contact share the impedance of its first one
+        first = rows.contact_efc_address[ident] if kind == CONTACT_ELLIPTIC else i
+        r = rows.pos[first] - rows.margin[first]
         K, B = reference(solref, solimp, shortest)
-        out[i] = 0.0 if kind == FRICTION_DOF else K, B, impedance(solimp, r), _slope(solimp, r)
+        if kind == FRICTION_DOF:
+            K = 0.0
+        elif first < i:
+            K, B = 0.0, friction_reference(d["con_solreffriction"][2 * k :][:2], B, solimp, shortest)
+        out[i] = K, B, impedance(solimp, r), _slope(solimp, r)
     return out
 
 

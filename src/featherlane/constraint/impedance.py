@@ -78,6 +78,18 @@ def reference(solref, solimp, shortest):
 
 
 @kernel
+def friction_reference(solref, B, solimp, shortest):
+    """Damping [1/s] of the friction rows of an elliptic contact: that of their solref, else the normal row's B.
+
+    Zeros and numbers whose signs contradict each other are no solref.
+    """
+    mixed = ((solref[0] > 0.0) & (solref[1] <= 0.0)) | (not_(solref[0] > 0.0) & (solref[1] > 0.0))
+    own = not_(mixed) & ((solref[0] != 0.0) | (solref[1] != 0.0))
+    _, damping = reference(solref, solimp, shortest)
+    return where(own, damping, B)
+
+
+@kernel
 def inverse_regularisation(d, A):
     """D = 1 / R with R = (1 - d) / d A, at least MINVAL."""
     return d / fmax((1.0 - d) * A, MINVAL * d)

@@ -2,7 +2,7 @@
 
     one-dof rows   friction loss by dof, then limits of slides and hinges: by joint, lower side first
     general rows   limits of balls: three Jacobian entries
-    contacts       no Jacobian is kept: each of a contact's rows along n + mu_i t_i or n - mu_i t_i shares one D
+    contacts       no Jacobian is kept: a contact's rows follow from its frame, and share what is kept of them
 
 The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within each class the order is MuJoCo's.
 """
@@ -15,15 +15,17 @@ from ..dynamics.flags import (
     DISABLE_CONTACT,
     DISABLE_FRICTIONLOSS,
     DISABLE_LIMIT,
+    PYRAMIDAL,
     SLIDE,
 )
 from ..lanes import any_, atan2, fabs, fma, fmax, kernel, real, stage, where
 from ..spatial.quaternion import quat_normalize
 from ..spatial.vector import dot3, load2, load3, load4, load5, normalize3
-from .impedance import MINVAL, impedance, inverse_regularisation, reference, shortest_timeconst
+from .impedance import MINVAL, friction_reference, impedance, inverse_regularisation, reference, shortest_timeconst
 
 # mjtConstraint
-FRICTION_DOF, LIMIT_JOINT, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL = 1, 3, 5, 6
+FRICTION_DOF, LIMIT_JOINT = 1, 3
+CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC = 5, 6, 7
 
 UNBOUNDED = 1e30  # N: a force without an upper bound; finite, so that no product with 0 is NaN
 
@@ -181,31 +183,44 @@ def make_ball_rows(m, d):
 def contact_row(m, d, k, A, condim, shortest):
     """D, damping and stiffness of the contact slot k; A is the sum of its bodies' inverse masses.
 
-    An elliptic cone has R_n = (1 - d) / d (1 + mu^2) A along the normal and R_t = R_n / impratio along the first
-    tangent; each edge of the pyramid gets 2 mu^2 R_t, which gives both cones the same friction.
+    An elliptic cone has R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent and
+    R_i = R_1 mu_1^2 / mu_i^2 in the other directions of friction, turns included: one Dt = 1 / (R_i mu_i^2) tells all.
+    A pyramid has A (1 + mu_1^2) in place of A, and each of its edges gets R = 2 mu_1^2 R_1, which gives both cones the
+    same friction; its friction has no reference of its own.
     """
     solimp, mu = load5(d.con_solimp, 5 * k), d.con_friction[5 * k]
     r = d.con_dist[k] - d.con_includemargin[k]
     present = (d.con_present[k] > 0.0) & (r < 0.0)
     K, B = reference(load2(d.con_solref, 2 * k), solimp, shortest)
     imp = impedance(solimp, r)
+    Dt, slip, friction_B = real(d, 0.0), real(d, 0.0), B
     if condim == 1:
         D = inverse_regularisation(imp, A)
     else:
-        mu2 = where(present, mu * mu, 1.0)
-        D = inverse_regularisation(imp, fma(mu2, A, A)) * fmax(m.opt_impratio[0], MINVAL) / (2.0 * mu2)
+        mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
+        if m.opt_cone == PYRAMIDAL:
+            D = inverse_regularisation(imp, fma(mu2, A, A)) * impratio / (2.0 * mu2)
+        else:
+            D = inverse_regularisation(imp, A)
+            Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
+            friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
     d.con_D[k] = where(present, D, 0.0)
+    d.con_Dt[k] = where(present, Dt, 0.0)
+    d.con_slip[k] = where(present, slip, 0.0)
     d.con_damping[k] = where(present, B, 0.0)
+    d.con_frictiondamping[k] = where(present, friction_B, 0.0)
     d.con_stiffpos[k] = where(present, K * imp * r, 0.0)
 
 
 @stage
 def make_contact_rows(m, d):
-    """What the rows of each contact share: aref = -con_damping (J v) - con_stiffpos, and D.
+    """What the rows of each contact share: their D, and aref = -con_damping (J v) - con_stiffpos.
+
+    An elliptic cone's friction rows have aref = -con_frictiondamping (J v), for they have no position.
 
     A contact in the gap (dist >= includemargin) and one whose bodies are welded to each other have no rows.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
-    Reads:  con_* (nconmax,).   Writes: con_D, con_damping, con_stiffpos (nconmax,).
+    Reads:  con_* (nconmax,).   Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
@@ -216,7 +231,10 @@ def make_contact_rows(m, d):
             contact_row(m, d, k, A, d.con_dim[k], shortest)
         else:
             d.con_D[k] = real(d, 0.0)
+            d.con_Dt[k] = real(d, 0.0)
+            d.con_slip[k] = real(d, 0.0)
             d.con_damping[k] = real(d, 0.0)
+            d.con_frictiondamping[k] = real(d, 0.0)
             d.con_stiffpos[k] = real(d, 0.0)
 
 

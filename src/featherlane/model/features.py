@@ -42,7 +42,6 @@ COMPUTED_ACTUATORS = {
     "gaintype": ({mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE}, mujoco.mjtGain),
     "biastype": ({mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE}, mujoco.mjtBias),
 }
-CONDIMS = (1, 3)
 
 # functions of the user that mj_step calls
 CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
@@ -64,7 +63,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     Returns:
         Lines such as `equality 'loop': connect`; empty if the whole motion is computed.
     """
-    found = [*_options(mj, cand), *_callbacks()]
+    found = [*_options(mj), *_callbacks()]
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_springs(mj), *_tendons(mj), *_actuators(mj), *_plugins(mj)]
     found += [*_shapes(mj, cand), *_contacts(mj, cand)]
@@ -100,8 +99,8 @@ def _word(enum: type, value: int) -> str:
     return enum(int(value)).name.split("_", 1)[1].lower()
 
 
-def _options(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
-    """Solver, cone, integrator, medium and flags."""
+def _options(mj: mujoco.MjModel) -> Iterator[str]:
+    """Solver, integrator, medium and flags."""
     opt = mj.opt
     integrator = mujoco.mjtIntegrator(opt.integrator)
     if integrator not in INTEGRATORS:
@@ -109,8 +108,6 @@ def _options(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
         yield f"option integrator: {word}; set opt.integrator to Euler, RK4 or implicitfast"
     if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
         yield f"option solver: {_word(mujoco.mjtSolver, opt.solver)}; set opt.solver to Newton"
-    if opt.cone != mujoco.mjtCone.mjCONE_PYRAMIDAL and np.any(cand["cand_condim"] > 1):
-        yield f"option cone: {_word(mujoco.mjtCone, opt.cone)}; set opt.cone to pyramidal"
     if opt.noslip_iterations > 0:
         yield f"option noslip_iterations: {opt.noslip_iterations}"
     if mj.nv:
@@ -188,20 +185,14 @@ def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
 
 
 def _contacts(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
-    """Contact dimensions, adhesion and moving surfaces, of geoms and explicit pairs that may collide."""
+    """Adhesion and moving surfaces, of geoms and explicit pairs that may collide."""
     pairs = np.unique(cand["cand_pair"])
     for i in pairs[pairs >= 0]:
-        if mj.pair_dim[i] not in CONDIMS:
-            yield f"{_label(mj, 'pair', i)}: condim {mj.pair_dim[i]}"
         if mj.pair_adhesion[i]:
             yield f"{_label(mj, 'pair', i)}: adhesion"
 
     mixed = cand["cand_pair"] < 0
     both = np.stack([cand["cand_geom1"], cand["cand_geom2"]])
-    own = mj.geom_condim[both] == cand["cand_condim"]
-    for geom in np.unique(both[:, mixed][own[:, mixed]]):
-        if mj.geom_condim[geom] not in CONDIMS:
-            yield f"{_label(mj, 'geom', geom)}: condim {mj.geom_condim[geom]}"
     for geom in np.unique(both[:, mixed]):
         if mj.geom_adhesion[geom]:
             yield f"{_label(mj, 'geom', geom)}: adhesion"

@@ -92,7 +92,7 @@ class Enable(IntFlag):
 
 
 SUPPORTED_INTEGRATORS = (Integrator.EULER, Integrator.RK4, Integrator.IMPLICITFAST)
-SUPPORTED_CONES = (Cone.PYRAMIDAL,)
+SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_SOLVERS = (Solver.NEWTON,)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.IPC
@@ -268,7 +268,7 @@ class Option:
     ls_tolerance = _Number(_not_negative, "The line search stops at a relative slope below this.")
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
     integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "euler, rk4 or implicitfast.", Integrator)
-    cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal.", Cone)
+    cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
     solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "Solver of the convex contact model: newton.", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")
     ls_iterations = _Integer(_count, "Most iterations of the line search.")

@@ -12,6 +12,7 @@ import numpy as np
 from ..collision.contact import contacts
 from ..constraint.efc import efc
 from ..constraint.row import FRICTION_DOF
+from ..dynamics.flags import ELLIPTIC
 from ..errors import ModelError, near
 from ..lanes.layout import Field
 from ..model.model import Model
@@ -179,7 +180,8 @@ class Data(NamedAccess):
         """Number of rows of each contact, (ncon,)."""
         slots = self.contact_slots()
         dim = self.con_dim[slots]
-        return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, 2 * (dim - 1)))
+        with_friction = dim if self.model.opt_cone == ELLIPTIC else 2 * (dim - 1)
+        return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, with_friction))
 
     @property
     def nf(self) -> int:

@@ -140,8 +140,8 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
         contact: number of the contact in `data.contact`.
 
     Returns:
-        (6,): force along the normal and the two tangents [N], then torque [N m], zero here; zeros for a contact without
-        rows.  It acts on the second geom's body, its opposite on the first's.
+        (6,): force along the normal and the two tangents [N], then torque about them [N m], zero in dimensions 1 and 3;
+        zeros for a contact without rows.  It acts on the second geom's body, its opposite on the first's.
 
     Raises:
         IndexError: no such contact.
@@ -151,7 +151,5 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
     slots = ready(model, data).contact_slots()
     if not 0 <= contact < len(slots):
         raise IndexError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
-    out = np.zeros(6)
-    if data.con_D[slots[contact]] != 0.0:
-        out[:3] = data.con_force[slots[contact]]
-    return out
+    k = slots[contact]
+    return np.where(data.con_D[k] != 0.0, data.con_force[k], 0.0)

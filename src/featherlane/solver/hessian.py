@@ -15,11 +15,24 @@ sparse factorization" (1990); the stiffness composition is ours.
 
 from __future__ import annotations
 
-from ..dynamics.flags import FREE
+from ..dynamics.flags import FREE, PYRAMIDAL
 from ..dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
-from ..lanes import any_, fabs, fma, fmax, kernel, real, where
-from ..spatial.vector import cross, dot3, load3, load6, scale3
-from .rows import arm, other_arm
+from ..lanes import any_, fma, kernel, real, where
+from ..spatial.vector import load6
+from .cone import is_held
+from .pair import add_normal_pair, add_pair, add_wide_pair
+from .pyramid import least_edge
+from .rows import arm
+from .stiffness import (
+    add_cone,
+    add_stiffness,
+    add_turns,
+    clear_stiffness,
+    compose_stiffness,
+    contact_stiffness,
+    normal_stiffness,
+    stiffness_times,
+)
 
 TREE, COUPLED = 1, 2  # what H_pattern holds; 0: nothing yet
 
@@ -81,118 +94,6 @@ def find_pattern(m, d):
         reset_pattern(m, d)
         fill_pattern(m, d)
         d.H_pattern[0] = TREE
-
-
-# ---- stiffness of contacts on bodies ----------------------------------------------------------------------------
-@kernel
-def clear_stiffness(m, d):
-    """No stiffness on any body that contacts reach."""
-    zero = real(d, 0.0)
-    for b in range(m.nbody):
-        if d.body_reached[b]:
-            for c in range(21):
-                d.body_K[21 * b + c] = zero
-
-
-@kernel
-def edge_weights(D, y):
-    """Weights of a contact's basis products (nn, n1, 11, n2, 22): D for each pyramid edge that pushes."""
-    w1 = where(y[0] + y[1] < 0.0, D, 0.0)
-    w2 = where(y[0] - y[1] < 0.0, D, 0.0)
-    w3 = where(y[0] + y[2] < 0.0, D, 0.0)
-    w4 = where(y[0] - y[2] < 0.0, D, 0.0)
-    return (w1 + w2) + (w3 + w4), w1 - w2, w1 + w2, w3 - w4, w3 + w4
-
-
-@kernel
-def add_stiffness(d, b, r, F):
-    """K_b += the 6x6 of a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r; order aa (6), al (9), ll (6)."""
-    fx, fy, fz = (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
-    gx, gy, gz = cross(r, fx), cross(r, fy), cross(r, fz)  # columns of G = [r] F
-    a0 = cross(r, (gx[0], gy[0], gz[0]))
-    a1 = cross(r, (gx[1], gy[1], gz[1]))
-    a2 = cross(r, (gx[2], gy[2], gz[2]))
-    o = 21 * b
-    d.body_K[o] = d.body_K[o] + a0[0]
-    d.body_K[o + 1] = d.body_K[o + 1] + a0[1]
-    d.body_K[o + 2] = d.body_K[o + 2] + a0[2]
-    d.body_K[o + 3] = d.body_K[o + 3] + a1[1]
-    d.body_K[o + 4] = d.body_K[o + 4] + a1[2]
-    d.body_K[o + 5] = d.body_K[o + 5] + a2[2]
-    d.body_K[o + 6] = d.body_K[o + 6] + gx[0]
-    d.body_K[o + 7] = d.body_K[o + 7] + gy[0]
-    d.body_K[o + 8] = d.body_K[o + 8] + gz[0]
-    d.body_K[o + 9] = d.body_K[o + 9] + gx[1]
-    d.body_K[o + 10] = d.body_K[o + 10] + gy[1]
-    d.body_K[o + 11] = d.body_K[o + 11] + gz[1]
-    d.body_K[o + 12] = d.body_K[o + 12] + gx[2]
-    d.body_K[o + 13] = d.body_K[o + 13] + gy[2]
-    d.body_K[o + 14] = d.body_K[o + 14] + gz[2]
-    for c in range(6):
-        d.body_K[o + 15 + c] = d.body_K[o + 15 + c] + F[c]
-
-
-@kernel
-def combine(s, a, t, b):
-    """s a + t b for vectors."""
-    return fma(s, a[0], t * b[0]), fma(s, a[1], t * b[1]), fma(s, a[2], t * b[2])
-
-
-@kernel
-def contact_stiffness(d, k):
-    """F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
-    n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
-    p1, p2 = combine(n1, n, w11, u), combine(n2, n, w22, v)
-    q = combine(n1, u, n2, v)
-    p = (fma(nn, n[0], q[0]), fma(nn, n[1], q[1]), fma(nn, n[2], q[2]))
-    return (
-        fma(p[0], n[0], fma(p1[0], u[0], p2[0] * v[0])),
-        fma(p[0], n[1], fma(p1[0], u[1], p2[0] * v[1])),
-        fma(p[0], n[2], fma(p1[0], u[2], p2[0] * v[2])),
-        fma(p[1], n[1], fma(p1[1], u[1], p2[1] * v[1])),
-        fma(p[1], n[2], fma(p1[1], u[2], p2[1] * v[2])),
-        fma(p[2], n[2], fma(p1[2], u[2], p2[2] * v[2])),
-    )
-
-
-@kernel
-def normal_stiffness(d, k):
-    """The same for a contact without friction: w n n^T."""
-    n = load3(d.con_basis, 9 * k)
-    p = scale3(where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
-    return p[0] * n[0], p[0] * n[1], p[0] * n[2], p[1] * n[1], p[1] * n[2], p[2] * n[2]
-
-
-@kernel
-def compose_stiffness(m, d):
-    """K^c_parent += K^c_child, from the leaves to the root."""
-    for k in range(m.nbody - 1):
-        b = m.nbody - 1 - k
-        p = m.body_parentid[b]
-        if d.body_reached[b] and d.body_reached[p]:
-            for c in range(21):
-                d.body_K[21 * p + c] = d.body_K[21 * p + c] + d.body_K[21 * b + c]
-
-
-@kernel
-def stiffness_times(d, b, s):
-    """K_b s for a motion vector s."""
-    o = 21 * b
-    k0, k1, k2, k3, k4, k5 = load6(d.body_K, o)
-    g0, g1, g2 = load3(d.body_K, o + 6)
-    g3, g4, g5 = load3(d.body_K, o + 9)
-    g6, g7, g8 = load3(d.body_K, o + 12)
-    f0, f1, f2, f3, f4, f5 = load6(d.body_K, o + 15)
-    a, l = (s[0], s[1], s[2]), (s[3], s[4], s[5])
-    return (
-        dot3((k0, k1, k2), a) + dot3((g0, g1, g2), l),
-        dot3((k1, k3, k4), a) + dot3((g3, g4, g5), l),
-        dot3((k2, k4, k5), a) + dot3((g6, g7, g8), l),
-        dot3((g0, g3, g6), a) + dot3((f0, f1, f2), l),
-        dot3((g1, g4, g7), a) + dot3((f1, f3, f4), l),
-        dot3((g2, g5, g8), a) + dot3((f2, f4, f5), l),
-    )
 
 
 # ---- assembly -----------------------------------------------------------------------------------------------------
@@ -320,81 +221,28 @@ def add_general_rows(m, d):
 
 
 @kernel
-def pair_column(d, k, count, dof, r, sign):
-    """One column: the basis rows of the velocity that a unit of the dof gives the point at arm r."""
-    s = load6(d.cdof, 6 * dof)
-    x = cross((s[0], s[1], s[2]), r)
-    x = (sign * (s[3] + x[0]), sign * (s[4] + x[1]), sign * (s[5] + x[2]))
-    d.pair_dof[count] = dof
-    d.pair_J[3 * count] = dot3(load3(d.con_basis, 9 * k), x)
-    if d.con_dim[k] > 1:
-        d.pair_J[3 * count + 1] = dot3(load3(d.con_basis, 9 * k + 3), x)
-        d.pair_J[3 * count + 2] = dot3(load3(d.con_basis, 9 * k + 6), x)
-
-
-@kernel
-def pair_jacobian(m, d, k):
-    """Columns of a contact between two moving bodies: dofs above one of them only, descending; returns how many.
-
-    pair_dof[c] and pair_J[3c ..] = the three basis rows at that dof.
-    """
-    j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
-    r, r_other = arm(d, k), other_arm(d, k)
-    plus, minus = real(d, 1.0), real(d, -1.0)
-    count = 0
-    while i != j:
-        if i > j:
-            pair_column(d, k, count, i, r_other, minus)
-            i = m.dof_parentid[i]
-        else:
-            pair_column(d, k, count, j, r, plus)
-            j = m.dof_parentid[j]
-        count += 1
-    return count
-
-
-@kernel
-def add_pair(m, d, k):
-    """H += J^T W J for a contact with friction between two moving bodies."""
-    count = pair_jacobian(m, d, k)
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
-    for a in range(count):
-        i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
-        x, y, z = load3(d.pair_J, 3 * a)
-        gx = fma(nn, x, fma(n1, y, n2 * z))
-        gy = fma(n1, x, w11 * y)
-        gz = fma(n2, x, w22 * z)
-        for b in range(a, count):
-            while d.H_colind[h + e] != d.pair_dof[b]:
-                e -= 1
-            p, q, r = load3(d.pair_J, 3 * b)
-            d.H[h + e] = fma(gx, p, fma(gy, q, fma(gz, r, d.H[h + e])))
-
-
-@kernel
-def add_normal_pair(m, d, k):
-    """The same for a contact without friction."""
-    count = pair_jacobian(m, d, k)
-    w = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
-    for a in range(count):
-        i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
-        g = w * d.pair_J[3 * a]
-        for b in range(a, count):
-            while d.H_colind[h + e] != d.pair_dof[b]:
-                e -= 1
-            d.H[h + e] = fma(g, d.pair_J[3 * b], d.H[h + e])
-
-
-@kernel
-def is_pushing(d, k):
+def is_pushing(m, d, k):
     """Where some row of contact k is free to act: elsewhere it adds nothing to H."""
-    y = d.con_y[3 * k]
-    least = y
-    if d.con_dim[k] > 1:
-        least = y - fmax(fabs(d.con_y[3 * k + 1]), fabs(d.con_y[3 * k + 2]))
-    return (least < 0.0) & (d.con_D[k] > 0.0)
+    if d.con_dim[k] == 1:
+        acts = (d.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
+    elif m.opt_cone == PYRAMIDAL:
+        acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
+    else:
+        acts = is_held(d, k)
+    return acts
+
+
+@kernel
+def add_contact(m, d, k):
+    """K_b += the stiffness of a contact with the world."""
+    if d.con_dim[k] == 1:
+        add_stiffness(d, d.con_body[2 * k], arm(d, k), normal_stiffness(d, k))
+    elif m.opt_cone == PYRAMIDAL:
+        add_stiffness(d, d.con_body[2 * k], arm(d, k), contact_stiffness(d, k))
+    else:
+        add_cone(m, d, k)
+    if d.con_dim[k] > 3:
+        add_turns(m, d, k)
 
 
 @kernel
@@ -402,21 +250,20 @@ def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows, on the tile's pattern."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
-        if d.con_body[2 * k + 1] == 0 and any_(is_pushing(d, k)):
-            if d.con_dim[k] > 1:
-                add_stiffness(d, d.con_body[2 * k], arm(d, k), contact_stiffness(d, k))
-            else:
-                add_stiffness(d, d.con_body[2 * k], arm(d, k), normal_stiffness(d, k))
+        if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
+            add_contact(m, d, k)
     compose_stiffness(m, d)
     assemble_tree(m, d)
     add_dof_rows(m, d)
     add_general_rows(m, d)
     for k in range(d.ncon_slot[0]):
-        if d.con_body[2 * k + 1] > 0 and any_(is_pushing(d, k)):
-            if d.con_dim[k] > 1:
-                add_pair(m, d, k)
-            else:
+        if d.con_body[2 * k + 1] > 0 and any_(is_pushing(m, d, k)):
+            if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)
+            elif d.con_dim[k] > 3 or m.opt_cone != PYRAMIDAL:
+                add_wide_pair(m, d, k)
+            else:
+                add_pair(m, d, k)
 
 
 # ---- solve ----------------------------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D): the one rule covers friction loss, limits and the edges of friction pyramids.  The cost is convex and
-piecewise quadratic; a step solves H p = -grad with the rows that are not at a bound, and a line search finds the
-exact minimum along p.
+-f (x + f / 2D): the one rule covers friction loss, limits and the edges of friction pyramids (pyramid.py); a contact
+with an elliptic cone is one row of several dimensions (cone.py).  The cost is convex, and piecewise quadratic but where
+an elliptic contact slips; a step solves H p = -grad with the rows that are not at a bound, and a line search finds the
+minimum along p.
 
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
@@ -16,18 +17,30 @@ where rounding ends progress (in float32 the tolerance lies below it).
 
 from __future__ import annotations
 
-from ..dynamics.flags import DISABLE_WARMSTART
+from ..dynamics.flags import DISABLE_WARMSTART, PYRAMIDAL
 from ..dynamics.inertia import multiply
 from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
 from ..spatial.vector import axpy3, load3, scale3, store3
+from .cone import cone, cone_slope, cone_switches
 from .hessian import assemble_hessian, find_pattern, solve_hessian
+from .pyramid import (
+    edge_switches,
+    push,
+    push_slope,
+    pyramid,
+    turning_pyramid,
+    turning_slope,
+    turning_switches,
+)
 from .rows import (
     add_contact_force,
+    add_contact_moment,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
     contact_rows,
     prepare_contacts,
+    turn,
 )
 
 TINY = 1e-30
@@ -54,14 +67,18 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 
 @kernel
 def subtract_reference(m, d, dof_x, gen_x, con_y):
-    """x = J a - aref; a contact's aref is -B J v - K imp pos in each of its rows, with J v from the body velocities."""
+    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, J v from body velocities."""
     for k in range(d.ncon_slot[0]):
         contact_rows(d, k, d.cvel, d.con_z)
-        b = d.con_damping[k]
-        con_y[3 * k] = con_y[3 * k] + fma(b, d.con_z[3 * k], d.con_stiffpos[k])
+        con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.con_z[3 * k], d.con_stiffpos[k])
+        b = d.con_frictiondamping[k]
         if d.con_dim[k] > 1:
             con_y[3 * k + 1] = fma(b, d.con_z[3 * k + 1], con_y[3 * k + 1])
             con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
+        if d.con_dim[k] > 3:
+            r = 3 * turn(d, k)
+            for i in range(r, r + 3):
+                con_y[i] = fma(b, d.con_z[i], con_y[i])
     for k in range(d.ndofrow[0]):
         dof_x[k] = dof_x[k] - d.dofrow_aref[k]
     for k in range(d.ngenrow[0]):
@@ -76,31 +93,32 @@ def bounded_force(D, x, lo, hi):
 
 
 @kernel
-def push(D, x):
-    """(force, cost) of a row that only pushes: a limit, a contact without friction."""
-    x = fmin(x, 0.0)
-    f = -(D * x)
-    return f, -(0.5 * f) * x
-
-
-@kernel
-def pyramid(D, y):
-    """(forces along the basis n, mu_1 t_1, mu_2 t_2), cost: four edges that only push."""
-    x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
-    c = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
-    return (-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3)), (0.5 * D) * c
-
-
-@kernel
-def contact_push(d, k, con_y):
-    """(forces along the basis, cost) of contact k."""
-    if d.con_dim[k] > 1:
-        f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
-    else:
+def contact_push(m, d, k, con_y):
+    """(forces along normal and tangents of the basis, cost) of contact k, its turns taken into account."""
+    if d.con_dim[k] == 1:
         g, c = push(d.con_D[k], con_y[3 * k])
         zero = real(d, 0.0)
         f = (g, zero, zero)
+    elif m.opt_cone == PYRAMIDAL:
+        f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
+        if d.con_dim[k] > 3:
+            g, _, e = turning_pyramid(d, k, con_y)
+            f, c = (f[0] + g, f[1], f[2]), c + e
+    else:
+        g, s, c = cone(d, k, con_y)
+        f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
     return f, c
+
+
+@kernel
+def contact_turn(m, d, k, con_y):
+    """Moments along the turns of contact k."""
+    if m.opt_cone == PYRAMIDAL:
+        _, t, _ = turning_pyramid(d, k, con_y)
+    else:
+        _, s, _ = cone(d, k, con_y)
+        t = scale3(s, load3(con_y, 3 * turn(d, k)))
+    return t
 
 
 @kernel
@@ -117,7 +135,7 @@ def row_cost(m, d, dof_x, gen_x, con_y):
         _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
         cost = cost + c
     for k in range(d.ncon_slot[0]):
-        _, c = contact_push(d, k, con_y)
+        _, c = contact_push(m, d, k, con_y)
         cost = cost + c
     return cost
 
@@ -156,13 +174,17 @@ def evaluate(m, d):
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
-        g, c = contact_push(d, k, d.con_y)
+        g, c = contact_push(m, d, k, d.con_y)
         cost = cost + c
         if d.con_dim[k] > 1:
             n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
             add_contact_force(d, k, axpy3(g[0], n, axpy3(g[1], u, scale3(g[2], v))))
         else:
             add_contact_force(d, k, scale3(g[0], load3(d.con_basis, 9 * k)))
+        if d.con_dim[k] > 3:
+            t, o = contact_turn(m, d, k, d.con_y), 9 * turn(d, k)
+            u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
+            add_contact_moment(d, k, axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v))))
     body_forces_to_dofs(m, d, d.qfrc_constraint)
     s = real(d, 0.0)
     for i in range(m.nv):
@@ -200,6 +222,11 @@ def warm_start(m, d):
             d.genrow_x[k] = where(take, d.genrow_v[k], d.genrow_x[k])
         for k in range(3 * d.ncon_slot[0]):
             d.con_y[k] = where(take, d.con_warm[k], d.con_y[k])
+        for k in range(d.ncon_slot[0]):
+            if d.con_dim[k] > 3:
+                r = 3 * turn(d, k)
+                for i in range(r, r + 3):
+                    d.con_y[i] = where(take, d.con_warm[i], d.con_y[i])
 
 
 # ---- the line search
@@ -213,9 +240,22 @@ def bounded_slope(D, x, v, a, lo, hi, g, h):
 
 
 @kernel
-def push_slope(x, v, g, h):
-    """Add the derivatives of half the square of the negative part of x along dx = v."""
-    return fma(fmin(x, 0.0), v, g), fma(where(x < 0.0, v, 0.0), v, h)
+def pyramid_slope(d, k, a):
+    """The derivatives, over D, of the cost of the edges of contact k, or of the row it has without friction."""
+    zero = real(d, 0.0)
+    y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
+    if d.con_dim[k] > 1:
+        v1, v2 = d.con_z[3 * k + 1], d.con_z[3 * k + 2]
+        y1, y2 = fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
+        s, t = push_slope(y + y1, v + v1, zero, zero)
+        s, t = push_slope(y - y1, v - v1, s, t)
+        s, t = push_slope(y + y2, v + v2, s, t)
+        s, t = push_slope(y - y2, v - v2, s, t)
+        if d.con_dim[k] > 3:
+            s, t = turning_slope(d, k, a, s, t)
+    else:
+        s, t = push_slope(y, v, zero, zero)
+    return s, t
 
 
 @kernel
@@ -231,25 +271,20 @@ def slope(m, d, a, q1, q2):
     for k in range(d.ngenrow[0]):
         g, h = bounded_slope(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h)
     for k in range(d.ncon_slot[0]):
-        D = d.con_D[k]
-        zero = real(d, 0.0)
-        y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
-        if d.con_dim[k] > 1:
-            v1, v2 = d.con_z[3 * k + 1], d.con_z[3 * k + 2]
-            y1, y2 = fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
-            s, t = push_slope(y + y1, v + v1, zero, zero)
-            s, t = push_slope(y - y1, v - v1, s, t)
-            s, t = push_slope(y + y2, v + v2, s, t)
-            s, t = push_slope(y - y2, v - v2, s, t)
+        if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
+            g, h = cone_slope(d, k, a, g, h)
         else:
-            s, t = push_slope(y, v, zero, zero)
-        g, h = fma(D, s, g), fma(D, t, h)
+            s, t = pyramid_slope(d, k, a)
+            g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
     return g, h
 
 
 @kernel
 def line_search(m, d, q1, q2, enough, live):
-    """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live."""
+    """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live.
+
+    Where elliptic contacts slip the slope is not piecewise linear and Newton takes a few steps more.
+    """
     one = real(d, 1.0)
     lo, hi, a = real(d, 0.0), real(d, FAR), one
     resolution = real(d, 1e-15)
@@ -301,14 +336,8 @@ def row_switches(D, x, v, a, lo, hi):
 
 
 @kernel
-def edge_switches(y, v, a):
-    """1 where a pyramid edge starts or ceases to push between y and y + a v, else 0."""
-    return fabs(where(y < 0.0, 1.0, 0.0) - where(fma(a, v, y) < 0.0, 1.0, 0.0))
-
-
-@kernel
 def set_switches(m, d, a):
-    """Where some row changes between free and bound along the step a p: elsewhere the step was exact."""
+    """Where some row changes between free and bound, or slips and turns, along the step a p: elsewhere it was exact."""
     n = real(d, 0.0)
     for k in range(d.ndofrow[0]):
         D, x, v = d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k]
@@ -318,9 +347,13 @@ def set_switches(m, d, a):
         n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
     for k in range(d.ncon_slot[0]):
         y, v = load3(d.con_y, 3 * k), load3(d.con_z, 3 * k)
-        if d.con_dim[k] > 1:
+        if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
+            s = cone_switches(d, k, a)
+        elif d.con_dim[k] > 1:
             s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
             s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
+            if d.con_dim[k] > 3:
+                s = s + turning_switches(d, k, a)
         else:
             s = edge_switches(y[0], v[0], a)
         n = n + where(d.con_D[k] > 0.0, s, 0.0)
@@ -340,21 +373,30 @@ def advance_rows(m, d, a):
     for k in range(d.ncon_slot[0]):
         y = load3(d.con_y, 3 * k)
         store3(d.con_y, 3 * k, axpy3(a, load3(d.con_z, 3 * k), y))
+        if d.con_dim[k] > 3:
+            r = 3 * turn(d, k)
+            store3(d.con_y, r, axpy3(a, load3(d.con_z, r), load3(d.con_y, r)))
 
 
 @kernel
 def store_forces(m, d):
-    """Row forces at the solution; contact forces along normal and tangents."""
+    """Row forces at the solution; contact forces along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
         d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
         d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
     for k in range(d.ncon_slot[0]):
-        g, _ = contact_push(d, k, d.con_y)
-        d.con_force[3 * k] = g[0]
-        d.con_force[3 * k + 1] = d.con_friction[5 * k] * g[1]
-        d.con_force[3 * k + 2] = d.con_friction[5 * k + 1] * g[2]
+        g, _ = contact_push(m, d, k, d.con_y)
+        zero = real(d, 0.0)
+        t = (zero, zero, zero)
+        if d.con_dim[k] > 3:
+            t = contact_turn(m, d, k, d.con_y)
+        d.con_force[6 * k] = g[0]
+        for i in range(2):
+            d.con_force[6 * k + 1 + i] = d.con_friction[5 * k + i] * g[1 + i]
+        for i in range(3):
+            d.con_force[6 * k + 3 + i] = d.con_friction[5 * k + 2 + i] * t[i]
 
 
 @kernel

@@ -6,8 +6,9 @@ point.  With w_b the spatial motion of body b at its tree's com and r the point 
     J v = u . (l_2 + a_2 x r_2 - l_1 - a_1 x r_1),       w_b = sum over dofs i above b of S_i v_i = (a, l).
 
 So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back, and a
-contact's memory is its position and frame.  A contact's basis is (n, mu_1 t_1, mu_2 t_2); its pyramidal rows are the
-normal plus or minus each scaled tangent.
+contact's memory is its position and frame.  A contact's basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
+follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
+minus each of the others.  What belongs to turns lies behind what belongs to the slots, see `turn`.
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 
@@ -40,6 +41,25 @@ def store_arm(m, d, k, place, b):
 
 
 @kernel
+def turn(d, k):
+    """The number under which the turns of slot k stand in con_basis, con_y, con_z and con_warm."""
+    return d.nconmax + k
+
+
+@kernel
+def store_turns(d, k, sign):
+    """The basis of contact k's turns; dimension 4 has the spin about the normal alone."""
+    o, zero = 9 * turn(d, k), real(d, 0.0)
+    store3(d.con_basis, o, scale3(sign * d.con_friction[5 * k + 2], load3(d.con_frame, 9 * k)))
+    if d.con_dim[k] > 4:
+        store3(d.con_basis, o + 3, scale3(sign * d.con_friction[5 * k + 3], load3(d.con_frame, 9 * k + 3)))
+        store3(d.con_basis, o + 6, scale3(sign * d.con_friction[5 * k + 4], load3(d.con_frame, 9 * k + 6)))
+    else:
+        store3(d.con_basis, o + 3, (zero, zero, zero))
+        store3(d.con_basis, o + 6, (zero, zero, zero))
+
+
+@kernel
 def prepare_contacts(m, d):
     """What the iterations need of each contact slot, gathered once.
 
@@ -65,6 +85,8 @@ def prepare_contacts(m, d):
         if d.con_dim[k] > 1:
             store3(d.con_basis, 9 * k + 3, scale3(sign * d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
             store3(d.con_basis, 9 * k + 6, scale3(sign * d.con_friction[5 * k + 1], load3(d.con_frame, 9 * k + 6)))
+        if d.con_dim[k] > 3:
+            store_turns(d, k, sign)
 
 
 @kernel
@@ -106,8 +128,20 @@ def point_velocity(b, r, w):
 
 
 @kernel
+def turning_rows(d, k, w, out):
+    """The rows of J v along the contact's turns, given the body motions of v."""
+    b, other, j = d.con_body[2 * k], d.con_body[2 * k + 1], turn(d, k)
+    a = load3(w, 6 * b)
+    if other > 0:
+        a = sub3(a, load3(w, 6 * other))
+    out[3 * j] = dot3(load3(d.con_basis, 9 * j), a)
+    out[3 * j + 1] = dot3(load3(d.con_basis, 9 * j + 3), a)
+    out[3 * j + 2] = dot3(load3(d.con_basis, 9 * j + 6), a)
+
+
+@kernel
 def contact_rows(d, k, w, out):
-    """out[3k ..] = the contact's three basis rows of J v, given the body motions of v."""
+    """out[3k ..] = the contact's basis rows of J v, given the body motions of v."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     u = point_velocity(b, arm(d, k), w)
     if other > 0:
@@ -116,6 +150,8 @@ def contact_rows(d, k, w, out):
     if d.con_dim[k] > 1:
         out[3 * k + 1] = dot3(load3(d.con_basis, 9 * k + 3), u)
         out[3 * k + 2] = dot3(load3(d.con_basis, 9 * k + 6), u)
+    if d.con_dim[k] > 3:
+        turning_rows(d, k, w, out)
 
 
 @kernel
@@ -137,6 +173,15 @@ def add_contact_force(d, k, f):
         t = cross(other_arm(d, k), f)
         store3(d.con_wrench, 6 * other, sub3(load3(d.con_wrench, 6 * other), t))
         store3(d.con_wrench, 6 * other + 3, sub3(load3(d.con_wrench, 6 * other + 3), f))
+
+
+@kernel
+def add_contact_moment(d, k, t):
+    """The same for a moment t."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), t))
+    if other > 0:
+        store3(d.con_wrench, 6 * other, sub3(load3(d.con_wrench, 6 * other), t))
 
 
 @kernel
