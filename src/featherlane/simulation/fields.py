@@ -108,7 +108,9 @@ CONTACT = (
     Field("geom_reach", "real", ("ngeom",), "m", "bounding radius, margin and gap of the geom", "collision"),
     Field("cand_near", "int", ("ncand",), "1", "candidate pairs that are near in some world", "collision"),
     Field("crowd_box", "real", ("ncrowd", 6), "m", "box about a geom of the crowd: lower, upper corner", "collision"),
-    Field("body_box", "real", ("ngroupbody", 6), "m", "box about the geoms of a body: lower, upper corner", "collision"),
+    Field(
+        "body_box", "real", ("ngroupbody", 6), "m", "box about the geoms of a body: lower, upper corner", "collision"
+    ),
     Field("leaf_box", "scalar", ("ncrowd", 6), "m", "crowd_box of one world", "collision"),
     Field("leaf_key", "long", ("ncrowd",), "1", "place on the curve, and number in the crowd", "collision"),
     Field("leaf_room", "long", ("ncrowd",), "1", "room to sort them", "collision"),
@@ -375,4 +377,19 @@ SCRATCH = (
 ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
-DATA = Layout("Data", SIZES + STATE + GIVEN + POSITION + VELOCITY + FORCE + CONTACT + NARROW + CONVEX + RAY + CONSTRAINT + SOLVER + SCRATCH)
+DATA = Layout(
+    "Data",
+    SIZES
+    + STATE
+    + GIVEN
+    + POSITION
+    + VELOCITY
+    + FORCE
+    + CONTACT
+    + NARROW
+    + CONVEX
+    + RAY
+    + CONSTRAINT
+    + SOLVER
+    + SCRATCH,
+)

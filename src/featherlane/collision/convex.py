@@ -1,0 +1,86 @@
+"""Signed distance, nearest points and contact points of any two convex shapes.
+
+Shapes that are apart: the distance of their cores (gjk), less the radii.  Cores that overlap: the depth of the origin
+in their difference (epa), which is the least distance by which one of them has to move to touch the other.
+
+The shapes are those of `shape_*`: sphere, capsule, ellipsoid, cylinder, box, the hull of a mesh, and PRISM: six vertices
+`prism_vert` in the frame (`shape_pos`, `shape_mat`) of the shape that has this type.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, stage
+from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, normalize3, scale3, store3
+
+from .epa import epa
+from .gjk import APART, FAR, gjk
+from .support import core_radius, look_from_first
+
+NO_DISTANCE = 1e30  # of shapes that are farther apart than was asked
+
+
+@kernel
+def first_witness(d1):
+    """The weighted point of the first core, in its frame."""
+    a = scale3(d1.simplex_weight[0], load3(d1.simplex_first, 0))
+    for k in range(1, d1.simplex_count[0]):
+        a = axpy3(d1.simplex_weight[k], load3(d1.simplex_first, 3 * k), a)
+    return a
+
+
+@kernel
+def tell(d1, dist, n, a):
+    """Write what was found: distance of the cores, normal and the first core's point, in the first shape's frame."""
+    r, s = core_radius(d1, 0), core_radius(d1, 1)
+    R = load9(d1.shape_mat, 0)
+    n, a = mat_mul_vec(R, n), mat_mul_vec(R, a)
+    a = a[0] + d1.shape_pos[0], a[1] + d1.shape_pos[1], a[2] + d1.shape_pos[2]
+    d1.convex_dist[0] = dist - (r + s)
+    store3(d1.convex_normal, 0, n)
+    store3(d1.convex_witness, 0, axpy3(r, n, a))
+    store3(d1.convex_witness, 3, axpy3(dist - s, n, a))
+
+
+@stage
+def closest(m1, d1):
+    """Signed distance, normal and nearest points of the two shapes.
+
+    Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
+    the second.  Distances above shape_limit are given as NO_DISTANCE, without a normal or points.
+    Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
+    Reads:  shape_*, prism_vert.   Writes: convex_dist [m], convex_normal (3,), convex_witness (2, 3) [m], world axes.
+    """
+    look_from_first(d1)
+    d1.gjk_reach[0] = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
+    p = load3(d1.convex_pos, 0)
+    if dot3(p, p) > 0.0:
+        store3(d1.support_dir, 0, p)
+    else:
+        d1.support_dir[0], d1.support_dir[1], d1.support_dir[2] = 1.0, 0.0, 0.0
+    gjk(m1, d1)
+    if d1.gjk_state[0] == FAR:
+        d1.convex_dist[0] = NO_DISTANCE
+    elif d1.gjk_state[0] == APART:
+        v = load3(d1.gjk_nearest, 0)
+        n, length = normalize3((-v[0], -v[1], -v[2]))
+        tell(d1, length, n, first_witness(d1))
+    else:
+        epa(m1, d1)
+        tell(d1, d1.convex_dist[0], load3(d1.convex_normal, 0), load3(d1.convex_witness, 0))
+
+
+@stage
+def convex(m1, d1):
+    """Contact points of two convex shapes.
+
+    Reads:  shape_*, prism_vert.   Writes: manifold_*.
+    """
+    closest(m1, d1)
+    d1.manifold_count[0] = 0
+    if d1.convex_dist[0] <= d1.shape_limit[0]:
+        a, b = load3(d1.convex_witness, 0), load3(d1.convex_witness, 3)
+        d1.manifold_count[0] = 1
+        d1.manifold_dist[0] = d1.convex_dist[0]
+        store3(d1.manifold_normal, 0, load3(d1.convex_normal, 0))
+        for i in range(3):
+            d1.manifold_pos[i] = 0.5 * (a[i] + b[i])
