@@ -31,6 +31,7 @@ from .simulation.point import (
     object_velocity,
 )
 from .simulation.product import full_m, half_solve, mul_m, solve_m
+from .simulation.ray import ray
 from .simulation.stages import (
     aba,
     actuation,
@@ -126,6 +127,8 @@ __all__ = [  # noqa: RUF022  in groups
     "jac_site",
     "jac_subtree_com",
     "object_velocity",
+    # queries
+    "ray",
 ]
 
 

@@ -177,3 +177,6 @@ class _Memory:
 
     def __setitem__(self, i, x):
         self.pointer[int(i)] = float(np.asarray(x).reshape(-1)[0])
+
+    def set_lane(self, i, lane, x):
+        self.pointer[int(i) + int(lane)] = float(x)

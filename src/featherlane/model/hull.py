@@ -14,6 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     import mujoco
 
+ROUNDING = 1e-9  # boxes are larger by this part of their corners' numbers, so that a ray along a face is not lost
+
 
 def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """The fields `hull_*` of all meshes, by name."""
@@ -56,6 +58,23 @@ def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
         "triangle_vertadr": mj.mesh_vertadr.astype(np.int32),
         "triangle": mj.mesh_face.astype(np.int32),
         "triangle_vert": mj.mesh_vert.astype(np.float64),
+    }
+
+
+def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
+    """The fields `meshnode_*`: a tree of boxes about the triangles of each mesh, one triangle in each leaf.
+
+    Source: MuJoCo's `mesh_bvhadr`, `bvh_child`, `bvh_nodeid`, `bvh_aabb` (centre and half sides there).
+    """
+    trees = [slice(a, a + n) for a, n in zip(mj.mesh_bvhadr, mj.mesh_bvhnum, strict=True)]
+    rows = np.concatenate([np.arange(mj.nbvh)[t] for t in trees]) if trees else np.zeros(0, int)
+    centre, half = mj.bvh_aabb[rows, :3], mj.bvh_aabb[rows, 3:]
+    half = half + ROUNDING * (np.abs(centre) + half)
+    return {
+        "meshnode_adr": (np.cumsum(mj.mesh_bvhnum) - mj.mesh_bvhnum).astype(np.int32),
+        "meshnode_child": mj.bvh_child[rows].astype(np.int32),
+        "meshnode_triangle": mj.bvh_nodeid[rows].astype(np.int32),
+        "meshnode_box": np.concatenate([centre - half, centre + half], axis=1),
     }
 
 

@@ -17,6 +17,7 @@ from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.model import Model
 from .fields import DATA, ON_REQUEST
+from .ray import Hits, Query, cast_tiles
 from .transfer import Plan, Transfer
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, GIVEN_ROWS, REPORTS, STATE, Worlds, count
@@ -173,39 +174,76 @@ class Batch(Worlds):
             raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
         return given
 
+    def ray(
+        self, point, direction, geomgroup=None, flg_static: bool = True, bodyexclude=-1, cutoff=np.inf, ids=None
+    ) -> Hits:
+        """Where rays meet the first surface of a geom, in each world's present state.
+
+        Args:
+            point: where rays start [m]: what broadcasts to (n, nray, 3) for the n worlds of the call, (nray, 3) for the
+                same rays in every world, (3,) for one.
+            direction: where they go, of any length; alike.
+            geomgroup: six flags, which groups of geoms are seen; None for all.
+            flg_static: whether geoms that are welded to the world are seen.
+            bodyexclude: a body whose geoms are not seen, by name or number, or numbers (n, nray); -1 for none.
+            cutoff: surfaces from this distance on are not seen [m].
+            ids: the worlds; None for all.
+
+        Returns:
+            `Hits`: distance (n, nray) in lengths of the direction, geom (n, nray), outward normal (n, nray, 3); -1, -1
+            and zeros for a ray that meets nothing.  State and bound outputs stay as they are.
+
+        Raises:
+            ModelError, UnknownNameError: as `fl.ray` does.
+        """
+        chosen = self._ids(ids)
+        query = Query(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
+        if query.nray and len(chosen):
+            with self._entered():
+                self._prepare()
+                for workspace in self._workspaces:
+                    query.enter(workspace)
+                transfers = {"load": self._load(("qpos", "mocap_pos", "mocap_quat")), **query.transfers()}
+                self._work(Plan(self._workspaces, transfers, self.nworld, {}, cast_tiles), query.nray, chosen)
+        return query.hits()
+
     def _run(self, nstep: int, chosen: np.ndarray, extra) -> None:
-        """One call of the compiled loop over the tiles, on all threads."""
+        """Steps of the chosen worlds, or one forward pass."""
         if not len(chosen):
             return
         with self._entered():
             self._prepare()
-            plan, order = self._plan(nstep == 0, extra), self._arrange(chosen)
-            everyone = len(chosen) == self.nworld
-            place = order if everyone else np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
-            plan.begin(nstep, order, place)
             bad = self._arrays["nbad"][chosen, 0]
-            ntile = -(-len(order) // self.width)
-            chunk = max(1, min(64, ntile // (16 * self.nthread)))
-            starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
-
-            def work(thread):
-                run = plan.run[thread]
-                while True:
-                    with lock:
-                        start = next(starts, None)
-                    if start is None:
-                        return
-                    run(thread, start, min(start + chunk, ntile))
-
-            others = [self._threads().submit(work, k) for k in range(1, min(self.nthread, -(-ntile // chunk)))]
-            try:
-                work(0)
-            finally:
-                for other in others:
-                    other.result()
+            self._work(self._plan(nstep == 0, extra), nstep, chosen)
             fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
             if len(fresh):
                 self._clear_inputs(fresh)
+
+    def _work(self, plan: Plan, nstep: int, chosen: np.ndarray) -> None:
+        """A plan's loop over the tiles, on all threads."""
+        order = self._arrange(chosen)
+        everyone = len(chosen) == self.nworld
+        place = order if everyone else np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
+        plan.begin(nstep, order, place)
+        ntile = -(-len(order) // self.width)
+        chunk = max(1, min(64, ntile // (16 * self.nthread)))
+        starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
+
+        def work(thread):
+            run = plan.run[thread]
+            while True:
+                with lock:
+                    start = next(starts, None)
+                if start is None:
+                    return
+                run(thread, start, min(start + chunk, ntile))
+
+        others = [self._threads().submit(work, k) for k in range(1, min(self.nthread, -(-ntile // chunk)))]
+        try:
+            work(0)
+        finally:
+            for other in others:
+                other.result()
 
     def _entered(self):
         return _Entry(self)
@@ -257,6 +295,11 @@ class Batch(Worlds):
         if extra is None:
             self._plans[forward] = plan
         return plan
+
+    def _load(self, names) -> list[Transfer]:
+        """Transfers of fields of the batch, and of the model's that differ by world, into tiles."""
+        load = [Transfer(n, self._arrays[n]) for n in names]
+        return load + [Transfer(n, a, True) for n, a in self._expanded.items()]
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):

@@ -37,13 +37,16 @@ class Plan:
         transfers: lists by kind (`load`, `control`, `record`, `store`).
         nworld: worlds of a call, at most.
         wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
+        loop: the stage that works through tiles.
     """
 
-    def __init__(self, workspaces, transfers: dict[str, list[Transfer]], nworld: int, wanted: dict[str, int]):
+    def __init__(
+        self, workspaces, transfers: dict[str, list[Transfer]], nworld: int, wanted: dict[str, int], loop=run_tiles
+    ):
         self.workspaces, self.transfers, self.wanted = workspaces, transfers, wanted
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
         self.record = self._make_record()
-        self.run = [library().bind(run_tiles, w.rows.record, w.record, self.record) for w in workspaces]
+        self.run = [library().bind(loop, w.rows.record, w.record, self.record) for w in workspaces]
 
     def begin(self, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
         """Make ready for a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles."""

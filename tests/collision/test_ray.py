@@ -1,0 +1,378 @@
+"""Rays: by hand, against MuJoCo, and the same in every company."""
+
+from __future__ import annotations
+
+import copy
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from collision_poses import random_quat
+
+# roundings of a few sums over numbers near 10; a grazing hit or an ellipsoid's normal loses a digit or three
+TOLERANCE = 1e-10
+SINGLE = 1e-4  # float32, at distances near 10
+
+SHAPES = {
+    "plane": 'type="plane" size="3 2 1"',
+    "height field": 'type="hfield" hfield="rough"',
+    "sphere": 'size=".6"',
+    "capsule": 'type="capsule" size=".3 .6"',
+    "ellipsoid": 'type="ellipsoid" size=".3 .6 .5"',
+    "cylinder": 'type="cylinder" size=".5 .4"',
+    "box": 'type="box" size=".5 .4 .7"',
+    "mesh": 'type="mesh" mesh="ball"',
+}
+ASSETS = """
+<asset>
+  <mesh name="ball" builtin="sphere" params="2" scale=".7 .5 .6"/>
+  <mesh name="wedge" vertex="0 0 0  1 0 0  0 1 0  0 0 1"/>
+  <hfield name="rough" nrow="9" ncol="7" size="2 3 1 .5"/>
+  <hfield name="flat" nrow="3" ncol="3" size="1 1 2 .5"/>
+  <material name="glass" rgba="1 1 1 0"/>
+  <material name="steel" rgba="1 1 1 1"/>
+</asset>
+"""
+
+
+def scene(*geoms: str, free: bool = True):
+    """A model of one geom on each body; nothing collides."""
+    joint = "<freejoint/>" if free else ""
+    inertia = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    bodies = "".join(
+        f'<body name="b{k}" mocap="true"><geom contype="0" conaffinity="0" {geom}/></body>'
+        if "plane" in geom or "hfield" in geom
+        else f'<body name="b{k}">{joint}{inertia if free else ""}<geom contype="0" conaffinity="0" {geom}/></body>'
+        for k, geom in enumerate(geoms)
+    )
+    mj = mujoco.MjModel.from_xml_string(f"<mujoco>{ASSETS}<worldbody>{bodies}</worldbody></mujoco>")
+    rng = np.random.default_rng(1)
+    rough = slice(mj.hfield_adr[0], mj.hfield_adr[0] + 63)
+    mj.hfield_data[rough] = rng.uniform(size=63)
+    mj.hfield_data[mj.hfield_adr[1] :] = 0.5
+    return fl.load(mj)
+
+
+def randomize(state, rng, spread=1.5):
+    """Random poses of free and mocap bodies, in the arrays of a Data or a Batch."""
+    for q in (state.qpos.reshape(-1, 7),):
+        q[:, :3] = spread * rng.standard_normal((len(q), 3))
+        q[:, 3:] = random_quat(rng, len(q))
+    state.mocap_pos[...] = spread * rng.standard_normal(state.mocap_pos.shape)
+    state.mocap_quat[...] = random_quat(rng, state.mocap_quat.size // 4).reshape(state.mocap_quat.shape)
+
+
+def oracle(model, data, point, direction, group=None, static=True, exclude=-1):
+    """MuJoCo's rays over the same frames."""
+    mj = model.to_mujoco()
+    theirs = mujoco.MjData(mj)
+    mujoco.mj_forward(mj, theirs)
+    theirs.geom_xpos[:], theirs.geom_xmat[:] = data.geom_xpos, data.geom_xmat
+    geom, normal = np.zeros(1, np.int32), np.zeros(3)
+    out = []
+    for p, v in zip(point, direction, strict=True):
+        distance = mujoco.mj_ray(mj, theirs, p, v, group, static, exclude, geom, normal)
+        out.append((distance, geom[0], normal.copy()))
+    return tuple(np.array(column) for column in zip(*out, strict=True))
+
+
+def same(hits, theirs):
+    """Assert equal hits; normals to the digits that a grazing hit keeps."""
+    np.testing.assert_array_equal(hits.geom, theirs[1])
+    np.testing.assert_allclose(hits.distance, theirs[0], rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(hits.normal, theirs[2], rtol=0, atol=TOLERANCE)
+
+
+def world(model):
+    data = fl.Data(model)
+    fl.kinematics(model, data)
+    return data
+
+
+# ---- by hand --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "shape, point, direction, distance, normal",
+    [
+        ("plane", (0, 0, 2), (0, 0, -1), 2, (0, 0, 1)),
+        ("plane", (2.9, 1.9, 2), (0, 0, -1), 2, (0, 0, 1)),
+        ("plane", (3.1, 0, 2), (0, 0, -1), -1, (0, 0, 0)),
+        ("plane", (0, 0, -2), (0, 0, 1), -1, (0, 0, 0)),
+        ("plane", (0, 0, 2), (1, 0, 0), -1, (0, 0, 0)),
+        ("sphere", (2, 0, 0), (-1, 0, 0), 1.4, (1, 0, 0)),
+        ("sphere", (2, 0, 0), (-2, 0, 0), 0.7, (1, 0, 0)),
+        ("sphere", (0, 0, 0), (0, 1, 0), 0.6, (0, 1, 0)),
+        ("sphere", (2, 0, 0), (1, 0, 0), -1, (0, 0, 0)),
+        ("capsule", (2, 0, 0.5), (-1, 0, 0), 1.7, (1, 0, 0)),
+        ("capsule", (0, 0, 2), (0, 0, -1), 1.1, (0, 0, 1)),
+        ("capsule", (0, 0, 0), (0, 0, -1), 0.9, (0, 0, -1)),
+        ("capsule", (0, 0, 0), (0, 1, 0), 0.3, (0, 1, 0)),
+        ("ellipsoid", (0, 2, 0), (0, -1, 0), 1.4, (0, 1, 0)),
+        ("ellipsoid", (0, 0, 0), (0, 0, 1), 0.5, (0, 0, 1)),
+        ("cylinder", (2, 0, 0), (-1, 0, 0), 1.5, (1, 0, 0)),
+        ("cylinder", (0.2, 0, 2), (0, 0, -1), 1.6, (0, 0, 1)),
+        ("cylinder", (0.2, 0, 0), (0, 0, -1), 0.4, (0, 0, -1)),
+        ("cylinder", (0.6, 0, 2), (0, 0, -1), -1, (0, 0, 0)),
+        ("box", (2, 0.1, 0), (-1, 0, 0), 1.5, (1, 0, 0)),
+        ("box", (0, 0.1, 0), (0, 1, 0), 0.3, (0, 1, 0)),
+        ("box", (2, 0.5, 0), (-1, 0, 0), -1, (0, 0, 0)),
+    ],
+)
+def test_ray_by_hand(shape, point, direction, distance, normal):
+    model = scene(SHAPES[shape], free=False)
+    hit = fl.ray(model, world(model), point, direction)
+    np.testing.assert_allclose(hit.distance, distance, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(hit.normal, normal, rtol=0, atol=1e-14)
+    assert hit.geom == (-1 if distance < 0 else 0)
+
+
+def test_mesh_is_met_at_its_own_triangles_from_both_sides():
+    model = scene('type="mesh" mesh="wedge"', free=False)
+    data = world(model)
+    # the mesh's frame is that of its inertia: corners where the geom puts them
+    R, corners = data.geom_xmat[0].reshape(3, 3), model.triangle_vert[model.triangle_vertadr[1] :]
+    a, b, c, top = corners @ R.T + data.geom_xpos[0]
+    foot, centre = (a + b + c) / 3, (a + b + c + top) / 4
+    for start in (centre, 2 * foot - centre):
+        hit = fl.ray(model, data, start, foot - start)
+        np.testing.assert_allclose(hit.distance, 1.0, rtol=0, atol=1e-12)
+        assert np.dot(hit.normal, foot - centre) > 0
+
+
+def test_no_ray_slips_between_the_triangles_of_a_mesh(rng):
+    model = scene(SHAPES["mesh"], free=False)
+    data = world(model)
+    corner = model.triangle_vert[: model.triangle_adr[1] and None] @ data.geom_xmat[0].reshape(3, 3).T
+    first = corner[model.triangle[: model.triangle_num[0]]]
+    # from inside through corners and along edges: the surface is closed, so every ray meets it
+    weights = rng.uniform(size=(len(first), 1))
+    targets = np.concatenate([first[:, 0], weights * first[:, 0] + (1 - weights) * first[:, 1]])
+    assert (fl.ray(model, data, (0, 0, 0), targets).geom == 0).all()
+
+
+def test_height_field_has_a_surface_walls_and_a_base():
+    model = scene('type="hfield" hfield="flat"', free=False)
+    data = world(model)
+    points = [
+        (0.1, 0.2, 3),
+        (0.1, 0.2, -3),
+        (3, 0.1, 0.5),
+        (-3, 0.1, 0.5),
+        (0.1, 3, 0.5),
+        (3, 0.1, 1.5),
+        (3, 0.1, -0.2),
+    ]
+    directions = [(0, 0, -1), (0, 0, 1), (-1, 0, 0), (1, 0, 0), (0, -1, 0), (-1, 0, 0), (-1, 0, 0)]
+    hits = fl.ray(model, data, points, directions)
+    np.testing.assert_allclose(hits.distance, [2, 2.5, 2, 2, 2, -1, 2], rtol=0, atol=1e-14)
+    expected = [(0, 0, 1), (0, 0, -1), (1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, 0, 0), (1, 0, 0)]
+    np.testing.assert_allclose(hits.normal, expected, rtol=0, atol=1e-14)
+
+
+def test_height_field_edits_are_seen_at_once():
+    model = scene('type="hfield" hfield="flat"', free=False)
+    data = world(model)
+    assert fl.ray(model, data, (0.1, 0.2, 5), (0, 0, -1)).distance == 4
+    model.hfield_data[model.hfield_adr[1] :] = 1.0
+    assert fl.ray(model, data, (0.1, 0.2, 5), (0, 0, -1)).distance == 3
+
+
+# ---- against MuJoCo -------------------------------------------------------------------------------------
+def rays(rng, n, data):
+    """Random rays; a third start inside a geom, a third aim at one."""
+    point, direction = 2 * rng.standard_normal((n, 3)), rng.standard_normal((n, 3))
+    centre = data.geom_xpos[rng.integers(len(data.geom_xpos), size=n)]
+    kind = rng.integers(3, size=n)[:, None]
+    point = np.where(kind == 0, centre + 0.1 * rng.standard_normal((n, 3)), point)
+    return point, np.where(kind == 1, centre + 0.3 * rng.standard_normal((n, 3)) - point, direction)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_shape_is_mujocos(shape, rng):
+    model = scene(SHAPES[shape])
+    data = fl.Data(model)
+    for _ in range(20):
+        randomize(data, rng)
+        fl.kinematics(model, data)
+        point, direction = rays(rng, 50, data)
+        same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(2000, marks=pytest.mark.slow)])
+def test_all_shapes_together_are_mujocos(count, rng):
+    model = scene(*SHAPES.values())
+    data = fl.Data(model)
+    for _ in range(count):
+        randomize(data, rng)
+        fl.kinematics(model, data)
+        point, direction = rays(rng, 100, data)
+        same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
+
+
+def test_axis_parallel_rays_are_mujocos(rng):
+    model = scene(*SHAPES.values())
+    data = fl.Data(model)
+    fl.kinematics(model, data)
+    grid = np.linspace(-1.05, 1.05, 12)  # off the edges, where rounding decides
+    x, y = (a.ravel() for a in np.meshgrid(grid, grid))
+    for axis in range(3):
+        point = np.roll(np.stack([x, y, np.full(x.size, 4.0)], axis=1), axis, axis=1)
+        direction = np.roll(np.broadcast_to((0.0, 0.0, -2.0), point.shape), axis, axis=1)
+        same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
+
+
+def test_rays_from_one_point_are_mj_multirays(rng):
+    model = scene(*SHAPES.values())
+    data, mj = fl.Data(model), model.to_mujoco()
+    theirs = mujoco.MjData(mj)
+    randomize(data, rng)
+    theirs.qpos[:], theirs.mocap_pos[:], theirs.mocap_quat[:] = data.qpos, data.mocap_pos, data.mocap_quat
+    mujoco.mj_forward(mj, theirs)
+    fl.kinematics(model, data)
+    n = 500
+    direction = rng.standard_normal((n, 3))
+    geom, distance, normal = np.zeros(n, np.int32), np.zeros(n), np.zeros(3 * n)
+    mujoco.mj_multiRay(
+        mj, theirs, (4.0, 0.5, 1.0), direction.ravel(), None, True, -1, geom, distance, normal, n, mujoco.mjMAXVAL
+    )
+    same(fl.ray(model, data, (4.0, 0.5, 1.0), direction), (distance, geom, normal.reshape(n, 3)))
+
+
+# ---- what is seen ---------------------------------------------------------------------------------------
+ROW = (
+    'size=".1" pos="1 0 0" group="0"',
+    'size=".1" pos="2 0 0" group="2"',
+    'size=".1" pos="3 0 0" group="5" rgba="1 1 1 0"',
+    'size=".1" pos="4 0 0" group="5" material="glass"',
+    'size=".1" pos="5 0 0" group="5" material="steel" rgba="1 1 1 0"',
+)
+
+
+@pytest.mark.parametrize(
+    "options, geom",
+    [
+        ({}, 0),
+        ({"geomgroup": (0, 0, 1, 0, 0, 1)}, 1),
+        ({"geomgroup": (0, 0, 0, 0, 0, 1)}, 4),
+        ({"geomgroup": (0, 0, 0, 1, 1, 0)}, -1),
+        ({"bodyexclude": 1}, 1),
+        ({"bodyexclude": "b0"}, 1),
+        ({"bodyexclude": None}, 0),
+        ({"cutoff": 0.8}, -1),
+        ({"cutoff": 1.0}, 0),
+    ],
+)
+def test_groups_bodies_and_cutoff_choose_what_is_seen(options, geom):
+    model = scene(*ROW)
+    data = world(model)
+    assert fl.ray(model, data, (0, 0, 0), (3, 0, 0), **options).geom == geom
+    if "cutoff" not in options and not isinstance(options.get("bodyexclude", 0), str | None):
+        group = np.array(options.get("geomgroup", np.ones(6)), np.uint8)
+        theirs = oracle(model, data, [(0, 0, 0)], [(3, 0, 0)], group, True, options.get("bodyexclude", -1))
+        assert theirs[1][0] == geom
+
+
+def test_static_geoms_are_left_out_on_request():
+    model = fl.load('<mujoco><worldbody><geom size=".1" pos="1 0 0"/><body pos="2 0 0"><freejoint/><geom size=".1"/>'
+                    '</body><body pos=".5 0 0"><geom size=".1"/></body></worldbody></mujoco>')  # fmt: skip
+    data = world(model)
+    assert fl.ray(model, data, (0, 0, 0), (1, 0, 0)).geom == 2
+    assert fl.ray(model, data, (0, 0, 0), (1, 0, 0), flg_static=False).geom == 1
+
+
+def test_each_ray_may_pass_through_a_body_of_its_own():
+    model = scene(*ROW)
+    hits = fl.ray(model, world(model), (0, 0, 0), [(1, 0, 0)] * 3, bodyexclude=[-1, 1, 2])
+    assert hits.geom.tolist() == [0, 1, 0]
+
+
+def test_shapes_of_results():
+    model = scene(*ROW)
+    data = world(model)
+    one = fl.ray(model, data, (0, 0, 0), (1, 0, 0))
+    assert np.ndim(one.distance) == np.ndim(one.geom) == 0 and one.normal.shape == (3,)
+    many = fl.ray(model, data, np.zeros((4, 1, 3)), np.ones((5, 3)))
+    assert many.distance.shape == (4, 5) and many.geom.dtype == np.int32 and many.normal.shape == (4, 5, 3)
+    assert fl.ray(model, data, np.zeros((0, 3)), (1, 0, 0)).distance.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"point": (0, 0)}, r"point: got shape \(2,\)"),
+        ({"point": "here"}, "point: got str"),
+        ({"direction": (0, 0, 0)}, "direction: got a vector without a direction"),
+        ({"direction": (0, np.nan, 0)}, "direction: got a number that is not finite"),
+        ({"point": (0, np.inf, 0)}, "point: got a number that is not finite"),
+        ({"point": np.zeros((2, 3)), "direction": np.ones((3, 3))}, "do not fit"),
+        ({"geomgroup": (1, 0)}, "geomgroup"),
+        ({"geomgroup": [0.5] * 6}, "geomgroup"),
+        ({"bodyexclude": 99}, "bodyexclude: got 99"),
+        ({"bodyexclude": [1, 2]}, "bodyexclude: got shape"),
+        ({"cutoff": -1}, "cutoff"),
+        ({"cutoff": np.nan}, "cutoff"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    model = scene(*ROW)
+    given = {"point": (0, 0, 0), "direction": (1, 0, 0)} | arguments
+    with pytest.raises(fl.ModelError, match=message):
+        fl.ray(model, world(model), **given)
+    with pytest.raises(fl.ModelError, match=message):
+        fl.Batch(model, 3).ray(**given)
+
+
+# ---- batches --------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("nthread", [1, 2])
+def test_batch_gives_the_bits_of_each_world_alone(nthread, rng):
+    model = scene(*SHAPES.values())
+    batch, data = fl.Batch(model, 11, nthread), fl.Data(model)
+    randomize(batch, rng)
+    point, direction = 2 * rng.standard_normal((11, 40, 3)), rng.standard_normal((40, 3))
+    exclude = rng.integers(-1, model.nbody, (11, 40))
+    hits = batch.ray(point, direction, bodyexclude=exclude)
+    chosen = batch.ray(point[[7, 2]], direction, bodyexclude=exclude[[7, 2]], ids=[7, 2])
+    for name, rows in hits._asdict().items():
+        np.testing.assert_array_equal(getattr(chosen, name), rows[[7, 2]])
+    for w in range(11):
+        data.qpos, data.mocap_pos, data.mocap_quat = batch.qpos[w], batch.mocap_pos[w], batch.mocap_quat[w]
+        fl.kinematics(model, data)
+        alone = fl.ray(model, data, point[w], direction, bodyexclude=exclude[w])
+        for name, rows in hits._asdict().items():
+            np.testing.assert_array_equal(rows[w], getattr(alone, name))
+
+
+def test_batch_broadcasts_and_leaves_its_worlds_alone(rng):
+    model = scene(*SHAPES.values())
+    batch = fl.Batch(model, 5)
+    randomize(batch, rng)
+    before, bound = copy.deepcopy(batch.checkpoint()), batch.bind("geom_xpos").copy()
+    assert batch.ray((3, 0, 0), (-1, 0, 0)).distance.shape == (5, 1)
+    assert batch.ray(np.zeros((4, 3)), (-1, 0, 0)).normal.shape == (5, 4, 3)
+    with pytest.raises(fl.ModelError, match="for 5 worlds"):
+        batch.ray(np.zeros((4, 2, 3)), (-1, 0, 0))
+    np.testing.assert_array_equal(batch.geom_xpos, bound)
+    for name, rows in batch.checkpoint().items():
+        np.testing.assert_array_equal(rows, before[name])
+
+
+def test_batch_takes_sizes_that_differ_by_world():
+    model = scene(SHAPES["sphere"])
+    batch = fl.Batch(model, 3)
+    batch.expand("geom_size")[:, 0, 0] = 0.1, 0.2, 0.3
+    np.testing.assert_allclose(batch.ray((1, 0, 0), (-1, 0, 0)).distance[:, 0], [0.9, 0.8, 0.7], rtol=0, atol=1e-15)
+
+
+def test_single_precision_is_near(rng):
+    model = scene(*SHAPES.values())
+    double, single = fl.Batch(model, 9), fl.Batch(model, 9, dtype="float32")
+    randomize(double, rng)
+    for name in ("qpos", "mocap_pos", "mocap_quat"):
+        setattr(single, name, getattr(double, name).astype(np.float32))
+    point, direction = 2 * rng.standard_normal((9, 50, 3)), rng.standard_normal((50, 3))
+    a, b = double.ray(point, direction), single.ray(point, direction)
+    assert b.distance.dtype == np.float32
+    same_geom = a.geom == b.geom
+    assert same_geom.mean() > 0.99
+    assert np.median(np.abs(a.distance - b.distance)[same_geom]) < SINGLE
