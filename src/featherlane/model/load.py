@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
 from featherlane.model.exchange import read_sizes
@@ -215,8 +217,25 @@ def from_mujoco(mj_model, source: str) -> Model:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
     broad, counts = broad_phase(mj_model, pairs)
-    derived = ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
+    derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
     derived |= triangle_trees(mj_model)
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
     sizes |= counts | {"opt_forward_dynamics": 0} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)
+
+
+def centred_inertias(mj_model) -> dict[str, np.ndarray]:
+    """`body_ipos` and `body_iquat` without what rounding left of them where MuJoCo takes them for zero and no rotation.
+
+    A body whose mesh is centred by the compiler has its centre of mass some nanometres beside its frame.  MuJoCo's
+    `body_sameframe` says that the two frames are one, and its M of such a body is diagonal.
+    """
+    import mujoco
+
+    same = mujoco.mjtSameFrame
+    at_centre = mj_model.body_sameframe == same.mjSAMEFRAME_BODY
+    aligned = at_centre | (mj_model.body_sameframe == same.mjSAMEFRAME_BODYROT)
+    return {
+        "body_ipos": np.where(at_centre[:, None], 0.0, mj_model.body_ipos),
+        "body_iquat": np.where(aligned[:, None], [1.0, 0.0, 0.0, 0.0], mj_model.body_iquat),
+    }
