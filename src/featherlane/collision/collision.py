@@ -10,8 +10,12 @@ from featherlane.model.candidates import (
     PLANE,
     PLANE_BOX,
     PLANE_CAPSULE,
+    PLANE_CYLINDER,
+    PLANE_ELLIPSOID,
     PLANE_SPHERE,
+    SPHERE_BOX,
     SPHERE_CAPSULE,
+    SPHERE_CYLINDER,
     SPHERE_SPHERE,
 )
 from featherlane.spatial.vector import dot3, load3, sub3
@@ -25,7 +29,11 @@ from .points import (
     capsule_capsule_points,
     plane_box_points,
     plane_capsule_points,
+    plane_cylinder_points,
+    plane_ellipsoid_points,
     plane_sphere_points,
+    sphere_box_points,
+    sphere_cylinder_points,
     sphere_points,
     z_axis,
 )
@@ -95,7 +103,7 @@ def near_pairs(m, d):
             if has(d.detects[0] > 0.0, lane):
                 load_boxes(m, d, lane)
                 crowd_pairs(m, d)
-        unite_pairs(d)
+        unite_pairs(m, d)
         n = d.near_count[0]
     return n
 
@@ -124,8 +132,16 @@ def points(m, d, function, e, g, h):
         plane_capsule_points(m, d, g, h, near, margin + gap)
     elif function == PLANE_BOX:
         plane_box_points(m, d, g, h, near, margin + gap)
+    elif function == PLANE_ELLIPSOID:
+        plane_ellipsoid_points(m, d, g, h, near, margin + gap)
+    elif function == PLANE_CYLINDER:
+        plane_cylinder_points(m, d, g, h, near, margin + gap)
     elif function in (SPHERE_SPHERE, SPHERE_CAPSULE):
         sphere_points(m, d, g, h, near, margin + gap)
+    elif function == SPHERE_CYLINDER:
+        sphere_cylinder_points(m, d, g, h, near, margin + gap)
+    elif function == SPHERE_BOX:
+        sphere_box_points(m, d, g, h, near, margin + gap)
     elif function == CAPSULE_CAPSULE:
         capsule_capsule_points(m, d, g, h, near, margin + gap)
     elif function >= FIRST_SCALAR:

@@ -5,7 +5,7 @@ bounded geoms are a crowd.  In each step and world
 
     order    the boxes' centres along a space-filling curve (Morton's), so that neighbours in space are near in the list
     build    a complete binary tree over that list: node k holds the boxes of nodes 2k and 2k + 1
-    find     for each leaf, the leaves behind it whose boxes overlap with its own
+    find     from the root paired with itself down, the pairs of nodes whose boxes overlap, to pairs of leaves
 
 which is O(n log n) but for the pairs themselves, whatever the geoms' sizes.  The worlds' pairs are united and sorted
 by a key, which makes their order MuJoCo's:
@@ -22,9 +22,9 @@ from __future__ import annotations
 from featherlane.lanes import clip, fmax, fmin, kernel, read_lane, real, stage, whole
 
 from .bounds import boxes_overlap
-from .sort import drop_repeats, sort
+from .sort import drop_repeats, sort, sort_digits
 
-CELL_BITS = 14  # cells of the curve along each axis: 2^14
+CELL_BITS = 10  # cells of the curve along each axis: 2^10
 INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
 EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
 
@@ -133,7 +133,7 @@ def order_leaves(m1, d1):
             d1.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
         d1.leaf_key[i] = d1.leaf_key[i] | i
-    sort(d1.leaf_key, d1.leaf_room, m1.ncrowd)
+    sort_digits(d1.leaf_key, d1.leaf_room, d1.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS)
 
 
 @kernel
@@ -156,31 +156,42 @@ def build_tree(m1, d1, leaves):
 
 
 @kernel
-def find_pairs(m1, d1, leaves, depth):
-    """For each leaf, the leaves behind it whose boxes overlap with its own: their keys where the filters let them."""
+def push(d, top, a, b, height):
+    """Put two nodes that stand equally high on the stack, if their boxes overlap; returns the new top."""
+    if boxes_overlap(d.node_box, 6 * a, d.node_box, 6 * b):
+        d.node_stack[3 * top], d.node_stack[3 * top + 1], d.node_stack[3 * top + 2] = a, b, height
+        top += 1
+    return top
+
+
+@kernel
+def add_leaf_pair(m, d, i, j):
+    """Note the pair of the leaves i and j, where the filters let them touch."""
     last = (1 << INDEX_BITS) - 1
-    for i in range(m1.ncrowd):
-        g = m1.crowd_geom[d1.leaf_key[i] & last]
-        own, top = 6 * (leaves + i), 1
-        d1.node_stack[0], d1.node_stack[1] = 1, depth
-        while top > 0:
-            top -= 1
-            node, height = d1.node_stack[2 * top], d1.node_stack[2 * top + 1]
-            # the last leaf under the node is ((node + 1) << height) - leaves - 1
-            if ((node + 1) << height) - leaves > i + 1 and boxes_overlap(d1.node_box, own, d1.node_box, 6 * node):
-                if height > 0:
-                    for child in range(2):
-                        d1.node_stack[2 * top], d1.node_stack[2 * top + 1] = 2 * node + child, height - 1
-                        top += 1
-                else:
-                    h = m1.crowd_geom[d1.leaf_key[node - leaves] & last]
-                    if may_touch(m1, g, h):
-                        if m1.geom_type[g] > m1.geom_type[h] or (
-                            m1.geom_type[g] == m1.geom_type[h] and m1.geom_bodyid[g] > m1.geom_bodyid[h]
-                        ):
-                            add_key(d1, pair_key(m1, -1, h, g))
-                        else:
-                            add_key(d1, pair_key(m1, -1, g, h))
+    g, h = m.crowd_geom[d.leaf_key[i] & last], m.crowd_geom[d.leaf_key[j] & last]
+    if may_touch(m, g, h):
+        kind_g, kind_h = m.geom_type[g], m.geom_type[h]
+        if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
+            g, h = h, g
+        add_key(d, pair_key(m, -1, g, h))
+
+
+@kernel
+def find_pairs(m1, d1, leaves, depth):
+    """All pairs of leaves whose boxes overlap: from the root paired with itself down, two nodes of one height a time."""
+    d1.node_stack[0], d1.node_stack[1], d1.node_stack[2] = 1, 1, depth
+    top = 1
+    while top > 0:
+        top -= 1
+        a, b, height = d1.node_stack[3 * top], d1.node_stack[3 * top + 1], d1.node_stack[3 * top + 2]
+        if height > 0:
+            top = push(d1, top, 2 * a, 2 * b, height - 1)
+            top = push(d1, top, 2 * a, 2 * b + 1, height - 1)
+            top = push(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
+            if a != b:
+                top = push(d1, top, 2 * a + 1, 2 * b, height - 1)
+        elif a != b:
+            add_leaf_pair(m1, d1, a - leaves, b - leaves)
 
 
 @stage
@@ -206,7 +217,7 @@ def load_boxes(m, d, lane):
 
 
 @stage
-def unite_pairs(d1):
+def unite_pairs(m1, d1):
     """The keys of all worlds in ascending order, each once."""
     sort(d1.near_key, d1.near_room, d1.near_count[0])
     d1.near_count[0] = drop_repeats(d1.near_key, d1.near_count[0])

@@ -1,4 +1,4 @@
-"""Sorting of whole numbers by merging, and without repeats."""
+"""Sorting of whole numbers: by merging, or by digits where they are many."""
 
 from __future__ import annotations
 
@@ -33,6 +33,33 @@ def sort(keys, room, n):
         for k in range(n):
             keys[k] = room[k]
         run = 2 * run
+
+
+DIGIT_BITS = 10
+
+
+@kernel
+def sort_digits(keys, room, count, n, low, high):
+    """The first n keys in ascending order of their bits low .. high - 1; keys that agree there stay in their order.
+
+    `count` has room for 2^DIGIT_BITS numbers.
+    Source: D. Knuth, The Art of Computer Programming, vol. 3, sec. 5.2.5 (radix list sort, from the lowest digit on).
+    """
+    for shift in range(low, high, DIGIT_BITS):
+        for digit in range(1 << DIGIT_BITS):
+            count[digit] = 0
+        for k in range(n):
+            digit = (keys[k] >> shift) & ((1 << DIGIT_BITS) - 1)
+            count[digit] = count[digit] + 1
+        place = 0
+        for digit in range(1 << DIGIT_BITS):
+            place, count[digit] = place + count[digit], place
+        for k in range(n):
+            digit = (keys[k] >> shift) & ((1 << DIGIT_BITS) - 1)
+            room[count[digit]] = keys[k]
+            count[digit] = count[digit] + 1
+        for k in range(n):
+            keys[k] = room[k]
 
 
 @kernel
