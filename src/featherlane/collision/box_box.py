@@ -9,11 +9,11 @@ Source: MuJoCo 4.0.1 mjc_BoxBox, whose tolerances these are.
 from __future__ import annotations
 
 from featherlane.lanes import fabs, kernel, real, stage
-from featherlane.spatial.vector import MINVAL, cross, load3, load9, normalize3, sub3
+from featherlane.spatial.vector import MINVAL, cross, load3, load9, normalize3, plain_dot3, sub3
 
 from .box_edge import edge_point
 from .box_face import face_points
-from .box_frame import axis, column, plain_dot, relative, row, seen_from, transpose
+from .box_frame import axis, column, relative, row, seen_from, transpose
 
 ROUNDING = 1e-13  # of the sum of half sizes: boxes that overlap by less than rounding still touch
 PARALLEL = 1e-8  # sine below which two edges have no cross product worth the name
@@ -27,7 +27,7 @@ SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j
 @kernel
 def extent(n, size):
     """Half the width of a box along a vector in its frame: sum of |n_k| size_k."""
-    return plain_dot((fabs(n[0]), fabs(n[1]), fabs(n[2])), size)
+    return plain_dot3((fabs(n[0]), fabs(n[1]), fabs(n[2])), size)
 
 
 @kernel
@@ -57,7 +57,7 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
         for j in range(3):
             u, sine = normalize3(cross(axis(d1, i), column(R, j)))
             if sine >= PARALLEL:
-                gap = fabs(plain_dot(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
+                gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
                 if gap > slack:
                     return SEPARATED, gap, u
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
@@ -76,7 +76,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
         return face, axis(d1, 0)
     code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
     if code >= EDGES:
-        cosine = n[face] if face < FACES2 else plain_dot(n, column(R, face - FACES2))
+        cosine = n[face] if face < FACES2 else plain_dot3(n, column(R, face - FACES2))
         if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
             code = face
     return code, n

@@ -6,9 +6,21 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 from __future__ import annotations
 
 from featherlane.lanes import clip, fabs, kernel, real, where
-from featherlane.spatial.vector import MINVAL, add3, axpy3, dot3, load3, load9, mat_mul_vec, scale3, store3, sub3
+from featherlane.spatial.vector import (
+    MINVAL,
+    add3,
+    axpy3,
+    dot3,
+    load3,
+    load9,
+    mat_mul_vec,
+    plain_dot3,
+    scale3,
+    store3,
+    sub3,
+)
 
-from .box_frame import axis, column, plain_dot, seen_from, turned_by
+from .box_frame import axis, column, seen_from, turned_by
 
 EITHER = 1e-9  # component of the axis below which a box reaches equally far to both sides
 
@@ -36,7 +48,7 @@ def nearest_on_edges(e, u, v, half1, half2):
 
     On the lines: s = (u.e - (u.v) (v.e)) / (1 - (u.v)^2).  Each is clipped, and the other follows.
     """
-    b, ue, ve = plain_dot(u, v), plain_dot(u, e), plain_dot(v, e)
+    b, ue, ve = plain_dot3(u, v), plain_dot3(u, e), plain_dot3(v, e)
     sine2 = 1.0 - b * b
     s = clip(where(sine2 < MINVAL, 0.0, (ue - b * ve) / sine2), -half1, half1)
     t = clip(b * s - ve, -half2, half2)
@@ -50,7 +62,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     All in the first box's frame; R and p are the second box in it.
     Writes: manifold_*.
     """
-    n = n if plain_dot(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
+    n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
     m = seen_from(R, n)
     size1, size2 = load3(d1.shape_size, 0), load3(d1.shape_size, 3)
     u, v = axis(d1, i), column(R, j)

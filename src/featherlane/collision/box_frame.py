@@ -8,12 +8,7 @@ Note: here and where these are used, sums of products are rounded term by term, 
 from __future__ import annotations
 
 from featherlane.lanes import kernel, real
-
-
-@kernel
-def plain_dot(a, b):
-    """a . b, each product and each sum rounded."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+from featherlane.spatial.vector import plain_dot3
 
 
 @kernel
@@ -37,13 +32,13 @@ def transpose(R):
 @kernel
 def seen_from(R, v):
     """R^T v."""
-    return plain_dot(column(R, 0), v), plain_dot(column(R, 1), v), plain_dot(column(R, 2), v)
+    return plain_dot3(column(R, 0), v), plain_dot3(column(R, 1), v), plain_dot3(column(R, 2), v)
 
 
 @kernel
 def turned_by(R, v):
     """R v."""
-    return plain_dot(row(R, 0), v), plain_dot(row(R, 1), v), plain_dot(row(R, 2), v)
+    return plain_dot3(row(R, 0), v), plain_dot3(row(R, 1), v), plain_dot3(row(R, 2), v)
 
 
 @kernel

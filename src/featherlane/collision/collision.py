@@ -103,7 +103,7 @@ def near_pairs(m, d):
             if has(d.detects[0] > 0.0, lane):
                 load_boxes(m, d, lane)
                 crowd_pairs(m, d)
-        unite_pairs(m, d)
+        unite_pairs(d)
         n = d.near_count[0]
     return n
 

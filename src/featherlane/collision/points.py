@@ -8,8 +8,21 @@ from __future__ import annotations
 
 from featherlane.lanes import any_, kernel, real, where
 from featherlane.model.candidates import SPHERE
-from featherlane.spatial.vector import axpy3, dot3, load3, load9, scale3, sub3
+from featherlane.spatial.vector import (
+    add3,
+    axpy3,
+    dot3,
+    load3,
+    load9,
+    mat_mul_vec,
+    plain_dot3,
+    scale3,
+    sub3,
+)
 
+from .box_frame import seen_from
+from .cylinder import plane_cylinder, sphere_cylinder
+from .ellipsoid import plane_ellipsoid
 from .frame import frame_along, frame_of
 from .primitive import (
     capsule_segments,
@@ -21,6 +34,7 @@ from .primitive import (
     sphere_sphere,
 )
 from .slot import append
+from .sphere_box import sphere_box
 
 
 @kernel
@@ -74,6 +88,28 @@ def plane_box_points(m, d, g, h, near, limit):
 
 
 @kernel
+def plane_ellipsoid_points(m, d, g, h, near, limit):
+    """Up to one point."""
+    o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
+    c, R, size = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
+    touch, dist, pos = plane_ellipsoid(o, n, c, R, size, limit)
+    append(d, near & touch, dist, pos, frame_of(n))
+
+
+@kernel
+def plane_cylinder_points(m, d, g, h, near, limit):
+    """Up to four points, none if the first does not touch."""
+    n, c = z_axis(d, g), load3(d.geom_xpos, 3 * h)
+    r, half = m.geom_size[3 * h], m.geom_size[3 * h + 1]
+    height, frame = plain_dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), frame_of(n)
+    found = plane_cylinder(height, n, c, load9(d.geom_xmat, 9 * h), r, half)
+    lowest = found[0][0]
+    for i in range(4):
+        dist, pos = found[i]
+        append(d, near & (lowest <= limit) & (dist <= limit), dist, pos, frame)
+
+
+@kernel
 def sphere_points(m, d, g, h, near, limit):
     """Up to one point of a sphere with a sphere or a capsule."""
     c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
@@ -83,6 +119,24 @@ def sphere_points(m, d, g, h, near, limit):
     else:
         touch, dist, pos, n = sphere_capsule(c1, z1, r1, c2, z2, r2, m.geom_size[3 * h + 1], limit)
     append(d, near & touch, dist, pos, frame_of(n))
+
+
+@kernel
+def sphere_cylinder_points(m, d, g, h, near, limit):
+    """Up to one point."""
+    c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
+    c2, z2, r2, half = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h], m.geom_size[3 * h + 1]
+    touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
+    append(d, near & touch, dist, pos, frame_of(n))
+
+
+@kernel
+def sphere_box_points(m, d, g, h, near, limit):
+    """Up to one point."""
+    c, R = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h)
+    centre = seen_from(R, sub3(load3(d.geom_xpos, 3 * g), c))
+    touch, dist, pos, n = sphere_box(centre, m.geom_size[3 * g], load3(m.geom_size, 3 * h), limit)
+    append(d, near & touch, dist, add3(mat_mul_vec(R, pos), c), frame_of(mat_mul_vec(R, n)))
 
 
 @kernel

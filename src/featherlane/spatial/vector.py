@@ -119,6 +119,12 @@ def dot3(a, b):
 
 
 @kernel
+def plain_dot3(a, b):
+    """a . b unfused, from the first term to the last: rounded as MuJoCo does, where a tie is to go as it goes there."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
 def cross(a, b):
     """a x b."""
     return (

@@ -1,0 +1,213 @@
+"""A capsule and a box: one sphere or two on the capsule's segment, each against the box.
+
+The first sphere is about the point of the segment that is nearest to the box: an end that lies over a face, or the
+nearest points of the segment and one of the edges.  The second is as far from the first as the capsule goes along the
+box, so that a capsule rests on a face or on an edge in two points; there is none where it points at the box.  Points of
+the segment and of edges have coordinates from -1 to 1, from end to end.
+Source: MuJoCo 4.0.1 mjraw_CapsuleBox.  Deviation: MuJoCo misses a capsule whose segment is farther from the box than
+    the root of 2 (sum of all sizes) + margin, a length, however thick the capsule.
+Note: sums are not fused; see box_frame.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import clip, fabs, fmax, fmin, kernel, real, stage
+from featherlane.spatial.vector import MINVAL, add3, load3, load9, plain_dot3, scale3, store3, sub3
+
+from .box_frame import seen_from, turned_by
+from .sphere_box import sphere_box
+
+NOTHING = 1e-300  # in place of a component of zero: the quotient is large
+NO_SECOND = -4.0
+
+# what of the box is nearest
+NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
+
+
+# ---- the nearest point of the segment --------------------------------------------------------------------------
+@kernel
+def nearest_end(d1, p, h, size):
+    """(what, axis, x, squared distance) of the end nearest to a face that it lies over, or of one that lies inside."""
+    what, axis, x, best = NOWHERE, 0, real(d1, 0.0), real(d1, 1e300)
+    for end in (-1, 1):
+        c = add3(p, scale3(real(d1, end), h))
+        out = sub3((clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2])), c)
+        square, beyond, k = plain_dot3(out, out), 0, 0
+        for i in range(3):
+            if fabs(c[i]) > size[i]:
+                beyond, k = beyond + 1, i
+        if beyond < 2 and square < best:
+            what, axis, x, best = INSIDE + beyond, k, real(d1, end), square
+    return what, axis, x, best
+
+
+@kernel
+def edge_middle(d1, corner, k, size):
+    """Middle of the edge along axis k at a corner; the corner's bits are the signs of its coordinates."""
+    x, y, z = real(d1, 0.0), real(d1, 0.0), real(d1, 0.0)
+    if k != 0:
+        x = size[0] if corner & 1 else -size[0]
+    if k != 1:
+        y = size[1] if corner & 2 else -size[1]
+    if k != 2:
+        z = size[2] if corner & 4 else -size[2]
+    return x, y, z
+
+
+@kernel
+def beyond_end(e):
+    """-1, 0 or 1: is the coordinate before the lower end, between the ends, or past the upper end?"""
+    return 1 if e > 1.0 else -1 if e < -1.0 else 0
+
+
+@kernel
+def edge_and_segment(mb, ma, mc, u, v, inverse):
+    """(e, x, end) of the nearest points of an edge and a segment; `end` says at which end the edge was cut, if at all.
+
+    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second follows, then
+    the other way round.
+    """
+    e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
+    end = beyond_end(e)
+    if end != 0:
+        e = clip(e, -1.0, 1.0)
+        x = (v - mb * e) * (1.0 / mc)
+    if beyond_end(x) != 0:
+        x = clip(x, -1.0, 1.0)
+        e = (u - mb * x) * (1.0 / ma)
+        if beyond_end(e) != 0:
+            end = beyond_end(e)
+            e = clip(e, -1.0, 1.0)
+    return e, x, end
+
+
+@kernel
+def nearest_edge(d1, p, h, half, size, what, axis, x, best):
+    """(what, axis, x, e, corner) of the nearest edge or corner, if it is nearer than what was found, else that."""
+    e, corner = real(d1, 0.0), 0
+    for k in range(3):
+        for i in range(8):
+            ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
+            det = ma * mc - mb * mb
+            if i & (1 << k) == 0 and fabs(det) >= MINVAL:
+                d = sub3(edge_middle(d1, i, k, size), p)
+                y, t, end = edge_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), 1.0 / det)
+                d = sub3(d, scale3(t, h))
+                step = size[k] * y
+                d = d[0] + (step if k == 0 else 0.0), d[1] + (step if k == 1 else 0.0), d[2] + (step if k == 2 else 0.0)
+                square = plain_dot3(d, d)
+                if square < best - MINVAL:
+                    what, axis, x, best, e = EDGE if end == 0 else CORNER, k, t, square, y
+                    corner = i + (1 << k) if end == 1 else i
+    return what, axis, x, e, corner
+
+
+# ---- how far along the box, in coordinates of the segment, from the first point ---------------------------------
+@kernel
+def crossing(size, h, k):
+    """What the segment needs from one face to the other, across axis k."""
+    return 2.0 * size[k] / fmax(fabs(h[k]), NOTHING)
+
+
+@kernel
+def positive(h):
+    """The positive components, as bits."""
+    return (1 if h[0] > 0.0 else 0) + (2 if h[1] > 0.0 else 0) + (4 if h[2] > 0.0 else 0)
+
+
+@kernel
+def single(bits):
+    """The axis of the only bit, -1 if there are more or none."""
+    return 0 if bits == 1 else 1 if bits == 2 else 2 if bits == 4 else -1
+
+
+@kernel
+def along_corner(d1, z, h, size, corner, x):
+    """From a corner along an edge, or over a face.
+
+    `inward` are the axes along which the segment goes past the box.  With one, that edge; with two, that face.
+    """
+    inward, s = positive(h) ^ corner, 1
+    if single(inward) < 0:
+        inward, s = 7 - inward, -1
+    k = single(inward)
+    if k < 0:
+        return real(d1, NO_SECOND)
+    if z[k] * z[k] > 0.5:
+        return s * fmin(crossing(size, h, k), 1.0 - s * x)
+    return -s * fmin(crossing(size, h, (k + 2) % 3), fmin(crossing(size, h, (k + 1) % 3), 1.0 + s * x))
+
+
+@kernel
+def along_edge(d1, z, h, size, corner, k, x, e):
+    """From an edge along axis k over the face that the segment is more parallel to; none if it spans the edge."""
+    inward = (positive(h) ^ corner) & (7 - (1 << k))
+    if single(inward) < 0:
+        return real(d1, NO_SECOND)
+    b, c = (k + 1) % 3, (k + 2) % 3
+    if fabs(z[b]) <= fabs(z[c]):
+        b = c
+    s = 1 if inward & (1 << b) else -1
+    upwards = (s == 1) == (positive(h) & (1 << k) != 0)
+    rest = 1.0 - e if upwards else 1.0 + e
+    return s * fmin(size[k] * rest / fmax(fabs(h[k]), NOTHING), fmin(crossing(size, h, b), 1.0 - s * x))
+
+
+@kernel
+def along_face(d1, p, h, size, k, x):
+    """From an end over a face across axis k, to the other end or to where the segment leaves the face."""
+    s = -1 if x > 0.0 else 1
+    c, way = add3(p, scale3(x, h)), real(d1, 2.0)
+    for i in range(3):
+        if i != k and fabs(h[i]) > 0.0:
+            for side in (1, -1):
+                t = (side * size[i] - c[i]) / h[i] * s
+                if t > 0.0:
+                    way = fmin(t, way)
+    return s * way
+
+
+# ---- the pair -----------------------------------------------------------------------------------------------
+@kernel
+def add_sphere(d1, p):
+    """Add the point of the capsule's sphere about p, in the box's frame, if it touches."""
+    R, c = load9(d1.shape_mat, 9), load3(d1.shape_pos, 3)
+    # out of the frame and in again, because that is the point whose rounding decides what is inside
+    centre = seen_from(R, sub3(add3(turned_by(R, p), c), c))
+    touch, dist, pos, n = sphere_box(centre, d1.shape_size[0], load3(d1.shape_size, 3), d1.shape_limit[0])
+    if touch:
+        i = d1.manifold_count[0]
+        d1.manifold_dist[i] = dist
+        store3(d1.manifold_pos, 3 * i, add3(turned_by(R, pos), c))
+        store3(d1.manifold_normal, 3 * i, turned_by(R, n))
+        d1.manifold_count[0] = i + 1
+
+
+@stage
+def capsule_box(m1, d1):
+    """Up to two points of a capsule and a box.
+
+    Source: MuJoCo mjraw_CapsuleBox; see the module about a deviation.
+    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*.
+    Frame: the box's; p is the capsule's centre, z its axis, h = half z.
+    """
+    R, size, half = load9(d1.shape_mat, 9), load3(d1.shape_size, 3), d1.shape_size[1]
+    p = seen_from(R, sub3(load3(d1.shape_pos, 0), load3(d1.shape_pos, 3)))
+    z = seen_from(R, (d1.shape_mat[2], d1.shape_mat[5], d1.shape_mat[8]))
+    h = scale3(half, z)
+
+    what, k, x, best = nearest_end(d1, p, h, size)
+    what, k, x, e, corner = nearest_edge(d1, p, h, half, size, what, k, x, best)
+    way = real(d1, NO_SECOND)
+    if what == FACE:
+        way = along_face(d1, p, h, size, k, x)
+    elif what == EDGE:
+        way = along_edge(d1, z, h, size, corner, k, x, e)
+    elif what == CORNER:
+        way = along_corner(d1, z, h, size, corner, x)
+
+    d1.manifold_count[0] = 0
+    if what != NOWHERE:
+        add_sphere(d1, add3(p, scale3(x, h)))
+        if way > NO_SECOND:
+            add_sphere(d1, add3(p, scale3(way + x, h)))
