@@ -19,6 +19,7 @@ from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
 from .fields import DATA, STATUS
+from .given import given_fields, room_for
 from .workspace import Workspace
 
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force".split())
@@ -41,6 +42,7 @@ class Data(NamedAccess):
 
     Args:
         model: the model; its edits take effect at the next call.
+        given_contacts: how many contacts `give_contacts` may give, at most.
 
     Every field of the layout `Data.layout` is an attribute under MuJoCo's name: arrays of the declared shape, such as
     `data.qpos` (nq,) and `data.xpos` (nbody, 3), live for as long as the data lives; single numbers, such as
@@ -55,6 +57,7 @@ class Data(NamedAccess):
 
     Raises:
         TypeError: `model` is no Model.
+        ModelError: given_contacts is out of range.
 
     Note:
         Fields named `con_*`, `dofrow_*`, `genrow_*`, `H*`, `pair_*`, `rk_*` and `part` are the slots and scratch memory
@@ -64,15 +67,15 @@ class Data(NamedAccess):
 
     layout = DATA
 
-    def __init__(self, model: Model):
+    def __init__(self, model: Model, given_contacts: int = 0):
         if not isinstance(model, Model):
             raise TypeError(f"Data: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
-        self._start(model)
+        self._start(model, room_for(given_contacts))
 
-    def _start(self, model: Model) -> None:
+    def _start(self, model: Model, given: int) -> None:
         """Memory and views."""
         own = self.__dict__
-        own["model"], own["workspace"] = model, Workspace(model, 1)
+        own["model"], own["workspace"] = model, Workspace(model, 1, given=given)
         own["_step"] = own["_revision"] = None  # the bound step, and the revision of the model that its record shows
         for f in DATA.fields:
             if f.kind != "size" and not _is_scalar(f):
@@ -100,7 +103,7 @@ class Data(NamedAccess):
     def _check_sizes(self, model: Model) -> None:
         if not isinstance(model, Model):
             raise TypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
-        old, new = self.workspace.sizes, Workspace.sizes_of(model)
+        old, new = self.workspace.sizes, Workspace.sizes_of(model, self.ngiven)
         wrong = [f"{n} is {new[n]}, this data has {old[n]}" for n in SHAPING if new[n] != old[n]]
         if wrong:
             raise ModelError(f"a data belongs to its model, or to one of equal sizes: {'; '.join(wrong)}")
@@ -143,10 +146,10 @@ class Data(NamedAccess):
         return f"Data({self.model!r}, time={self.time:g})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"model": self.model, "arrays": self.workspace.arrays}
+        return {"model": self.model, "given": self.ngiven, "arrays": self.workspace.arrays}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._start(state["model"])
+        self._start(state["model"], state["given"])
         for name, array in state["arrays"].items():
             self.workspace.arrays[name][...] = array
 
@@ -171,6 +174,64 @@ class Data(NamedAccess):
         out.efc_address = np.where(rows > 0, starts, -1)
         out.flags.writeable = False
         return out
+
+    def give_contacts(
+        self,
+        dist,
+        pos,
+        frame,
+        *,
+        geom=None,
+        body=None,
+        dim=None,
+        friction=None,
+        solref=None,
+        solreffriction=None,
+        solimp=None,
+        includemargin=None,
+        replace: bool = False,
+    ) -> None:
+        """Give n contacts of one's own, beside those that are detected or instead of them.
+
+        They hold in every step, as they are, until others are given, they are cleared, or the data is reset; they come
+        first in `data.contact`.  A disabled `contact` or `constraint` flag switches them off, too.  They live in the
+        fields `given_*`, which may be written directly (`data.given_pos[i] += ...`) where no check is wanted.
+
+        Args:
+            dist: (n,) [m] distance, negative for penetration.
+            pos: (n, 3) [m] position, world axes.
+            frame: (n, 9) rows normal, tangent, tangent, as in `data.contact.frame`; or (n, 3) normals of any length.
+                The normal points from the first to the second geom or body.
+            geom: (n, 2) ids of the geoms that touch.
+            body: (n, 2) ids of the bodies that touch, in place of `geom`.
+            dim: (n,) 1, 3, 4 or 6.
+            friction: (n, 5) two sliding, spinning, two rolling.
+            solref: (n, 2) reference of the normal row.
+            solreffriction: (n, 2) elliptic cones: reference of the friction rows; zeros: as the normal's.
+            solimp: (n, 5) impedance.
+            includemargin: (n,) [m] the contact acts where dist < includemargin.
+            replace: no contacts are detected while these hold, even where n = 0.
+
+        All broadcast over the contacts.  What is not given is what MuJoCo would mix from the two geoms at this moment
+        (explicit pairs aside), or MuJoCo's default where bodies are given.
+
+        Raises:
+            ModelError: more contacts than `Data(model, given_contacts=n)` made room for, a shape or a number that
+                does not fit; nothing is changed then.
+
+        Note:
+            A contact between bodies that are welded to each other is listed and has no rows, as in MuJoCo.
+        """
+        what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
+        what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+        rows = given_fields(self.model, self.ngiven, 1, lambda n: getattr(self.model, n)[None], replace, None, **what)
+        for name, value in rows.items():
+            self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
+
+    def clear_given_contacts(self) -> None:
+        """No given contacts, and contacts are detected."""
+        for name in ("given_present", "given_replace"):
+            self.workspace.arrays[name][...] = 0
 
     def contact_slots(self) -> np.ndarray:
         """The slot of each contact, (ncon,)."""
