@@ -8,11 +8,12 @@ surfaces, its normal points from the first shape to the second, its distance is 
 from __future__ import annotations
 
 from featherlane.lanes import has, read_lane, stage, width
-from featherlane.model.candidates import BOX_BOX, CAPSULE_BOX, CONVEX
+from featherlane.model.candidates import BOX_BOX, CAPSULE_BOX, CONVEX, HEIGHTS
 
 from .box_box import box_box
 from .capsule_box import capsule_box
 from .convex import convex
+from .hfield import height_field
 from .mixing import margin_and_gap
 from .slot import complete_frames, load_shape, store_manifold
 
@@ -30,6 +31,8 @@ def manifold(m1, d1, function):
         box_box(m1, d1)
     elif function == CONVEX:
         convex(m1, d1)
+    elif function == HEIGHTS:
+        height_field(m1, d1)
 
 
 @stage
