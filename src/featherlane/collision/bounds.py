@@ -1,15 +1,16 @@
-"""Bounding boxes: about geoms and bodies, all worlds at once, and whether two of them overlap.
+"""Bounding boxes, all worlds at once: about geoms and bodies, and whether two of them overlap.
 
-A box is kept as its lower and its upper corner in world axes, wider by the geom's margin and gap: two geoms can make a
-contact only where their boxes overlap.
+A box in world axes is kept as its lower and its upper corner, wider by the geom's margin and gap.  Two geoms can make a
+contact only where such boxes overlap, and only where their own boxes, turned with them, do.
 """
 
 from __future__ import annotations
 
 from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real
-from featherlane.spatial.vector import load3, load9, mat_mul_vec
+from featherlane.spatial.vector import add3, load3, load9, mat_mul, mat_mul_vec, mat_t_mul_vec, sub3
 
 EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
+SLACK = 1e-5  # added to |cosines|: rounding must not part boxes whose edges are parallel
 
 
 @kernel
@@ -66,3 +67,64 @@ def boxes_overlap(a, i, b, j):
         & (a[i + 2] <= b[j + 5])
         & (b[j + 2] <= a[i + 5])
     )
+
+
+@kernel
+def box_centre(m, d, g):
+    """Centre of the geom's bounding box, in world axes."""
+    c = mat_mul_vec(load9(d.geom_xmat, 9 * g), load3(m.geom_aabb, 6 * g))
+    return add3(load3(d.geom_xpos, 3 * g), c)
+
+
+@kernel
+def axes_part(C, a, b, reach, t):
+    """Mask: does a face axis of the first box part them?  C = |cosines| by rows, t = the centres' offset on its axes."""
+    return (
+        (fabs(t[0]) > fma(C[0], b[0], fma(C[1], b[1], fma(C[2], b[2], a[0] + reach))))
+        | (fabs(t[1]) > fma(C[3], b[0], fma(C[4], b[1], fma(C[5], b[2], a[1] + reach))))
+        | (fabs(t[2]) > fma(C[6], b[0], fma(C[7], b[1], fma(C[8], b[2], a[2] + reach))))
+    )
+
+
+@kernel
+def edges_part(R, C, a, b, reach, t):
+    """Mask: does the product of an edge of each box part them?  R = cosines, C = |R|, t on the first box's axes.
+
+    The products are shorter than 1 where the edges are not square to each other: they part boxes by more than reach.
+    """
+    apart = reach < 0.0
+    for i in range(3):
+        i1, i2 = (i + 1) % 3, (i + 2) % 3
+        for j in range(3):
+            j1, j2 = (j + 1) % 3, (j + 2) % 3
+            offset = fabs(fma(t[i2], R[3 * i1 + j], -(t[i1] * R[3 * i2 + j])))
+            own = fma(a[i1], C[3 * i2 + j], a[i2] * C[3 * i1 + j])
+            other = fma(b[j1], C[3 * i + j2], b[j2] * C[3 * i + j1])
+            apart = apart | (offset > own + other + reach)
+    return apart
+
+
+@kernel
+def boxes_part(m, d, g, h, reach):
+    """Mask: are the bounding boxes of two geoms, turned with them, farther apart than reach?
+
+    Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the faces' normals and the edges' products.
+    """
+    A, B = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h)
+    a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)
+    t = sub3(box_centre(m, d, h), box_centre(m, d, g))
+    ta, tb = mat_t_mul_vec(A, t), mat_t_mul_vec(B, t)
+    R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
+    C = (
+        fabs(R[0]) + SLACK,
+        fabs(R[1]) + SLACK,
+        fabs(R[2]) + SLACK,
+        fabs(R[3]) + SLACK,
+        fabs(R[4]) + SLACK,
+        fabs(R[5]) + SLACK,
+        fabs(R[6]) + SLACK,
+        fabs(R[7]) + SLACK,
+        fabs(R[8]) + SLACK,
+    )
+    turned = (C[0], C[3], C[6], C[1], C[4], C[7], C[2], C[5], C[8])
+    return axes_part(C, a, b, reach, ta) | axes_part(turned, b, a, reach, tb) | edges_part(R, C, a, b, reach, ta)

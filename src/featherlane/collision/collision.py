@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
-from featherlane.lanes import any_, has, kernel, lane_index, real, stage, where, width
+from featherlane.lanes import any_, fabs, has, kernel, lane_index, not_, real, stage, where, width
 from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
     FIRST_SCALAR,
@@ -12,15 +12,16 @@ from featherlane.model.candidates import (
     PLANE_CAPSULE,
     PLANE_CYLINDER,
     PLANE_ELLIPSOID,
+    PLANE_MESH,
     PLANE_SPHERE,
     SPHERE_BOX,
     SPHERE_CAPSULE,
     SPHERE_CYLINDER,
     SPHERE_SPHERE,
 )
-from featherlane.spatial.vector import dot3, load3, sub3
+from featherlane.spatial.vector import dot3, load3, load9, sub3
 
-from .bounds import body_boxes, boxes_overlap, crowd_boxes
+from .bounds import body_boxes, box_centre, boxes_overlap, boxes_part, crowd_boxes
 from .crowd import add_key, crowd_pairs, load_boxes, pair_key, pair_of, unite_pairs
 from .given import given_contacts
 from .mixing import margin_and_gap
@@ -37,6 +38,7 @@ from .points import (
     sphere_points,
     z_axis,
 )
+from .primitive import half_axis_heights
 from .slot import set_parameters
 
 
@@ -103,7 +105,7 @@ def near_pairs(m, d):
             if has(d.detects[0] > 0.0, lane):
                 load_boxes(m, d, lane)
                 crowd_pairs(m, d)
-        unite_pairs(d)
+        unite_pairs(m, d)
         n = d.near_count[0]
     return n
 
@@ -121,6 +123,18 @@ def near_pair(m, d, i):
 
 
 # ---- the points of one pair -------------------------------------------------------------------------------
+@kernel
+def parted(m, d, function, g, h, limit):
+    """Mask: do bounding boxes tell that the pair is farther apart than the limit?"""
+    if function == PLANE_MESH:
+        n, v = z_axis(d, g), sub3(box_centre(m, d, h), load3(d.geom_xpos, 3 * g))
+        x, y, z = half_axis_heights(load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3), n)
+        apart = dot3(v, n) - (fabs(x) + fabs(y) + fabs(z)) > limit
+    else:
+        apart = boxes_part(m, d, g, h, limit)
+    return apart
+
+
 @kernel
 def points(m, d, function, e, g, h):
     """Append the contact points of one pair."""
@@ -145,8 +159,10 @@ def points(m, d, function, e, g, h):
     elif function == CAPSULE_CAPSULE:
         capsule_capsule_points(m, d, g, h, near, margin + gap)
     elif function >= FIRST_SCALAR:
-        d.narrow_near[0] = where(near, real(d, 1.0), real(d, 0.0))
-        branching_points(m, d, function, e, g, h, d.ncon_slot[0])
+        near = near & not_(parted(m, d, function, g, h, margin + gap))
+        if any_(near):
+            d.narrow_near[0] = where(near, real(d, 1.0), real(d, 0.0))
+            branching_points(m, d, function, e, g, h, d.ncon_slot[0])
 
 
 # ---- the pass -------------------------------------------------------------------------------------------

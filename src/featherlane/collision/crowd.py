@@ -178,7 +178,7 @@ def add_leaf_pair(m, d, i, j):
 
 @kernel
 def find_pairs(m1, d1, leaves, depth):
-    """All pairs of leaves whose boxes overlap: from the root paired with itself down, two nodes of one height a time."""
+    """All pairs of leaves whose boxes overlap: from the root paired with itself down, nodes of one height in pairs."""
     d1.node_stack[0], d1.node_stack[1], d1.node_stack[2] = 1, 1, depth
     top = 1
     while top > 0:

@@ -1,0 +1,65 @@
+"""Bounding boxes: they part no pair that is within reach, and hardly keep one that is not."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.collision.bounds import boxes_overlap, boxes_part, geom_box
+from featherlane.lanes.record import python_record
+from featherlane.simulation.forward import forward_position
+from featherlane.simulation.workspace import Workspace
+
+POSES = 400
+XML = """<mujoco><worldbody>
+<body><freejoint/><geom type="{0}" size="{1}" margin="0.02" contype="0" conaffinity="0"/></body>
+<body><freejoint/><geom type="{2}" size="{3}" gap="0.01" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
+SIZES = {"box": "0.1 0.2 0.3", "cylinder": "0.2 0.1", "ellipsoid": "0.3 0.1 0.05", "capsule": "0.05 0.3"}
+REACH = 0.03
+
+
+def posed(first, second, rng, parallel):
+    """A tile of random poses, its records for uncompiled kernels, and MuJoCo's distances."""
+    mj = mujoco.MjModel.from_xml_string(XML.format(first, SIZES[first], second, SIZES[second]))
+    model = fl.load(mj)
+    ws = Workspace(model, POSES)
+    qpos = np.zeros((POSES, 14))
+    qpos[:, 7:10] = rng.uniform(-0.8, 0.8, (POSES, 3))
+    for k in (3, 10):
+        q = rng.normal(size=(POSES, 4))
+        qpos[:, k : k + 4] = (1, 0, 0, 0) if parallel else q / np.linalg.norm(q, axis=1, keepdims=True)
+    ws.arrays["qpos"][...] = qpos.T
+    m, d = python_record(ws.rows.record), python_record(ws.record)
+    forward_position(m, d)
+    data, distance = mujoco.MjData(mj), np.zeros(POSES)
+    for i in range(POSES):
+        data.qpos[:] = qpos[i]
+        mujoco.mj_kinematics(mj, data)
+        distance[i] = mujoco.mj_geomDistance(mj, data, 0, 1, 10.0, None)
+    return m, d, distance
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("second", SIZES)
+@pytest.mark.parametrize("first", ["box", "cylinder"])
+def test_boxes_part_only_what_is_beyond_reach(first, second, parallel, rng):
+    m, d, distance = posed(first, second, rng, parallel)
+    parted = boxes_part(m, d, 0, 1, np.full(POSES, REACH))
+    assert not np.any(parted & (distance <= REACH))
+    # round shapes leave the corners of their boxes empty
+    far = distance > REACH + 0.15
+    assert np.count_nonzero(far) > POSES / 10
+    assert np.mean(parted[far]) > 0.9
+
+
+def test_boxes_in_world_axes_hold_the_geom(rng):
+    m, d, distance = posed("box", "ellipsoid", rng, False)
+    for i in range(2):
+        box = geom_box(m, d, i)
+        centre = np.stack([d.geom_xpos[3 * i + k] for k in range(3)])
+        assert np.all(np.stack(box[:3]) < centre)
+        assert np.all(np.stack(box[3:]) > centre)
+    boxes = [np.stack(geom_box(m, d, i)) for i in range(2)]
+    overlap = boxes_overlap(boxes[0], 0, boxes[1], 0)
+    assert np.all(overlap[distance <= REACH])
+    assert not np.all(overlap)
