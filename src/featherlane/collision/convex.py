@@ -14,9 +14,15 @@ from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, n
 
 from .epa import epa
 from .gjk import APART, FAR, gjk
+from .polish import is_curved, polish
 from .support import core_radius, look_from_first
 
 NO_DISTANCE = 1e30  # of shapes that are farther apart than was asked
+
+# gaps at which searches end: of polytopes, of curved shapes before Newton's method, and where that found no way
+GJK_EXACT, EPA_EXACT = 1e-14, 1e-13
+GJK_ROUGH, EPA_ROUGH = 1e-7, 1e-6
+EPA_FINE = 1e-10
 
 
 @kernel
@@ -29,11 +35,33 @@ def first_witness(d1):
 
 
 @kernel
-def tell(d1, dist, n, a):
-    """Write what was found: distance of the cores, normal and the first core's point, in the first shape's frame."""
+def search(m1, d1):
+    """Distance, normal and the first core's nearest point by support points alone, in the first shape's frame."""
+    d1.gjk_reach[0] = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
+    p = load3(d1.convex_pos, 0)
+    if dot3(p, p) > 0.0:
+        store3(d1.support_dir, 0, p)
+    else:
+        d1.support_dir[0], d1.support_dir[1], d1.support_dir[2] = 1.0, 0.0, 0.0
+    gjk(m1, d1)
+    if d1.gjk_state[0] == FAR:
+        d1.convex_dist[0] = NO_DISTANCE
+    elif d1.gjk_state[0] == APART:
+        v = load3(d1.gjk_nearest, 0)
+        n, length = normalize3((-v[0], -v[1], -v[2]))
+        d1.convex_dist[0] = length
+        store3(d1.convex_normal, 0, n)
+        store3(d1.convex_witness, 0, first_witness(d1))
+    else:
+        epa(m1, d1)
+
+
+@kernel
+def tell(d1):
+    """From cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
-    R = load9(d1.shape_mat, 0)
-    n, a = mat_mul_vec(R, n), mat_mul_vec(R, a)
+    R, dist = load9(d1.shape_mat, 0), d1.convex_dist[0]
+    n, a = mat_mul_vec(R, load3(d1.convex_normal, 0)), mat_mul_vec(R, load3(d1.convex_witness, 0))
     a = a[0] + d1.shape_pos[0], a[1] + d1.shape_pos[1], a[2] + d1.shape_pos[2]
     d1.convex_dist[0] = dist - (r + s)
     store3(d1.convex_normal, 0, n)
@@ -51,22 +79,19 @@ def closest(m1, d1):
     Reads:  shape_*, prism_vert.   Writes: convex_dist [m], convex_normal (3,), convex_witness (2, 3) [m], world axes.
     """
     look_from_first(d1)
-    d1.gjk_reach[0] = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
-    p = load3(d1.convex_pos, 0)
-    if dot3(p, p) > 0.0:
-        store3(d1.support_dir, 0, p)
-    else:
-        d1.support_dir[0], d1.support_dir[1], d1.support_dir[2] = 1.0, 0.0, 0.0
-    gjk(m1, d1)
-    if d1.gjk_state[0] == FAR:
-        d1.convex_dist[0] = NO_DISTANCE
-    elif d1.gjk_state[0] == APART:
-        v = load3(d1.gjk_nearest, 0)
-        n, length = normalize3((-v[0], -v[1], -v[2]))
-        tell(d1, length, n, first_witness(d1))
-    else:
-        epa(m1, d1)
-        tell(d1, d1.convex_dist[0], load3(d1.convex_normal, 0), load3(d1.convex_witness, 0))
+    curved = is_curved(d1)
+    d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_EXACT
+    if curved:
+        d1.gjk_gap[0], d1.epa_gap[0] = GJK_ROUGH, EPA_ROUGH
+    search(m1, d1)
+    if curved and d1.convex_dist[0] < NO_DISTANCE:
+        polish(m1, d1)
+        if d1.convex_way[0] == 0:
+            d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_FINE
+            search(m1, d1)
+            polish(m1, d1)
+    if d1.convex_dist[0] < NO_DISTANCE:
+        tell(d1)
 
 
 @stage

@@ -18,15 +18,12 @@ the upper bound are ours).
 from __future__ import annotations
 
 from featherlane.lanes import fabs, kernel, real, sqrt, stage
-from featherlane.model.candidates import CYLINDER, ELLIPSOID
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3, sub3
 
 from .support import support_along
 
 VERTICES, FACES = 256, 512
 GROWN = 1e30  # key of a face that is not to be looked at
-EXACT = 1e-13  # gap at which the search ends, as a part of the size: of two polytopes
-CURVED = 1e-8  # of others
 SEEN = 1e-14  # height over a face, as a part of the size, above which a point sees it
 SLIVER = 1e-11  # distance from an edge's line, as a part of the size, within which a point is on it
 FLAT = 1e-10  # height of the first tetrahedron, as a part of the size, below which C is flat
@@ -391,9 +388,14 @@ def flat_normal(d1, n):
 
 
 @kernel
-def is_curved(d1, side):
-    """Does the shape's core have more support points than a polytope?"""
-    return d1.shape_type[side] == ELLIPSOID or d1.shape_type[side] == CYLINDER
+def leave_simplex(d1):
+    """The nearest face as the simplex that the search ended with."""
+    for k in range(3):
+        v = d1.epa_best[k]
+        store3(d1.simplex_point, 3 * k, load3(d1.epa_point, 3 * v))
+        store3(d1.simplex_first, 3 * k, load3(d1.epa_first, 3 * v))
+        d1.simplex_vertex[2 * k], d1.simplex_vertex[2 * k + 1] = d1.epa_vertex[2 * v], d1.epa_vertex[2 * v + 1]
+    d1.simplex_count[0] = 3
 
 
 @kernel
@@ -411,9 +413,9 @@ def size_of_simplex(d1):
 def epa(m1, d1):
     """Depth of the origin in the difference of the two cores, which overlap or touch.
 
-    Reads:  shape_*, convex_mat, convex_pos, simplex_*.
+    Reads:  shape_*, convex_mat, convex_pos, simplex_*; epa_gap, the part of the size by which the bounds may differ.
     Writes: convex_dist, minus the depth [m]; convex_normal (3,); convex_witness (3,), the deepest point of the first
-            core [m]; all in the frame of the first shape; epa_best, the corners of the nearest face.
+            core [m]; all in the frame of the first shape; simplex_*, the corners of the nearest face.
     Cost:   a support point and about 200 ns for each of up to VERTICES steps.
     """
     size = size_of_simplex(d1)
@@ -422,9 +424,7 @@ def epa(m1, d1):
         n = flat_normal(d1, nvertex)
         depth, a = dot3(support_along(m1, d1, n), n), load3(d1.support_first, 0)
     else:
-        gap = EXACT * size
-        if is_curved(d1, 0) or is_curved(d1, 1):
-            gap = CURVED * size
+        gap = d1.epa_gap[0] * size
         close_tetrahedron(d1)
         nface, nspare, depth = 4, 0, real(d1, GROWN)
         n = load3(d1.epa_normal, 0)
@@ -448,6 +448,7 @@ def epa(m1, d1):
             if grown == 0:
                 d1.epa_key[f] = upper
         a = foot_on_first(d1, nface, n, depth, 1e-9 * size)
+        leave_simplex(d1)
     d1.convex_dist[0] = -depth
     store3(d1.convex_normal, 0, n)
     store3(d1.convex_witness, 0, a)

@@ -20,7 +20,6 @@ from .support import NO_VERTEX, support_along
 
 APART, FAR, OVERLAP = 0, 1, 2
 ITERATIONS = 128
-GAP = 1e-14  # |v|^2 - v . w below this part of |v|^2: no point of the difference is nearer than rounding tells
 TOUCH = 1e-9  # shapes nearer than this part of their size touch: their normal is that of the polytope's face
 SLIVER = 1e-30  # squared area below this part of the longest edge's fourth power: a triangle is its edges
 HUGE = 1e300
@@ -184,8 +183,8 @@ def is_known(d1):
 def gjk(m1, d1):
     """Where the difference of the two cores is nearest to the origin.
 
-    Reads:  shape_*, convex_mat, convex_pos; gjk_reach, the distance beyond which nothing is asked; support_dir, where
-            the search begins.
+    Reads:  shape_*, convex_mat, convex_pos; gjk_reach, the distance beyond which nothing is asked; gjk_gap, the part of
+            |v|^2 by which |v|^2 and v . w differ in the end; support_dir, where the search begins.
     Writes: gjk_state; gjk_nearest (3,) [m]; simplex_*, the points that hold it, and their weights.
     Frame:  the first shape's.      Cost: a support point and about 50 ns for each of up to ITERATIONS steps.
     """
@@ -207,7 +206,7 @@ def gjk(m1, d1):
         if vw > 0.0 and vw * vw > vv * (reach * reach):
             state = FAR
             break
-        if vv - vw <= GAP * vv or is_known(d1):
+        if vv - vw <= d1.gjk_gap[0] * vv or is_known(d1):
             break
         add_support(d1)
         nearest_on_simplex(m1, d1)
