@@ -106,6 +106,27 @@ def test_contacts_as_the_model_declares_them_equal_mujocos(impratio, width, rng)
     assert {c.dim for data in states for c in data.contact} == {1, 3}
 
 
+@pytest.mark.parametrize("cone", [0, 1])
+@pytest.mark.parametrize("condim", [1, 3, 4, 6])
+@pytest.mark.parametrize("impratio", [0.3, 10.0])
+def test_contacts_of_every_dimension_equal_mujocos(cone, condim, impratio, width, rng):
+    mj = edited(CONTACTS, cone=cone, impratio=impratio, geom_condim=condim, pair_dim=condim)
+    mj.geom_friction[:] = rng.uniform(0.01, 1.0, mj.geom_friction.shape)
+    mj.pair_friction[:] = rng.uniform(0.01, 1.0, mj.pair_friction.shape)
+    states = random_states(mj, rng, width, position=0.002)
+    assert_rows_equal(tile(mj, states, make_rows), states)
+    assert {c.dim for data in states for c in data.contact} == {condim}
+
+
+@pytest.mark.parametrize("cone", [0, 1])
+@pytest.mark.parametrize("solref", [*SOLREFS, (0.02, 0.0), (0.0, -5.0)])
+def test_the_friction_of_explicit_pairs_has_a_reference_of_its_own(solref, cone, width, rng):
+    mj = edited(CONTACTS, cone=cone, pair_solreffriction=solref)
+    states = random_states(mj, rng, width, position=0.002)
+    assert_rows_equal(tile(mj, states, make_rows), states)
+    assert any(tuple(c.solreffriction) == solref and c.efc_address >= 0 for data in states for c in data.contact)
+
+
 def test_a_row_without_inverse_inertia_has_the_least_regularisation(rng):
     mj = edited(JOINTS, dof_invweight0=0.0)
     states = random_states(mj, rng, 1)
