@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featherlane.errors import ModelError
+from featherlane.model.candidates import MESH
+
 if TYPE_CHECKING:
     import mujoco
 
@@ -19,35 +22,38 @@ ROUNDING = 1e-9  # boxes are larger by this part of their corners' numbers, so t
 
 def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """The fields `hull_*` of all meshes, by name."""
-    per_mesh: dict[str, list[int]] = {name: [] for name in ("vertadr", "vertnum", "polyadr", "polynum")}
-    vert, normal = [np.zeros((0, 3))], [np.zeros((0, 3))]
-    edges: list[list[int]] = []  # neighbours of each hull vertex
-    corners: list[list[int]] = []  # corners of each face
-    faces: list[list[int]] = []  # faces at each hull vertex
-    for mesh in range(mj.nmesh):
-        own = _Graph(mj, mesh)
-        polygons = _polygons(mj, mesh, own)
-        per_mesh["vertadr"].append(len(edges))
-        per_mesh["vertnum"].append(len(own.ids))
-        per_mesh["polyadr"].append(len(corners))
-        per_mesh["polynum"].append(len(polygons))
-        vert.append(mj.mesh_vert[mj.mesh_vertadr[mesh] + own.ids].astype(np.float64))
-        first = mj.mesh_polyadr[mesh]
-        normal.append(mj.mesh_polynormal[first : first + len(polygons)].astype(np.float64))
-        edges += own.edges
-        corners += polygons
-        at_vertex: list[list[int]] = [[] for _ in own.ids]
-        for face, polygon in enumerate(polygons):
-            for v in polygon:
-                at_vertex[v].append(face)
-        faces += at_vertex
-    out = {f"hull_{name}": np.array(value, np.int32) for name, value in per_mesh.items()}
-    for name, lists in (("edge", edges), ("polyvert", corners), ("map", faces)):
-        count = np.array([len(x) for x in lists], np.int32)
-        out[f"hull_{name}num"] = count
-        out[f"hull_{name}adr"] = (np.cumsum(count) - count).astype(np.int32)
-        out[f"hull_{name}"] = np.array([i for x in lists for i in x], np.int32)
-    return out | {"hull_vert": np.concatenate(vert), "hull_polynormal": _unit(np.concatenate(normal))}
+    parts = [_hull(mj, mesh) for mesh in range(mj.nmesh)] or [_empty()]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    out = {f"hull_{name}": value for name, value in joined.items()}
+    for name, rows in (("vert", "vert"), ("poly", "polynormal")):
+        count = np.array([len(part[rows]) for part in parts[: mj.nmesh]], np.int32)
+        out[f"hull_{name}num"], out[f"hull_{name}adr"] = count, _starts(count)
+    for name in ("edge", "polyvert", "map"):
+        out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
+    return out
+
+
+def check_hulls(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
+    """Refuse meshes without a hull among geoms that may collide.
+
+    MuJoCo's compiler makes a hull where it sees that a mesh collides; an edit of the compiled model cannot.
+
+    Args:
+        mj: a compiled model.
+        geoms: ids of the geoms that may collide.
+
+    Raises:
+        ModelError: with the names of geom and mesh.
+    """
+    meshes = geoms[mj.geom_type[geoms] == MESH]
+    bare = meshes[mj.mesh_graphadr[mj.geom_dataid[meshes]] < 0]
+    if bare.size:
+        geom, mesh = (mj.geom(bare[0]), mj.mesh(mj.geom_dataid[bare[0]]))
+        who = f"geom {geom.name!r}" if geom.name else f"geom #{geom.id}"
+        raise ModelError(
+            f"mesh {mesh.name!r}: has no convex hull, and {who} may collide; allowed are contype and conaffinity that "
+            "are set before the model is compiled, so that the compiler makes a hull"
+        )
 
 
 def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
@@ -78,33 +84,54 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     }
 
 
-class _Graph:
-    """The hull of one mesh: `ids` of its vertices in the mesh, `edges` by hull vertex; empty where there is none."""
-
-    def __init__(self, mj, mesh: int):
-        self.ids, self.edges = np.zeros(0, int), []
-        start = mj.mesh_graphadr[mesh]
-        if start < 0:
-            return
-        nvert, nface = mj.mesh_graph[start], mj.mesh_graph[start + 1]
-        graph = mj.mesh_graph[start + 2 :]
-        self.ids = graph[nvert : 2 * nvert].astype(int)
-        neighbours = graph[2 * nvert : 3 * nvert + 3 * nface]
-        for adr in graph[:nvert]:
-            end = adr + int(np.argmax(neighbours[adr:] < 0))
-            self.edges.append(neighbours[adr:end].tolist())
+def _starts(count: np.ndarray) -> np.ndarray:
+    """Where each of several lists begins, stored one after the other."""
+    return (np.cumsum(count) - count).astype(np.int32)
 
 
-def _polygons(mj, mesh: int, own: _Graph) -> list[list[int]]:
-    """Corners of each face, as numbers of hull vertices."""
-    place = {int(v): k for k, v in enumerate(own.ids)}
-    out = []
-    for p in range(mj.mesh_polyadr[mesh], mj.mesh_polyadr[mesh] + mj.mesh_polynum[mesh]):
-        start = mj.mesh_polyvertadr[p]
-        out.append([place[int(v)] for v in mj.mesh_polyvert[start : start + mj.mesh_polyvertnum[p]]])
-    return out if place else []
+def _rows(start: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """start[0], start[0] + 1, ... (count[0] of them), start[1], ..."""
+    return np.repeat(start - _starts(count), count) + np.arange(count.sum())
+
+
+def _empty() -> dict[str, np.ndarray]:
+    """The hull of a mesh that has none."""
+    ints = {name: np.zeros(0, np.int32) for name in ("edge", "edgenum", "polyvert", "polyvertnum", "map", "mapnum")}
+    return ints | {"vert": np.zeros((0, 3)), "polynormal": np.zeros((0, 3))}
+
+
+def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
+    """One mesh's vertices and neighbours, faces and corners, and the faces at each vertex."""
+    at = mj.mesh_graphadr[mesh]
+    if at < 0:
+        return _empty()
+    nvert, nface = mj.mesh_graph[at : at + 2]
+    start, ids, edges = np.split(mj.mesh_graph[at + 2 : at + 2 + 3 * nvert + 3 * nface], [nvert, 2 * nvert])
+    # a vertex's neighbours end with -1
+    ends = np.flatnonzero(edges < 0)
+    edgenum = ends[np.searchsorted(ends, start)] - start
+
+    first, npoly = mj.mesh_polyadr[mesh], mj.mesh_polynum[mesh]
+    number = np.full(mj.mesh_vertnum[mesh], -1)
+    number[ids] = np.arange(nvert)
+    cornernum = mj.mesh_polyvertnum[first : first + npoly]
+    corners = number[mj.mesh_polyvert[_rows(mj.mesh_polyvertadr[first : first + npoly], cornernum)]]
+    by_vertex = np.argsort(corners, kind="stable")
+    ints = {
+        "edge": edges[_rows(start, edgenum)],
+        "edgenum": edgenum,
+        "polyvert": corners,
+        "polyvertnum": cornernum,
+        "map": np.repeat(np.arange(npoly), cornernum)[by_vertex],
+        "mapnum": np.bincount(corners, minlength=nvert),
+    }
+    return {name: value.astype(np.int32) for name, value in ints.items()} | {
+        "vert": mj.mesh_vert[mj.mesh_vertadr[mesh] + ids].astype(np.float64),
+        "polynormal": _unit(mj.mesh_polynormal[first : first + npoly].astype(np.float64)),
+    }
 
 
 def _unit(v: np.ndarray) -> np.ndarray:
     """Rows scaled to length 1 (MuJoCo's are float32)."""
-    return v / np.linalg.norm(v, axis=1, keepdims=True)
+    length = np.linalg.norm(v, axis=1, keepdims=True)
+    return v / np.where(length > 0.0, length, 1.0)
