@@ -4,20 +4,19 @@ The first sphere is about the point of the segment that is nearest to the box: a
 nearest points of the segment and one of the edges.  The second is as far from the first as the capsule goes along the
 box, so that a capsule rests on a face or on an edge in two points; there is none where it points at the box.  Points of
 the segment and of edges have coordinates from -1 to 1, from end to end.
-Source: MuJoCo 4.0.1 mjraw_CapsuleBox.  Deviation: MuJoCo misses a capsule whose segment is farther from the box than
-    the root of 2 (sum of all sizes) + margin, a length, however thick the capsule.
+Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
 Note: sums are not fused; see box_frame.
 """
 
 from __future__ import annotations
 
-from featherlane.lanes import clip, fabs, fmax, fmin, kernel, real, stage
+from featherlane.lanes import clip, fabs, fmin, kernel, real, stage
 from featherlane.spatial.vector import MINVAL, add3, load3, load9, plain_dot3, scale3, store3, sub3
 
 from .box_frame import seen_from, turned_by
 from .sphere_box import sphere_box
 
-NOTHING = 1e-300  # in place of a component of zero: the quotient is large
+NEVER = 1e300
 NO_SECOND = -4.0
 
 # what of the box is nearest
@@ -28,7 +27,7 @@ NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
 @kernel
 def nearest_end(d1, p, h, size):
     """(what, axis, x, squared distance) of the end nearest to a face that it lies over, or of one that lies inside."""
-    what, axis, x, best = NOWHERE, 0, real(d1, 0.0), real(d1, 1e300)
+    what, axis, x, best = NOWHERE, 0, real(d1, 0.0), real(d1, NEVER)
     for end in (-1, 1):
         c = add3(p, scale3(real(d1, end), h))
         out = sub3((clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2])), c)
@@ -104,9 +103,9 @@ def nearest_edge(d1, p, h, half, size, what, axis, x, best):
 
 # ---- how far along the box, in coordinates of the segment, from the first point ---------------------------------
 @kernel
-def crossing(size, h, k):
-    """What the segment needs from one face to the other, across axis k."""
-    return 2.0 * size[k] / fmax(fabs(h[k]), NOTHING)
+def span(distance, h, k):
+    """How far the segment goes along axis k in coordinates of its own; forever, if it does not move along it."""
+    return distance / fabs(h[k]) if fabs(h[k]) > 0.0 else NEVER
 
 
 @kernel
@@ -134,8 +133,9 @@ def along_corner(d1, z, h, size, corner, x):
     if k < 0:
         return real(d1, NO_SECOND)
     if z[k] * z[k] > 0.5:
-        return s * fmin(crossing(size, h, k), 1.0 - s * x)
-    return -s * fmin(crossing(size, h, (k + 2) % 3), fmin(crossing(size, h, (k + 1) % 3), 1.0 + s * x))
+        return s * fmin(span(2.0 * size[k], h, k), 1.0 - s * x)
+    i, j = (k + 1) % 3, (k + 2) % 3
+    return -s * fmin(span(2.0 * size[j], h, j), fmin(span(2.0 * size[i], h, i), 1.0 + s * x))
 
 
 @kernel
@@ -150,7 +150,7 @@ def along_edge(d1, z, h, size, corner, k, x, e):
     s = 1 if inward & (1 << b) else -1
     upwards = (s == 1) == (positive(h) & (1 << k) != 0)
     rest = 1.0 - e if upwards else 1.0 + e
-    return s * fmin(size[k] * rest / fmax(fabs(h[k]), NOTHING), fmin(crossing(size, h, b), 1.0 - s * x))
+    return s * fmin(span(size[k] * rest, h, k), fmin(span(2.0 * size[b], h, b), 1.0 - s * x))
 
 
 @kernel
@@ -187,7 +187,7 @@ def add_sphere(d1, p):
 def capsule_box(m1, d1):
     """Up to two points of a capsule and a box.
 
-    Source: MuJoCo mjraw_CapsuleBox; see the module about a deviation.
+    Source: MuJoCo mjraw_CapsuleBox.
     Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*.
     Frame: the box's; p is the capsule's centre, z its axis, h = half z.
     """
