@@ -14,6 +14,7 @@ from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, n
 
 from .epa import epa
 from .gjk import APART, FAR, gjk
+from .manifold import contact_points
 from .polish import is_curved, polish
 from .support import core_radius, look_from_first
 
@@ -103,9 +104,4 @@ def convex(m1, d1):
     closest(m1, d1)
     d1.manifold_count[0] = 0
     if d1.convex_dist[0] <= d1.shape_limit[0]:
-        a, b = load3(d1.convex_witness, 0), load3(d1.convex_witness, 3)
-        d1.manifold_count[0] = 1
-        d1.manifold_dist[0] = d1.convex_dist[0]
-        store3(d1.manifold_normal, 0, load3(d1.convex_normal, 0))
-        for i in range(3):
-            d1.manifold_pos[i] = 0.5 * (a[i] + b[i])
+        contact_points(m1, d1)

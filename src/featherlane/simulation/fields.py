@@ -17,7 +17,7 @@ SIZES = (
     Field("ndofrowmax", "size", doc="capacity: one-dof rows (friction loss, limits of slides and hinges)"),
     Field("ngenrowmax", "size", doc="capacity: general rows (limits of balls)"),
     Field("ngenJmax", "size", doc="capacity: Jacobian entries of the general rows"),
-    Field("nH", "size", doc="capacity: entries of the Hessian, nv (nv + 1) / 2"),
+    Field("nH", "size", doc="capacity: entries of the Hessian, at most nv (nv + 1) / 2"),
     Field("nsignature", "size", doc="words of 24 bits that say which candidate pairs touch"),
     Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 3"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
@@ -210,11 +210,13 @@ CONVEX = (
     Field("convex_dist", "scalar", (1,), "m", "signed distance of the two shapes", "collision"),
     Field("convex_normal", "scalar", (3,), "1", "direction from the first to the second, in world axes", "collision"),
     Field("convex_witness", "scalar", (2, 3), "m", "nearest points of the two, in world axes", "collision"),
-    Field("feature_point", "scalar", (2, 64, 3), "m", "supporting point, edge or face of each shape", "collision"),
-    Field("feature_count", "int", (2,), "1", "its corners", "collision"),
+    Field("contact_axes", "scalar", (4, 3), "1, m", "two tangents and the normal as rows; where they begin", "collision"),
+    Field("feature_point", "scalar", (2, 64, 3), "m", "edge, face or disc with which a shape meets", "collision"),
+    Field("feature_count", "int", (2,), "1", "its corners; 1 a point, -1 a disc", "collision"),
     Field("feature_normal", "scalar", (2, 3), "1", "its normal, if it is a face", "collision"),
-    Field("clip_point", "scalar", (2, 160, 3), "m", "a polygon before and after a cut", "collision"),
-    Field("clip_dist", "scalar", (160,), "m", "distances at its corners", "collision"),
+    Field("clip_count", "int", (1,), "1", "places that both features cover", "collision"),
+    Field("clip_point", "scalar", (160, 3), "m", "the places: along two tangents and the normal", "collision"),
+    Field("clip_dist", "scalar", (160,), "m", "distances there", "collision"),
 )
 
 # room in which the branching work of one world and one pair of shapes is done, in float64
@@ -345,7 +347,7 @@ SCRATCH = (
     Field("Mv", "real", ("nv",), "N, N m", "M p", "solve"),
     Field("grad", "real", ("nv",), "N, N m", "gradient of the cost", "solve"),
     Field("search", "real", ("nv",), "m/s^2, rad/s^2", "search direction p", "solve"),
-    Field("H_pattern", "int", (1,), "1", "0: none yet, 1: the model's tree, 2: wider, branches coupled", "solve"),
+    Field("H_pattern", "int", (1,), "1", "0: none yet, 1: the model's tree, 2: branches coupled, 3: apart", "solve"),
     Field("H_parent", "int", ("nv",), "1", "elimination tree of H: an expanded parent array", "solve"),
     Field("H_rowadr", "int", ("nv",), "1", "first entry of a row of H", "solve"),
     Field("H_rownnz", "int", ("nv",), "1", "entries of a row of H, the diagonal last", "solve"),
@@ -374,6 +376,9 @@ SCRATCH = (
 
 # written only with want_all: a step does not read them, or has no need of them in some models
 ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
+
+# large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
+ROOM = frozenset(("H", "H_colind", "near_key", "near_room"))
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
 DATA = Layout(
