@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featherlane.errors import ModelError
-from featherlane.model.candidates import MESH
-
 if TYPE_CHECKING:
     import mujoco
 
@@ -31,29 +28,6 @@ def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     for name in ("edge", "polyvert", "map"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
     return out
-
-
-def check_hulls(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
-    """Refuse meshes without a hull among geoms that may collide.
-
-    MuJoCo's compiler makes a hull where it sees that a mesh collides; an edit of the compiled model cannot.
-
-    Args:
-        mj: a compiled model.
-        geoms: ids of the geoms that may collide.
-
-    Raises:
-        ModelError: with the names of geom and mesh.
-    """
-    meshes = geoms[mj.geom_type[geoms] == MESH]
-    bare = meshes[mj.mesh_graphadr[mj.geom_dataid[meshes]] < 0]
-    if bare.size:
-        geom, mesh = (mj.geom(bare[0]), mj.mesh(mj.geom_dataid[bare[0]]))
-        who = f"geom {geom.name!r}" if geom.name else f"geom #{geom.id}"
-        raise ModelError(
-            f"mesh {mesh.name!r}: has no convex hull, and {who} may collide; allowed are contype and conaffinity that "
-            "are set before the model is compiled, so that the compiler makes a hull"
-        )
 
 
 def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:

@@ -19,9 +19,10 @@ from featherlane.errors import InstallationError, ModelError, UnsupportedFeature
 from featherlane.model.ancestors import ancestor_ints
 from featherlane.model.exchange import read_sizes
 from featherlane.model.forward_dynamics import choices
-from featherlane.model.hull import check_hulls, hulls, triangle_trees, triangles
+from featherlane.model.hull import hulls, triangle_trees, triangles
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
+from featherlane.model.shapes import check_shapes
 from featherlane.model.urdf import dropped_elements
 
 REPAIR = "pip uninstall -y mujoco && pip install --force-reinstall --no-deps 'mujoco-core>=4.0.1'"
@@ -217,7 +218,7 @@ def from_mujoco(mj_model, source: str) -> Model:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
     broad, counts = broad_phase(mj_model, pairs)
-    check_hulls(mj_model, broad["collide_geom"])
+    check_shapes(mj_model, broad["collide_geom"])
     derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
     derived |= triangle_trees(mj_model)
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}

@@ -1,0 +1,67 @@
+"""Shapes that cannot collide: refused when a model is loaded, by name.
+
+MuJoCo's compiler refuses most of them: sizes that are not positive, meshes that are a point, a line or flat, vertices
+that are not finite, height fields without extent.  What is left are edits of a compiled model.  A height field of
+constant height is none of them: its heights are all 0, and it collides as the flat top of its base.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, SPHERE
+
+if TYPE_CHECKING:
+    import mujoco
+
+NSIZE = {SPHERE: 1, CAPSULE: 2, ELLIPSOID: 3, CYLINDER: 2, BOX: 3}  # sizes that must be positive
+
+
+def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
+    """Refuse geoms that may collide and whose shape is none.
+
+    Args:
+        mj: a compiled model.
+        geoms: ids of the geoms that may collide.
+
+    Raises:
+        ModelError: with the names of the geom, and of its mesh or height field.
+    """
+    types = mj.geom_type[geoms]
+    for kind, n in NSIZE.items():
+        own = geoms[types == kind]
+        for geom in own[~_positive(mj.geom_size[own, :n])]:
+            size = ", ".join(f"{x:g}" for x in mj.geom_size[geom, :n])
+            raise ModelError(f"{_label(mj, geom)}: size is {size}, allowed are positive numbers")
+    for geom in geoms[types == MESH]:
+        _check_mesh(mj, geom)
+    for geom in geoms[types == HFIELD]:
+        field = mj.hfield(mj.geom_dataid[geom])
+        heights = mj.hfield_data[mj.hfield_adr[field.id] :][: field.nrow[0] * field.ncol[0]]
+        if not (_positive(mj.hfield_size[field.id]) and np.isfinite(heights).all()):
+            raise ModelError(f"height field {field.name!r}: allowed are positive sizes and finite heights")
+
+
+def _check_mesh(mj: mujoco.MjModel, geom: int) -> None:
+    mesh = mj.mesh(mj.geom_dataid[geom])
+    if mj.mesh_graphadr[mesh.id] < 0:
+        raise ModelError(
+            f"mesh {mesh.name!r}: has no convex hull, and {_label(mj, geom)} may collide; the compiler makes one where "
+            "contype, conaffinity or a pair let the geom collide before it compiles"
+        )
+    first, count = mj.mesh_vertadr[mesh.id], mj.mesh_vertnum[mesh.id]
+    if not np.isfinite(mj.mesh_vert[first : first + count]).all():
+        raise ModelError(f"mesh {mesh.name!r}: allowed are finite vertices")
+
+
+def _positive(x: np.ndarray) -> np.ndarray:
+    """Whether all numbers of a row are positive and finite."""
+    return ((x > 0.0) & np.isfinite(x)).all(axis=-1)
+
+
+def _label(mj: mujoco.MjModel, geom: int) -> str:
+    name = mj.geom(geom).name
+    return f"geom {name!r}" if name else f"geom #{geom}"

@@ -1,0 +1,178 @@
+"""Convex hulls of meshes: closed, convex, and what kernels walk is consistent; on made and on real meshes."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from featherlane.errors import ModelError
+from featherlane.model import load
+from featherlane.model.hull import hulls
+
+CUBE = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
+# two triangles of each side; vertices that come without faces always get a hull
+FACES = "0 1 3 0 3 2 4 6 7 4 7 5 0 4 5 0 5 1 2 3 7 2 7 6 0 2 6 0 6 4 1 5 7 1 7 3"
+MERGED = 3e-3  # MuJoCo makes one face of triangles that bend by less than about this part of the mesh's size
+REAL = ("mjx/shadow_hand/right_hand", "robosuite/robots/baxter/robot", "metaworld/sawyer_xyz/sawyer_soccer")
+
+SCENE = """
+<mujoco>
+  <asset><mesh name="rock" vertex="{vertices}" {more}/></asset>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body name="stone"><freejoint/>{inertial}<geom name="face" type="mesh" mesh="rock" {geom}/></body>
+  </worldbody>
+</mujoco>"""
+INERTIAL = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+
+
+def text(vertices, more="", geom="", inertial=""):
+    numbers = " ".join(f"{x:.9g}" for x in np.ravel(vertices))
+    return SCENE.format(vertices=numbers, more=more, geom=geom, inertial=inertial)
+
+
+def visual():
+    """A model whose mesh is for the eye alone."""
+    return mujoco.MjModel.from_xml_string(text(CUBE, f'face="{FACES}"', 'contype="0" conaffinity="0"', INERTIAL))
+
+
+def hull_of(vertices, more=""):
+    """The fields of one mesh's hull, with lists in place of addresses."""
+    return one_hull(hulls(mujoco.MjModel.from_xml_string(text(vertices, more))), 0)
+
+
+def one_hull(h, mesh: int):
+    """(vertices, neighbours of each, normals, corners of each face, faces at each vertex) of one mesh."""
+    v0, p0 = h["hull_vertadr"][mesh], h["hull_polyadr"][mesh]
+    vertices, faces = range(v0, v0 + h["hull_vertnum"][mesh]), range(p0, p0 + h["hull_polynum"][mesh])
+
+    def lists(name, rows):
+        return [
+            h[f"hull_{name}"][a : a + n] for a, n in ((h[f"hull_{name}adr"][i], h[f"hull_{name}num"][i]) for i in rows)
+        ]
+
+    return (
+        h["hull_vert"][v0 : v0 + len(vertices)],
+        lists("edge", vertices),
+        h["hull_polynormal"][p0 : p0 + len(faces)],
+        lists("polyvert", faces),
+        lists("map", vertices),
+    )
+
+
+def check(vert, edge, normal, corners, faces):
+    """The laws of a hull."""
+    size = np.abs(vert - vert.mean(axis=0)).max()
+    np.testing.assert_allclose(np.linalg.norm(normal, axis=1), 1.0, rtol=1e-12)
+    # closed: neighbours of each other, each triangle edge of two triangles, Euler's V - E + F = 2
+    pairs = {(a, b) for a, around in enumerate(edge) for b in around}
+    assert pairs == {(b, a) for a, b in pairs}
+    sides = [(p[i - 1], p[i]) for p in corners for i in range(len(p))]
+    assert len(set(sides)) == len(sides) and set(sides) == {(b, a) for a, b in sides}
+    assert set(sides) <= pairs
+    met = {v for p in corners for v in p}
+    assert len(met) - len(sides) // 2 + len(corners) == 2
+    # convex: no vertex above a face, and its corners on it, counterclockwise seen from outside
+    for n, p in zip(normal, corners, strict=True):
+        height = vert @ n
+        assert height.max() - height[p].min() <= MERGED * size
+        area = sum(np.cross(vert[p[i - 1]], vert[p[i]]) for i in range(len(p)))
+        assert area @ n > 0.0
+    # the faces at a vertex
+    at = [[f for f, p in enumerate(corners) if v in p] for v in range(len(vert))]
+    assert all(np.array_equal(sorted(a), sorted(b)) for a, b in zip(at, faces, strict=True))
+
+
+def test_a_cube_has_eight_vertices_and_six_faces():
+    vert, edge, normal, corners, faces = hull_of(CUBE)
+    check(vert, edge, normal, corners, faces)
+    np.testing.assert_allclose(sorted(map(tuple, vert)), sorted(map(tuple, CUBE)), atol=1e-8)
+    assert [len(p) for p in corners] == [4] * 6
+    np.testing.assert_allclose(sorted(map(tuple, np.abs(normal))), [[0, 0, 1]] * 2 + [[0, 1, 0]] * 2 + [[1, 0, 0]] * 2)
+
+
+@pytest.mark.parametrize("n", [4, 5, 8, 30, 200])
+def test_hulls_of_random_points_are_closed_and_convex(n, rng):
+    check(*hull_of(rng.standard_normal((n, 3))))
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_hulls_of_real_meshes_are_closed_and_convex(real_model, name):
+    mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
+    h = hulls(mj)
+    for mesh in np.flatnonzero(mj.mesh_graphadr >= 0):
+        check(*one_hull(h, mesh))
+
+
+def test_points_inside_and_twice_change_nothing(rng):
+    inside = rng.uniform(-0.09, 0.09, (50, 3))
+    plain, crowded = hull_of(CUBE), hull_of(np.concatenate([CUBE, inside, CUBE]))
+    check(*crowded)
+    np.testing.assert_allclose(sorted(map(tuple, crowded[0])), sorted(map(tuple, plain[0])), atol=1e-6)
+
+
+def test_a_hull_of_few_vertices_is_one():
+    vert, *rest = hull_of(CUBE, 'maxhullvert="5"')
+    assert len(vert) == 5
+    check(vert, *rest)
+
+
+def test_twenty_thousand_vertices_load(rng):
+    v = rng.standard_normal((20_000, 3))
+    spec = mujoco.MjSpec()
+    spec.add_mesh(name="ball", uservert=(v / np.linalg.norm(v, axis=1)[:, None]).ravel().tolist())
+    body = spec.worldbody.add_body()
+    body.add_freejoint()
+    body.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="ball")
+    h = hulls(spec.compile())
+    assert h["hull_vertnum"] == [20_000] and h["hull_edgenum"].sum() == 2 * (3 * 20_000 - 6)
+
+
+def test_meshes_that_nothing_touches_have_no_hull():
+    h = hulls(visual())
+    assert h["hull_vertnum"] == [0] and h["hull_polynum"] == [0] and h["hull_vert"].shape == (0, 3)
+
+
+# ---- bad meshes ------------------------------------------------------------------------------------------------------
+
+FLAT = CUBE * [1, 1, 0]
+BAD = {
+    "flat": (FLAT, "coplanar"),
+    "a line": (np.outer(range(4), [1, 2, 3]), "collinear"),
+    "one place": (np.zeros((4, 3)), "colocated"),
+    "one point": (np.zeros((1, 3)), "at least 4 vertices"),
+    "two points": (CUBE[:2], "at least 4 vertices"),
+    "three points": (CUBE[:3], "at least 4 vertices"),
+    "no volume": (CUBE * 1e-6, "volume is too small"),
+    "NaN": (np.where(CUBE[0] == CUBE, np.nan, CUBE), "not finite"),
+    "infinite": (np.where(CUBE[0] == CUBE, np.inf, CUBE), "not finite"),
+}
+
+
+@pytest.mark.parametrize("inertial", ["", INERTIAL])
+@pytest.mark.parametrize("more", ["", 'inertia="shell"'])
+@pytest.mark.parametrize("what", BAD)
+def test_meshes_that_are_no_body_are_refused_by_name(what, more, inertial):
+    vertices, message = BAD[what]
+    if what == "no volume" and more:
+        message = "larger than mjMINVAL"  # a shell needs no volume, but mass
+        if inertial:
+            load(text(vertices, more, inertial=inertial))
+            return
+    with pytest.raises(ModelError, match=message) as caught:
+        load(text(vertices, more, inertial=inertial))
+    assert "rock" in str(caught.value) or "stone" in str(caught.value)
+
+
+def test_a_mesh_without_a_hull_that_an_edit_lets_collide_is_refused_by_name():
+    mj = visual()
+    load(mj)
+    mj.geom_contype[:] = mj.body_contype[:] = 1
+    with pytest.raises(ModelError, match="mesh 'rock': has no convex hull, and geom 'face' may collide"):
+        load(mj)
+
+
+def test_vertices_that_an_edit_made_infinite_are_refused_by_name():
+    mj = mujoco.MjModel.from_xml_string(text(CUBE))
+    mj.mesh_vert[3, 1] = np.nan
+    with pytest.raises(ModelError, match="mesh 'rock': allowed are finite vertices"):
+        load(mj)
