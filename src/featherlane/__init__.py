@@ -19,6 +19,7 @@ from .errors import (
 from .model import Model, bundled_names, load, set_const
 from .simulation.batch import Batch
 from .simulation.data import Data
+from .simulation.distance import geom_distance
 from .simulation.point import (
     apply_ft,
     contact_force,
@@ -128,6 +129,7 @@ __all__ = [  # noqa: RUF022  in groups
     "jac_subtree_com",
     "object_velocity",
     # queries
+    "geom_distance",
     "ray",
 ]
 

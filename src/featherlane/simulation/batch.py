@@ -16,6 +16,8 @@ import numpy as np
 from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.model import Model
+from .distance import Distances, distance_tiles
+from .distance import Query as DistanceQuery
 from .fields import DATA, ON_REQUEST
 from .ray import Hits, Query, cast_tiles
 from .transfer import Plan, Transfer
@@ -206,6 +208,33 @@ class Batch(Worlds):
                 transfers = {"load": self._load(("qpos", "mocap_pos", "mocap_quat")), **query.transfers()}
                 self._work(Plan(self._workspaces, transfers, self.nworld, {}, cast_tiles), query.nray, chosen)
         return query.hits()
+
+    def geom_distance(self, geom1, geom2, distmax=np.inf, ids=None) -> Distances:
+        """Signed distances of pairs of geoms and their nearest points, in each world's present state.
+
+        Args:
+            geom1, geom2: geoms by name or number: one, or arrays that broadcast to (n, npair) for the n worlds of the
+                call, (npair,) for the same pairs in every world.
+            distmax: distances from this on are not looked for [m].
+            ids: the worlds; None for all.
+
+        Returns:
+            `Distances`: distance (n, npair) [m] and fromto (n, npair, 6) [m]; distmax and zeros for a pair that is
+            farther apart.  State and bound outputs stay as they are.
+
+        Raises:
+            ModelError, UnknownNameError: as `fl.geom_distance` does.
+        """
+        chosen = self._ids(ids)
+        query = DistanceQuery(self.model, len(chosen), self.dtype, geom1, geom2, distmax)
+        if query.npair and len(chosen):
+            with self._entered():
+                self._prepare()
+                for workspace in self._workspaces:
+                    query.enter(workspace)
+                transfers = {"load": self._load(("qpos", "mocap_pos", "mocap_quat")), **query.transfers()}
+                self._work(Plan(self._workspaces, transfers, self.nworld, {}, distance_tiles), query.npair, chosen)
+        return query.answer()
 
     def _run(self, nstep: int, chosen: np.ndarray, extra) -> None:
         """Steps of the chosen worlds, or one forward pass."""

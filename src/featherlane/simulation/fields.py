@@ -210,13 +210,23 @@ CONVEX = (
     Field("convex_dist", "scalar", (1,), "m", "signed distance of the two shapes", "collision"),
     Field("convex_normal", "scalar", (3,), "1", "direction from the first to the second, in world axes", "collision"),
     Field("convex_witness", "scalar", (2, 3), "m", "nearest points of the two, in world axes", "collision"),
-    Field("contact_axes", "scalar", (4, 3), "1, m", "two tangents and the normal as rows; where they begin", "collision"),
+    Field(
+        "contact_axes", "scalar", (4, 3), "1, m", "two tangents and the normal as rows; where they begin", "collision"
+    ),
     Field("feature_point", "scalar", (2, 64, 3), "m", "edge, face or disc with which a shape meets", "collision"),
     Field("feature_count", "int", (2,), "1", "its corners; 1 a point, -1 a disc", "collision"),
     Field("feature_normal", "scalar", (2, 3), "1", "its normal, if it is a face", "collision"),
     Field("clip_count", "int", (1,), "1", "places that both features cover", "collision"),
     Field("clip_point", "scalar", (160, 3), "m", "the places: along two tangents and the normal", "collision"),
     Field("clip_dist", "scalar", (160,), "m", "distances there", "collision"),
+)
+
+# the distance of two geoms that is asked for
+DISTANCE = (
+    Field("distance_geom", "real", (2,), "1", "the two geoms", "geom_distance"),
+    Field("distance_limit", "scalar", (1,), "m", "distance from which on they are not looked at", "geom_distance"),
+    Field("distance", "real", (1,), "m", "their signed distance", "geom_distance"),
+    Field("distance_fromto", "real", (6,), "m", "nearest point of the first, then of the second", "geom_distance"),
 )
 
 # room in which the branching work of one world and one pair of shapes is done, in float64
@@ -392,6 +402,7 @@ DATA = Layout(
     + CONTACT
     + NARROW
     + CONVEX
+    + DISTANCE
     + RAY
     + CONSTRAINT
     + SOLVER

@@ -1,0 +1,129 @@
+"""Signed distance of two geoms: what `geom_distance` asks, in every world.
+
+Two convex shapes have that of `closest`; a plane that of the shape's lowest point; a height field the least of its
+prisms'.  A pair is worked on with the lower type first, and turned round in the end.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, read_lane, real, stage, whole, width, write_lane
+from featherlane.model.candidates import HFIELD, PLANE
+from featherlane.spatial.vector import (
+    add3,
+    axpy3,
+    dot3,
+    load3,
+    load9,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    scale3,
+    store3,
+    sub3,
+)
+
+from .convex import NO_DISTANCE, closest
+from .hfield import first_cell, last_cell, reach, set_corner
+from .slot import load_shape
+from .support import PRISM, core_radius, core_support, look_from_first
+
+
+@kernel
+def plane_distance(m1, d1):
+    """The plane's normal is the pair's; the shape's lowest point over it is nearest."""
+    R, S = load9(d1.shape_mat, 0), load9(d1.shape_mat, 9)
+    n = (R[2], R[5], R[8])
+    d1.support_vertex[1] = 0
+    u = mat_t_mul_vec(S, n)
+    p, _ = core_support(m1, d1, 1, scale3(-1.0, u))
+    p = axpy3(-core_radius(d1, 1), n, add3(mat_mul_vec(S, p), load3(d1.shape_pos, 3)))
+    dist = dot3(sub3(p, load3(d1.shape_pos, 0)), n)
+    d1.convex_dist[0] = dist
+    store3(d1.convex_normal, 0, n)
+    store3(d1.convex_witness, 0, axpy3(-dist, n, p))
+    store3(d1.convex_witness, 3, p)
+
+
+@kernel
+def prism_distance(m1, d1):
+    """Keep what `closest` finds if it is nearer than all before: shape_limit is the nearest so far."""
+    a, b, n = load3(d1.convex_witness, 0), load3(d1.convex_witness, 3), load3(d1.convex_normal, 0)
+    closest(m1, d1)
+    if d1.convex_dist[0] < d1.shape_limit[0]:
+        d1.shape_limit[0] = d1.convex_dist[0]
+    else:
+        store3(d1.convex_witness, 0, a)
+        store3(d1.convex_witness, 3, b)
+        store3(d1.convex_normal, 0, n)
+
+
+@stage
+def height_field_distance(m1, d1):
+    """The nearest of all prisms that shape_limit can reach.
+
+    Reads:  shape_*, hfield_*.   Writes: convex_*, prism_vert, shape_limit.   Cost: O(cells within the limit).
+    """
+    field, limit = d1.shape_data[0], d1.shape_limit[0]
+    sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
+    look_from_first(d1)
+    zero, one = 0.0 * sx, 0.0 * sx + 1.0
+    x0, x1 = -reach(m1, d1, (-one, zero, zero)) - limit, reach(m1, d1, (one, zero, zero)) + limit
+    y0, y1 = -reach(m1, d1, (zero, -one, zero)) - limit, reach(m1, d1, (zero, one, zero)) + limit
+    ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
+    d1.shape_type[0] = PRISM
+    first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
+    for r in range(first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)):
+        for c in range(first, last):
+            set_corner(m1, d1, field, 0, r + 1, c)
+            set_corner(m1, d1, field, 1, r, c)
+            set_corner(m1, d1, field, 2, r + 1, c + 1)
+            prism_distance(m1, d1)
+            set_corner(m1, d1, field, 0, r, c)
+            set_corner(m1, d1, field, 1, r + 1, c + 1)
+            set_corner(m1, d1, field, 2, r, c + 1)
+            prism_distance(m1, d1)
+    d1.convex_dist[0] = real(d1, NO_DISTANCE)
+    if d1.shape_limit[0] < limit:
+        d1.convex_dist[0] = d1.shape_limit[0]
+
+
+@kernel
+def store_distance(d, lane, flip):
+    """One world's answer; a pair that is too far apart has the limit as its distance, and zeros."""
+    dist, far = d.convex_dist[0], d.distance_limit[0]
+    if dist < far:
+        write_lane(d.distance, 0, lane, dist)
+        for i in range(3):
+            first, second = i, 3 + i
+            if flip:
+                first, second = 3 + i, i
+            write_lane(d.distance_fromto, i, lane, d.convex_witness[first])
+            write_lane(d.distance_fromto, 3 + i, lane, d.convex_witness[second])
+    else:
+        write_lane(d.distance, 0, lane, far)
+        for i in range(6):
+            write_lane(d.distance_fromto, i, lane, 0.0)
+
+
+@stage
+def geom_distance(m, d):
+    """Signed distance of the two geoms that each world names, and their nearest points.
+
+    Source: MuJoCo mj_geomDistance.
+    Reads:  distance_geom (2,), distance_limit [m], geom_xpos, geom_xmat, geom_size.
+    Writes: distance (1,) [m], distance_fromto (6,) [m]: from the first geom's surface to the second's; shape_*.
+    """
+    for lane in range(width(d)):
+        g, h = whole(read_lane(d.distance_geom, 0, lane)), whole(read_lane(d.distance_geom, 1, lane))
+        flip = m.geom_type[g] > m.geom_type[h]
+        if flip:
+            g, h = h, g
+        load_shape(m, d, 0, g, lane)
+        load_shape(m, d, 1, h, lane)
+        d.shape_limit[0] = d.distance_limit[0]
+        if m.geom_type[g] == PLANE:
+            plane_distance(m, d)
+        elif m.geom_type[g] == HFIELD:
+            height_field_distance(m, d)
+        else:
+            closest(m, d)
+        store_distance(d, lane, flip)
