@@ -7,6 +7,7 @@ from ..constraint.row import row_capacity
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
 
 CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for each geom of a crowd
+HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
 MANIFOLD_LIMIT = 50  # contact points of one pair of geoms, as MuJoCo's mjMAXCONPAIR
 
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
@@ -35,7 +36,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
         "nmanifold": MANIFOLD_LIMIT,
         **row_capacity(model),
-        "nH": nv * (nv + 1) // 2,
+        "nH": min(nv * (nv + 1) // 2, HESSIAN_LIMIT),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + 3,
         "want_frames": 1,

@@ -58,11 +58,12 @@ def forward_constraint(m, d):
     collision(m, d)
     if d.con_overflow[0]:
         crb_of_rows(m, d)
-        solve_in_parts(m, d)
     else:
         make_rows(m, d)
         crb_of_rows(m, d)
         solve(m, d)
+    if d.con_overflow[0]:
+        solve_in_parts(m, d)
 
 
 @stage

@@ -49,6 +49,8 @@ def solve_parts_of(m, d, size):
             return 0
         make_rows(m, d)
         solve(m, d)
+        if d.con_overflow[0]:
+            return 0
         keep(m, d, mask)
         start += size
     return 1

@@ -13,7 +13,7 @@ from ..lanes.record import aligned
 from ..model.fields import MODEL
 from ..model.model import BUFFERS
 from .capacity import capacities
-from .fields import DATA
+from .fields import DATA, ROOM
 from .library import library
 
 
@@ -112,7 +112,7 @@ class Workspace:
     def reset(self) -> None:
         """Every world to the model's defaults: qpos0, no velocity, no force."""
         for f in DATA.fields:
-            if f.kind != "size":
+            if f.kind != "size" and f.name not in ROOM:
                 self.arrays[f.name][...] = 0
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
         self.arrays["active"][...] = 1

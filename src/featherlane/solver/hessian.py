@@ -9,6 +9,10 @@ A contact between two moving bodies couples two branches.  It makes the eliminat
 array in which both branches lie on one path, so that the sparse L^T D L of branch-induced sparsity serves every case,
 and each row of an ancestor remains a prefix of its descendants' rows.  Zeros that the wider pattern brings are exact,
 so the pattern, which the worlds of a tile share, never shows in a world's bits.
+
+Where the rows of the pattern do not fit (a pile of a thousand bodies), a tile is split; a world that is alone takes the
+trees apart: each of a contact's two bodies gets its stiffness, and the coupling is left out.  What comes out is still
+positive definite, so its direction descends, and the exact line search makes it converge, in more iterations.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); J. Liu, "The role of elimination trees in
 sparse factorization" (1990); the stiffness composition is ours.
 """
@@ -17,12 +21,11 @@ from __future__ import annotations
 
 from ..dynamics.flags import FREE, PYRAMIDAL
 from ..dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
-from ..lanes import any_, fma, kernel, real, where
-from ..spatial.vector import load6
+from ..lanes import any_, fma, has, kernel, real, where, width
+from ..spatial.vector import load3, load6
 from .cone import is_held
 from .pair import add_normal_pair, add_pair, add_wide_pair
 from .pyramid import least_edge
-from .rows import arm
 from .stiffness import (
     add_cone,
     add_stiffness,
@@ -34,7 +37,16 @@ from .stiffness import (
     stiffness_times,
 )
 
-TREE, COUPLED = 1, 2  # what H_pattern holds; 0: nothing yet
+TREE, COUPLED, APART = 1, 2, 3  # what H_pattern holds; 0: nothing yet
+
+
+@kernel
+def active_worlds(d):
+    """How many worlds of the tile take part."""
+    n, active = 0, d.active[0] > 0.0
+    for lane in range(width(d)):
+        n += has(active, lane)
+    return n
 
 
 # ---- the pattern: rows of ancestors on the elimination tree ----------------------------------------------------
@@ -77,8 +89,30 @@ def fill_pattern(m, d):
 
 
 @kernel
+def pattern_fits(m, d):
+    """Is there room for the rows of the pattern?  A row's length waits in H_rownnz."""
+    total = 0
+    for i in range(m.nv):
+        p = d.H_parent[i]
+        d.H_rownnz[i] = d.H_rownnz[p] + 1 if p >= 0 else 1
+        total += d.H_rownnz[i]
+    return total <= d.nH
+
+
+@kernel
+def take_tree(m, d, label):
+    """The model's own tree as the pattern."""
+    reset_pattern(m, d)
+    fill_pattern(m, d)
+    d.H_pattern[0] = label
+
+
+@kernel
 def find_pattern(m, d):
-    """The pattern for the tile's slots; the model's own tree where no slot couples two branches."""
+    """The pattern for the tile's slots: the model's own tree where no slot couples two branches.
+
+    Where the rows do not fit, con_overflow says so, to split the tile; in one world trees are taken apart.
+    """
     coupled = 0
     for k in range(d.ncon_slot[0]):
         other = d.con_body[2 * k + 1]
@@ -87,13 +121,16 @@ def find_pattern(m, d):
                 reset_pattern(m, d)
             coupled = 1
             join_paths(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
-    if coupled:
+    if coupled and pattern_fits(m, d):
         fill_pattern(m, d)
         d.H_pattern[0] = COUPLED
+    elif coupled and active_worlds(d) > 1:
+        d.con_overflow[0] = 1
+        d.H_pattern[0] = 0
+    elif coupled:
+        take_tree(m, d, APART)
     elif d.H_pattern[0] != TREE:
-        reset_pattern(m, d)
-        fill_pattern(m, d)
-        d.H_pattern[0] = TREE
+        take_tree(m, d, TREE)
 
 
 # ---- assembly -----------------------------------------------------------------------------------------------------
@@ -233,16 +270,17 @@ def is_pushing(m, d, k):
 
 
 @kernel
-def add_contact(m, d, k):
-    """K_b += the stiffness of a contact with the world."""
+def add_contact(m, d, k, side):
+    """K_b += the stiffness of a contact, on the body that it pushes (side 0) or the other one."""
+    b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     if d.con_dim[k] == 1:
-        add_stiffness(d, d.con_body[2 * k], arm(d, k), normal_stiffness(d, k))
+        add_stiffness(d, b, r, normal_stiffness(d, k))
     elif m.opt_cone == PYRAMIDAL:
-        add_stiffness(d, d.con_body[2 * k], arm(d, k), contact_stiffness(d, k))
+        add_stiffness(d, b, r, contact_stiffness(d, k))
     else:
-        add_cone(m, d, k)
+        add_cone(m, d, k, side)
     if d.con_dim[k] > 3:
-        add_turns(m, d, k)
+        add_turns(m, d, k, side)
 
 
 @kernel
@@ -250,14 +288,16 @@ def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows, on the tile's pattern."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
-        if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
-            add_contact(m, d, k)
+        paired = d.con_body[2 * k + 1] > 0
+        if (not paired or d.H_pattern[0] == APART) and any_(is_pushing(m, d, k)):
+            for side in range(2 if paired else 1):
+                add_contact(m, d, k, side)
     compose_stiffness(m, d)
     assemble_tree(m, d)
     add_dof_rows(m, d)
     add_general_rows(m, d)
     for k in range(d.ncon_slot[0]):
-        if d.con_body[2 * k + 1] > 0 and any_(is_pushing(m, d, k)):
+        if d.con_body[2 * k + 1] > 0 and d.H_pattern[0] == COUPLED and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)
             elif d.con_dim[k] > 3 or m.opt_cone != PYRAMIDAL:
@@ -270,7 +310,7 @@ def assemble_hessian(m, d):
 @kernel
 def solve_hessian(m, d, x):
     """x <- H^-1 x; H becomes its factor L^T D L, H_dinv 1 / D."""
-    if d.H_pattern[0] == TREE and m.nC == m.nchain:
+    if d.H_pattern[0] != COUPLED and m.nC == m.nchain:
         # the pattern is that of M: column by column, in two thirds of the time
         factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H, d.H, d.H_dinv, 1, 1, x)
         expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H_colind, d.H, d.H_dinv, x)

@@ -22,7 +22,7 @@ from ..dynamics.inertia import multiply
 from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
 from ..spatial.vector import axpy3, load3, scale3, store3
 from .cone import cone, cone_slope, cone_switches
-from .hessian import assemble_hessian, find_pattern, solve_hessian
+from .hessian import APART, assemble_hessian, find_pattern, solve_hessian
 from .pyramid import (
     edge_switches,
     push,
@@ -309,7 +309,10 @@ def line_search(m, d, q1, q2, enough, live):
 # ---------------------------------------------------------------------------------------------------------
 @kernel
 def search_direction(m, d):
-    """p = -H^-1 grad, and its rows."""
+    """p = -H^-1 grad, and its rows; returns what the quadratic model says that the step gains, grad . H^-1 grad / 2.
+
+    Where trees were taken apart H is not the second derivative, and nothing is said.
+    """
     assemble_hessian(m, d)
     for i in range(m.nv):
         d.search[i] = -d.grad[i]
@@ -324,6 +327,11 @@ def search_direction(m, d):
             d.search[i] = where(lost, -d.grad[i] / d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1], d.search[i])
     multiply(m, d.M, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+    if d.H_pattern[0] == APART:
+        gain = real(d, FAR)
+    else:
+        gain = where(lost, FAR, -0.5 * descent)
+    return gain
 
 
 @kernel
@@ -419,10 +427,14 @@ def iterate(m, d):
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     niter = real(d, 0.0)
-    for _ in range(m.opt_iterations):
+    for iteration in range(m.opt_iterations):
         if not any_(live):
             break
-        search_direction(m, d)
+        promise = search_direction(m, d)
+        if iteration > 0:
+            live = live & not_(scale * promise < tolerance)
+            if not any_(live):
+                break
         zero = real(d, 0.0)
         q1, q2, length = zero, zero, zero
         for i in range(m.nv):
@@ -468,10 +480,11 @@ def solve(m, d):
     else:
         prepare_contacts(m, d)
         find_pattern(m, d)
-        warm_start(m, d)
-        iterate(m, d)
-        store_forces(m, d)
-        for i in range(m.nv):
-            # absent rows may have turned a zero's sign: + 0 turns it back
-            d.qacc[i] = d.qacc[i] + 0.0
-            d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0
+        if d.con_overflow[0] == 0:
+            warm_start(m, d)
+            iterate(m, d)
+            store_forces(m, d)
+            for i in range(m.nv):
+                # absent rows may have turned a zero's sign: + 0 turns it back
+                d.qacc[i] = d.qacc[i] + 0.0
+                d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

@@ -15,7 +15,7 @@ from ..lanes import fma, kernel, real, stage, where
 from ..spatial.vector import axpy3, cross, dot3, load3, load6, scale3
 from .cone import cone_weights
 from .pyramid import edge_weights, turning_weights
-from .rows import arm, turn
+from .rows import turn
 
 
 @kernel
@@ -110,9 +110,9 @@ def cone_stiffness(d, k):
 
 
 @stage
-def add_cone(m, d, k):
-    """K_b += the stiffness of an elliptic contact with the world, its turns left out."""
-    add_stiffness(d, d.con_body[2 * k], arm(d, k), cone_stiffness(d, k))
+def add_cone(m, d, k, side):
+    """K_b += the stiffness of an elliptic contact on one of its bodies, its turns left out."""
+    add_stiffness(d, d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side), cone_stiffness(d, k))
 
 
 @kernel
@@ -149,10 +149,10 @@ def turning_stiffness(m, d, k):
 
 
 @stage
-def add_turns(m, d, k):
-    """K_b += what the turns of a contact with the world add."""
+def add_turns(m, d, k, side):
+    """K_b += what the turns of a contact add on one of its bodies."""
     A, p, s = turning_stiffness(m, d, k)
-    x, o = cross(arm(d, k), s), 21 * d.con_body[2 * k]
+    x, o = cross(load3(d.con_arm, 6 * k + 3 * side), s), 21 * d.con_body[2 * k + side]
     d.body_K[o] = d.body_K[o] + fma(2.0 * p[0], x[0], A[0])
     d.body_K[o + 1] = d.body_K[o + 1] + fma(p[0], x[1], fma(x[0], p[1], A[1]))
     d.body_K[o + 2] = d.body_K[o + 2] + fma(p[0], x[2], fma(x[0], p[2], A[2]))
