@@ -3,8 +3,7 @@
 Features are told in coordinates along two tangents and the contact's normal, from the middle of the nearest points.
 A face is a polygon, the cap of a cylinder a disc with points around its rim, an edge a segment: an edge of a box or a
 hull, the line of a cylinder's or a capsule's side.  Ellipsoids, spheres and prisms meet in a point.
-Source: the tolerances are MuJoCo's (engine_collision_gjk.h); MuJoCo has no such features of cylinders and capsules, it
-finds their points by tilting the shapes a little.
+Source: the tolerances are MuJoCo's (engine_collision_gjk.h); that a prism of a height field meets in a point is, too.
 """
 
 from __future__ import annotations

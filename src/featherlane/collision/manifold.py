@@ -4,9 +4,10 @@ Both features are looked at along the contact's normal.  Where a face meets a fa
 cover touch; where an edge meets an edge along it, the ends of the common part; else the nearest points alone.  The
 distance at a point is that of the two planes there, so faces that lean towards each other press more where they are
 deeper.  Of many points four are kept: the deepest one, and those that span the largest area with it.
-Source: MuJoCo's native ccd clips a face or edge of one polytope by a face of the other and keeps four points.
-Deviation: MuJoCo's normal is then that of one of the faces, here it is that of the depth; its points of cylinders and
-    capsules come from tilted shapes and have all the same distance, here each has its own.
+Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points; the
+    tolerances are its own.
+Deviation: MuJoCo's normal is then that of one of the faces, up to five degrees off, here it is that of the depth; a rim
+    is a polygon there, here its crossings with edges are exact; parallel edges touch at two points here, at one there.
 """
 
 from __future__ import annotations
@@ -45,10 +46,15 @@ def height(d1, side, x, y):
 
 @kernel
 def add_candidate(d1, x, y):
-    """A place that both features cover; clip_count counts those near enough, once each."""
+    """A place that both features cover; clip_count counts those near enough, once each.
+
+    None is deeper than the depth along the normal; edges that are parallel only nearly would say so off their crossing.
+    """
     k = d1.clip_count[0]
     low, high = height(d1, 0, x, y), height(d1, 1, x, y)
     dist = high - low
+    if dist < d1.convex_dist[0]:
+        dist = d1.convex_dist[0]
     new = dist <= d1.shape_limit[0] and k < ROOM
     for i in range(k):
         a, b = d1.clip_point[3 * i] - x, d1.clip_point[3 * i + 1] - y
