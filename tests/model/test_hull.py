@@ -12,7 +12,7 @@ CUBE = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-
 # two triangles of each side; vertices that come without faces always get a hull
 FACES = "0 1 3 0 3 2 4 6 7 4 7 5 0 4 5 0 5 1 2 3 7 2 7 6 0 2 6 0 6 4 1 5 7 1 7 3"
 MERGED = 3e-3  # MuJoCo makes one face of triangles that bend by less than about this part of the mesh's size
-REAL = ("mjx/shadow_hand/right_hand", "robosuite/robots/baxter/robot", "metaworld/sawyer_xyz/sawyer_soccer")
+REAL = ("mjx/shadow_hand/right_hand", "metaworld/sawyer_xyz/sawyer_soccer")
 
 SCENE = """
 <mujoco>

@@ -13,16 +13,13 @@ import featherlane as fl
 from featherlane.collision.frame import frame_of
 from parity import BOUNDS, relative
 
-ROBOTS = (
-    "mjx/convex",
-    "mjx/shadow_hand/scene_right",
-    "robosuite/grippers/panda_gripper",
-    "robosuite/robots/baxter/robot",
-)
+ROBOTS = ("mjx/barkour_v0/assets/barkour_v0_mjx", "mjx/convex", "mjx/shadow_hand/scene_right", "metaworld/objects/mug")
+# out of a wheel of 200 MB
+HANDS = ("fourier_left_hand", "inspire_left_hand", "panda_gripper", "rethink_gripper")
+ARMS = ("baxter", "gr1", "sawyer", "spot", "tiago", "ur5e")
 MORE_ROBOTS = (
-    "mjx/barkour_v0/assets/barkour_v0_mjx",
-    *(f"robosuite/grippers/{hand}" for hand in ("fourier_left_hand", "inspire_left_hand", "rethink_gripper")),
-    *(f"robosuite/robots/{name}/robot" for name in ("gr1", "sawyer", "spot", "tiago", "ur5e")),
+    *(f"robosuite/grippers/{name}" for name in HANDS),
+    *(f"robosuite/robots/{name}/robot" for name in ARMS),
 )
 CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
 PARAMETERS = ("dim", "friction", "solref", "solreffriction", "solimp", "includemargin")

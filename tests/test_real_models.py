@@ -1,0 +1,73 @@
+"""Every model of four wheels that MuJoCo loads: it loads and steps without a bad world, or its features say why not."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import wheels
+from real_models import ROBOTS, survey
+
+NSTEP, SHORT = 1000, 100
+SAMPLE = {
+    "mjx": "barkour_v0/assets/barkour_v0_mjx convex sensor/sensor shadow_hand/scene_right tendon/tendon",
+    "metaworld": "objects/assembly_peg objects/buttonbox objects/mug objects/puck sawyer_xyz/sawyer_soccer",
+}
+# how many models of a wheel MuJoCo loads, and in how many of them a feature is missing that would change the motion
+LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84}
+MISSING = {
+    "gymnasium_robotics": {
+        "equality joint": 1,
+        "equality weld": 4,
+        "option density": 1,
+        "option noslip_iterations": 4,
+        "option solver pgs": 2,
+        "option viscosity": 1,
+        "tendon limited": 11,
+        "tendon stiffness, limited": 1,
+    },
+    "robosuite": {
+        "equality joint": 1,
+        "equality tendon": 3,
+        "tendon limited": 2,
+        "tendon stiffness, frictionloss, limited": 1,
+    },
+    "mjx": {
+        "actuator dyntype filter": 1,
+        "actuator dyntype filterexact": 1,
+        "actuator dyntype integrator": 1,
+        "actuator trntype tendon": 2,
+        "actuator trntype tendon, dyntype muscle, gaintype muscle, biastype muscle": 1,
+        "tendon armature": 1,
+        "tendon limited": 1,
+        "tendon stiffness, damping, limited": 1,
+    },
+    "metaworld": {"equality weld": 44},
+}
+
+
+def checked(real_model, names, nstep: int):
+    """The survey of these models, without a bad one; skips offline."""
+    for wheel in {name.split("/")[0] for name in names}:
+        real_model(next(name for name in names if name.startswith(wheel)))
+    found = survey(names, nstep, print)
+    assert found.bad == {}
+    return found
+
+
+@pytest.mark.parametrize("wheel", SAMPLE)
+def test_a_sample_of_real_models_steps_without_a_bad_world(wheel, real_model):
+    found = checked(real_model, [f"{wheel}/{name}" for name in SAMPLE[wheel].split()], SHORT)
+    assert not found.unreadable
+    assert {kind for kinds in found.left_out.values() for kind in kinds} <= set(MISSING[wheel])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wheel", ROBOTS)
+def test_all_real_models_step_without_a_bad_world_or_what_is_missing_is_known(wheel, real_model):
+    real_model(f"{wheel}/")
+    found = checked(real_model, wheels.models_in(wheel), NSTEP)
+    assert len(found.good) + len(found.left_out) == LOADED[wheel]
+    assert Counter(kind for kinds in found.left_out.values() for kind in kinds) == MISSING[wheel]
+    assert max(found.good.values()) > 0
