@@ -8,6 +8,7 @@ with an elliptic cone is one row of several dimensions (cone.py).  The cost is c
 an elliptic contact slips; a step solves H p = -grad with the rows that are not at a bound, and a line search finds the
 minimum along p.
 
+A world stops where the cost's gain, the gradient, or the gain that the next step promises is below the tolerance.
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem, Newton, warm start, stopping).  Where we differ:
@@ -17,30 +18,21 @@ where rounding ends progress (in float32 the tolerance lies below it).
 
 from __future__ import annotations
 
-from ..dynamics.flags import DISABLE_WARMSTART, PYRAMIDAL
+from ..dynamics.flags import DISABLE_WARMSTART
 from ..dynamics.inertia import multiply
 from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
-from ..spatial.vector import axpy3, load3, scale3, store3
-from .cone import cone, cone_slope, cone_switches
+from ..spatial.vector import axpy3, load3, store3
+from .contacts import contact_cost, contact_slope, contact_switches, push_contacts, store_contact_forces
 from .hessian import APART, assemble_hessian, find_pattern, solve_hessian
-from .pyramid import (
-    edge_switches,
-    push,
-    push_slope,
-    pyramid,
-    turning_pyramid,
-    turning_slope,
-    turning_switches,
-)
+from .pyramid import push
 from .rows import (
-    add_contact_force,
-    add_contact_moment,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
     contact_rows,
     prepare_contacts,
     turn,
+    turning_rows,
 )
 
 TINY = 1e-30
@@ -55,6 +47,9 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
     body_motion(m, d, v, w)
     for k in range(d.ncon_slot[0]):
         contact_rows(d, k, w, con_y)
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            turning_rows(d, k, w, con_y)
     for k in range(d.ndofrow[0]):
         dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
     for k in range(d.ngenrow[0]):
@@ -75,8 +70,10 @@ def subtract_reference(m, d, dof_x, gen_x, con_y):
         if d.con_dim[k] > 1:
             con_y[3 * k + 1] = fma(b, d.con_z[3 * k + 1], con_y[3 * k + 1])
             con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
+    for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            turning_rows(d, k, d.cvel, d.con_z)
+            r, b = 3 * turn(d, k), d.con_frictiondamping[k]
             for i in range(r, r + 3):
                 con_y[i] = fma(b, d.con_z[i], con_y[i])
     for k in range(d.ndofrow[0]):
@@ -93,35 +90,6 @@ def bounded_force(D, x, lo, hi):
 
 
 @kernel
-def contact_push(m, d, k, con_y):
-    """(forces along normal and tangents of the basis, cost) of contact k, its turns taken into account."""
-    if d.con_dim[k] == 1:
-        g, c = push(d.con_D[k], con_y[3 * k])
-        zero = real(d, 0.0)
-        f = (g, zero, zero)
-    elif m.opt_cone == PYRAMIDAL:
-        f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
-        if d.con_dim[k] > 3:
-            g, _, e = turning_pyramid(d, k, con_y)
-            f, c = (f[0] + g, f[1], f[2]), c + e
-    else:
-        g, s, c = cone(d, k, con_y)
-        f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
-    return f, c
-
-
-@kernel
-def contact_turn(m, d, k, con_y):
-    """Moments along the turns of contact k."""
-    if m.opt_cone == PYRAMIDAL:
-        _, t, _ = turning_pyramid(d, k, con_y)
-    else:
-        _, s, _ = cone(d, k, con_y)
-        t = scale3(s, load3(con_y, 3 * turn(d, k)))
-    return t
-
-
-@kernel
 def row_cost(m, d, dof_x, gen_x, con_y):
     """Sum of the rows' costs."""
     cost = real(d, 0.0)
@@ -134,10 +102,7 @@ def row_cost(m, d, dof_x, gen_x, con_y):
     for k in range(d.ngenrow[0]):
         _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
         cost = cost + c
-    for k in range(d.ncon_slot[0]):
-        _, c = contact_push(m, d, k, con_y)
-        cost = cost + c
-    return cost
+    return contact_cost(m, d, con_y, cost)
 
 
 @kernel
@@ -173,18 +138,7 @@ def evaluate(m, d):
             i = d.genrow_dof[e]
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
     clear_body_forces(m, d)
-    for k in range(d.ncon_slot[0]):
-        g, c = contact_push(m, d, k, d.con_y)
-        cost = cost + c
-        if d.con_dim[k] > 1:
-            n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
-            add_contact_force(d, k, axpy3(g[0], n, axpy3(g[1], u, scale3(g[2], v))))
-        else:
-            add_contact_force(d, k, scale3(g[0], load3(d.con_basis, 9 * k)))
-        if d.con_dim[k] > 3:
-            t, o = contact_turn(m, d, k, d.con_y), 9 * turn(d, k)
-            u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
-            add_contact_moment(d, k, axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v))))
+    cost = push_contacts(m, d, cost)
     body_forces_to_dofs(m, d, d.qfrc_constraint)
     s = real(d, 0.0)
     for i in range(m.nv):
@@ -240,25 +194,6 @@ def bounded_slope(D, x, v, a, lo, hi, g, h):
 
 
 @kernel
-def pyramid_slope(d, k, a):
-    """The derivatives, over D, of the cost of the edges of contact k, or of the row it has without friction."""
-    zero = real(d, 0.0)
-    y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
-    if d.con_dim[k] > 1:
-        v1, v2 = d.con_z[3 * k + 1], d.con_z[3 * k + 2]
-        y1, y2 = fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
-        s, t = push_slope(y + y1, v + v1, zero, zero)
-        s, t = push_slope(y - y1, v - v1, s, t)
-        s, t = push_slope(y + y2, v + v2, s, t)
-        s, t = push_slope(y - y2, v - v2, s, t)
-        if d.con_dim[k] > 3:
-            s, t = turning_slope(d, k, a, s, t)
-    else:
-        s, t = push_slope(y, v, zero, zero)
-    return s, t
-
-
-@kernel
 def slope(m, d, a, q1, q2):
     """(d/da, d2/da2) of the cost at step length a."""
     g, h = fma(a, q2, q1), q2
@@ -270,13 +205,7 @@ def slope(m, d, a, q1, q2):
         g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
     for k in range(d.ngenrow[0]):
         g, h = bounded_slope(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h)
-    for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
-            g, h = cone_slope(d, k, a, g, h)
-        else:
-            s, t = pyramid_slope(d, k, a)
-            g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
-    return g, h
+    return contact_slope(m, d, a, g, h)
 
 
 @kernel
@@ -353,18 +282,7 @@ def set_switches(m, d, a):
     for k in range(d.ngenrow[0]):
         D, x, v = d.genrow_D[k], d.genrow_x[k], d.genrow_v[k]
         n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
-    for k in range(d.ncon_slot[0]):
-        y, v = load3(d.con_y, 3 * k), load3(d.con_z, 3 * k)
-        if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
-            s = cone_switches(d, k, a)
-        elif d.con_dim[k] > 1:
-            s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
-            s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
-            if d.con_dim[k] > 3:
-                s = s + turning_switches(d, k, a)
-        else:
-            s = edge_switches(y[0], v[0], a)
-        n = n + where(d.con_D[k] > 0.0, s, 0.0)
+    n = n + contact_switches(m, d, a)
     return n > 0.0
 
 
@@ -381,6 +299,7 @@ def advance_rows(m, d, a):
     for k in range(d.ncon_slot[0]):
         y = load3(d.con_y, 3 * k)
         store3(d.con_y, 3 * k, axpy3(a, load3(d.con_z, 3 * k), y))
+    for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
             store3(d.con_y, r, axpy3(a, load3(d.con_z, r), load3(d.con_y, r)))
@@ -394,17 +313,7 @@ def store_forces(m, d):
         d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
         d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-    for k in range(d.ncon_slot[0]):
-        g, _ = contact_push(m, d, k, d.con_y)
-        zero = real(d, 0.0)
-        t = (zero, zero, zero)
-        if d.con_dim[k] > 3:
-            t = contact_turn(m, d, k, d.con_y)
-        d.con_force[6 * k] = g[0]
-        for i in range(2):
-            d.con_force[6 * k + 1 + i] = d.con_friction[5 * k + i] * g[1 + i]
-        for i in range(3):
-            d.con_force[6 * k + 3 + i] = d.con_friction[5 * k + 2 + i] * t[i]
+    store_contact_forces(m, d)
 
 
 @kernel

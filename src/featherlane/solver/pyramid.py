@@ -57,10 +57,10 @@ def push_slope(x, v, g, h):
 
 
 @kernel
-def turning_slope(d, k, a, g, h):
-    """Add the derivatives, over D, of the cost of the edges that turn, at step length a."""
+def turning_slope(d, k, a):
+    """The derivatives, over D, of the cost of the edges that turn, at step length a."""
     y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
-    r = 3 * turn(d, k)
+    r, g, h = 3 * turn(d, k), real(d, 0.0), real(d, 0.0)
     for i in range(d.con_dim[k] - 3):
         w = d.con_z[r + i]
         u = fma(a, w, d.con_y[r + i])

@@ -141,7 +141,7 @@ def turning_rows(d, k, w, out):
 
 @kernel
 def contact_rows(d, k, w, out):
-    """out[3k ..] = the contact's basis rows of J v, given the body motions of v."""
+    """out[3k ..] = the contact's three basis rows of J v, given the body motions of v; turns have `turning_rows`."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     u = point_velocity(b, arm(d, k), w)
     if other > 0:
@@ -150,8 +150,6 @@ def contact_rows(d, k, w, out):
     if d.con_dim[k] > 1:
         out[3 * k + 1] = dot3(load3(d.con_basis, 9 * k + 3), u)
         out[3 * k + 2] = dot3(load3(d.con_basis, 9 * k + 6), u)
-    if d.con_dim[k] > 3:
-        turning_rows(d, k, w, out)
 
 
 @kernel

@@ -67,9 +67,6 @@ def contact_stiffness(d, k):
     """F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
-    if d.con_dim[k] > 3:
-        _, more = turning_weights(d, k)
-        nn = nn + (more[0] + (more[1] + more[2]))
     p1, p2 = combine(n1, n, w11, u), combine(n2, n, w22, v)
     q = combine(n1, u, n2, v)
     p = (fma(nn, n[0], q[0]), fma(nn, n[1], q[1]), fma(nn, n[2], q[2]))
@@ -151,8 +148,13 @@ def turning_stiffness(m, d, k):
 @stage
 def add_turns(m, d, k, side):
     """K_b += what the turns of a contact add on one of its bodies."""
+    b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
+    if m.opt_cone == PYRAMIDAL:
+        _, w = turning_weights(d, k)
+        zero, n = real(d, 0.0), load3(d.con_basis, 9 * k)
+        add_stiffness(d, b, r, outer(w[0] + (w[1] + w[2]), n, (zero, zero, zero, zero, zero, zero)))
     A, p, s = turning_stiffness(m, d, k)
-    x, o = cross(load3(d.con_arm, 6 * k + 3 * side), s), 21 * d.con_body[2 * k + side]
+    x, o = cross(r, s), 21 * b
     d.body_K[o] = d.body_K[o] + fma(2.0 * p[0], x[0], A[0])
     d.body_K[o + 1] = d.body_K[o + 1] + fma(p[0], x[1], fma(x[0], p[1], A[1]))
     d.body_K[o + 2] = d.body_K[o + 2] + fma(p[0], x[2], fma(x[0], p[2], A[2]))
