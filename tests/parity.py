@@ -38,7 +38,6 @@ LEFT_OUT = {
         "cylinder",
         "ellipsoid",
         "box",
-        "condim 6",
     },
     "dm_control/finger": {"cylinder"},
     "dm_control/fish": {"density", "tendon", "trntype tendon", "ellipsoid", "box"},
@@ -47,7 +46,7 @@ LEFT_OUT = {
     "dm_control/pendulum": {"cylinder"},
     "dm_control/point_mass": {"trntype tendon"},
     "dm_control/quadruped": {
-        *("equality", "dyntype filter", "trntype tendon", "hfield", "cylinder", "ellipsoid", "condim 6"),
+        *("equality", "dyntype filter", "trntype tendon", "hfield", "cylinder", "ellipsoid"),
     },
     "dm_control/reacher": {"cylinder"},
     "dm_control/stacker": {"equality", "trntype tendon", "box"},
@@ -96,7 +95,7 @@ def reasons(error: fl.UnsupportedFeatureError) -> set[str]:
             kinds.add(head.split()[0])
         else:
             collision = re.match(r"collision of (\w+)", tail)
-            kinds.add(collision[1] if collision else tail if "condim" in tail else head.removeprefix("option "))
+            kinds.add(collision[1] if collision else head.removeprefix("option "))
     return kinds
 
 
