@@ -90,8 +90,8 @@ class Run(NamedTuple):
 def run(model, mj, nstep: int) -> Run:
     """Steps of 8 worlds under random controls.
 
-    Some arms are so light, and their motors so strong, that MuJoCo's own worlds turn bad under full controls: where they
-    do, a small part of the controls has to pass.
+    Some arms are so light, and their motors so strong, that MuJoCo's own worlds turn bad under full controls: where
+    they do, a small part of the controls has to pass.
     """
     met = Run(0, "")
     for part in (1.0, 1e-3, 1e-5):
