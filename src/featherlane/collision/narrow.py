@@ -8,13 +8,14 @@ surfaces, its normal points from the first shape to the second, its distance is 
 from __future__ import annotations
 
 from featherlane.lanes import has, read_lane, stage, width
-from featherlane.model.candidates import BOX_BOX, CAPSULE_BOX, CONVEX, HEIGHTS
+from featherlane.model.candidates import BOX_BOX, CAPSULE_BOX, CONVEX, HEIGHTS, PLANE_MESH
 
 from .box_box import box_box
 from .capsule_box import capsule_box
 from .convex import convex
 from .hfield import height_field
 from .mixing import margin_and_gap
+from .plane_mesh import plane_mesh
 from .slot import complete_frames, load_shape, store_manifold
 
 
@@ -25,7 +26,9 @@ def manifold(m1, d1, function):
     Reads:  shape_*.   Writes: manifold_*.
     """
     d1.manifold_count[0] = 0
-    if function == CAPSULE_BOX:
+    if function == PLANE_MESH:
+        plane_mesh(m1, d1)
+    elif function == CAPSULE_BOX:
         capsule_box(m1, d1)
     elif function == BOX_BOX:
         box_box(m1, d1)

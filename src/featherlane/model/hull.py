@@ -14,6 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import mujoco
 
+SMALL = 10  # vertices of a mesh from which on MuJoCo goes along the hull's edges
 ROUNDING = 1e-9  # boxes are larger by this part of their corners' numbers, so that a ray along a face is not lost
 
 
@@ -85,6 +86,10 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
     ends = np.flatnonzero(edges < 0)
     edgenum = ends[np.searchsorted(ends, start)] - start
 
+    # where MuJoCo asks all vertices of the mesh, the first of equally far ones is the first in the mesh's order
+    order = np.argsort(ids) if mj.mesh_vertnum[mesh] < SMALL else np.arange(nvert)
+    rank = np.argsort(order)
+    ids, start, edgenum = ids[order], start[order], edgenum[order]
     first, npoly = mj.mesh_polyadr[mesh], mj.mesh_polynum[mesh]
     number = np.full(mj.mesh_vertnum[mesh], -1)
     number[ids] = np.arange(nvert)
@@ -92,7 +97,7 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
     corners = number[mj.mesh_polyvert[_rows(mj.mesh_polyvertadr[first : first + npoly], cornernum)]]
     by_vertex = np.argsort(corners, kind="stable")
     ints = {
-        "edge": edges[_rows(start, edgenum)],
+        "edge": rank[edges[_rows(start, edgenum)]],
         "edgenum": edgenum,
         "polyvert": corners,
         "polyvertnum": cornernum,
