@@ -19,8 +19,12 @@ MODELS = {
     "quadruped": (18, 12),
     "humanoid": (27, 21),
     "rope": (200, 2),
+    "box_stack": (60, 0),
+    "pyramid": (330, 0),
+    "hand": (14, 8),
 }
-SMALL = [name for name in MODELS if name != "rope"]
+SMALL = [name for name in MODELS if name not in ("rope", "pyramid")]
+ELLIPTIC = {"box_stack", "pyramid", "hand"}
 HOLD = 0.1  # s between two random controls
 FASTEST = 200.0  # rad/s: far above what the motors reach, far below a blow-up
 
@@ -48,7 +52,7 @@ def test_sizes_options_and_features(name):
     model = compiled(name)
     assert (model.nv, model.nu) == MODELS[name]
     assert model.opt.solver == mujoco.mjtSolver.mjSOL_NEWTON
-    assert model.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
+    assert (model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC) == (name in ELLIPTIC)
     assert unsupported(model, candidates(model)) == []
 
 
