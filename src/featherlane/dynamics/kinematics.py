@@ -16,7 +16,7 @@ from featherlane.spatial.vector import add3, axpy3, load3, load4, load9, mat_mul
 
 from .flags import BALL, DISABLE_CONSTRAINT, DISABLE_CONTACT, FREE, SLIDE
 
-CAPSULE = 3  # mjtGeom: planes, height fields, spheres and capsules come up to here
+PLANE, SPHERE, CAPSULE = 0, 2, 3  # mjtGeom: of their frames a step reads the z axis alone
 
 
 @kernel
@@ -139,7 +139,7 @@ def collision_frames(m, d):
     if not (m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT)):
         for k in range(m.ncollide):
             g = m.collide_geom[k]
-            if m.geom_type[g] <= CAPSULE:
+            if m.geom_type[g] in (PLANE, SPHERE, CAPSULE):
                 _geom_axis(m, d, g)
             else:
                 _geom_frame(m, d, g)

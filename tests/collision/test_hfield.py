@@ -1,0 +1,340 @@
+"""Height fields: contacts by hand, against MuJoCo and an independent solver, and what rests on them."""
+
+from __future__ import annotations
+
+import itertools
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+import wheels
+from collision_poses import collide, frames, oracle, random_quat, same_contacts
+
+DISTANCE = 1e-6  # the oracle's iterations on round shapes end at 1e-8 or so
+# where an ellipsoid or a rim touches, an error e of its distance turns the oracle's normal by sqrt(e)
+NORMAL = {"ellipsoid": 1e-3, "cylinder": 1e-3}
+SOLID = 1e-11  # polytopes end at an exact face
+# MuJoCo 4.0.1 numbers no corners of a prism, and takes a new corner for one it has: against a box or a hull it stops
+# early, at as little as a tenth of the depth.  With a margin it does not compare them.
+EXACT = 1e-9
+
+SHAPES = {
+    "sphere": 'size=".3"',
+    "capsule": 'type="capsule" size=".15 .3"',
+    "ellipsoid": 'type="ellipsoid" size=".3 .2 .4"',
+    "cylinder": 'type="cylinder" size=".2 .3"',
+    "box": 'type="box" size=".3 .2 .25"',
+    "mesh": 'type="mesh" mesh="tip"',
+}
+SCENE = """
+<mujoco>
+  <option ccd_tolerance="1e-12" ccd_iterations="200"/>
+  <asset>
+    <hfield name="ground" nrow="{nrow}" ncol="{ncol}" size="1.2 1 .5 .3"/>
+    <mesh name="tip" vertex="0 0 0  .5 0 0  0 .5 0  0 0 .5  .3 .3 .3"/>
+  </asset>
+  <worldbody>
+    <body mocap="true"><geom type="hfield" hfield="ground" margin="{margin}" gap="{gap}"/></body>
+    <body><joint type="free" damping="{damping}"/><geom {shape}/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def ground(shape, heights=None, margin=0.0, gap=0.0, damping=0.0, seed=1):
+    """A model of a shape over a height field: a random one, or these heights."""
+    if heights is None:
+        heights = np.random.default_rng(seed).uniform(size=(9, 11))
+    heights = np.asarray(heights, float)
+    nrow, ncol = heights.shape
+    text = SCENE.format(shape=shape, nrow=nrow, ncol=ncol, margin=margin, gap=gap, damping=damping)
+    mj = mujoco.MjModel.from_xml_string(text)
+    mj.hfield_data[:] = heights.ravel()
+    return fl.load(mj)
+
+
+def poses(rng, n, low=0.1, high=0.8, wide=1.3):
+    """The field anywhere, the shape over it, at its border, beside it: positions (n, 2, 3), orientations (n, 2, 4)."""
+    quat = random_quat(rng, 2 * n).reshape(n, 2, 4)
+    pos, R = rng.standard_normal((n, 2, 3)), np.zeros((n, 9))
+    for k in range(n):
+        mujoco.mju_quat2Mat(R[k], quat[k, 0])
+    local = np.concatenate([rng.uniform(-wide, wide, (n, 2)), rng.uniform(low, high, (n, 1))], axis=1)
+    pos[:, 1] = pos[:, 0] + np.einsum("nij,nj->ni", R.reshape(n, 3, 3), local)
+    return pos, quat
+
+
+def touch(model, pos, quat=(1, 0, 0, 0)):
+    """Contacts of the shape at one pose, the field at the origin."""
+    x, R = frames(model, [[(0, 0, 0), pos]], [[(1, 0, 0, 0), quat]])
+    return collide(model, x, R, 1)[0]
+
+
+# ---- by hand ------------------------------------------------------------------------------------------------
+FLAT = np.full((3, 3), 0.5)  # a quarter of a metre high
+
+
+@pytest.mark.parametrize("shape, height", [("sphere", 0.3), ("capsule", 0.45), ("box", 0.25), ("ellipsoid", 0.4)])
+def test_flat_field_is_a_floor(shape, height):
+    model = ground(SHAPES[shape], FLAT)
+    assert len(touch(model, (0.3, 0.1, 0.25 + height + 0.001))) == 0
+    found = touch(model, (0.3, 0.1, 0.25 + height - 0.001))
+    at_floor = np.abs(found.frame[:, 2] - 1) < 1e-6
+    assert at_floor.any()
+    np.testing.assert_allclose(found.dist[at_floor], -0.001, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.pos[at_floor, 2], 0.2495, rtol=0, atol=1e-6)
+
+
+def test_margin_and_gap_count_points_that_do_not_touch():
+    for margin, gap in ((0.05, 0.0), (0.0, 0.05), (0.02, 0.03)):
+        model = ground(SHAPES["sphere"], FLAT, margin, gap)
+        (point,) = touch(model, (0.3, 0.1, 0.25 + 0.349))
+        np.testing.assert_allclose(point.dist, 0.049, rtol=0, atol=1e-12)
+        assert point.includemargin == margin
+        assert len(touch(model, (0.3, 0.1, 0.25 + 0.351))) == 0
+
+
+def test_field_of_height_zero_is_its_base():
+    model = ground(SHAPES["sphere"], np.zeros((2, 2)))
+    found = touch(model, (0.3, 0.1, 0.29))
+    np.testing.assert_allclose(found.dist.min(), -0.01, rtol=0, atol=1e-12)
+
+
+def test_walls_hold_what_stands_beside_the_field():
+    model = ground(SHAPES["sphere"], FLAT)
+    found = touch(model, (1.49, 0.2, 0.0))
+    k = np.argmin(found.dist)
+    np.testing.assert_allclose(found.dist[k], -0.01, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.frame[k, :3], (1, 0, 0), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("pos", [(3, 0, 0.2), (0, -2, 0.2), (0, 0, 2), (0, 0, -2), (1e6, 0, 0)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nothing_touches_from_afar(shape, pos):
+    assert len(touch(ground(SHAPES[shape], FLAT), pos)) == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_below_the_base_is_outside(shape):
+    model = ground(SHAPES[shape], FLAT)
+    assert len(touch(model, (0.1, 0.2, -1.2))) == 0
+    found = touch(model, (0.1, 0.2, -0.5))
+    assert (found.dist < 0).all() and len(found) > 0
+
+
+def test_no_more_points_than_room():
+    model = ground('type="box" size="1 1 .2"', np.full((30, 30), 0.5))
+    assert len(touch(model, (0, 0, 0.44))) == 50
+
+
+def test_bad_pose_ends_without_points():
+    model = ground(SHAPES["box"], FLAT)
+    x, R = frames(model, [[(0, 0, 0), (0, 0, 0.4)]], [[(1, 0, 0, 0), (1, 0, 0, 0)]])
+    for rows, value in itertools.product((x, R), (np.nan, np.inf)):
+        kept = rows.copy()
+        rows[:, 1] = value
+        assert len(collide(model, x, R, 1)[0]) <= 50
+        rows[...] = kept
+
+
+# ---- against MuJoCo and an independent solver ----------------------------------------------------------------
+def compare(model, shape, x, R, width=8):
+    """Assert MuJoCo's contacts, in its order, and return how many there are."""
+    total = 0
+    for ours, theirs in zip(collide(model, x, R, width), oracle(model, x, R), strict=True):
+        assert len(ours) == len(theirs["dist"])
+        np.testing.assert_allclose(ours.dist, theirs["dist"], rtol=0, atol=DISTANCE)
+        normals = ours.frame[:, :3] - theirs["frame"][:, :3]
+        assert np.abs(normals).max(initial=0) < NORMAL.get(shape, DISTANCE)
+        total += len(ours)
+    return total
+
+
+@pytest.mark.parametrize("margin", [EXACT, 0.05])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_contacts_are_mujocos(shape, margin, count, rng):
+    model = ground(SHAPES[shape], margin=margin)
+    x, R = frames(model, *poses(rng, count))
+    assert compare(model, shape, x, R) > 3 * count
+
+
+def test_parameters_are_mixed_as_for_other_pairs(rng):
+    model = ground(SHAPES["sphere"] + ' friction=".5 .1 .1" solref=".03 1"', gap=0.1)
+    x, R = frames(model, *poses(rng, 20))
+    for ours, theirs in zip(collide(model, x, R, 1), oracle(model, x, R), strict=True):
+        same_contacts(ours, theirs, DISTANCE)
+
+
+def least_overlap(A, B):
+    """Signed distance of overlapping polytopes by all axes on which their shadows may part: -depth, from A to B."""
+    axes = []
+    for P, sign in ((A, 1.0), (B, -1.0)):
+        for i, j, k in itertools.combinations(range(len(P)), 3):
+            n = np.cross(P[j] - P[i], P[k] - P[i])
+            heights = (P - P[i]) @ n
+            axes += [sign * s * n for s in (1, -1) if (s * heights <= 1e-12).all()]
+    edges = [[P[i] - P[j] for i, j in itertools.combinations(range(len(P)), 2)] for P in (A, B)]
+    axes += [s * np.cross(a, b) for a, b in itertools.product(*edges) for s in (1, -1)]
+    axes = np.array(axes)
+    length = np.linalg.norm(axes, axis=1)
+    axes = axes[length > 1e-9] / length[length > 1e-9, None]
+    return ((B @ axes.T).min(axis=0) - (A @ axes.T).max(axis=0)).max()
+
+
+def prisms(model):
+    """Corners (6, 3) of all prisms, in the order of their contacts."""
+    nrow, ncol = model.hfield_nrow[0], model.hfield_ncol[0]
+    sx, sy, top, base = model.hfield_size[0]
+    z = top * model.hfield_data.reshape(nrow, ncol)
+
+    def corners(samples):
+        xy = [(sx * (2 * c / (ncol - 1) - 1), sy * (2 * r / (nrow - 1) - 1)) for r, c in samples]
+        return np.array([(*p, h) for p, (r, c) in zip(xy, samples, strict=True) for h in (-base, z[r, c])])
+
+    for r, c in itertools.product(range(nrow - 1), range(ncol - 1)):
+        yield corners([(r + 1, c), (r, c), (r + 1, c + 1)])
+        yield corners([(r, c), (r + 1, c + 1), (r, c + 1)])
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(100, marks=pytest.mark.slow)])
+def test_depth_of_a_box_is_the_least_overlap(count, rng):
+    model = ground(SHAPES["box"])
+    pos, quat = poses(rng, count, 0.3, 0.6, 1.0)
+    pos[:, 1] -= pos[:, 0]
+    pos[:, 0], quat[:, 0] = 0, (1, 0, 0, 0)
+    pos[:, 1] = np.column_stack([rng.uniform(-1, 1, (count, 2)), rng.uniform(0.3, 0.6, count)])
+    x, R = frames(model, pos, quat)
+    signs = np.array(list(itertools.product((-1, 1), repeat=3)))
+    for ours, p, Q in zip(collide(model, x, R, 1), x[:, 1], R[:, 1], strict=True):
+        box = p + (signs * model.geom_size[1]) @ Q.reshape(3, 3).T
+        near = [
+            c
+            for c in prisms(model)
+            if (c.min(axis=0) <= box.max(axis=0)).all() and (c.max(axis=0) >= box.min(axis=0)).all()
+        ]
+        depths = [least_overlap(prism, box) for prism in near]
+        np.testing.assert_allclose(ours.dist, [d for d in depths if d <= 0], rtol=0, atol=SOLID)
+
+
+def test_bits_do_not_depend_on_the_tile(rng):
+    for shape in SHAPES.values():
+        model = ground(shape)
+        x, R = frames(model, *poses(rng, 16))
+        for one, eight in zip(collide(model, x, R, 1), collide(model, x, R, 8), strict=True):
+            np.testing.assert_array_equal(one.tobytes(), eight.tobytes())
+
+
+def test_edits_of_heights_are_seen_at_once():
+    model = ground(SHAPES["sphere"], FLAT)
+    data, batch = fl.Data(model), fl.Batch(model, 9)
+    data.qpos[:3] = batch.qpos[:, :3] = 0.3, 0.1, 0.25 + 0.31
+    fl.forward(model, data)
+    batch.forward()
+    assert data.ncon == 0 and (batch.ncon == 0).all()
+    model.hfield_data[:] = 0.54
+    fl.forward(model, data)
+    batch.forward()
+    np.testing.assert_allclose(data.contact.dist.min(), -0.01, rtol=0, atol=1e-12)
+    assert (batch.ncon == data.ncon).all()
+
+
+# ---- any pose at all -----------------------------------------------------------------------------------------
+def check(points, room):
+    """Assert numbers, unit normals, and no more points than fit."""
+    assert len(points) <= room
+    assert np.isfinite(points.dist).all() and np.isfinite(points.pos).all()
+    np.testing.assert_allclose(np.linalg.norm(points.frame[:, :3], axis=1), 1.0, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("count", [64, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_no_pose_makes_bad_numbers(shape, count, rng, monkeypatch):
+    """With bounds checks: fields of all kinds of heights, shapes of all scales, centres on samples and on borders."""
+    monkeypatch.setenv("FEATHERLANE_MODE", "checked")
+    many = 64
+    for _ in range(count // many):
+        nrow, ncol = rng.integers(2, 12, 2)
+        kind = rng.integers(4)
+        heights = [rng.uniform, rng.integers, np.zeros, np.ones][kind]
+        shape_of = {"size": (nrow, ncol)} if kind < 2 else {"shape": (nrow, ncol)}
+        heights = heights(0, 2, **shape_of) if kind == 1 else heights(**shape_of)
+        model = ground(SHAPES[shape], np.clip(heights, 0, 1), rng.choice([0, 1e-9, 0.1]))
+        scale = 10.0 ** rng.uniform(-4, 1)
+        model.geom_size[1] *= scale
+        model.geom_rbound[1] *= scale
+        pos = rng.uniform(-1.5, 1.5, (many, 2, 3))
+        pos[:, 0] = 0
+        pos[::4, 1, 0] = rng.choice([-1.2, 0, 1.2], pos[::4, 1, 0].shape)
+        pos[1::4, 1, 1] = rng.choice([-1, 0, 1], pos[1::4, 1, 1].shape)
+        quat = random_quat(rng, 2 * many).reshape(many, 2, 4)
+        quat[:, 0] = 1, 0, 0, 0
+        quat[::3, 1] = 1, 0, 0, 0
+        for points in collide(model, *frames(model, pos, quat), 8):
+            check(points, 50)
+
+
+# ---- what rests ---------------------------------------------------------------------------------------------
+REST = 1e-9  # six seconds of rolling into a hollow, all contacts equal to 1e-12
+CREEP = 2e-3  # m/s, rad/s: soft friction creeps under weight, in MuJoCo, too
+
+
+@pytest.mark.parametrize("shape", ["sphere", "capsule", "box"])
+def test_rest_pose_on_a_rough_field_is_mujocos(shape):
+    heights = np.random.default_rng(3).uniform(0.3, 0.7, size=(9, 11))
+    model = ground(SHAPES[shape] + ' mass="1"', heights, margin=EXACT, damping=2.0)
+    data, mj = fl.Data(model), model.to_mujoco()
+    mj.opt.timestep = model.opt.timestep = 0.004
+    theirs = mujoco.MjData(mj)
+    data.qpos[:7] = theirs.qpos[:7] = 0.1, 0.2, 0.8, 0.9, 0.3, 0.1, 0.2
+    data.qpos[3:] = theirs.qpos[3:] = theirs.qpos[3:7] / np.linalg.norm(theirs.qpos[3:7])
+    fl.step(model, data, 1500)
+    for _ in range(1500):
+        mujoco.mj_step(mj, theirs)
+    assert np.abs(data.qvel).max() < CREEP
+    np.testing.assert_allclose(data.qpos, theirs.qpos, rtol=0, atol=REST)
+    np.testing.assert_allclose(data.qfrc_constraint[2], 9.81, rtol=1e-3)
+
+
+def escape_terrain(res, size, rng):
+    """Heights of dm_control's quadruped escape: a bowl, roughened by smooth bumps."""
+    y, x = np.ogrid[-1 : 1 : res * 1j, -1 : 1 : res * 1j]
+    bowl = 0.5 - np.cos(2 * np.pi * np.clip(np.hypot(x, y), 0.04, 1)) / 2
+    n = int(2 * size / 2)
+    bumps, at = rng.uniform(0.15, 1, (n, n)), np.linspace(0, n - 1, res)
+    rows = np.array([np.interp(at, np.arange(n), row) for row in bumps])
+    return bowl * np.array([np.interp(at, np.arange(n), column) for column in rows.T]).T
+
+
+def test_quadruped_stands_in_its_terrain_as_in_mujoco(rng):
+    spec = mujoco.MjSpec.from_file(str(wheels.model_path("dm_control/quadruped")))
+    for element in (*spec.equalities, *spec.tendons, *spec.actuators, *spec.sensors):
+        spec.delete(element)
+    for geom in spec.geoms:
+        terrain = geom.name == "terrain"
+        geom.contype, geom.conaffinity = (
+            (2, 0) if terrain else (0, 0 if geom.type == mujoco.mjtGeom.mjGEOM_PLANE else 2)
+        )
+        geom.margin = EXACT
+    spec.option.ccd_tolerance, spec.option.ccd_iterations = 1e-12, 200
+    mj = spec.compile()
+    mj.hfield_data[:] = escape_terrain(mj.hfield_nrow[0], mj.hfield_size[0, 0], rng).ravel()
+    model = fl.load(mj)
+    data, theirs = fl.Data(model), mujoco.MjData(mj)
+    met = 0
+    for _ in range(20):
+        data.qpos[:] = model.qpos0
+        data.qpos[7:] += rng.uniform(-0.5, 0.5, model.nq - 7)
+        data.qpos[:2] = rng.uniform(-20, 20, 2)
+        row, column = (np.round((data.qpos[:2] / 30 + 1) * 100).astype(int))[::-1]
+        data.qpos[2] = 5 * model.hfield_data.reshape(201, 201)[row, column] + rng.uniform(0, 0.4)
+        theirs.qpos[:] = data.qpos
+        mujoco.mj_forward(mj, theirs)
+        fl.forward(model, data)
+        found, met = data.contact, met + data.ncon
+        np.testing.assert_array_equal(found.geom, theirs.contact.geom)
+        np.testing.assert_allclose(found.dist, theirs.contact.dist, rtol=0, atol=DISTANCE)
+        assert np.abs(found.frame[:, :3] - theirs.contact.frame[:, :3]).max(initial=0) < NORMAL["ellipsoid"]
+    assert met > 100
