@@ -239,6 +239,21 @@ def test_rays_from_one_point_are_mj_multirays(rng):
     same(fl.ray(model, data, (4.0, 0.5, 1.0), direction), (distance, geom, normal.reshape(n, 3)))
 
 
+def test_many_rays_have_the_bits_of_each_alone(rng):
+    model = scene(*SHAPES.values())
+    data = fl.Data(model)
+    for size in (0.3, 0.9):
+        model.geom_size[2, 0] = size  # an edit reaches every tile
+        randomize(data, rng)
+        fl.kinematics(model, data)
+        point, direction = rays(rng, 101, data)
+        many = fl.ray(model, data, point, direction)
+        for k in range(101):
+            one = fl.ray(model, data, point[k], direction[k])
+            for name, rows in many._asdict().items():
+                np.testing.assert_array_equal(rows[k], getattr(one, name))
+
+
 # ---- what is seen ---------------------------------------------------------------------------------------
 ROW = (
     'size=".1" pos="1 0 0" group="0"',

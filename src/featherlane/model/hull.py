@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import mujoco
 
 SMALL = 10  # vertices of a mesh from which on MuJoCo goes along the hull's edges
-ROUNDING = 1e-9  # boxes are larger by this part of their corners' numbers, so that a ray along a face is not lost
+ROUNDING = 1e-6  # of a mesh's size: MuJoCo's boxes were made before its vertices became float32, and may lack 1e-7
 
 
 def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
@@ -50,7 +50,8 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     trees = [slice(a, a + n) for a, n in zip(mj.mesh_bvhadr, mj.mesh_bvhnum, strict=True)]
     rows = np.concatenate([np.arange(mj.nbvh)[t] for t in trees]) if trees else np.zeros(0, int)
     centre, half = mj.bvh_aabb[rows, :3], mj.bvh_aabb[rows, 3:]
-    half = half + ROUNDING * (np.abs(centre) + half)
+    largest = [np.abs(mj.bvh_aabb[t]).sum(axis=1).max() for t in trees]
+    half = half + ROUNDING * np.repeat(np.asarray(largest, float), mj.mesh_bvhnum)[:, None]
     return {
         "meshnode_adr": (np.cumsum(mj.mesh_bvhnum) - mj.mesh_bvhnum).astype(np.int32),
         "meshnode_child": mj.bvh_child[rows].astype(np.int32),

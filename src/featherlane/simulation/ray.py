@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from ..collision.ray import cast
+from ..collision.ray_shape import FAR
 from ..dynamics.kinematics import frames, kinematics
 from ..errors import ModelError
-from ..lanes import read_lane, scalars, stage, width, write_lane
+from ..lanes import processor, read_lane, scalars, stage, width, write_lane
 from ..lanes.record import address
 from ..model.model import Model
 from ..spatial.vector import MINVAL
 from .data import Data, ready
 from .tiles import read_rows, write_rows
 from .transfer import Transfer
+from .workspace import Workspace
 
+MANY = 4  # tiles full of rays of one world from which on they go side by side
 NGROUP = 6  # groups of geoms; higher and lower numbers count as the last and the first
 
 
@@ -115,6 +119,8 @@ def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
     """The body that each ray passes through, -1 for none."""
     if isinstance(bodyexclude, str):
         bodyexclude = model.body(bodyexclude).id
+    if isinstance(bodyexclude, int) and -1 <= bodyexclude < model.nbody:
+        return np.full(shape, bodyexclude)
     body = np.asarray(-1 if bodyexclude is None else bodyexclude)
     if body.dtype.kind not in "iu" or ((body < -1) | (body >= model.nbody)).any():
         raise ModelError(f"bodyexclude: got {bodyexclude!r}, allowed are -1 to {model.nbody - 1}, or a name")
@@ -157,7 +163,7 @@ def _cutoff(cutoff) -> float:
         value = np.nan
     if not value >= 0:
         raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number from 0")
-    return value
+    return min(value, FAR)
 
 
 class Query:
@@ -180,7 +186,7 @@ class Query:
             if shape[:-1] not in ((), (1,), (nworld,)):
                 raise ModelError(f"point, direction: got rays {shape} for {nworld} worlds, allowed is (n, nray)")
             shape = nworld, shape[-1] if shape else 1
-        self.shape, self.nray = shape, shape[-1] if nworld is not None else int(np.prod(shape))
+        self.shape, self.nray = shape, shape[-1] if nworld is not None else prod(shape)
         self.seen, self.cutoff = _seen(model, geomgroup, flg_static), _cutoff(cutoff)
         self.length, rows = length, (*shape, 3)
         self.point = np.array(np.broadcast_to(point, rows), dtype, order="C")
@@ -214,6 +220,20 @@ class Query:
         return Hits(distance[()], self.geom.astype(np.int32)[()], self.normal)
 
 
+def _tile(data: Data, nray: int) -> Workspace:
+    """The data's own tile, or, for many rays, a wider one with the same frames in each lane: 3 times as fast."""
+    width = processor.tile_width(np.float64)
+    if nray < MANY * width:
+        return data.workspace
+    wide = data.__dict__.get("_wide")
+    if wide is None or wide.model is not data.model:
+        wide = data.__dict__["_wide"] = Workspace(data.model, width)
+    wide.rows.refresh()
+    for name in ("geom_xpos", "geom_xmat"):
+        wide.arrays[name][...] = data.workspace.arrays[name]
+    return wide
+
+
 # ---- public -------------------------------------------------------------------------------------------------
 def ray(
     model: Model, data: Data, point, direction, geomgroup=None, flg_static: bool = True, bodyexclude=-1, cutoff=np.inf
@@ -243,8 +263,8 @@ def ray(
         of surfaces, where mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
     query = Query(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
-    workspace = ready(model, data).workspace
-    query.enter(workspace)
     if query.nray:
+        workspace = _tile(ready(model, data), query.nray)
+        query.enter(workspace)
         workspace.bound(cast_many)(*query.addresses(), query.nray)
     return query.hits()
