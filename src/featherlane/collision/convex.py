@@ -22,7 +22,7 @@ NO_DISTANCE = 1e30  # of shapes that are farther apart than was asked
 
 # gaps at which searches end: of polytopes, of curved shapes before Newton's method, and where that found no way
 GJK_EXACT, EPA_EXACT = 1e-14, 1e-13
-GJK_ROUGH, EPA_ROUGH = 1e-7, 1e-6
+GJK_ROUGH, EPA_ROUGH = 1e-7, 1e-7
 EPA_FINE = 1e-10
 
 
@@ -90,7 +90,8 @@ def closest(m1, d1):
         if d1.convex_way[0] == 0:
             d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_FINE
             search(m1, d1)
-            polish(m1, d1)
+            if d1.convex_dist[0] < NO_DISTANCE:
+                polish(m1, d1)
     if d1.convex_dist[0] < NO_DISTANCE:
         tell(d1)
 

@@ -13,7 +13,7 @@ Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by case
 
 from __future__ import annotations
 
-from featherlane.lanes import kernel, real, stage
+from featherlane.lanes import kernel, real, sqrt, stage
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3, sub3
 
 from .support import NO_VERTEX, support_along
@@ -22,6 +22,8 @@ APART, FAR, OVERLAP = 0, 1, 2
 ITERATIONS = 128
 TOUCH = 1e-9  # shapes nearer than this part of their size touch: their normal is that of the polytope's face
 SLIVER = 1e-30  # squared area below this part of the longest edge's fourth power: a triangle is its edges
+LEAN = 1e-20  # squared sine between an edge and a face below which a tetrahedron is flat
+ROUNDING = 1e-15  # error of a product of two points, as a part of it
 HUGE = 1e300
 
 
@@ -58,27 +60,26 @@ def nearest_on_triangle(a, b, c):
         s = 1.0 / (pa + pb + pc)
         best, wa, wb, wc = dot3(v, v), pa * s, pb * s, pc * s
     else:
-        if flat or pa <= 0.0:
-            d, x, part = nearest_on_edge(b, c)
-            if d < best:
-                best, v, wa, wb, wc = d, x, 0.0 * d, part[0], part[1]
-        if flat or pb <= 0.0:
-            d, x, part = nearest_on_edge(a, c)
-            if d < best:
-                best, v, wa, wb, wc = d, x, part[0], 0.0 * d, part[1]
-        if flat or pc <= 0.0:
-            d, x, part = nearest_on_edge(a, b)
-            if d < best:
-                best, v, wa, wb, wc = d, x, part[0], part[1], 0.0 * d
+        # all three: signs of a sliver's areas are rounding
+        d, x, part = nearest_on_edge(b, c)
+        if d < best:
+            best, v, wa, wb, wc = d, x, 0.0 * d, part[0], part[1]
+        d, x, part = nearest_on_edge(a, c)
+        if d < best:
+            best, v, wa, wb, wc = d, x, part[0], 0.0 * d, part[1]
+        d, x, part = nearest_on_edge(a, b)
+        if d < best:
+            best, v, wa, wb, wc = d, x, part[0], part[1], 0.0 * d
     return best, v, (wa, wb, wc)
 
 
 @kernel
 def is_beyond(a, b, c, d):
-    """Is the origin on the other side of the triangle abc than d, or is there no telling?"""
-    n = cross(sub3(b, a), sub3(c, a))
-    inner, outer = dot3(n, sub3(d, a)), -dot3(n, a)
-    return inner * outer <= 0.0
+    """Is the origin on the other side of the triangle abc than d, or is there no telling, because all lie in a plane?"""
+    ab, ac, ad = sub3(b, a), sub3(c, a), sub3(d, a)
+    n = cross(ab, ac)
+    inner, outer = dot3(n, ad), -dot3(n, a)
+    return (inner * outer <= 0.0) | (inner * inner <= LEAN * dot3(n, n) * dot3(ad, ad))
 
 
 @kernel
@@ -206,7 +207,7 @@ def gjk(m1, d1):
         if vw > 0.0 and vw * vw > vv * (reach * reach):
             state = FAR
             break
-        if vv - vw <= d1.gjk_gap[0] * vv or is_known(d1):
+        if vv - vw <= d1.gjk_gap[0] * vv + ROUNDING * sqrt(vv * size2) or is_known(d1):
             break
         add_support(d1)
         nearest_on_simplex(m1, d1)
