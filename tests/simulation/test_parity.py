@@ -8,13 +8,15 @@ import parity
 # nothing to touch, or nothing within reach
 UNTOUCHED = {
     *("gymnasium/inverted_double_pendulum", "gymnasium/inverted_pendulum", "gymnasium/reacher", "dm_control/lqr"),
+    *(f"dm_control/{name}" for name in ("acrobot", "cartpole", "finger", "pendulum", "reacher")),
     *("bundled/cartpole", "bundled/double_pendulum", "bundled/pendulum"),
 }
 FEW, MANY = 24, 504  # states of a model, in tiles of 8
+COSTLY = {"bundled/pyramid"}  # a third of them: nv 330 and 400 contacts, dense in the oracle
 
 
 def check(name, count, path):
-    worst = parity.compare(name, count, path)
+    worst = parity.compare(name, count // 3 if name in COSTLY else count, path)
     print(parity.table({name: worst}))
     assert not worst.beyond()
     assert worst.ncon > 0 or name in UNTOUCHED
