@@ -122,12 +122,10 @@ def test_shapes_that_touch_nothing_pass():
     assert found(TWO.format("ellipsoid", 'contype="0" conaffinity="0"')) == []
 
 
-def test_height_fields_are_named_not_what_lies_on_them():
+def test_height_fields_carry_every_shape():
     asset = '<asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset>'
     ground = '<geom name="hills" type="hfield" hfield="h"/>'
-    assert found(ground + TWO.format("capsule", ""), asset) == [
-        "geom 'hills': collision of hfield with sphere, capsule"
-    ]
+    assert found(ground + TWO.format("capsule", ""), asset) == []
 
 
 GEOMS = {

@@ -12,6 +12,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ModelError, near
 from ..lanes import processor
@@ -177,7 +178,14 @@ class Batch(Worlds):
         return given
 
     def ray(
-        self, point, direction, geomgroup=None, flg_static: bool = True, bodyexclude=-1, cutoff=np.inf, ids=None
+        self,
+        point: ArrayLike,
+        direction: ArrayLike,
+        geomgroup: ArrayLike | None = None,
+        flg_static: bool = True,
+        bodyexclude: ArrayLike | str | None = -1,
+        cutoff: float = np.inf,
+        ids=None,
     ) -> Hits:
         """Where rays meet the first surface of a geom, in each world's present state.
 

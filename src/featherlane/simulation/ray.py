@@ -6,6 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..collision.ray import cast
 from ..collision.ray_shape import FAR
@@ -236,7 +237,14 @@ def _tile(data: Data, nray: int) -> Workspace:
 
 # ---- public -------------------------------------------------------------------------------------------------
 def ray(
-    model: Model, data: Data, point, direction, geomgroup=None, flg_static: bool = True, bodyexclude=-1, cutoff=np.inf
+    model: Model,
+    data: Data,
+    point: ArrayLike,
+    direction: ArrayLike,
+    geomgroup: ArrayLike | None = None,
+    flg_static: bool = True,
+    bodyexclude: ArrayLike | str | None = -1,
+    cutoff: float = np.inf,
 ) -> Hits:
     """Where rays meet the first surface of a geom.
 
