@@ -20,10 +20,22 @@ PAIRS = {
     "sphere-sphere": ('size="0.2"', 'size="0.3"', 0.6),
     "sphere-capsule": ('size="0.2"', 'type="capsule" size="0.1 0.3"', 0.5),
     "capsule-capsule": ('type="capsule" size="0.15 0.2"', 'type="capsule" size="0.1 0.3"', 0.5),
+    "plane-ellipsoid": ('type="plane" size="1 1 1"', 'type="ellipsoid" size="0.1 0.2 0.3"', 0.3),
+    "plane-cylinder": ('type="plane" size="1 1 1"', 'type="cylinder" size="0.2 0.3"', 0.35),
+    "plane-mesh": ('type="plane" size="1 1 1"', 'type="mesh" mesh="rock"', 0.4),
+    "sphere-cylinder": ('size="0.2"', 'type="cylinder" size="0.2 0.3"', 0.5),
+    "sphere-box": ('size="0.2"', 'type="box" size="0.1 0.2 0.3"', 0.45),
+    "capsule-box": ('type="capsule" size="0.15 0.2"', 'type="box" size="0.1 0.2 0.3"', 0.55),
+    "box-box": ('type="box" size="0.1 0.2 0.3"', 'type="box" size="0.15 0.2 0.1"', 0.5),
 }
+IDENTITY = (1.0, 0.0, 0.0, 0.0)
+# an antiprism with seven and seven corners and one more at the side
+ROCK = [(0.25 * np.cos(a), 0.2 * np.sin(a), -0.15) for a in np.arange(7) * 2 * np.pi / 7]
+ROCK += [(0.25 * np.cos(a), 0.2 * np.sin(a), 0.15) for a in (np.arange(7) + 0.4) * 2 * np.pi / 7] + [(0.3, 0.0, 0.0)]
 
 SCENE = """
 <mujoco>
+  <asset><mesh name="rock" vertex="{rock}"/></asset>
   <worldbody>
     <body mocap="true"><geom {first}/></body>
     <body><freejoint/><geom {second}/></body>
@@ -36,13 +48,52 @@ def pair_model(first: str, second: str, margin: float = 0.0, gap: float = 0.0):
     """A model of two geoms: the first on a mocap body, the second free."""
     if margin or gap:
         first += f' margin="{margin}" gap="{gap}"'
-    return load(SCENE.format(first=first, second=second))
+    rock = " ".join(f"{x:.9g}" for x in np.ravel(ROCK))
+    return load(SCENE.format(first=first, second=second, rock=rock))
 
 
 def random_quat(rng: np.random.Generator, n: int) -> np.ndarray:
     """Uniform orientations, (n, 4)."""
     q = rng.standard_normal((n, 4))
     return q / np.linalg.norm(q, axis=1, keepdims=True)
+
+
+def random_poses(rng, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (n, 2, 3) and quaternions (n, 2, 4), from deep inside to out of reach."""
+    distance = 1.5 * PAIRS[name][2] * rng.uniform(size=(n, 1))
+    direction = rng.standard_normal((n, 3))
+    first = rng.standard_normal((n, 3))
+    second = first + distance * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    quat = np.stack([random_quat(rng, n), random_quat(rng, n)], axis=1)
+    return np.stack([first, second], axis=1), quat
+
+
+def quat_mul(a, b) -> np.ndarray:
+    """Product of two quaternions."""
+    out = np.zeros(4)
+    mujoco.mju_mulQuat(out, np.asarray(a, float), np.asarray(b, float))
+    return out
+
+
+def aligned_poses(rng, offsets, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Degenerate poses: axes parallel, or almost, and the second geom where faces, edges and centres meet.
+
+    A third is in the world's frame, the rest in frames of their own.  The second geom's axes are turned by quarters and
+    halves of a right angle, half of them off by a random power of ten from 1e-17 to 1e-2.  Its centre, in the first
+    geom's frame, takes each coordinate from the given values.
+    """
+    pos, quat = np.zeros((n, 2, 3)), np.zeros((n, 2, 4))
+    for k in range(n):
+        base = np.array(IDENTITY) if k % 3 == 0 else random_quat(rng, 1)[0]
+        axis, angle = np.eye(3)[rng.integers(3)], rng.integers(8) * np.pi / 4 if k % 5 else rng.uniform(0, 2 * np.pi)
+        turn = quat_mul((np.cos(angle / 2), *np.sin(angle / 2) * axis), np.eye(4)[rng.integers(4)])
+        if k % 2:
+            turn = quat_mul(turn, (1, *rng.standard_normal(3) * 10.0 ** rng.uniform(-17, -2)))
+        turn /= np.linalg.norm(turn)
+        away, first = np.zeros(3), rng.standard_normal(3) if k % 4 else np.zeros(3)
+        mujoco.mju_rotVecQuat(away, np.array([rng.choice(values) for values in offsets], float), base)
+        pos[k], quat[k] = (first, first + away), (base, quat_mul(base, turn))
+    return pos, quat
 
 
 def frames(model, pos, quat) -> tuple[np.ndarray, np.ndarray]:
@@ -98,3 +149,19 @@ def same_contacts(ours: np.recarray, theirs: dict[str, np.ndarray], tolerance: f
     assert len(ours) == len(theirs["dist"])
     for name in (*COMPARED, "exclude"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=0, atol=tolerance, err_msg=name)
+
+
+def equal_in(model, poses, width: int, tolerance: float = 1e-10) -> list[int]:
+    """Assert MuJoCo's contacts in poses (position of the second geom, both quaternions); returns how many in each."""
+    pos = [((0, 0, 0), p) for p, _, _ in poses]
+    quat = [(a, b) for _, a, b in poses]
+    return equal_at(model, pos, quat, width, tolerance)
+
+
+def equal_at(model, pos, quat, width: int, tolerance: float = 1e-10) -> list[int]:
+    """Assert MuJoCo's contacts in poses of both geoms; returns how many in each."""
+    xpos, xmat = frames(model, pos, quat)
+    found = collide(model, xpos, xmat, width)
+    for ours, theirs in zip(found, oracle(model, xpos, xmat), strict=True):
+        same_contacts(ours, theirs, tolerance)
+    return [len(c) for c in found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
-from featherlane.lanes import any_, fabs, has, kernel, lane_index, not_, real, stage, where, width
+from featherlane.lanes import any_, fabs, fmax, has, kernel, lane_index, not_, real, stage, where, width
 from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
     FIRST_SCALAR,
@@ -131,7 +131,8 @@ def parted(m, d, function, g, h, limit):
         x, y, z = half_axis_heights(load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3), n)
         apart = dot3(v, n) - (fabs(x) + fabs(y) + fabs(z)) > limit
     else:
-        apart = boxes_part(m, d, g, h, limit)
+        # products of edges are not normalized, and a negative limit would count in full where they vanish
+        apart = boxes_part(m, d, g, h, fmax(limit, 0.0))
     return apart
 
 

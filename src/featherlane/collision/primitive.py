@@ -10,7 +10,7 @@ Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; eac
 from __future__ import annotations
 
 from featherlane.lanes import any_, clip, fabs, fma, kernel, where
-from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, normalize3, sub3
+from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, normalize3, plain_cross, sub3
 
 PARALLEL = 1e-8  # squared sine of the angle below which the axes of two capsules are parallel
 
@@ -81,7 +81,7 @@ def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
     n, length = normalize3(v)
     concentric = length < MINVAL
     if any_(concentric):
-        n = select3(concentric, normalize3(cross(z1, z2))[0], n)
+        n = select3(concentric, normalize3(plain_cross(z1, z2))[0], n)
     dist = length - r1 - r2
     return touch, dist, axpy3(fma(0.5, dist, r1), n, c1), n
 

@@ -135,6 +135,12 @@ def cross(a, b):
 
 
 @kernel
+def plain_cross(a, b):
+    """a x b unfused, as plain_dot3."""
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
 def norm3(a):
     """Euclidean length."""
     return sqrt(dot3(a, a))
