@@ -217,7 +217,7 @@ class Batch(Worlds):
                 self._work(Plan(self._workspaces, transfers, self.nworld, {}, cast_tiles), query.nray, chosen)
         return query.hits()
 
-    def geom_distance(self, geom1, geom2, distmax=np.inf, ids=None) -> Distances:
+    def geom_distance(self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids=None) -> Distances:
         """Signed distances of pairs of geoms and their nearest points, in each world's present state.
 
         Args:

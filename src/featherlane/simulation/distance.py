@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..collision.distance import geom_distance as _geom_distance
 from ..dynamics.kinematics import frames, kinematics
@@ -135,7 +136,9 @@ def _limit(distmax) -> float:
 
 
 # ---- public -------------------------------------------------------------------------------------------------
-def geom_distance(model: Model, data: Data, geom1, geom2, distmax=np.inf) -> Distances:
+def geom_distance(
+    model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf
+) -> Distances:
     """Signed distances of pairs of geoms, and their nearest points.
 
     The depth of two convex shapes that overlap is the least distance by which one has to move to leave the other;
