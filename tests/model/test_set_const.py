@@ -54,10 +54,24 @@ def test_arrays_stay_attached(model):
     assert views["body_subtreemass"][0] == pytest.approx(model.body_mass.sum())
 
 
-def test_a_resized_geom_gets_its_radius(model):
-    model.geom("trolley").size = [0.7, 0, 0]
+SIZED = """
+<mujoco>
+  <worldbody>
+    <body><freejoint/><geom name="sphere" type="sphere" size="{0}"/></body>
+    <body><freejoint/><geom name="capsule" type="capsule" size="{0} {1}"/></body>
+    <body><freejoint/><geom name="ellipsoid" type="ellipsoid" size="{0} {1} {2}"/></body>
+    <body><freejoint/><geom name="cylinder" type="cylinder" size="{0} {1}"/></body>
+    <body><freejoint/><geom name="box" type="box" size="{0} {1} {2}"/></body>
+  </worldbody>
+</mujoco>"""
+
+
+def test_resized_geoms_get_their_bounding_spheres_and_boxes():
+    model, compiled = load(SIZED.format(0.1, 0.2, 0.3)), load(SIZED.format(0.7, 0.3, 0.2))
+    model.geom_size[:] = compiled.geom_size
     set_const(model)
-    assert model.geom("trolley").rbound == 0.7
+    np.testing.assert_allclose(model.geom_rbound, compiled.geom_rbound, rtol=ROUNDING)
+    np.testing.assert_allclose(model.geom_aabb, compiled.geom_aabb, rtol=ROUNDING)
 
 
 def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model, rng):

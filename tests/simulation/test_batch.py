@@ -251,6 +251,17 @@ def test_ids_that_name_no_worlds_are_refused(batch, ids):
     assert_bits(batch, kept)
 
 
+def test_worlds_with_sizes_of_their_own_touch_where_their_geoms_are():
+    scene = """<mujoco><worldbody><geom type="box" size="1 1 .1"/>
+      <body pos="0 0 .5"><freejoint/><geom type="{}" size=".2 .2 .2"/></body></worldbody></mujoco>"""
+    for kind in ("box", "ellipsoid", "cylinder"):
+        batch = fl.Batch(fl.load(scene.format(kind)), 3)
+        batch.expand("geom_size")[1, 1] = [0.5, 0.5, 0.5]
+        batch.set_const()
+        batch.forward()
+        assert batch.ncon[1] > 0 and batch.ncon[0] == batch.ncon[2] == 0
+
+
 def test_a_call_that_is_refused_does_not_lock_the_batch(batch):
     with pytest.raises(fl.ModelError):
         batch.reset(keyframe=9)

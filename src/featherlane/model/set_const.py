@@ -1,8 +1,12 @@
-"""Fields that depend on other fields: inverse weights, masses of subtrees, bounding radii.
+"""Fields that depend on other fields: inverse weights, masses of subtrees, bounding spheres and boxes.
 
 MuJoCo's mj_setConst computes them; here its results are read back.  The list is that of the fields it writes
 (MJSETCONST_ARRAYS in mjxmacro.h), less those that the layout lacks.  Statistics are not among them: only MuJoCo's
 compiler sets them.
+
+A geom that has grown collides only where its bounding sphere and box have grown along: after an edit of `geom_size`,
+set_const computes `geom_rbound` and `geom_aabb`.  Masses and inertias stay as they are, and a mesh has no sizes: its
+`geom_size` says how large it is, and an edit of that changes nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ DEPENDENT_REALS = (
     "actuator_acc0",
     "actuator_length0",
     "geom_rbound",
+    "geom_aabb",
 )
 DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp")
 

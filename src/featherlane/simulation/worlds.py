@@ -153,7 +153,7 @@ class Worlds(NamedAccess):
             raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
         if name not in self._expanded:
             value = self.model.__dict__[name]
-            self._expanded[name] = np.ascontiguousarray(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype)
+            self._expanded[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype, order="C")
             self._expansion_changed()
         return self._expanded[name]
 
