@@ -9,7 +9,8 @@ import pytest
 
 import featherlane as fl
 from all_joints import XML
-from featherlane.simulation.fields import DATA
+from featherlane.lanes.record import SHARED_DTYPES
+from featherlane.simulation.fields import DATA, ROOM
 from states import kicked
 
 # the states are equal; what is compared follows by different orders of operations, over badly scaled rows at worst
@@ -71,7 +72,7 @@ def test_every_field_has_its_declared_shape(data):
             assert isinstance(value, int | float), f.name
         else:
             assert value.shape == f.dims(data.workspace.sizes), f.name
-            assert value.dtype == (np.float64 if f.kind == "real" else np.int32), f.name
+            assert value.dtype == SHARED_DTYPES.get(f.kind, np.float64), f.name
 
 
 def test_arrays_are_live(model, data):
@@ -174,7 +175,8 @@ def test_reset_forgets_everything(model, data):
     fl.reset_data(model, data)
     fresh = fl.Data(model)
     for f in DATA.fields:
-        np.testing.assert_array_equal(getattr(data, f.name), getattr(fresh, f.name), err_msg=f.name)
+        if f.name not in ROOM:
+            np.testing.assert_array_equal(getattr(data, f.name), getattr(fresh, f.name), err_msg=f.name)
 
 
 def test_reset_to_a_keyframe(model, data):
