@@ -34,14 +34,14 @@ def test_all_fields_of_all_joint_types_are_mujocos():
     assert_fields_are_mujocos(load(all_joints.XML), mujoco.MjModel.from_xml_string(all_joints.XML))
 
 
-def test_a_centred_mesh_has_its_inertia_where_mujoco_takes_it_to_be(rng):
-    vertices = " ".join(map(str, rng.uniform(0, 0.3, 60)))
-    model = load(f"""<mujoco><asset><mesh name="rock" vertex="{vertices}"/></asset>
-      <worldbody><body><freejoint/><geom type="mesh" mesh="rock"/></body></worldbody></mujoco>""")
-    mj = model.to_mujoco()
-    assert mj.body_sameframe[1] == mujoco.mjtSameFrame.mjSAMEFRAME_BODY
-    np.testing.assert_array_equal(model.body_ipos, 0.0)
-    np.testing.assert_array_equal(model.body_iquat, [[1, 0, 0, 0]] * 2)
+def test_a_centred_mesh_has_its_inertia_where_mujoco_takes_it_to_be(real_model):
+    mj = mujoco.MjModel.from_xml_path(str(real_model("mjx/convex")))
+    rock = mj.geom_type[mj.body_geomadr] == int(mujoco.mjtGeom.mjGEOM_MESH)
+    centred = rock & (mj.body_sameframe == int(mujoco.mjtSameFrame.mjSAMEFRAME_BODY))
+    assert np.any(mj.body_ipos[centred] != 0.0)
+    model = load(mj)
+    np.testing.assert_array_equal(model.body_ipos[centred], 0.0)
+    assert_fields_are_mujocos(model, mj)
 
 
 @pytest.mark.parametrize("name", wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS)

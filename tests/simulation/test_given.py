@@ -13,7 +13,7 @@ import featherlane as fl
 from featherlane.collision.frame import frame_of
 from parity import BOUNDS, relative
 
-ROBOTS = ("mjx/barkour_v0/assets/barkour_v0_mjx", "mjx/convex", "mjx/shadow_hand/scene_right", "metaworld/objects/mug")
+ROBOTS = ("mjx/barkour_v0/assets/barkour_v0_mjx", "mjx/convex", "mjx/shadow_hand/scene_right", "metaworld/objects/box")
 # out of a wheel of 200 MB
 HANDS = ("fourier_left_hand", "inspire_left_hand", "panda_gripper", "rethink_gripper")
 ARMS = ("baxter", "gr1", "sawyer", "spot", "tiago", "ur5e")

@@ -3,8 +3,8 @@
 Everything else in a model loads: cameras, lights, skins, sensors, user data, tendons that exert no force, geoms that
 touch nothing.  What MuJoCo's model holds and this file does not name is either computed or cannot change the motion:
 
-- options: magnetic concerns sensors, wind needs a density or viscosity, jacobian is a matter of storage, ccd_* and
-  sdf_* concern convex shapes, o_* need the flag override;
+- options: magnetic concerns sensors, wind needs a density or viscosity, jacobian is a matter of storage, ccd_* steer
+  MuJoCo's own algorithm for convex shapes, sdf_* concern shapes that are refused, o_* need the flag override;
 - enable flags: energy is computed, fwdinv records statistics, invdiscrete changes what inverse dynamics returns and
   not the motion, ipc concerns flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;

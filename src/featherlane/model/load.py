@@ -235,8 +235,8 @@ def centred_inertias(mj_model) -> dict[str, np.ndarray]:
     import mujoco
 
     same = mujoco.mjtSameFrame
-    at_centre = mj_model.body_sameframe == same.mjSAMEFRAME_BODY
-    aligned = at_centre | (mj_model.body_sameframe == same.mjSAMEFRAME_BODYROT)
+    at_centre = mj_model.body_sameframe == int(same.mjSAMEFRAME_BODY)
+    aligned = at_centre | (mj_model.body_sameframe == int(same.mjSAMEFRAME_BODYROT))
     return {
         "body_ipos": np.where(at_centre[:, None], 0.0, mj_model.body_ipos),
         "body_iquat": np.where(aligned[:, None], [1.0, 0.0, 0.0, 0.0], mj_model.body_iquat),
