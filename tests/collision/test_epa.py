@@ -11,6 +11,7 @@ ROUNDING = 1e-13
 INVARIANT = 1e-9
 CURVED = 1e-9
 COAL = 1e-9
+UNIQUE = 1e-4  # where many points are nearest, they are as exact as the search
 OVERLAP = [*PAIRS, ("sphere", "box"), ("capsule", "box"), ("cube", "cube"), ("prism", "box"), ("prism", "ellipsoid")]
 
 CLOSED = {
@@ -101,6 +102,30 @@ def test_shapes_parted_by_their_depth_touch(first, second, rng):
         for _ in range(20):
             pair.move(1, pos - 0.999 * dist * direction(rng), mat)
             assert pair.distance()[0] < INVARIANT
+
+
+@pytest.mark.parametrize(("first", "second"), OVERLAP)
+def test_nearest_points_lie_on_their_shapes(first, second, rng):
+    pair, probe = Pair(), Pair()
+    set_prism(probe)
+    for k in range(20):
+        overlapping(pair, first, second, rng, rng.choice([-0.01, -1e-5, 0, 1e-5, 0.01]))
+        if k % 2:  # in line with each other
+            pair.move(1, pair.arrays["shape_pos"][3:].copy(), pair.arrays["shape_mat"][:9].copy())
+        _, _, witness = pair.distance()
+        for side, kind in enumerate((first, second)):
+            pos = pair.arrays["shape_pos"][3 * side : 3 * side + 3]
+            probe.put(0, kind, pos, pair.arrays["shape_mat"][9 * side : 9 * side + 9])
+            probe.put(1, "sphere", witness[side], size=(0, 0, 0))
+            np.testing.assert_allclose(probe.distance()[0], 0, atol=UNIQUE)
+
+
+def test_a_point_on_a_rim_touches():
+    pair = Pair()
+    for angle in np.linspace(0, 6, 20):
+        pair.put(0, "cylinder")
+        pair.put(1, "sphere", (0.1 * np.cos(angle), 0.1 * np.sin(angle), 0.12), size=(0, 0, 0))
+        np.testing.assert_allclose(pair.distance()[0], 0, atol=ROUNDING)
 
 
 def test_normals_of_curved_shapes_are_least_to_rounding(rng):

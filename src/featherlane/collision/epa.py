@@ -20,12 +20,14 @@ from __future__ import annotations
 from featherlane.lanes import fabs, kernel, real, sqrt, stage
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3, sub3
 
+from .gjk import size_of_point
 from .support import support_along
 
 VERTICES, FACES = 256, 512
 GROWN = 1e30  # key of a face that is not to be looked at
 SEEN = 1e-14  # height over a face, as a part of the size, above which a point sees it
 SLIVER = 1e-11  # distance from an edge's line, as a part of the size, within which a point is on it
+NEAR, LEVEL = 1e-7, 0.999999  # faces whose planes agree this well are one: a mesh's vertices are float32
 FLAT = 1e-10  # height of the first tetrahedron, as a part of the size, below which C is flat
 
 
@@ -261,9 +263,9 @@ def horizon(d1, nseen, nvertex):
 
 @kernel
 def grow(d1, f, vertex, nface, nspare, size):
-    """Replace the faces that a new vertex sees by a fan; returns (faces ever made, spare ones), or (0, 0): not possible.
+    """Replace the faces that a new vertex sees by a fan; returns (faces ever made, spare ones), or (0, 0): impossible.
 
-    Nothing is changed where it is not possible.
+    Nothing is changed where it is impossible.
     """
     w = load3(d1.epa_point, 3 * vertex)
     nseen = seen_faces(d1, f, w, size)
@@ -345,13 +347,14 @@ def least_of(p):
 
 @kernel
 def foot_on_first(d1, nface, n, depth, near):
-    """The point of the first core where it is deepest: by the face in the nearest plane that holds the origin's foot."""
+    """Where the first core is deepest: by the face in the nearest plane that holds the origin's foot."""
     i, j, k = d1.epa_best[0], d1.epa_best[1], d1.epa_best[2]
     p = parts_of_foot(d1, i, j, k, n, depth)
     inside = least_of(p)
     if inside < -1e-9:
         for f in range(nface):
-            if d1.epa_offset[f] <= depth + near and d1.epa_key[f] < 0.5 * GROWN and inside < 0.0:
+            level = d1.epa_offset[f] <= depth + near and d1.epa_key[f] < 0.5 * GROWN
+            if level and inside < 0.0 and dot3(load3(d1.epa_normal, 3 * f), n) > LEVEL:
                 x, y, z = d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2]
                 q = parts_of_foot(d1, x, y, z, n, depth)
                 least = least_of(q)
@@ -400,12 +403,12 @@ def leave_simplex(d1):
 
 @kernel
 def size_of_simplex(d1):
-    """How far the difference reaches, roughly: the farthest point of the simplex, or of the second shape's centre."""
+    """How far the shapes reach, roughly: the farthest point of the simplex, or of what it is the difference of."""
     size2 = dot3(load3(d1.convex_pos, 0), load3(d1.convex_pos, 0))
     for k in range(d1.simplex_count[0]):
-        w = load3(d1.simplex_point, 3 * k)
-        if dot3(w, w) > size2:
-            size2 = dot3(w, w)
+        reach2 = size_of_point(d1, k)
+        if reach2 > size2:
+            size2 = reach2
     return sqrt(size2)
 
 
@@ -447,7 +450,7 @@ def epa(m1, d1):
                     grown, nface, nspare, nvertex = 1, made, spare, nvertex + 1
             if grown == 0:
                 d1.epa_key[f] = upper
-        a = foot_on_first(d1, nface, n, depth, 1e-9 * size)
+        a = foot_on_first(d1, nface, n, depth, NEAR * size)
         leave_simplex(d1)
     d1.convex_dist[0] = -depth
     store3(d1.convex_normal, 0, n)

@@ -75,7 +75,7 @@ def nearest_on_triangle(a, b, c):
 
 @kernel
 def is_beyond(a, b, c, d):
-    """Is the origin on the other side of the triangle abc than d, or is there no telling, because all lie in a plane?"""
+    """Is the origin on the other side of the triangle abc than d, or is there no telling, for all lie in a plane?"""
     ab, ac, ad = sub3(b, a), sub3(c, a), sub3(d, a)
     n = cross(ab, ac)
     inner, outer = dot3(n, ad), -dot3(n, a)
@@ -167,6 +167,19 @@ def add_support(d1):
 
 
 @kernel
+def size_of_point(d1, k):
+    """The square of how far a point of the simplex, or what it is the difference of, lies from the first's centre."""
+    w, a = load3(d1.simplex_point, 3 * k), load3(d1.simplex_first, 3 * k)
+    b = sub3(a, w)
+    size2, aa, bb = dot3(w, w), dot3(a, a), dot3(b, b)
+    if aa > size2:
+        size2 = aa
+    if bb > size2:
+        size2 = bb
+    return size2
+
+
+@kernel
 def is_known(d1):
     """Is the support point just found a point of the simplex?"""
     known = False
@@ -195,7 +208,7 @@ def gjk(m1, d1):
     d1.simplex_weight[0] = real(d1, 1.0)
     store3(d1.gjk_nearest, 0, v)
     vv, reach = dot3(v, v), d1.gjk_reach[0]
-    size2, state = vv, APART
+    size2, state = size_of_point(d1, 0), APART
     for _ in range(ITERATIONS):
         if vv <= TOUCH * TOUCH * size2:
             state = OVERLAP

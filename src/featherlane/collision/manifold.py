@@ -4,8 +4,8 @@ Both features are looked at along the contact's normal.  Where a face meets a fa
 cover touch; where an edge meets an edge along it, the ends of the common part; else the nearest points alone.  The
 distance at a point is that of the two planes there, so faces that lean towards each other press more where they are
 deeper.  Of many points four are kept: the deepest one, and those that span the largest area with it.
-Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points; the
-    tolerances are its own.
+Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
+    the tolerances are its own.
 Deviation: MuJoCo's normal is then that of one of the faces, up to five degrees off, here it is that of the depth; a rim
     is a polygon there, here its crossings with edges are exact; parallel edges touch at two points here, at one there.
 """

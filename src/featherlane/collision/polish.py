@@ -17,7 +17,7 @@ Source: the curvature of an ellipsoid's support function is that of |D n|; the m
 from __future__ import annotations
 
 from featherlane.lanes import fabs, kernel, real, sqrt, stage
-from featherlane.model.candidates import CYLINDER, ELLIPSOID
+from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
 from featherlane.spatial.vector import (
     axpy3,
     cross,
@@ -31,12 +31,14 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-from .support import support_along
+from .support import PRISM, support_along
 
 STEPS = 8
 SETTLED = 1e-10  # a step below this is the last
 STEEPEST = 0.1  # a step above this leads away from where the search stood
 NEAR_AXIS = 0.05  # sine of the angle between normal and cylinder axis below which a cap may touch
+STRAIGHT = 1e-7  # sine below which a normal is along or across an axis or an edge
+CLOSE = 0.02  # error of the nearest points that the search found, as a part of the size, at most
 BETTER = 1e-14  # by which part of the size a less constrained way has to be lower
 
 
@@ -44,7 +46,7 @@ BETTER = 1e-14  # by which part of the size a less constrained way has to be low
 def is_curved(d1):
     """Has one of the cores more support points than a polytope?"""
     i, j = d1.shape_type[0], d1.shape_type[1]
-    return i == ELLIPSOID or i == CYLINDER or j == ELLIPSOID or j == CYLINDER
+    return i in (ELLIPSOID, CYLINDER) or j in (ELLIPSOID, CYLINDER)
 
 
 # ---- curvature -------------------------------------------------------------------------------------------------------
@@ -62,7 +64,7 @@ def curvature(d1, side, n, s, t):
     kind, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
     zero = 0.0 * size[0]
     ss, st, tt = zero, zero, zero
-    if kind == ELLIPSOID or kind == CYLINDER:
+    if kind in (ELLIPSOID, CYLINDER):
         u, s, t = to_shape(d1, side, n), to_shape(d1, side, s), to_shape(d1, side, t)
         if kind == ELLIPSOID:
             # (D^2 - p p^T) / |D u|, p = D^2 u / |D u|
@@ -217,27 +219,63 @@ FREE, ALONG_FIRST, ALONG_SECOND, FACE_FIRST, FACE_SECOND, CROSSED = range(1, 7)
 
 
 @kernel
-def place_witness(m1, d1, e, f):
+def is_point(m1, d1, side, n):
+    """Does the core touch with a single point, not with an edge, a side or a face?  Its support has just been asked."""
+    kind, point = d1.shape_type[side], True
+    if side == 1:
+        n = scale3(-1.0, n)
+    u = to_shape(d1, side, n)
+    if kind == BOX:
+        point = fabs(u[0]) > STRAIGHT and fabs(u[1]) > STRAIGHT and fabs(u[2]) > STRAIGHT
+    elif kind == CAPSULE:
+        point = fabs(u[2]) > STRAIGHT
+    elif kind == CYLINDER:
+        point = fabs(u[2]) > STRAIGHT and u[0] * u[0] + u[1] * u[1] > STRAIGHT * STRAIGHT
+    elif kind == MESH:
+        start, vertex = m1.hull_vertadr[d1.shape_data[side]], d1.support_vertex[side]
+        at = start + vertex
+        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
+            e = sub3(load3(m1.hull_vert, 3 * (start + m1.hull_edge[k])), load3(m1.hull_vert, 3 * at))
+            if dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
+                point = False
+    elif kind == PRISM:
+        p = load3(d1.prism_vert, 3 * d1.support_vertex[side])
+        for k in range(6):
+            e = sub3(load3(d1.prism_vert, 3 * k), p)
+            if k != d1.support_vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
+                point = False
+    return point
+
+
+@kernel
+def is_close(a, b, size):
+    """Are two points the same, as far as the search can tell?"""
+    e = sub3(a, b)
+    return dot3(e, e) < (CLOSE * size) * (CLOSE * size)
+
+
+@kernel
+def place_witness(m1, d1, e, f, size):
     """The first core's nearest point for the normal that was found, exact where it is unique.
 
     A core that touches with a point has it where its support is; else the other's does.  Two edges that cross have it
     where they cross.  Elsewhere what the search found is moved into the plane that touches the first core.
     """
-    way, n, h = d1.convex_way[0], load3(d1.convex_normal, 0), -d1.convex_dist[0]
+    n, h, a = load3(d1.convex_normal, 0), -d1.convex_dist[0], load3(d1.convex_witness, 0)
     p = support_along(m1, d1, n)
     first = load3(d1.support_first, 0)
-    second = sub3(first, p)
-    a = load3(d1.convex_witness, 0)
-    if way == FREE or way == ALONG_SECOND or way == FACE_SECOND:
+    second = axpy3(h, n, sub3(first, p))
+    a = axpy3(dot3(sub3(first, a), n), n, a)
+    if is_point(m1, d1, 0, n):
         a = first
-    elif way == ALONG_FIRST or way == FACE_FIRST:
-        a = axpy3(h, n, second)
-    elif way == CROSSED:
+    elif is_point(m1, d1, 1, n):
+        a = second
+    elif d1.convex_way[0] == CROSSED:
         # first + x e - (second + y f) = h n
         g = cross(f, n)
-        a = axpy3(-dot3(p, g) / dot3(e, g), e, first)
-    else:
-        a = axpy3(dot3(sub3(first, a), n), n, a)
+        c = axpy3(-dot3(p, g) / dot3(e, g), e, first)
+        if is_close(c, a, size):
+            a = c
     store3(d1.convex_witness, 0, a)
 
 
@@ -289,4 +327,4 @@ def polish(m1, d1):
         try_way(m1, d1, u, settled, ALONG_SECOND, slack)
     u, settled = descend(m1, d1, start, (zero, zero, zero), 0)
     try_way(m1, d1, u, settled, FREE, slack)
-    place_witness(m1, d1, e, g)
+    place_witness(m1, d1, e, g, size)

@@ -1,7 +1,7 @@
 """Support points: the point of a convex shape that is farthest in a direction, and of the difference of two shapes.
 
-A pair is looked at from the frame of its first shape: `convex_mat` and `convex_pos` are the second's pose in it, so that
-directions and points of the first need no rotation, and numbers are as small as the shapes.  The difference of the
+A pair is looked at from the frame of its first shape: `convex_mat` and `convex_pos` are the second's pose in it, so
+that directions and points of the first need no rotation, and numbers are as small as the shapes.  The difference of the
 shapes, C = {a - b}, holds the origin where they overlap; its support point is that of the first along u less that of
 the second along -u.
 
@@ -30,7 +30,7 @@ CLIMB = 48  # hull vertices above which climbing along edges is quicker than ask
 def core_radius(d1, side):
     """What is added around the shape's core."""
     radius = 0.0 * d1.shape_size[3 * side]
-    if d1.shape_type[side] == SPHERE or d1.shape_type[side] == CAPSULE:
+    if d1.shape_type[side] in (SPHERE, CAPSULE):
         radius = d1.shape_size[3 * side]
     return radius
 
