@@ -1,0 +1,20 @@
+"""Write pairs.md, the matrix of pairs of shapes, from the tests that check each cell: `python docs/pairs.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rich.progress import Progress
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import pair_matrix
+
+PAGE = Path(__file__).parent / "pairs.md"
+POSES = 10_000  # of each pair
+
+if __name__ == "__main__":
+    with Progress() as bar:
+        task = bar.add_task("pairs", total=len(pair_matrix.CELLS))
+        PAGE.write_text(pair_matrix.page(POSES, lambda label: bar.update(task, advance=1, description=label)))
+    print(f"wrote {PAGE}")
