@@ -9,8 +9,6 @@ from featherlane.lanes import clip, fabs, kernel, real, where
 from featherlane.spatial.vector import (
     MINVAL,
     add3,
-    axpy3,
-    dot3,
     load3,
     load9,
     mat_mul_vec,
@@ -73,13 +71,13 @@ def edge_point(d1, R, p, n, i, j, slack):
         c1 = farthest_edge(d1, n, size1, i, k >> 1)
         c2 = sub3(p, turned_by(R, farthest_edge(d1, m, size2, j, k & 1)))
         s, t = nearest_on_edges(sub3(c2, c1), u, v, size1[i], size2[j])
-        w1, w2 = axpy3(s, u, c1), axpy3(t, v, c2)
+        w1, w2 = add3(c1, scale3(s, u)), add3(c2, scale3(t, v))
         between = sub3(w2, w1)
-        square = dot3(between, between)
+        square = plain_dot3(between, between)
         if square < best:
             best, a, b = square, w1, w2
 
-    dist = dot3(sub3(b, a), n)
+    dist = plain_dot3(sub3(b, a), n)
     if dist <= slack:
         R1 = load9(d1.shape_mat, 0)
         d1.manifold_count[0] = 1
