@@ -13,7 +13,7 @@ NAMES = [f"{first}-{second}" for first, second, _, _ in CELLS]
 
 
 def check(cell, family, n, seed):
-    first, second, ident, most = cell
+    first, second, ident, _ = cell
     found = compare(first, second, ident, family, n, seed)
     assert not failures(first, second, ident, family, found)
     assert found.touching > n / 20

@@ -55,7 +55,7 @@ def test_the_tower_rests_as_mujocos_does():
 
 @pytest.mark.parametrize("end", [3.0, pytest.param(60.0, marks=pytest.mark.slow)])
 def test_the_hand_holds_its_ball(end):
-    model, data, before = settled("hand", 2.0, end)
+    model, data, _ = settled("hand", 2.0, end)
     ball = model.body("ball").id
     assert data.xpos[ball, 2] > 0.24
     assert np.abs(data.xpos[ball, :2]).max() < 5e-3

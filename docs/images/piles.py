@@ -1,0 +1,31 @@
+"""Draw piles.png: the bundled box_stack, pyramid and hand after a minute; needs `pip install '.[view]'`.
+
+    MUJOCO_GL=egl python docs/images/piles.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import imageio
+import mujoco
+import numpy as np
+
+import featherlane as fl
+
+SECONDS, HEIGHT, WIDTH = 60.0, 448, 522
+
+pictures = []
+for name in ("box_stack", "pyramid", "hand"):
+    model = fl.load(name)
+    data = fl.Data(model)
+    while data.time < SECONDS:
+        fl.step(model, data)
+    mj = model.to_mujoco()
+    shown = mujoco.MjData(mj)
+    shown.qpos[:] = data.qpos
+    mujoco.mj_forward(mj, shown)
+    with mujoco.Renderer(mj, HEIGHT, WIDTH) as renderer:
+        renderer.update_scene(shown, camera="front")
+        pictures.append(renderer.render().copy())
+imageio.imwrite(Path(__file__).with_suffix(".png"), np.concatenate(pictures, axis=1))
