@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import mujoco
+import numpy as np
 import pytest
 
+import featherlane as fl
 import wheels
 from real_models import ROBOTS, survey
 
@@ -14,6 +17,12 @@ SAMPLE = {
     "mjx": "barkour_v0/assets/barkour_v0_mjx convex sensor/sensor shadow_hand/scene_right tendon/tendon",
     "metaworld": "objects/assembly_peg objects/buttonbox objects/mug objects/puck sawyer_xyz/sawyer_soccer",
 }
+# objects on tables: boxes, cylinders and meshes that come to rest in four seconds
+RESTING = tuple(
+    f"metaworld/objects/{name}"
+    for name in "assembly_peg block block_cyl box club hammer mug peg_block peg_insert plug puck stick".split()
+)
+STILL, SAME_PLACE, SAME_FORCE = 1e-3, 1e-5, 1e-2  # [m/s, rad/s], [m], relative
 # how many models of a wheel MuJoCo loads, and in how many of them a feature is missing that would change the motion
 LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84}
 MISSING = {
@@ -71,3 +80,16 @@ def test_all_real_models_step_without_a_bad_world_or_what_is_missing_is_known(wh
     assert len(found.good) + len(found.left_out) == LOADED[wheel]
     assert Counter(kind for kinds in found.left_out.values() for kind in kinds) == MISSING[wheel]
     assert max(found.good.values()) > 0
+
+
+@pytest.mark.parametrize("name", RESTING)
+def test_objects_rest_where_they_rest_in_mujoco(name, real_model):
+    mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
+    model, reference = fl.load(mj), mujoco.MjData(mj)
+    data = fl.Data(model)
+    mujoco.mj_step(mj, reference, 2 * NSTEP)
+    fl.step(model, data, 2 * NSTEP)
+    assert data.ncon > 0 and max(np.abs(data.qvel).max(), np.abs(reference.qvel).max()) < STILL
+    np.testing.assert_allclose(data.xpos, reference.xpos, rtol=0, atol=SAME_PLACE)
+    force = reference.qfrc_constraint
+    np.testing.assert_allclose(data.qfrc_constraint, force, rtol=0, atol=SAME_FORCE * max(1.0, np.abs(force).max()))
