@@ -1,15 +1,15 @@
-"""Draw piles.png: the bundled box_stack, pyramid and hand after a minute; needs `pip install '.[view]'`.
+"""Draws piles.png: the bundled box_stack, pyramid and hand after a minute.
 
-    MUJOCO_GL=egl python docs/images/piles.py
+Needs `pip install '.[view]'`; headless machines draw through EGL: `MUJOCO_GL=egl python docs/images/piles.py`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import imageio
 import mujoco
 import numpy as np
+from PIL import Image
 
 import featherlane as fl
 
@@ -28,4 +28,4 @@ for name in ("box_stack", "pyramid", "hand"):
     with mujoco.Renderer(mj, HEIGHT, WIDTH) as renderer:
         renderer.update_scene(shown, camera="front")
         pictures.append(renderer.render().copy())
-imageio.imwrite(Path(__file__).with_suffix(".png"), np.concatenate(pictures, axis=1))
+Image.fromarray(np.concatenate(pictures, axis=1)).save(Path(__file__).with_suffix(".png"), optimize=True)
