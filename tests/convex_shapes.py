@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 
 import mujoco
 import numpy as np
@@ -11,6 +12,7 @@ from featherlane.collision.convex import closest, convex
 from featherlane.model import load
 from featherlane.simulation.workspace import Workspace
 
+COMPILED = os.environ.get("FEATHERLANE_MODE") != "python"
 KINDS = {"sphere": 2, "capsule": 3, "ellipsoid": 4, "cylinder": 5, "box": 6, "table": 6, "mesh": 7, "prism": 8}
 SIZES = {
     "sphere": (0.1, 0, 0),
@@ -75,6 +77,11 @@ def geom(kind: str) -> str:
     count = {"sphere": 1, "capsule": 2, "cylinder": 2}.get(kind, 3)
     name = "box" if kind == "table" else kind
     return f'type="{name}" size="{" ".join(map(str, SIZES[kind][:count]))}"'
+
+
+def few(n: int) -> int:
+    """How many poses to take of n: a tenth where kernels run uncompiled, some milliseconds for each pair."""
+    return n if COMPILED else max(n // 10, 3)
 
 
 def turn(axis, angle: float) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convex_shapes import PAIRS, Oracle, Pair, direction, random_turn
+from convex_shapes import PAIRS, Oracle, Pair, direction, few, random_turn
 
 ROUNDING = 1e-13
 INVARIANT = 1e-9
@@ -57,7 +57,7 @@ def test_depth_in_closed_form(name, rng):
 @pytest.mark.parametrize(("first", "second"), OVERLAP)
 def test_swapped_shapes_have_the_opposite_normal(first, second, rng):
     pair, a = Pair(), None
-    for _ in range(15):
+    for _ in range(few(15)):
         overlapping(pair, first, second, rng)
         dist, n, witness = pair.distance()
         a = pair.arrays
@@ -72,7 +72,7 @@ def test_swapped_shapes_have_the_opposite_normal(first, second, rng):
 @pytest.mark.parametrize(("first", "second"), OVERLAP)
 def test_a_motion_of_both_changes_nothing(first, second, rng):
     pair = Pair()
-    for _ in range(15):
+    for _ in range(few(15)):
         overlapping(pair, first, second, rng)
         dist, n, witness = pair.distance()
         R, shift = random_turn(rng), rng.standard_normal(3)
@@ -89,7 +89,7 @@ def test_a_motion_of_both_changes_nothing(first, second, rng):
 @pytest.mark.parametrize(("first", "second"), OVERLAP)
 def test_shapes_parted_by_their_depth_touch(first, second, rng):
     pair = Pair()
-    for _ in range(15):
+    for _ in range(few(15)):
         thin = second == "plate"  # farther in, the other side is nearer
         overlapping(pair, first, second, rng, 1e-6 if thin else rng.choice([1e-6, 1e-3, 0.03, 0.08]))
         dist, n, _ = pair.distance()
@@ -99,7 +99,7 @@ def test_shapes_parted_by_their_depth_touch(first, second, rng):
         np.testing.assert_allclose(pair.distance()[0], 0, atol=INVARIANT)
 
         # and no shorter way does it
-        for _ in range(20):
+        for _ in range(few(20)):
             pair.move(1, pos - 0.999 * dist * direction(rng), mat)
             assert pair.distance()[0] < INVARIANT
 
@@ -108,7 +108,7 @@ def test_shapes_parted_by_their_depth_touch(first, second, rng):
 def test_nearest_points_lie_on_their_shapes(first, second, rng):
     pair, probe = Pair(), Pair()
     set_prism(probe)
-    for k in range(20):
+    for k in range(few(20)):
         overlapping(pair, first, second, rng, rng.choice([-0.01, -1e-5, 0, 1e-5, 0.01]))
         if k % 2:  # in line with each other
             pair.move(1, pair.arrays["shape_pos"][3:].copy(), pair.arrays["shape_mat"][:9].copy())
@@ -131,7 +131,7 @@ def test_a_point_on_a_rim_touches():
 def test_normals_of_curved_shapes_are_least_to_rounding(rng):
     pair = Pair()
     for first, second in (("ellipsoid", "ellipsoid"), ("ellipsoid", "stone"), ("cylinder", "cylinder")):
-        for _ in range(20):
+        for _ in range(few(20)):
             overlapping(pair, first, second, rng)
             dist, n, _ = pair.distance()
             for size in (1e-6, 1e-5, 1e-4):
@@ -205,7 +205,7 @@ def test_flat_shapes_have_an_answer(name):
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_depth_is_mujocos(first, second, rng):
     pair, oracle = Pair(), Oracle(first, second)
-    for _ in range(40):
+    for _ in range(few(40)):
         overlapping(pair, first, second, rng)
         dist, _, _ = pair.distance()
         oracle.place(pair.arrays["shape_pos"].reshape(2, 3), pair.arrays["shape_mat"].reshape(2, 9))
@@ -218,6 +218,6 @@ def test_depth_of_hulls_is_coals(rng):
 
     pair = Pair()
     for first, second in (("cube", "cube"), ("cube", "stone"), ("stone", "pebble"), ("box", "tetrahedron")):
-        for _ in range(40):
+        for _ in range(few(40)):
             overlapping(pair, first, second, rng)
             np.testing.assert_allclose(pair.distance()[0], coal_distance(coal, pair), atol=COAL)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from convex_shapes import MESHES, PAIRS, Oracle, Pair, direction, random_turn, turn
+from convex_shapes import MESHES, PAIRS, Oracle, Pair, direction, few, random_turn, turn
 from featherlane.collision.gjk import nearest_on_simplex
 from featherlane.collision.support import support
 
@@ -35,7 +35,7 @@ def naive_nearest(points):
 def test_nearest_point_of_a_simplex_is_the_nearest_of_its_faces(n, flat, rng):
     pair = Pair()
     a = pair.arrays
-    for _ in range(50):
+    for _ in range(few(50)):
         points = rng.standard_normal((n, 3)) * (1, 1, flat) + rng.standard_normal(3) * (0.5, 0.5, 0.2)
         a["simplex_count"][0] = n
         a["simplex_point"][: 3 * n] = points.ravel()
@@ -51,7 +51,7 @@ def test_nearest_point_of_a_simplex_is_the_nearest_of_its_faces(n, flat, rng):
 @pytest.mark.parametrize("mesh", list(MESHES))
 def test_support_of_a_hull_is_its_highest_vertex(mesh, rng):
     pair = Pair()
-    for _ in range(100):
+    for _ in range(few(100)):
         pair.put(0, mesh)
         pair.put(1, "sphere", (0, 0, 0))
         a = pair.arrays
@@ -91,23 +91,34 @@ def test_distance_in_closed_form(name, rng):
         np.testing.assert_allclose(witness[1] - witness[0], found * n, atol=CURVED)
 
 
-@pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_distance_and_normal_are_mujocos(first, second, rng):
-    pair, oracle, nearer = Pair(), Oracle(first, second), 0
-    for _ in range(60):
+def compare_with_mujoco(first, second, n, rng):
+    """Distance and normal of n random poses around the first touch."""
+    pair, oracle, apart = Pair(), Oracle(first, second), 0
+    for _ in range(n):
         mats, pos = [random_turn(rng), random_turn(rng)], rng.standard_normal(3)
-        v = direction(rng) * rng.uniform(0.35, 0.6)
+        v = direction(rng) * rng.uniform(0.2, 0.6)
         pair.put(0, first, pos, mats[0])
         pair.put(1, second, pos + v, mats[1])
-        dist, n, witness = pair.distance()
+        dist, normal, witness = pair.distance()
         oracle.place([pos, pos + v], mats)
         theirs, fromto = oracle.distance()
         np.testing.assert_allclose(dist, theirs, atol=MUJOCO)
+        np.testing.assert_allclose(witness[1] - witness[0], dist * normal, atol=CURVED)
         if dist > 0.01:
-            nearer += 1
-            np.testing.assert_allclose(n, (fromto[1] - fromto[0]) / theirs, atol=3e-5)  # the square root of its gap
-            np.testing.assert_allclose(witness[1] - witness[0], dist * n, atol=CURVED)
-    assert nearer > 20
+            apart += 1
+            np.testing.assert_allclose(normal, (fromto[1] - fromto[0]) / theirs, atol=3e-5)  # the root of its gap
+    assert apart > n // 4
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_distance_and_normal_are_mujocos(first, second, rng):
+    compare_with_mujoco(first, second, few(60), rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_distance_and_normal_of_ten_thousand_poses_are_mujocos(first, second, rng):
+    compare_with_mujoco(first, second, 10_000, rng)
 
 
 def test_the_limit_ends_the_search_and_changes_nothing_within():
@@ -128,7 +139,7 @@ def test_distance_of_hulls_is_coals(rng):
 
     pair = Pair()
     for first, second in (("cube", "stone"), ("stone", "pebble"), ("tetrahedron", "tetrahedron"), ("needle", "plate")):
-        for _ in range(40):
+        for _ in range(few(40)):
             pair.put(0, first, rng.standard_normal(3), random_turn(rng))
             at = pair.arrays["shape_pos"][:3] + direction(rng) * rng.uniform(0.3, 0.8)
             pair.put(1, second, at, random_turn(rng))

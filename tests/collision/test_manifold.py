@@ -1,8 +1,6 @@
-"""Contact points of convex pairs: which there are, MuJoCo's in plain poses, and that they hold things up like MuJoCo's."""
+"""Contact points of convex pairs: which there are, MuJoCo's in plain poses, and what they hold up."""
 
 from __future__ import annotations
-
-import os
 
 import mujoco
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 
 import featherlane as fl
 from collision_poses import collide, frames, pair_model, random_quat
-from convex_shapes import KINDS, MESHES, SIZES, Oracle, Pair, assets, direction, geom, random_turn, turn
+from convex_shapes import COMPILED, KINDS, MESHES, SIZES, Oracle, Pair, assets, direction, few, geom, random_turn, turn
 from featherlane.collision.convex import convex
 
 FLOAT32 = 3e-8  # vertices of meshes near 0.2
@@ -96,7 +94,7 @@ def test_many_points_leave_the_deepest_and_the_widest():
 @pytest.mark.parametrize("limit", [0.0, 1e-4, 1e-2, 0.1])
 def test_points_count_up_to_the_limit_and_keep_their_normal(limit, rng):
     pair = Pair()
-    for _ in range(40):
+    for _ in range(few(40)):
         kinds = rng.choice(list(KINDS)[:5] + list(MESHES), 2)
         for side, kind in enumerate(kinds):
             kind = "box" if kind == "mesh" else kind
@@ -114,7 +112,7 @@ def test_points_count_up_to_the_limit_and_keep_their_normal(limit, rng):
 def test_points_of_faces_lie_between_them(rng):
     pair = Pair()
     for first, second in (("box", "cube"), ("cube", "stone"), ("box", "box"), ("tetrahedron", "cube")):
-        for _ in range(30):
+        for _ in range(few(30)):
             R, v = random_turn(rng), rng.uniform(-0.05, 0.05, 2)
             pair.put(0, first, (0, 0, 0), R)
             pair.put(1, second, R @ (v[0], v[1], 0.4), R @ turn(Z, rng.uniform(0, 6)) @ turn(X, rng.choice([0, 0.01])))
@@ -147,6 +145,7 @@ REST = {
 }
 
 
+@pytest.mark.skipif(not COMPILED, reason="500 steps of the whole engine")
 @pytest.mark.parametrize("name", list(REST))
 def test_things_come_to_rest_as_in_mujoco(name):
     first, turned, low, second, high, lying = REST[name]
@@ -214,9 +213,9 @@ def fuzz(n, rng):
 
 
 def test_no_pair_of_shapes_hangs_or_leaves_its_memory(rng, monkeypatch):
-    if os.environ.get("FEATHERLANE_MODE") != "python":
+    if COMPILED:
         monkeypatch.setenv("FEATHERLANE_MODE", "checked")
-    fuzz(3000 if os.environ["FEATHERLANE_MODE"] == "checked" else 100, rng)
+    fuzz(few(3000), rng)
 
 
 @pytest.mark.slow

@@ -279,6 +279,18 @@ def place_witness(m1, d1, e, f, size):
     store3(d1.convex_witness, 0, a)
 
 
+@kernel
+def cap_holds(m1, d1, side, z):
+    """May the normal be the cylinder's axis z?  Not if the other core's one nearest point is beside the cap."""
+    p = support_along(m1, d1, z)
+    r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
+    q = axpy3(-half, z, sub3(load3(d1.support_first, 0), p))
+    if side == 1:
+        q = sub3(axpy3(half, z, load3(d1.support_first, 0)), load3(d1.convex_pos, 0))
+    across2 = dot3(q, q) - dot3(q, z) * dot3(q, z)
+    return across2 <= r * r or not is_point(m1, d1, 1 - side, z)
+
+
 @stage
 def polish(m1, d1):
     """Distance, normal and nearest point of two cores, one of them curved, to rounding.
@@ -312,7 +324,8 @@ def polish(m1, d1):
             if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:
                 if along < 0.0:
                     z = scale3(-1.0, z)
-                try_way(m1, d1, z, 1, FACE_FIRST + side, slack)
+                if cap_holds(m1, d1, side, z):
+                    try_way(m1, d1, z, 1, FACE_FIRST + side, slack)
     if ne > 0 and ng > 0:
         good, u = across(e, g, start)
         if good:
