@@ -5,7 +5,7 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 
 from __future__ import annotations
 
-from featherlane.lanes import clip, fabs, kernel, real, where
+from featherlane.lanes import clip, fabs, fmax, kernel, real, where
 from featherlane.spatial.vector import (
     MINVAL,
     add3,
@@ -48,7 +48,8 @@ def nearest_on_edges(e, u, v, half1, half2):
     """
     b, ue, ve = plain_dot3(u, v), plain_dot3(u, e), plain_dot3(v, e)
     sine2 = 1.0 - b * b
-    s = clip(where(sine2 < MINVAL, 0.0, (ue - b * ve) / sine2), -half1, half1)
+    s = where(sine2 < MINVAL, 0.0, (ue - b * ve) / fmax(sine2, MINVAL))
+    s = clip(s, -half1, half1)
     t = clip(b * s - ve, -half2, half2)
     return clip(ue + b * t, -half1, half1), t
 
