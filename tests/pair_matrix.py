@@ -18,6 +18,7 @@ from featherlane.model.candidates import CONVEX, FIRST_SCALAR, HEIGHTS, PAIR_FUN
 
 WIDTH = 8
 MARGIN = 0.04  # m
+SLACK = 1e-6  # m: so near to the limit, either answer will do
 APART = 1e-3  # m: nearer than this, the difference of MuJoCo's two points gives no exact normal
 TYPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 HALF = {"sphere": 0.2, "capsule": 0.3, "ellipsoid": 0.25, "cylinder": 0.2, "box": 0.25, "mesh": 0.2}  # typical sizes
@@ -63,7 +64,8 @@ class Agreement:
         distance: largest difference of the least distance; from mj_geomDistance for convex pairs [m].
         normal: largest difference of the deepest point's normal, where one normal is the answer.
         points: largest difference of positions and distances, point by point, where their number is the same [m].
-        missed: poses in which one engine alone has a contact, though it is not at the limit.
+        missed: poses without a contact of ours where there is one, or with one where there is none, with a distance
+            that is not at the limit; MuJoCo's contacts say so, or its distance for convex pairs (it misses some, too).
     """
 
     poses: int = 0
@@ -167,7 +169,10 @@ def compare(first: str, second: str, ident: int, family: str, n: int, seed: int 
     for k, (ours, theirs) in enumerate(pairs):
         if len(ours) == 0 or len(theirs["dist"]) == 0:
             present = ours if len(ours) else theirs
-            out.missed += len(present["dist"]) > 0 and deepest(present)[0] < MARGIN - 1e-6
+            if ident == CONVEX:
+                out.missed += (distance[k] < MARGIN - SLACK) if len(ours) == 0 else (distance[k] > MARGIN + SLACK)
+            else:
+                out.missed += len(present["dist"]) > 0 and deepest(present)[0] < MARGIN - SLACK
             continue
         out.touching += 1
         (d, u), (e, v) = deepest(ours), deepest(theirs)

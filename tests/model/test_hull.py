@@ -176,3 +176,15 @@ def test_vertices_that_an_edit_made_infinite_are_refused_by_name():
     mj.mesh_vert[3, 1] = np.nan
     with pytest.raises(ModelError, match="mesh 'rock': allowed are finite vertices"):
         load(mj)
+
+
+def test_octants_hold_the_farthest_vertices(rng):
+    points = " ".join(f"{x:.5f}" for x in rng.normal(size=300))
+    mj = mujoco.MjModel.from_xml_string(
+        f'<mujoco><asset><mesh name="m" vertex="{points}"/></asset>'
+        '<worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    hull = hulls(mj)
+    for octant in range(8):
+        heights = hull["hull_vert"] @ [1 if octant >> k & 1 else -1 for k in range(3)]
+        assert heights[hull["hull_octant"][0, octant]] == heights.max()

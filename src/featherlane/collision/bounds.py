@@ -78,7 +78,7 @@ def box_centre(m, d, g):
 
 @kernel
 def axes_part(C, a, b, reach, t):
-    """Mask: does a face axis of the first box part them?  C = |cosines| by rows, t = the centres' offset on its axes."""
+    """Mask: does a face axis of the first box part them?  C = |cosines| by rows, t = their offset on its axes."""
     return (
         (fabs(t[0]) > fma(C[0], b[0], fma(C[1], b[1], fma(C[2], b[2], a[0] + reach))))
         | (fabs(t[1]) > fma(C[3], b[0], fma(C[4], b[1], fma(C[5], b[2], a[1] + reach))))

@@ -96,6 +96,19 @@ def climb(m1, start, n, u, vertex):
 
 
 @kernel
+def higher_start(m1, mesh, start, u, last):
+    """Where to climb from: the last answer, or the vertex that is farthest in the octant of u, whichever is higher."""
+    octant = 0
+    for k in range(3):
+        if u[k] > 0.0:
+            octant += 1 << k
+    other = m1.hull_octant[8 * mesh + octant]
+    if dot3(load3(m1.hull_vert, 3 * (start + other)), u) > dot3(load3(m1.hull_vert, 3 * (start + last)), u):
+        last = other
+    return last
+
+
+@kernel
 def highest_prism_vertex(d1, u):
     """The first of the prism's highest vertices."""
     vertex, best = 0, dot3(load3(d1.prism_vert, 0), u)
@@ -110,7 +123,7 @@ def highest_prism_vertex(d1, u):
 def core_support(m1, d1, side, u):
     """(point, vertex) of the shape's core that is farthest along u, both in the shape's own frame.
 
-    Climbing starts from `support_vertex`, the last answer for this pair.
+    Climbing starts from `support_vertex`, the last answer for this pair, or from an extreme vertex of the octant.
     """
     shape, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
     vertex, zero = NO_VERTEX, 0.0 * size[0]
@@ -119,7 +132,7 @@ def core_support(m1, d1, side, u):
         mesh = d1.shape_data[side]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         if n > CLIMB:
-            vertex = climb(m1, start, n, u, d1.support_vertex[side])
+            vertex = climb(m1, start, n, u, higher_start(m1, mesh, start, u, d1.support_vertex[side]))
         else:
             vertex = highest_vertex(m1, start, n, u)
         x, y, z = load3(m1.hull_vert, 3 * (start + vertex))

@@ -210,6 +210,7 @@ HULLS = (
     _int("hull_vertnum", ("nmesh",), "vertices of the hull"),
     _int("hull_polyadr", ("nmesh",), "first face"),
     _int("hull_polynum", ("nmesh",), "faces: coplanar triangles are one"),
+    _int("hull_octant", ("nmesh", 8), "vertex farthest along (+-1, +-1, +-1); bit k of the number: axis k is positive"),
     _int("hull_edgeadr", ("nhullvert",), "first neighbour of a vertex"),
     _int("hull_edgenum", ("nhullvert",), "neighbours of a vertex"),
     _int("hull_edge", ("nhulledge",), "neighbour: number of a vertex within its hull"),

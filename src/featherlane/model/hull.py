@@ -28,6 +28,7 @@ def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
         out[f"hull_{name}num"], out[f"hull_{name}adr"] = count, _starts(count)
     for name in ("edge", "polyvert", "map"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
+    out["hull_octant"] = np.array([_octants(part["vert"]) for part in parts[: mj.nmesh]], np.int32).reshape(-1, 8)
     return out
 
 
@@ -58,6 +59,12 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
         "meshnode_triangle": mj.bvh_nodeid[rows].astype(np.int32),
         "meshnode_box": np.concatenate([centre - half, centre + half], axis=1),
     }
+
+
+def _octants(vert: np.ndarray) -> np.ndarray:
+    """The vertex farthest along (+-1, +-1, +-1), where bit k of the octant's number says that axis k is positive."""
+    signs = np.array([[1 if octant >> k & 1 else -1 for k in range(3)] for octant in range(8)])
+    return np.argmax(vert @ signs.T, axis=0) if len(vert) else np.zeros(8, int)
 
 
 def _starts(count: np.ndarray) -> np.ndarray:
