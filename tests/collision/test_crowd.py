@@ -95,9 +95,7 @@ def test_a_thousand_bodies_touch_as_in_mujoco():
     n, rng = 10, np.random.default_rng(0)
     places = np.stack(np.meshgrid(*[np.arange(n)] * 3), axis=-1).reshape(-1, 3) * 0.21 + [0, 0, 0.1]
     places += rng.uniform(-0.02, 0.02, places.shape)
-    bodies = "".join(
-        f'<body pos="{x:.4f} {y:.4f} {z:.4f}"><freejoint/><geom size="0.1"/></body>' for x, y, z in places
-    )
+    bodies = "".join(f'<body pos="{x:.4f} {y:.4f} {z:.4f}"><freejoint/><geom size="0.1"/></body>' for x, y, z in places)
     xml = f'<mujoco><worldbody><geom type="plane" size="1 1 1"/>{bodies}</worldbody></mujoco>'
     model = fl.load(xml)
     assert model.ncrowd == n**3

@@ -59,7 +59,7 @@ def _check_mesh(mj: mujoco.MjModel, geom: int) -> None:
 
 def _positive(x: np.ndarray) -> np.ndarray:
     """Whether all numbers of a row are positive and finite."""
-    return ((x > 0.0) & np.isfinite(x)).all(axis=-1)
+    return np.asarray(np.all((x > 0.0) & np.isfinite(x), axis=-1))
 
 
 def _label(mj: mujoco.MjModel, geom: int) -> str:

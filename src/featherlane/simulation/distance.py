@@ -91,7 +91,7 @@ class Query:
         self.geom = np.empty((*shape, 2), dtype)
         self.geom[..., 0], self.geom[..., 1] = first, second
         self._check_types(model)
-        self.npair = shape[1] if nworld is not None else int(np.prod(shape))
+        self.npair = shape[-1] if nworld is not None else int(np.prod(shape))
         self.distance, self.fromto = np.empty(shape, dtype), np.empty((*shape, 6), dtype)
 
     def _check_types(self, model):
@@ -136,9 +136,7 @@ def _limit(distmax) -> float:
 
 
 # ---- public -------------------------------------------------------------------------------------------------
-def geom_distance(
-    model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf
-) -> Distances:
+def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf) -> Distances:
     """Signed distances of pairs of geoms, and their nearest points.
 
     The depth of two convex shapes that overlap is the least distance by which one has to move to leave the other;

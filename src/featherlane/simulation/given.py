@@ -79,7 +79,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
     out = {"given_replace": np.broadcast_to(np.asarray(replace, float), (nworld,))[:, None]}
     for field in GIVEN[1:]:
         value = rows.get(field.name.removeprefix("given_"))
-        out[field.name] = np.zeros((nworld, capacity, *field.shape[1:]))
+        out[field.name] = np.zeros((nworld, capacity, *map(int, field.shape[1:])))
         if value is not None:
             out[field.name][:, :n] = value
     return out
