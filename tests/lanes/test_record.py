@@ -57,7 +57,7 @@ def test_allocate_gives_each_kind_its_rows(dtype, w):
     assert {n: (a.shape, a.dtype.name) for n, a in arrays.items() if n != "out"} == {
         "k": ((3,), "int32"),
         "long": ((3,), "int64"),
-        "table": ((3,), dtype),
+        "table": ((3,), "float64"),
         "x": ((3, w), dtype),
         "y": ((3, w), dtype),
         "z": ((3, w), dtype),

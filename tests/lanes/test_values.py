@@ -291,7 +291,7 @@ def gathers(d):
         o = OUTPUTS * i
         d.out[o] = gather(d.table, d.x[i])
         d.out[o + 1] = gather_rows(d.y, d.x[i])
-        d.out[o + 2] = d.table[i] * d.y[i]
+        d.out[o + 2] = real(d, d.table[i]) * d.y[i]
         d.out[o + 3] = memory[i]
         memory[i] = 2.0 * memory[i]
 

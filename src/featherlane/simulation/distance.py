@@ -91,7 +91,7 @@ class Query:
         self.geom = np.empty((*shape, 2), dtype)
         self.geom[..., 0], self.geom[..., 1] = first, second
         self._check_types(model)
-        self.npair = self.geom.shape[-2] if nworld is not None else int(np.prod(shape))
+        self.npair = int(np.prod(shape if nworld is None else shape[1:]))
         self.distance, self.fromto = np.empty(shape, dtype), np.empty((*shape, 6), dtype)
 
     def _check_types(self, model):
