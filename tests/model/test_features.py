@@ -1,5 +1,7 @@
 """Every feature that would change the motion is named with its element; what cannot change it is not."""
 
+from pathlib import Path
+
 import mujoco
 import pytest
 
@@ -109,6 +111,24 @@ def test_elements_are_named(line):
 @pytest.mark.parametrize("shape", ["sphere", "capsule", "ellipsoid", "cylinder", "box"])
 def test_every_rigid_shape_passes(shape):
     assert found(TWO.format(shape, "")) == []
+
+
+TORUS = """<mujoco>
+  <extension><plugin plugin="mujoco.sdf.torus"><instance name="torus">
+    <config key="radius1" value="0.35"/><config key="radius2" value="0.15"/></instance></plugin></extension>
+  <asset><mesh name="torus"><plugin instance="torus"/></mesh></asset>
+  <worldbody><geom type="plane" size="1 1 1"/><body><freejoint/>
+    <geom name="ring" type="sdf" mesh="torus"><plugin instance="torus"/></geom></body></worldbody>
+</mujoco>"""
+
+
+def test_signed_distance_fields_are_named():
+    library = Path(mujoco.__file__).parent / "plugin" / "libsdf_plugin.so"
+    if not library.exists():
+        pytest.skip("this MuJoCo comes without its plugins")
+    mujoco.mj_loadPluginLibrary(str(library))
+    model = mujoco.MjModel.from_xml_string(TORUS)
+    assert unsupported(model, candidates(model)) == ["geom 'ring': collision of sdf with plane"]
 
 
 def test_shapes_that_touch_nothing_pass():
