@@ -1,11 +1,19 @@
 """Collision: from the frames of geoms to contact points.
 
-primitive   closed forms for a pair of shapes: distance, point, normal
-frame       a normal completed to a frame
-mixing      parameters of a contact from those of its two geoms
-support, gjk, epa, polish   any two convex shapes: distance or depth, normal, nearest points
-feature, manifold, convex   and their contact points
-distance    signed distance of two geoms, for queries
-collision   the pass: which pairs are near, which points touch, where they are stored
-contact     what Python sees of them
+The pass, and what holds it together
+    collision                   which pairs are near, which points touch, where they are stored: the contents page
+    bounds, crowd, sort         bounding boxes; a tree where pairs are too many to list
+    points, narrow, slot        all worlds at once, or one by one; contact points that worlds share
+    mixing, frame, given        parameters of a contact; its tangents; contacts that the caller gives
+    contact                     what Python sees of them
+
+Pairs of shapes
+    primitive, cylinder, ellipsoid, sphere_box              closed forms over values: all worlds at once
+    capsule_box, box_*, plane_mesh                          closed forms that branch: one world at a time
+    support, gjk, epa, polish, feature, manifold, convex    any two convex shapes
+    hfield                                                  a height field with any of them
+
+Queries
+    distance                                    signed distance of two geoms
+    ray, ray_shape, ray_mesh, ray_heights       what a ray meets first
 """

@@ -38,7 +38,8 @@ def frame_along(n, a):
     """Frame of a unit normal whose first tangent follows the unit vector a; it is about x where a is the normal itself.
 
     Source: MuJoCo mju_makeFrame, with a given tangent.  Deviation: where a is the normal MuJoCo takes x as it is, which
-        need not be orthogonal to the normal; on a horizontal plane the two agree.
+        need not be orthogonal to the normal, and where a is all but the normal its tangent is not; on a horizontal
+        plane the two agree.
     """
     t = axpy3(-dot3(n, a), n, a)
     parallel = norm3(t) < MINVAL
@@ -51,5 +52,7 @@ def frame_along(n, a):
         where(steep, fma(-n[1], n[1], 1.0), across),
         where(steep, -(n[1] * n[2]), -(n[0] * n[2])),
     )
-    t = (where(parallel, x[0], t[0]), where(parallel, x[1], t[1]), where(parallel, x[2], t[2]))
-    return _rows(n, normalize3(t)[0])
+    t = normalize3((where(parallel, x[0], t[0]), where(parallel, x[1], t[1]), where(parallel, x[2], t[2])))[0]
+
+    # once more: of an a close to the normal little was left, and that little held rounding along the normal
+    return _rows(n, normalize3(axpy3(-dot3(n, t), n, t))[0])

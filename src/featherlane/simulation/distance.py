@@ -14,7 +14,7 @@ from ..lanes import stage, width
 from ..model.candidates import HFIELD, MESH, SDF
 from ..model.model import Model
 from .data import Data, ready
-from .tiles import read_rows, write_rows
+from .tiles import load_worlds, read_controls, write_records
 from .transfer import Transfer
 
 
@@ -37,23 +37,14 @@ def distance_tiles(m, d, b, thread, first, last):
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
     W = width(d)
-    base = thread * b.ntransfer
     for tile in range(first, last):
-        for k in range(b.nload):
-            a = b.tile_address[base + b.load_tile[k]]
-            read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
+        load_worlds(b, thread, tile, W)
         kinematics(m, d)
         frames(m, d)
         for s in range(b.nstep):
-            for k in range(b.ncontrol):
-                a = b.tile_address[base + b.control_tile[k]]
-                shift = s * b.control_step[k]
-                read_rows(b, b.place, tile, W, b.control_row[k], a, b.control_count[k], b.control_stride[k], shift)
+            read_controls(b, thread, tile, W, s)
             _geom_distance(m, d)
-            for k in range(b.nrecord):
-                a = b.tile_address[base + b.record_tile[k]]
-                shift = s * b.record_step[k]
-                write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
+            write_records(b, thread, tile, W, s)
 
 
 # ---- what is given ------------------------------------------------------------------------------------------

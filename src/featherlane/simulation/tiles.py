@@ -76,6 +76,38 @@ def write_rows(b, index, tile, W, row, address, count, stride, shift):
                 out[index[tile * W + lane] * stride + (shift + i)] = source[i * W + lane]
 
 
+@kernel
+def load_worlds(b, thread, tile, W):
+    """What the batch keeps of a tile's worlds, into the tile."""
+    for k in range(b.nload):
+        a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
+        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
+
+
+@kernel
+def read_controls(b, thread, tile, W, s):
+    """What the call brought for step s."""
+    for k in range(b.ncontrol):
+        a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
+        read_rows(b, b.place, tile, W, b.control_row[k], a, b.control_count[k], b.control_stride[k], shift)
+
+
+@kernel
+def write_records(b, thread, tile, W, s):
+    """What the call takes from step s."""
+    for k in range(b.nrecord):
+        a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
+        write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
+
+
+@kernel
+def store_worlds(b, thread, tile, W):
+    """What the batch keeps, back into its rows."""
+    for k in range(b.nstore):
+        a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
+        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0)
+
+
 @stage
 def sign_contacts(m, d):
     """Which candidate pairs touch in each world, as bits: worlds with like bits make narrow tiles.
@@ -102,25 +134,14 @@ def run_tiles(m, d, b, thread, first, last):
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
     W = width(d)
-    base = thread * b.ntransfer
     for tile in range(first, last):
-        for k in range(b.nload):
-            a = b.tile_address[base + b.load_tile[k]]
-            read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
+        load_worlds(b, thread, tile, W)
         d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
         if b.nstep == 0:
             forward(m, d)
         for s in range(b.nstep):
-            for k in range(b.ncontrol):
-                a = b.tile_address[base + b.control_tile[k]]
-                shift = s * b.control_step[k]
-                read_rows(b, b.place, tile, W, b.control_row[k], a, b.control_count[k], b.control_stride[k], shift)
+            read_controls(b, thread, tile, W, s)
             step(m, d)
-            for k in range(b.nrecord):
-                a = b.tile_address[base + b.record_tile[k]]
-                shift = s * b.record_step[k]
-                write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
+            write_records(b, thread, tile, W, s)
         sign_contacts(m, d)
-        for k in range(b.nstore):
-            a = b.tile_address[base + b.store_tile[k]]
-            write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0)
+        store_worlds(b, thread, tile, W)
