@@ -31,8 +31,8 @@ def main() -> None:
     note = (
         f"{asked.states} states of each model, a third of them of the pyramid; both sides solve to tolerance 0.  M of "
         "the rope has a condition number of 3e6, which bounds what its accelerations can agree to.  In the hand and "
-        "the pyramid faces lie flat on faces: which points stand for a contact goes by rounding there, and its rows with "
-        "them, but not the motion."
+        "the pyramid faces lie flat on faces: which points stand for a contact goes by rounding there, and its rows "
+        "with them, but not the motion."
     )
     publish("accuracy", f"{parity.table(results)}\n\n{note}\n\n{origin()}", asked.write)
 
