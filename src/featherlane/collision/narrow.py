@@ -5,9 +5,9 @@ leaves its points in `manifold_*`, and these go to the pair's slots.  A point's 
 surfaces, its normal points from the first shape to the second, its distance is negative where they overlap.
 
 Measured on five robots with meshes, eight unlike states of each in a tile: of the pairs whose bounding spheres come
-near, the turned boxes, tested in lanes, leave 0 to 27 %; then 2.3 to 7.9 of the eight worlds are left, most where a pair
-touches always.  A search takes 0.1 to 1 us in a world that is apart and 1 to 5 us where shapes overlap, so lanes would
-wait for the slowest of few: worlds take turns instead, and each stops as soon as it knows.
+near, the turned boxes, tested in lanes, leave 0 to 27 %; then 2.3 to 7.9 of the eight worlds are left, most where a
+pair touches always.  A search takes 0.1 to 1 us in a world that is apart and 1 to 5 us where shapes overlap, so lanes
+would wait for the slowest of few: worlds take turns instead, and each stops as soon as it knows.
 """
 
 from __future__ import annotations
