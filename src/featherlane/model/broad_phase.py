@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import mujoco
 
 CROWD_PAIRS = 5_000  # listed pairs of bounded geoms; more make a crowd
-GROUP_SIZE = 4  # candidates of two bodies, on average, from which on the bodies' boxes are tested first
+# candidates of two bodies, on average, from which on the bodies' boxes are tested first; measured on four bodies of n
+# spheres: even at 4 candidates (n = 2), 1.9 times as fast at 16 and 36, 4 times at 100, 12 times at 400
+GROUP_SIZE = 4
 
 
 def broad_phase(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, int]]:
