@@ -25,6 +25,7 @@ MODELS = (
     "bundled/arm",
     "bundled/humanoid",
     "bundled/quadruped",
+    "bundled/hand",
 )
 COLUMNS = (
     "model",
@@ -78,8 +79,8 @@ def main() -> None:
     note = (
         "Thousands of world-steps per second on one thread, 512 worlds; `ratio` is float64, `float32` is ours against "
         "MuJoCo's float64 (least and greatest round in brackets); `one world` is `fl.step` against `mj_step`; "
-        "`smooth only` has contacts and constraints off on both sides. Sensors off; Newton and the pyramidal cone "
-        "everywhere."
+        "`smooth only` has contacts and constraints off on both sides. Sensors off; Newton everywhere, each model's "
+        "own cone (the hand's is elliptic)."
     )
     publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

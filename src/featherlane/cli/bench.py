@@ -37,7 +37,7 @@ def _refuse_unsupported(load, source: str) -> None:
     try:
         load(source)
     except UnsupportedFeatureError as error:
-        if any(not feature.startswith(("option solver", "option cone")) for feature in error.features):
+        if any(not feature.startswith("option solver") for feature in error.features):
             raise
 
 

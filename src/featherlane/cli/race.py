@@ -1,8 +1,8 @@
 """Speed against MuJoCo, measured side by side: the same states, alternated in one process, ratios round by round.
 
 The course: many different states, reached under random control; then each side starts again and again from these
-states.  Sensors are off on both sides, the tolerance is the model's own; solver and cone are set to Newton and
-pyramidal where a model asks otherwise.
+states.  Sensors are off on both sides, cone and tolerance are the model's own; the solver is set to Newton where a
+model asks otherwise.
 """
 
 from __future__ import annotations
@@ -145,9 +145,6 @@ def _make_comparable(mujoco, mj, smooth: bool) -> list[str]:
     if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
         opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
         changed.append("solver set to Newton")
-    if opt.cone != mujoco.mjtCone.mjCONE_PYRAMIDAL:
-        opt.cone = mujoco.mjtCone.mjCONE_PYRAMIDAL
-        changed.append("cone set to pyramidal")
     off = {"sensor": mujoco.mjtDisableBit.mjDSBL_SENSOR}
     if smooth:
         off |= {"contact": mujoco.mjtDisableBit.mjDSBL_CONTACT, "constraint": mujoco.mjtDisableBit.mjDSBL_CONSTRAINT}
