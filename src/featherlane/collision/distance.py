@@ -22,7 +22,7 @@ from featherlane.spatial.vector import (
 )
 
 from .convex import NO_DISTANCE, closest
-from .hfield import first_cell, last_cell, reach, set_corner
+from .hfield import first_cell, last_cell, reach, set_prism
 from .slot import load_shape
 from .support import PRISM, core_radius, core_support, look_from_first
 
@@ -73,14 +73,9 @@ def height_field_distance(m1, d1):
     first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
     for r in range(first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)):
         for c in range(first, last):
-            set_corner(m1, d1, field, 0, r + 1, c)
-            set_corner(m1, d1, field, 1, r, c)
-            set_corner(m1, d1, field, 2, r + 1, c + 1)
-            prism_distance(m1, d1)
-            set_corner(m1, d1, field, 0, r, c)
-            set_corner(m1, d1, field, 1, r + 1, c + 1)
-            set_corner(m1, d1, field, 2, r, c + 1)
-            prism_distance(m1, d1)
+            for half in range(2):
+                set_prism(m1, d1, field, r, c, half)
+                prism_distance(m1, d1)
     d1.convex_dist[0] = real(d1, NO_DISTANCE)
     if d1.shape_limit[0] < limit:
         d1.convex_dist[0] = d1.shape_limit[0]

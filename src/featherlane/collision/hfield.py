@@ -58,6 +58,19 @@ def meet_prism(m1, d1, lowest):
 
 
 @kernel
+def set_prism(m1, d1, field, r, c, half):
+    """The prism under one of the two triangles of a cell, which its diagonal parts."""
+    if half == 0:
+        set_corner(m1, d1, field, 0, r + 1, c)
+        set_corner(m1, d1, field, 1, r, c)
+        set_corner(m1, d1, field, 2, r + 1, c + 1)
+    else:
+        set_corner(m1, d1, field, 0, r, c)
+        set_corner(m1, d1, field, 1, r + 1, c + 1)
+        set_corner(m1, d1, field, 2, r, c + 1)
+
+
+@kernel
 def first_cell(low, half, n):
     """The cell, of n, under a coordinate of the field's frame."""
     return whole(clip(floor((low + half) / (2.0 * half) * n), 0.0, 1.0 * n))
@@ -92,13 +105,8 @@ def height_field(m1, d1):
         first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
         for r in range(first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)):
             for c in range(first, last):
-                set_corner(m1, d1, field, 0, r + 1, c)
-                set_corner(m1, d1, field, 1, r, c)
-                set_corner(m1, d1, field, 2, r + 1, c + 1)
-                meet_prism(m1, d1, z0)
-                set_corner(m1, d1, field, 0, r, c)
-                set_corner(m1, d1, field, 1, r + 1, c + 1)
-                set_corner(m1, d1, field, 2, r, c + 1)
-                meet_prism(m1, d1, z0)
+                for half in range(2):
+                    set_prism(m1, d1, field, r, c, half)
+                    meet_prism(m1, d1, z0)
             if d1.manifold_count[0] >= d1.nmanifold:
                 break
