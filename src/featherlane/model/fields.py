@@ -262,12 +262,8 @@ PAIRS = (
 CANDIDATES = (
     _int("cand_geom1", ("ncand",), "first geom of a candidate pair, the one of lower type"),
     _int("cand_geom2", ("ncand",), "second geom"),
-    _int("cand_condim", ("ncand",), "dimension of the pair's contact space"),
     _int("cand_pair", ("ncand",), "explicit pair that sets the parameters, -1: mixed from the geoms"),
-    _int("cand_priority", ("ncand",), "0 the geoms' parameters are mixed, 1 the first geom's hold, 2 the second's"),
     _int("cand_npoint", ("ncand",), "most contact points of the pair"),
-    _int("cand_function", ("ncand",), "pair function (collision candidates' PAIR_FUNCTIONS), -1: none"),
-    _flag("cand_static", ("ncand",), "no force moves one of the two bodies"),
     _int("collide_geom", ("ncollide",), "geoms that may collide, ascending"),
     _int("pair_function", (9, 9), "pair function of two geom types, lower first, -1: none"),
     _int("crowd_geom", ("ncrowd",), "geoms of the crowd, ascending"),
