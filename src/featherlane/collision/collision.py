@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
-from featherlane.lanes import any_, fabs, fmax, has, kernel, lane_index, not_, real, stage, where, width
+from featherlane.lanes import any_, fabs, fmax, has, kernel, not_, real, stage, where, width
 from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
     FIRST_SCALAR,
@@ -39,7 +39,7 @@ from .points import (
     z_axis,
 )
 from .primitive import half_axis_heights
-from .slot import set_parameters
+from .slot import active_worlds, set_parameters
 
 
 # ---- which pairs are near -------------------------------------------------------------------------------
@@ -172,13 +172,9 @@ def points(m, d, function, e, g, h):
 @kernel
 def settle_overflow(d):
     """A world that is alone keeps the contacts that fit and is warned; else the overflow stands, to split the tile."""
-    if d.con_overflow[0] == 1:
-        n, active = 0, d.active[0] > 0.0
-        for k in range(width(d)):
-            n += any_(active & (lane_index(d) == k))
-        if n == 1:
-            d.con_overflow[0] = 0
-            d.warning[0] = d.warning[0] + where(active, real(d, 1.0), real(d, 0.0))
+    if d.con_overflow[0] == 1 and active_worlds(d) == 1:
+        d.con_overflow[0] = 0
+        d.warning[0] = d.warning[0] + where(d.active[0] > 0.0, real(d, 1.0), real(d, 0.0))
 
 
 @stage

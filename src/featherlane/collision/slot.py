@@ -7,7 +7,7 @@ order whatever its company.
 
 from __future__ import annotations
 
-from featherlane.lanes import any_, kernel, read_lane, real, where, write_lane
+from featherlane.lanes import any_, has, kernel, read_lane, real, where, width, write_lane
 from featherlane.spatial.vector import load3, store3
 
 from .frame import frame_of
@@ -15,6 +15,15 @@ from .mixing import contact_dim, friction, margin_and_gap, reference_and_impedan
 from .primitive import select3
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
+
+
+@kernel
+def active_worlds(d):
+    """How many worlds of the tile take part."""
+    n, active = 0, d.active[0] > 0.0
+    for lane in range(width(d)):
+        n += has(active, lane)
+    return n
 
 
 @kernel

@@ -19,9 +19,10 @@ sparse factorization" (1990); the stiffness composition is ours.
 
 from __future__ import annotations
 
+from ..collision.slot import active_worlds
 from ..dynamics.flags import FREE, PYRAMIDAL
 from ..dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
-from ..lanes import any_, fma, has, kernel, real, where, width
+from ..lanes import any_, fma, kernel, real, where
 from ..spatial.vector import load3, load6
 from .cone import is_held
 from .pair import add_normal_pair, add_pair, add_wide_pair
@@ -38,15 +39,6 @@ from .stiffness import (
 )
 
 TREE, COUPLED, APART = 1, 2, 3  # what H_pattern holds; 0: nothing yet
-
-
-@kernel
-def active_worlds(d):
-    """How many worlds of the tile take part."""
-    n, active = 0, d.active[0] > 0.0
-    for lane in range(width(d)):
-        n += has(active, lane)
-    return n
 
 
 # ---- the pattern: rows of ancestors on the elimination tree ----------------------------------------------------
