@@ -20,7 +20,7 @@ from ..dynamics.passive import passive
 from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
 from ..lanes import any_, stage
-from ..solver.newton import solve
+from ..solver.solve import solve
 from .health import bad_acceleration, reset_bad
 from .part import solve_in_parts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..lanes import kernel, lane_index, stage, where, width
-from ..solver.newton import solve
+from ..solver.solve import solve
 
 
 @kernel

@@ -34,7 +34,7 @@ from ..dynamics.smooth import smooth_acceleration as _smooth_acceleration
 from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
-from ..solver.newton import solve as _solve
+from ..solver.solve import solve as _solve
 from . import forward as _contents
 from .data import Data, ready
 

@@ -1,241 +1,27 @@
 """Newton's method on the primal problem, W worlds at once.
 
-    minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
-
-with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D): the one rule covers friction loss, limits and the edges of friction pyramids (pyramid.py); a contact
-with an elliptic cone is one row of several dimensions (cone.py).  The cost is convex, and piecewise quadratic but where
-an elliptic contact slips; a step solves H p = -grad with the rows that are not at a bound, and a line search finds the
-minimum along p.
+The cost is convex, and piecewise quadratic but where an elliptic contact slips; a step solves H p = -grad with the rows
+that are not at a bound, and a line search finds the minimum along p.
 
 A world stops where the cost's gain, the gradient, or the gain that the next step promises is below the tolerance.
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
-Source: MuJoCo documentation, Computation, "Solver" (primal problem, Newton, warm start, stopping).  Where we differ:
-the Hessian is assembled from body stiffnesses (hessian.py) and factored as L^T D L on the tree; a world also stops
-where rounding ends progress (in float32 the tolerance lies below it).
+Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
+body stiffnesses (hessian.py) and factored as L^T D L on the tree; a world also stops where rounding ends progress (in
+float32 the tolerance lies below it).
 """
 
 from __future__ import annotations
 
-from ..dynamics.flags import DISABLE_WARMSTART
 from ..dynamics.inertia import multiply
-from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
-from ..spatial.vector import axpy3, load3, store3
-from .contacts import contact_cost, contact_slope, contact_switches, push_contacts, store_contact_forces
-from .hessian import APART, assemble_hessian, find_pattern, solve_hessian
-from .pyramid import push
-from .rows import (
-    body_forces_to_dofs,
-    body_motion,
-    clear_body_forces,
-    contact_rows,
-    prepare_contacts,
-    turn,
-    turning_rows,
-)
+from ..lanes import any_, fabs, fma, fmax, kernel, not_, real, single_precision, sqrt, where
+from .hessian import APART, assemble_hessian, solve_hessian
+from .line_search import FAR, line_search
+from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
 
-TINY = 1e-30
-FAR = 1e30
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 
 
-# ---- rows at a point -----------------------------------------------------------------------------------------------
-@kernel
-def place_rows(m, d, v, w, dof_x, gen_x, con_y):
-    """J v for all rows: one-dof rows, general rows, contact bases; w is room for body motions."""
-    body_motion(m, d, v, w)
-    for k in range(d.ncon_slot[0]):
-        contact_rows(d, k, w, con_y)
-    for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 3:
-            turning_rows(d, k, w, con_y)
-    for k in range(d.ndofrow[0]):
-        dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
-    for k in range(d.ngenrow[0]):
-        x = real(d, 0.0)
-        o = d.genrow_dofadr[k]
-        for c in range(o, o + d.genrow_dofnum[k]):
-            x = fma(d.genrow_J[c], v[d.genrow_dof[c]], x)
-        gen_x[k] = x
-
-
-@kernel
-def subtract_reference(m, d, dof_x, gen_x, con_y):
-    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, J v from body velocities."""
-    for k in range(d.ncon_slot[0]):
-        contact_rows(d, k, d.cvel, d.con_z)
-        con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.con_z[3 * k], d.con_stiffpos[k])
-        b = d.con_frictiondamping[k]
-        if d.con_dim[k] > 1:
-            con_y[3 * k + 1] = fma(b, d.con_z[3 * k + 1], con_y[3 * k + 1])
-            con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
-    for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 3:
-            turning_rows(d, k, d.cvel, d.con_z)
-            r, b = 3 * turn(d, k), d.con_frictiondamping[k]
-            for i in range(r, r + 3):
-                con_y[i] = fma(b, d.con_z[i], con_y[i])
-    for k in range(d.ndofrow[0]):
-        dof_x[k] = dof_x[k] - d.dofrow_aref[k]
-    for k in range(d.ngenrow[0]):
-        gen_x[k] = gen_x[k] - d.genrow_aref[k]
-
-
-@kernel
-def bounded_force(D, x, lo, hi):
-    """(force, cost) of a row."""
-    f = clip(-(D * x), lo, hi)
-    return f, -(f * fma(0.5 * f, 1.0 / fmax(D, TINY), x))
-
-
-@kernel
-def row_cost(m, d, dof_x, gen_x, con_y):
-    """Sum of the rows' costs."""
-    cost = real(d, 0.0)
-    for k in range(d.nfrictionrow[0]):
-        _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        cost = cost + c
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        _, c = push(d.dofrow_D[k], dof_x[k])
-        cost = cost + c
-    for k in range(d.ngenrow[0]):
-        _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        cost = cost + c
-    return contact_cost(m, d, con_y, cost)
-
-
-@kernel
-def gauss_cost(m, d):
-    """1/2 (M a - f0) . (a - a0)."""
-    c = real(d, 0.0)
-    for i in range(m.nv):
-        c = fma(d.Ma[i] - d.qfrc_smooth[i], d.qacc[i] - d.qacc_smooth[i], c)
-    return 0.5 * c
-
-
-@kernel
-def evaluate(m, d):
-    """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
-    cost = real(d, 0.0)
-    for i in range(m.nv):
-        d.qfrc_constraint[i] = real(d, 0.0)
-    for k in range(d.nfrictionrow[0]):
-        f, c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        cost = cost + c
-        i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = push(d.dofrow_D[k], d.dofrow_x[k])
-        cost = cost + c
-        i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
-    for k in range(d.ngenrow[0]):
-        f, c = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        cost = cost + c
-        o = d.genrow_dofadr[k]
-        for e in range(o, o + d.genrow_dofnum[k]):
-            i = d.genrow_dof[e]
-            d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
-    clear_body_forces(m, d)
-    cost = push_contacts(m, d, cost)
-    body_forces_to_dofs(m, d, d.qfrc_constraint)
-    s = real(d, 0.0)
-    for i in range(m.nv):
-        x = (d.Ma[i] - d.qfrc_smooth[i]) - d.qfrc_constraint[i]
-        d.grad[i] = x
-        s = fma(x, x, s)
-    return cost + gauss_cost(m, d), sqrt(s)
-
-
-# ---- the start ------------------------------------------------------------------------------------------------------
-@kernel
-def warm_start(m, d):
-    """The cheaper of two points, world by world: last step's acceleration, or that without constraints."""
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
-    subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
-    for i in range(m.nv):
-        d.qacc[i] = d.qacc_smooth[i]
-        d.Ma[i] = d.qfrc_smooth[i]
-    if m.opt_disableflags & DISABLE_WARMSTART == 0:
-        smooth = row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
-        # con_z is taken by subtract_reference: the warm point's rows go to con_warm
-        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
-        subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-        multiply(m, d.M, d.qacc_warmstart, d.Mv)
-        gauss = real(d, 0.0)
-        for i in range(m.nv):
-            gauss = fma(d.Mv[i] - d.qfrc_smooth[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
-        take = fma(0.5, gauss, row_cost(m, d, d.dofrow_v, d.genrow_v, d.con_warm)) < smooth
-        for i in range(m.nv):
-            d.qacc[i] = where(take, d.qacc_warmstart[i], d.qacc[i])
-            d.Ma[i] = where(take, d.Mv[i], d.Ma[i])
-        for k in range(d.ndofrow[0]):
-            d.dofrow_x[k] = where(take, d.dofrow_v[k], d.dofrow_x[k])
-        for k in range(d.ngenrow[0]):
-            d.genrow_x[k] = where(take, d.genrow_v[k], d.genrow_x[k])
-        for k in range(3 * d.ncon_slot[0]):
-            d.con_y[k] = where(take, d.con_warm[k], d.con_y[k])
-        for k in range(d.ncon_slot[0]):
-            if d.con_dim[k] > 3:
-                r = 3 * turn(d, k)
-                for i in range(r, r + 3):
-                    d.con_y[i] = where(take, d.con_warm[i], d.con_y[i])
-
-
-# ---- the line search
-# --------------------------------------------------------------------------------------------------
-@kernel
-def bounded_slope(D, x, v, a, lo, hi, g, h):
-    """Add a row's first and second derivative of the cost along the line."""
-    t = -(D * fma(a, v, x))
-    f = clip(t, lo, hi)
-    return fma(-f, v, g), fma(where(f == t, D, 0.0) * v, v, h)
-
-
-@kernel
-def slope(m, d, a, q1, q2):
-    """(d/da, d2/da2) of the cost at step length a."""
-    g, h = fma(a, q2, q1), q2
-    for k in range(d.nfrictionrow[0]):
-        g, h = bounded_slope(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h)
-    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        v = d.dofrow_v[k]
-        x, Dv = fma(a, v, d.dofrow_x[k]), d.dofrow_D[k] * v
-        g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
-    for k in range(d.ngenrow[0]):
-        g, h = bounded_slope(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h)
-    return contact_slope(m, d, a, g, h)
-
-
-@kernel
-def line_search(m, d, q1, q2, enough, live):
-    """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live.
-
-    Where elliptic contacts slip the slope is not piecewise linear and Newton takes a few steps more.
-    """
-    one = real(d, 1.0)
-    lo, hi, a = real(d, 0.0), real(d, FAR), one
-    resolution = real(d, 1e-15)
-    if single_precision(d):
-        resolution = real(d, 1e-7)
-    todo = live
-    for _ in range(m.opt_ls_iterations):
-        g, h = slope(m, d, a, q1, q2)
-        todo = todo & (fabs(g) > enough)
-        if not any_(todo):
-            break
-        lo = where(todo & (g < 0.0), a, lo)
-        hi = where(todo & (g > 0.0), a, hi)
-        b = a - g / h
-        b = where((b > lo) & (b < hi), b, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
-        todo = todo & (fabs(b - a) > resolution * fabs(a))
-        a = where(todo, b, a)
-    return where(live, a, 0.0)
-
-
-# ---- the method
-# ---------------------------------------------------------------------------------------------------------
 @kernel
 def search_direction(m, d):
     """p = -H^-1 grad, and its rows; returns what the quadratic model says that the step gains, grad . H^-1 grad / 2.
@@ -264,69 +50,7 @@ def search_direction(m, d):
 
 
 @kernel
-def row_switches(D, x, v, a, lo, hi):
-    """Positive where a row reaches, leaves or changes its bound between x and x + a v, else 0."""
-    t, u = -(D * x), -(D * fma(a, v, x))
-    before = where(t > lo, 1.0, 0.0) + where(t < hi, 0.0, 1.0)
-    after = where(u > lo, 1.0, 0.0) + where(u < hi, 0.0, 1.0)
-    return fabs(before - after)
-
-
-@kernel
-def set_switches(m, d, a):
-    """Where some row changes between free and bound, or slips and turns, along the step a p: elsewhere it was exact."""
-    n = real(d, 0.0)
-    for k in range(d.ndofrow[0]):
-        D, x, v = d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k]
-        n = n + row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
-    for k in range(d.ngenrow[0]):
-        D, x, v = d.genrow_D[k], d.genrow_x[k], d.genrow_v[k]
-        n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
-    n = n + contact_switches(m, d, a)
-    return n > 0.0
-
-
-@kernel
-def advance_rows(m, d, a):
-    """Move the point and its rows by a p."""
-    for i in range(m.nv):
-        d.qacc[i] = fma(a, d.search[i], d.qacc[i])
-        d.Ma[i] = fma(a, d.Mv[i], d.Ma[i])
-    for k in range(d.ndofrow[0]):
-        d.dofrow_x[k] = fma(a, d.dofrow_v[k], d.dofrow_x[k])
-    for k in range(d.ngenrow[0]):
-        d.genrow_x[k] = fma(a, d.genrow_v[k], d.genrow_x[k])
-    for k in range(d.ncon_slot[0]):
-        y = load3(d.con_y, 3 * k)
-        store3(d.con_y, 3 * k, axpy3(a, load3(d.con_z, 3 * k), y))
-    for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
-            store3(d.con_y, r, axpy3(a, load3(d.con_z, r), load3(d.con_y, r)))
-
-
-@kernel
-def store_forces(m, d):
-    """Row forces at the solution; contact forces along normal and tangents, moments about them."""
-    for k in range(d.ndofrow[0]):
-        # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
-        d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-    for k in range(d.ngenrow[0]):
-        d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-    store_contact_forces(m, d)
-
-
-@kernel
-def trace_of_inertia(m, d):
-    """Sum of the diagonal of M: the scale of cost and gradient."""
-    s = real(d, 0.0)
-    for i in range(m.nv):
-        s = s + d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
-    return s
-
-
-@kernel
-def iterate(m, d):
+def newton(m, d):
     """Newton steps until every world has converged."""
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
@@ -370,30 +94,3 @@ def iterate(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])
-
-
-@stage
-def solve(m, d):
-    """Acceleration under the constraints: qacc, qfrc_constraint, row forces; iterations and residual of each world.
-
-    Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces, solver_niter, solver_residual.
-    Cost:   per iteration O(contacts + nv * depth^2).
-    """
-    if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
-        for i in range(m.nv):
-            d.qacc[i] = d.qacc_smooth[i]
-            d.qfrc_constraint[i] = real(d, 0.0)
-        d.solver_niter[0] = real(d, 0.0)
-        d.solver_residual[0] = real(d, 0.0)
-    else:
-        prepare_contacts(m, d)
-        find_pattern(m, d)
-        if d.con_overflow[0] == 0:
-            warm_start(m, d)
-            iterate(m, d)
-            store_forces(m, d)
-            for i in range(m.nv):
-                # absent rows may have turned a zero's sign: + 0 turns it back
-                d.qacc[i] = d.qacc[i] + 0.0
-                d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0
