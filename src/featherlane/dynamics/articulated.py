@@ -16,7 +16,7 @@ from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
 
 from .flags import IMPLICITFAST
-from .inertia import crb
+from .inertia import multiply as multiply_inertia
 from .newton_euler import world_acceleration
 from .reflected import reflected_armature
 from .xfrc import add_xfrc
@@ -29,13 +29,13 @@ SIZE = 21
 
 
 @kernel
-def _at(r, c):
+def packed(r, c):
     """Place of entry (r, c), r >= c, in the packed triangle."""
     return r * (r + 1) // 2 + c
 
 
 @kernel
-def _store_rigid(d, i):
+def store_rigid(d, i):
     """IA_i <- I_i as a full matrix."""
     I, a, zero = load10(d.cinert, 10 * i), SIZE * i, real(d, 0.0)
     A = d.aba_inertia
@@ -48,7 +48,7 @@ def _store_rigid(d, i):
 
 
 @kernel
-def _multiply(A, a, x):
+def multiply(A, a, x):
     """A x for the packed matrix at a."""
     return (
         _row(A, a, x, 0),
@@ -63,7 +63,7 @@ def _multiply(A, a, x):
 @kernel
 def _entry(A, a, r, c):
     """Entry (r, c) of the packed matrix at a."""
-    return A[a + (_at(r, c) if r >= c else _at(c, r))]
+    return A[a + (packed(r, c) if r >= c else packed(c, r))]
 
 
 @kernel
@@ -88,10 +88,15 @@ def needs_inertia(m, d):
 
 
 @kernel
-def crb_of_rows(m, d):
-    """M where the constraint solver reads it and the step has gone without."""
-    if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] > 0 and not needs_inertia(m, d):
-        crb(m, d)
+def subtract_outer(d, a, k, U, inverse):
+    """IA -= U U^T / D for the articulated inertia at a; keeps U / D of dof k for the way outwards."""
+    store6(d.aba_axis, 6 * k, U)
+    for r in range(6):
+        s = d.aba_axis[6 * k + r] * inverse
+        for c in range(r + 1):
+            e = a + packed(r, c)
+            d.aba_inertia[e] = fma(-s, d.aba_axis[6 * k + c], d.aba_inertia[e])
+    store6(d.aba_axis, 6 * k, scale6(inverse, U))
 
 
 @kernel
@@ -100,20 +105,14 @@ def _take_out(d, a, k, S, extra):
 
     U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
     """
-    U = _multiply(d.aba_inertia, a, S)
+    U = multiply(d.aba_inertia, a, S)
     inverse = 1.0 / (dot6(S, U) + extra)
-    store6(d.aba_axis, 6 * k, U)
-    for r in range(6):
-        s = d.aba_axis[6 * k + r] * inverse
-        for c in range(r + 1):
-            e = a + _at(r, c)
-            d.aba_inertia[e] = fma(-s, d.aba_axis[6 * k + c], d.aba_inertia[e])
-    store6(d.aba_axis, 6 * k, scale6(inverse, U))
+    subtract_outer(d, a, k, U, inverse)
     return U, inverse
 
 
 @kernel
-def _add_to_parent(d, i, p):
+def add_to_parent(d, i, p):
     """Articulated inertia and bias force of body i added to its parent's."""
     for e in range(SIZE):
         d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
@@ -131,7 +130,7 @@ def articulated_solve(m, d, extra, x):
     zero = real(d, 0.0)
     rest = (zero, zero, zero, zero, zero, zero)
     for i in range(1, m.nbody):
-        _store_rigid(d, i)
+        store_rigid(d, i)
         store6(d.cfrc, 6 * i, rest)
     for i in range(m.nbody - 1, 0, -1):
         first, p = m.body_dofadr[i], m.body_parentid[i]
@@ -143,7 +142,7 @@ def articulated_solve(m, d, extra, x):
             x[k] = u
             store6(d.cfrc, 6 * i, axpy6(u, U, f))
         if p > 0:
-            _add_to_parent(d, i, p)
+            add_to_parent(d, i, p)
     store6(d.cacc, 0, rest)
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
@@ -155,6 +154,37 @@ def articulated_solve(m, d, extra, x):
 
 
 @kernel
+def articulated_multiply(m, d, x, y):
+    """y <- M x by Newton-Euler at rest: accelerations outwards, forces back.
+
+    Reads:  cinert, cdof.   Writes: y (nv,); cacc, cfrc.   Cost: O(nv).
+    """
+    zero = real(d, 0.0)
+    store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
+    for i in range(1, m.nbody):
+        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        for k in range(first, first + m.body_dofnum[i]):
+            acc = axpy6(x[k], load6(d.cdof, 6 * k), acc)
+        store6(d.cacc, 6 * i, acc)
+        store6(d.cfrc, 6 * i, inert_mul(load10(d.cinert, 10 * i), acc))
+    for i in range(m.nbody - 1, 0, -1):
+        f, p, first = load6(d.cfrc, 6 * i), m.body_parentid[i], m.body_dofadr[i]
+        if p > 0:
+            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
+        for k in range(first, first + m.body_dofnum[i]):
+            y[k] = fma(m.dof_armature[k] + reflected_armature(m, d, k), x[k], dot6(load6(d.cdof, 6 * k), f))
+
+
+@kernel
+def inertia_times(m, d, x, y):
+    """y <- M x, the model's way."""
+    if uses_articulated(m):
+        articulated_multiply(m, d, x, y)
+    else:
+        multiply_inertia(m, d.M, x, y)
+
+
+@kernel
 def _pass_dof(m, d, i, k):
     """Take dof k of body i out of its articulated inertia and bias force.
 
@@ -163,7 +193,7 @@ def _pass_dof(m, d, i, k):
     S, p = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
     U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, d, k))
     u = (d.qvec[k] - dot6(S, p)) * inverse
-    carried = _multiply(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
+    carried = multiply(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
     store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
     d.qvec[k] = u
 
@@ -185,14 +215,14 @@ def aba(m, d):
     add_xfrc(m, d, d.qvec)
     for i in range(1, m.nbody):
         vel = load6(d.cvel, 6 * i)
-        _store_rigid(d, i)
+        store_rigid(d, i)
         store6(d.cfrc, 6 * i, cross_force(vel, inert_mul(load10(d.cinert, 10 * i), vel)))
     for i in range(m.nbody - 1, 0, -1):
         first, p = m.body_dofadr[i], m.body_parentid[i]
         for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
             _pass_dof(m, d, i, k)
         if p > 0:
-            _add_to_parent(d, i, p)
+            add_to_parent(d, i, p)
     store6(d.cacc, 0, world_acceleration(m, d))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]

@@ -24,6 +24,9 @@ DISABLE_AUTORESET = 1 << 16
 # mjtCone
 PYRAMIDAL, ELLIPTIC = 0, 1
 
+# mjtSolver
+PGS, CG, NEWTON = 0, 1, 2
+
 # mjtIntegrator
 RK4, IMPLICITFAST = 1, 3
 

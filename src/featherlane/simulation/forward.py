@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation, transmission
-from ..dynamics.articulated import crb_of_rows, needs_inertia
+from ..dynamics.articulated import needs_inertia
 from ..dynamics.com import com_pos, com_vel
 from ..dynamics.flags import IMPLICITFAST, RK4
 from ..dynamics.inertia import crb, factor_m
@@ -56,11 +56,8 @@ def forward_velocity(m, d):
 def forward_constraint(m, d):
     """Contacts, rows and the acceleration under them; a tile whose slots do not fit is solved in parts."""
     collision(m, d)
-    if d.con_overflow[0]:
-        crb_of_rows(m, d)
-    else:
+    if d.con_overflow[0] == 0:
         make_rows(m, d)
-        crb_of_rows(m, d)
         solve(m, d)
     if d.con_overflow[0]:
         solve_in_parts(m, d)

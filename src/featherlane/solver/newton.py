@@ -7,14 +7,15 @@ A world stops where the cost's gain, the gradient, or the gain that the next ste
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
-body stiffnesses (hessian.py) and factored as L^T D L on the tree; a world also stops where rounding ends progress (in
-float32 the tolerance lies below it).
+body stiffnesses (hessian.py) and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
+(articulated.py); a world also stops where rounding ends progress (in float32 the tolerance lies below it).
 """
 
 from __future__ import annotations
 
-from ..dynamics.inertia import multiply
+from ..dynamics.articulated import inertia_times, uses_articulated
 from ..lanes import any_, fabs, fma, fmax, kernel, not_, real, single_precision, sqrt, where
+from .articulated import articulated_direction, some_coupled, some_uncoupled
 from .hessian import APART, assemble_hessian, solve_hessian
 from .line_search import FAR, line_search
 from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
@@ -23,15 +24,43 @@ EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more
 
 
 @kernel
+def solve_newton(m, d):
+    """search <- H^-1 search: by articulated bodies where that pays and no row couples branches, else by the factor."""
+    recursive = uses_articulated(m)
+    if recursive and some_uncoupled(d):
+        articulated_direction(m, d)
+    if not recursive or some_coupled(d):
+        if recursive:
+            # a world that is not coupled keeps what it has
+            for i in range(m.nv):
+                d.Mv[i] = d.search[i]
+                d.search[i] = -d.grad[i]
+        assemble_hessian(m, d)
+        solve_hessian(m, d, d.search)
+        if recursive:
+            for i in range(m.nv):
+                d.search[i] = where(d.coupled[0] > 0.0, d.search[i], d.Mv[i])
+
+
+@kernel
+def inertia_of_dof(m, d, i):
+    """Diagonal of M; where M is not computed, the mean of the model's."""
+    if uses_articulated(m):
+        x = m.stat_meaninertia[0]
+    else:
+        x = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    return x
+
+
+@kernel
 def search_direction(m, d):
     """p = -H^-1 grad, and its rows; returns what the quadratic model says that the step gains, grad . H^-1 grad / 2.
 
     Where trees were taken apart H is not the second derivative, and nothing is said.
     """
-    assemble_hessian(m, d)
     for i in range(m.nv):
         d.search[i] = -d.grad[i]
-    solve_hessian(m, d, d.search)
+    solve_newton(m, d)
     descent = real(d, 0.0)
     for i in range(m.nv):
         descent = fma(d.search[i], d.grad[i], descent)
@@ -39,8 +68,8 @@ def search_direction(m, d):
     lost = not_(descent < 0.0)
     if any_(lost):
         for i in range(m.nv):
-            d.search[i] = where(lost, -d.grad[i] / d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1], d.search[i])
-    multiply(m, d.M, d.search, d.Mv)
+            d.search[i] = where(lost, -d.grad[i] / inertia_of_dof(m, d, i), d.search[i])
+    inertia_times(m, d, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
     if d.H_pattern[0] == APART:
         gain = real(d, FAR)

@@ -11,8 +11,8 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem, warm start)
 
 from __future__ import annotations
 
+from ..dynamics.articulated import inertia_times, uses_articulated
 from ..dynamics.flags import DISABLE_WARMSTART
-from ..dynamics.inertia import multiply
 from ..lanes import clip, fabs, fma, fmax, kernel, real, sqrt, where
 from ..spatial.vector import axpy3, load3, store3
 from .contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
@@ -144,7 +144,7 @@ def warm_start(m, d):
         # con_z is taken by subtract_reference: the warm point's rows go to con_warm
         place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
         subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-        multiply(m, d.M, d.qacc_warmstart, d.Mv)
+        inertia_times(m, d, d.qacc_warmstart, d.Mv)
         gauss = real(d, 0.0)
         for i in range(m.nv):
             gauss = fma(d.Mv[i] - d.qfrc_smooth[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
@@ -221,8 +221,11 @@ def store_forces(m, d):
 
 @kernel
 def trace_of_inertia(m, d):
-    """Sum of the diagonal of M: the scale of cost and gradient."""
+    """Sum of the diagonal of M, where M is not computed that of the model's inertia: the scale of cost and gradient."""
     s = real(d, 0.0)
-    for i in range(m.nv):
-        s = s + d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    if uses_articulated(m):
+        s = m.stat_meaninertia[0] * m.nv
+    else:
+        for i in range(m.nv):
+            s = s + d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     return s

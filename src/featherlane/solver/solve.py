@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ..dynamics.articulated import needs_inertia
+from ..dynamics.flags import NEWTON
+from ..dynamics.inertia import crb
 from ..lanes import kernel, real, stage
+from .articulated import mark_coupled, some_coupled
 from .hessian import find_pattern
 from .newton import newton
 from .primal import store_forces, warm_start
@@ -19,6 +23,13 @@ def solve_nothing(m, d):
     d.solver_residual[0] = real(d, 0.0)
 
 
+@kernel
+def complete_inertia(m, d):
+    """M where the solver reads it and the step has gone without."""
+    if not needs_inertia(m, d) and (m.opt_solver != NEWTON or some_coupled(d)):
+        crb(m, d)
+
+
 @stage
 def solve(m, d):
     """Acceleration under the constraints: qacc, qfrc_constraint, row forces; iterations and residual of each world.
@@ -31,6 +42,8 @@ def solve(m, d):
         solve_nothing(m, d)
     else:
         prepare_contacts(m, d)
+        mark_coupled(m, d)
+        complete_inertia(m, d)
         find_pattern(m, d)
         if d.con_overflow[0] == 0:
             warm_start(m, d)
