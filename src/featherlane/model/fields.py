@@ -42,6 +42,7 @@ SIZES = (
     _size("ntree", "kinematic trees under the world"),
     _size("nM", "non-zeros of the inertia matrix on its full tree pattern"),
     _size("nC", "non-zeros of M as stored: lower triangle, simple bodies reduced to their diagonal"),
+    _size("nD", "non-zeros of the velocity derivatives: M's full tree pattern, both triangles"),
     _size("ngeom", "geoms"),
     _size("nsite", "sites"),
     _size("nmocap", "mocap bodies"),
@@ -54,6 +55,7 @@ SIZES = (
 
 DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
+    _size("nblock", "blocks of dofs: each the parent of the next, and no other dof's but the last of them"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
     _size("ncrowd", "geoms whose pairs are too many to list: a tree finds them in each step"),
@@ -167,6 +169,10 @@ TREE = (
     _int("M_rownnz", ("nv",), "non-zeros in a row of M's lower triangle, the diagonal last"),
     _int("M_rowadr", ("nv",), "address of a row's first entry"),
     _int("M_colind", ("nC",), "column of an entry, ascending in a row"),
+    _int("D_rownnz", ("nv",), "non-zeros in a row of D: the dof's ancestors, itself, its descendants"),
+    _int("D_rowadr", ("nv",), "address of a row's first entry"),
+    _int("D_diag", ("nv",), "place of the diagonal in its row"),
+    _int("D_colind", ("nD",), "column of an entry, ascending in a row"),
 )
 
 CHAINS = (
@@ -175,6 +181,10 @@ CHAINS = (
     _int("chain_rownnz", ("nv",), "dofs from the root down to this one, itself included"),
     _int("chain_rowadr", ("nv",), "address of the chain's first dof"),
     _int("chain_colind", ("nchain",), "dofs of a chain, ascending, the dof itself last"),
+    _int("block_dofadr", ("nblock",), "first dof of the block"),
+    _int("block_dofnum", ("nblock",), "dofs of the block, at most 8"),
+    _int("block_parentid", ("nblock",), "block of the parent of its first dof, -1: none"),
+    _int("dof_blockid", ("nv",), "block of the dof"),
     _int("M_below", ("nv",), "rows of M with an entry in this column, below the diagonal: they follow row i at once"),
 )
 

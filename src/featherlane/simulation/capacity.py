@@ -13,6 +13,11 @@ MANIFOLD_LIMIT = 50  # contact points of one pair of geoms, as MuJoCo's mjMAXCON
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
 
 
+def hessian_entries(model) -> int:
+    """Entries of a Hessian whose rows are all full: the lower triangle, blocks on the diagonal as squares."""
+    return (model.nv**2 + int((model.block_dofnum**2).sum())) // 2
+
+
 def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
     """Capacities of a tile's contacts and rows, and what a step is asked to compute.
 
@@ -24,7 +29,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         given: contacts that the caller gives to one world, at most.
         width: worlds of the tile.
     """
-    nv, crowd = model.nv, model.ncrowd
+    nv, crowd, rows = model.nv, model.ncrowd, row_capacity(model)
     most = int(model.cand_npoint.sum()) + CROWD_CONTACTS * crowd + given * width
     room = max(CONTACT_LIMIT, CROWD_CONTACTS * crowd) + given
     leaves = 1 << max(crowd - 1, 0).bit_length()
@@ -35,8 +40,10 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nnode": 2 * leaves if crowd else 0,
         "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
         "nmanifold": MANIFOLD_LIMIT,
-        **row_capacity(model),
-        "nH": min(nv * (nv + 1) // 2, HESSIAN_LIMIT),
+        **rows,
+        "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"],
+        "nH": min(hessian_entries(model), HESSIAN_LIMIT),
+        "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + 3,
         "want_frames": 1,

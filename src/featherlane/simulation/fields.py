@@ -18,6 +18,8 @@ SIZES = (
     Field("ngenrowmax", "size", doc="capacity: general rows (limits of balls)"),
     Field("ngenJmax", "size", doc="capacity: Jacobian entries of the general rows"),
     Field("nH", "size", doc="capacity: entries of the Hessian, at most nv (nv + 1) / 2"),
+    Field("nHblock", "size", doc="capacity: blocks of the sparse Hessian, at most nblock (nblock + 1) / 2"),
+    Field("ncouplingmax", "size", doc="capacity: pairs of branches that rows couple"),
     Field("nsignature", "size", doc="words of 24 bits that say which candidate pairs touch"),
     Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 3"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
@@ -373,6 +375,24 @@ SCRATCH = (
     Field("H_colind", "int", ("nH",), "1", "column of each entry, ascending", "solve"),
     Field("H", "real", ("nH",), "kg, kg m, kg m^2", "Hessian, then its factor L^T D L", "solve"),
     Field("H_dinv", "real", ("nv",), "1/(kg m^2)", "1 / D", "solve"),
+    Field("ncoupling", "int", (2,), "1", "pairs of branches that rows couple: of this step, of the pattern", "solve"),
+    Field("coupling_key", "long", ("ncouplingmax",), "1", "the pair: higher tip dof x nv + the lower one", "solve"),
+    Field("coupling_room", "long", ("ncouplingmax",), "1", "room to sort them", "solve"),
+    Field("coupling_last", "long", ("ncouplingmax",), "1", "the pairs that the pattern was made for", "solve"),
+    Field("coupling_place", "int", ("ncouplingmax",), "1", "entry of H where the lower chain's tip begins", "solve"),
+    Field("coupling_K", "real", ("ncouplingmax", 36), "kg, kg m, kg m^2", "stiffness between the two bodies", "solve"),
+    Field("con_coupling", "int", ("nconmax",), "1", "pair of branches that the slot couples, -1: none", "solve"),
+    Field("H_blockadr", "int", ("nblock",), "1", "first block of a block row of H", "solve"),
+    Field("H_blocknum", "int", ("nblock",), "1", "blocks of a block row, the diagonal last", "solve"),
+    Field("H_blockcol", "int", ("nHblock",), "1", "column of each block, ascending", "solve"),
+    Field("H_blockplace", "int", ("nHblock",), "1", "place of the block's first column in the row", "solve"),
+    Field("H_blockchild", "int", ("nblock",), "1", "last block eliminated into this one, -1: none", "solve"),
+    Field("H_blocknext", "int", ("nblock",), "1", "the one eliminated into the same block before", "solve"),
+    Field("H_blockmark", "int", ("nblock",), "1", "place of a block in the row at hand", "solve"),
+    Field("H_pivot", "real", (64,), "1", "multipliers of one block of columns", "solve"),
+    Field("nisland", "real", (1,), "1", "constraint islands", "islands"),
+    Field("tree_island", "real", ("ntree",), "1", "island of the tree, -1: no row acts on it", "islands"),
+    Field("dof_island", "real", ("nv",), "1", "island of the dof, -1: no row acts on its tree", "islands"),
     Field("pair_dof", "int", ("nv",), "1", "dofs of one contact between moving bodies, descending", "solve"),
     Field("pair_J", "real", (2, "nv", 3), "1", "its basis rows at those dofs", "solve"),
     Field("qvec", "real", ("nv",), "1", "right-hand side or product of one call from Python", "solve_m"),
@@ -380,6 +400,12 @@ SCRATCH = (
     Field("qacc_step", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the integrator takes", "euler"),
     Field("qH", "real", ("nC",), "1", "L^T D L of the inertia with implicit damping", "euler"),
     Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler"),
+    Field("qDeriv", "real", ("nD",), "N s/m, N m s/rad", "d (passive + actuator - bias force) / d qvel", "smooth_vel"),
+    Field("qLU", "real", ("nD",), "1", "M - h qDeriv = U L, L with ones on the diagonal", "implicit"),
+    Field("crb_rate", "real", ("nbody", 12), "kg m^2/s", "composite: rate of inertia (6), momentum (6)", "rne_vel"),
+    Field("cdof_rate", "real", ("nv", 6), "1/s, m/s", "d acceleration / d qvel, less the body's part", "rne_vel"),
+    Field("Mhat", "real", ("nC",), "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern", "discrete"),
+    Field("dof_hat", "real", ("nv",), "kg, kg m^2", "what implicit forces add to the diagonal of M", "discrete"),
     Field("block", "real", (36,), "1", "inertia with implicit forces of one free body", "implicitfast"),
     Field("rk_qpos", "real", ("nq",), "m, rad, quaternion", "position at the start of the step", "rk4_start"),
     Field("rk_qvel", "real", ("nv",), "m/s, rad/s", "velocity at the start of the step", "rk4_start"),
@@ -397,7 +423,9 @@ SCRATCH = (
 ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
-ROOM = frozenset(("H", "H_colind", "near_key", "near_room"))
+ROOM = frozenset(
+    "H H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room".split()
+)
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
 DATA = Layout(
