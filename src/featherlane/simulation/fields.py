@@ -379,7 +379,6 @@ SCRATCH = (
     Field("coupling_key", "long", ("ncouplingmax",), "1", "the pair: higher tip dof x nv + the lower one", "solve"),
     Field("coupling_room", "long", ("ncouplingmax",), "1", "room to sort them", "solve"),
     Field("coupling_last", "long", ("ncouplingmax",), "1", "the pairs that the pattern was made for", "solve"),
-    Field("coupling_place", "int", ("ncouplingmax",), "1", "entry of H where the lower chain's tip begins", "solve"),
     Field("coupling_K", "real", ("ncouplingmax", 36), "kg, kg m, kg m^2", "stiffness between the two bodies", "solve"),
     Field("con_coupling", "int", ("nconmax",), "1", "pair of branches that the slot couples, -1: none", "solve"),
     Field("H_blockadr", "int", ("nblock",), "1", "first block of a block row of H", "solve"),
