@@ -300,6 +300,8 @@ CONSTRAINT = (
 SOLVER = (
     Field("qacc", "real", ("nv",), "m/s^2, rad/s^2", "acceleration", "solve"),
     Field("qfrc_constraint", "real", ("nv",), "N, N m", "constraint force", "solve"),
+    Field("qfrc_inverse", "real", ("nv",), "N, N m", "external force that gives qacc", "inverse"),
+    Field("solver_fwdinv", "real", (2,), "N, N m", "forward less inverse: constraint force, applied force", "step"),
     Field("solver_niter", "real", (1,), "1", "solver iterations", "solve"),
     Field("solver_residual", "real", (1,), "1", "norm of the scaled gradient at the end", "solve"),
     Field("dofrow_force", "real", ("ndofrowmax",), "N, N m", "force of the row", "solve"),
