@@ -79,8 +79,9 @@ DERIVED_SIZES = (
 OPTIONS = (
     _size("opt_integrator", "0 Euler, 1 RK4, 3 implicitfast"),
     _size("opt_cone", "0 pyramidal, 1 elliptic"),
-    _size("opt_solver", "2 Newton"),
+    _size("opt_solver", "0 PGS, 1 CG, 2 Newton"),
     _size("opt_iterations", "most iterations of the solver"),
+    _size("opt_noslip_iterations", "most iterations of the pass against slip after the solver, 0: none"),
     _size("opt_ls_iterations", "most iterations of the line search"),
     _size("opt_disableflags", "bits of mjtDisableBit"),
     _size("opt_enableflags", "bits of mjtEnableBit"),
@@ -91,6 +92,7 @@ OPTIONS = (
     _real("opt_impratio", (1,), "1", "ratio of frictional to normal contact impedance"),
     _real("opt_tolerance", (1,), "1", "solver stops at a scaled improvement or gradient below this"),
     _real("opt_ls_tolerance", (1,), "1", "line search stops at a relative slope below this"),
+    _real("opt_noslip_tolerance", (1,), "1", "the pass against slip stops at a scaled improvement below this"),
     _real("stat_meaninertia", (1,), "kg, kg m^2", "mean diagonal of M in qpos0 as it was compiled"),
 )
 

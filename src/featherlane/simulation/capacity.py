@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ..constraint.row import row_capacity
+from ..solver.dual_rows import dual_capacity
 
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
 
 CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for each geom of a crowd
 HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
+HISTORY_LIMIT = 1000  # iterations of a solve that are recorded
 MANIFOLD_LIMIT = 50  # contact points of one pair of geoms, as MuJoCo's mjMAXCONPAIR
 
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
@@ -41,12 +43,15 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
         "nmanifold": MANIFOLD_LIMIT,
         **rows,
+        **dual_capacity(model, max(min(most, room), 1), rows, given),
         "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"],
         "nH": min(hessian_entries(model), HESSIAN_LIMIT),
         "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
-        "npart": 2 * nv + 3,
+        "npart": 2 * nv + 4,
         "want_frames": 1,
         "want_energy": 0,
+        "want_history": 0,
+        "nhistory": HISTORY_LIMIT + 1,
         "want_all": 1,
     }

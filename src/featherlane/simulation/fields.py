@@ -21,9 +21,14 @@ SIZES = (
     Field("nHblock", "size", doc="capacity: blocks of the sparse Hessian, at most nblock (nblock + 1) / 2"),
     Field("ncouplingmax", "size", doc="capacity: pairs of branches that rows couple"),
     Field("nsignature", "size", doc="words of 24 bits that say which candidate pairs touch"),
-    Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 3"),
+    Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 4"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
     Field("want_energy", "size", doc="1: compute energies in each step"),
+    Field("want_history", "size", doc="1: record each iteration of the solver"),
+    Field("nhistory", "size", doc="capacity: points in the record of a solve, the start included"),
+    Field("ndualmax", "size", doc="capacity: blocks of the dual problem: one-dof rows, general rows, contacts"),
+    Field("ndualdofmax", "size", doc="capacity: dofs of all blocks"),
+    Field("ndualYmax", "size", doc="capacity: entries of all blocks' rows"),
     Field("want_all", "size", doc="1: write every field, 0: only what a step reads (not those of ON_REQUEST)"),
 )
 
@@ -304,6 +309,11 @@ SOLVER = (
     Field("solver_fwdinv", "real", (2,), "N, N m", "forward less inverse: constraint force, applied force", "step"),
     Field("solver_niter", "real", (1,), "1", "solver iterations", "solve"),
     Field("solver_residual", "real", (1,), "1", "norm of the scaled gradient at the end", "solve"),
+    Field("solver_gap", "real", (1,), "1", "scaled duality gap at the end: bounds the cost above its minimum", "solve"),
+    Field("stat_cost", "real", ("nhistory",), "1", "scaled cost after each iteration, the start first", "solve"),
+    Field("stat_gradient", "real", ("nhistory",), "1", "norm of the scaled gradient there", "solve"),
+    Field("stat_improvement", "real", ("nhistory",), "1", "by how much the iteration lowered the cost", "solve"),
+    Field("stat_step", "real", ("nhistory",), "1", "length of its step, in search directions; PGS: momentum", "solve"),
     Field("dofrow_force", "real", ("ndofrowmax",), "N, N m", "force of the row", "solve"),
     Field("genrow_force", "real", ("ngenrowmax",), "N m", "force of the row", "solve"),
     Field("con_force", "real", ("nconmax", 6), "N, N m", "force along normal and tangents, moment about them", "solve"),
@@ -370,6 +380,23 @@ SCRATCH = (
     Field("Mv", "real", ("nv",), "N, N m", "M p", "solve"),
     Field("grad", "real", ("nv",), "N, N m", "gradient of the cost", "solve"),
     Field("search", "real", ("nv",), "m/s^2, rad/s^2", "search direction p", "solve"),
+    Field("Mgrad", "real", ("nv",), "m/s^2, rad/s^2", "M^-1 grad", "solve"),
+    Field("grad_old", "real", ("nv",), "N, N m", "grad one iteration before", "solve"),
+    Field("Mgrad_old", "real", ("nv",), "m/s^2, rad/s^2", "Mgrad one iteration before", "solve"),
+    Field("ndual", "int", (1,), "1", "blocks of the dual problem", "solve"),
+    Field("dual_order", "int", ("ndualmax",), "1", "blocks in the order in which a sweep visits them", "solve"),
+    Field("dual_dofadr", "int", ("ndualmax",), "1", "first entry of the block in dual_dof", "solve"),
+    Field("dual_dofnum", "int", ("ndualmax",), "1", "dofs of the block", "solve"),
+    Field("dual_rowadr", "int", ("ndualmax",), "1", "first entry of the block's first row in dual_Y", "solve"),
+    Field("dual_mark", "int", ("nv",), "1", "1: the dof is one of the block that is being made", "solve"),
+    Field("dual_dof", "int", ("ndualdofmax",), "1", "dofs of a block and all above them, ascending", "solve"),
+    Field("dual_Y", "real", ("ndualYmax",), "1", "rows of J L^-1 D^-1/2, M = L^T D L: A = Y Y^T + R", "solve"),
+    Field("dual_A", "real", ("ndualmax", 21), "1/kg", "Y Y^T of each block, lower triangle", "solve"),
+    Field("dual_f", "real", ("ndualmax", 10), "N, N m", "force of each row, of each edge of a pyramid", "solve"),
+    Field("dual_old", "real", ("ndualmax", 10), "N, N m", "dual_f before the momentum of a sweep", "solve"),
+    Field("dual_start", "real", ("ndualmax", 10), "N, N m", "dual_f before the sweep", "solve"),
+    Field("dual_z", "real", ("nv",), "1", "Y^T f", "solve"),
+    Field("dual_room", "real", (96,), "1", "room for the problem of one block", "solve"),
     Field("H_pattern", "int", (1,), "1", "0: none yet, 1: the model's tree, 2: branches coupled, 3: apart", "solve"),
     Field("H_parent", "int", ("nv",), "1", "elimination tree of H: an expanded parent array", "solve"),
     Field("H_rowadr", "int", ("nv",), "1", "first entry of a row of H", "solve"),
@@ -425,7 +452,9 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
-    "H H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room".split()
+    "H H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
+    " dual_order dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old dual_start"
+    " stat_cost stat_gradient stat_improvement stat_step".split()
 )
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`

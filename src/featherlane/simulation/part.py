@@ -22,6 +22,7 @@ def keep(m, d, mask):
     d.part[n] = where(mask, d.ncon[0], d.part[n])
     d.part[n + 1] = where(mask, d.solver_niter[0], d.part[n + 1])
     d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
+    d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
 
 
 @kernel
@@ -34,6 +35,7 @@ def give_back(m, d):
     d.ncon[0] = d.part[n]
     d.solver_niter[0] = d.part[n + 1]
     d.solver_residual[0] = d.part[n + 2]
+    d.solver_gap[0] = d.part[n + 3]
 
 
 @kernel
@@ -60,7 +62,8 @@ def solve_parts_of(m, d, size):
 def solve_in_parts(m, d):
     """Halve the parts until all fit.
 
-    Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual of every world.
+    Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap of
+            every world.
     """
     d.lane_active[0] = d.active[0]
     size, full, unconverged = width(d) // 2, d.warning[0], d.warning[3]
