@@ -36,6 +36,7 @@ from .simulation.ray import ray
 from .simulation.stages import (
     aba,
     actuation,
+    actuator_vel,
     collision,  # the function: `featherlane.collision` called; its package is still imported by its full name
     com_pos,
     com_vel,
@@ -48,16 +49,20 @@ from .simulation.stages import (
     forward_position,
     forward_velocity,
     frames,
+    implicit,
     implicitfast,
     inverse_smooth,
     kinematics,
     make_constraint,
     passive,
+    passive_vel,
     reset_data,
     reset_data_keyframe,
     rne,
+    rne_vel,
     runge_kutta,
     smooth_acceleration,
+    smooth_vel,
     solve,
     step,
     transmission,
@@ -105,6 +110,11 @@ __all__ = [  # noqa: RUF022  in groups
     "com_vel",
     "passive",
     "rne",
+    # derivatives by velocity
+    "actuator_vel",
+    "passive_vel",
+    "rne_vel",
+    "smooth_vel",
     # force and acceleration
     "aba",
     "actuation",
@@ -117,6 +127,7 @@ __all__ = [  # noqa: RUF022  in groups
     "solve",
     # integration
     "euler",
+    "implicit",
     "implicitfast",
     "runge_kutta",
     # points

@@ -39,7 +39,7 @@ def integrate_pos(m, qpos, velocity, start, h):
 
 
 @kernel
-def _advance(m, d, acceleration):
+def advance_state(m, d, acceleration):
     """Velocity, then position with the new velocity; time; the solver's next start."""
     h = m.opt_timestep[0]
     for i in range(m.nv):
@@ -89,7 +89,7 @@ def euler(m, d):
                 factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
             for i in range(m.nv):
                 d.qacc_step[i] = where(damped, d.qacc_step[i], d.qacc[i])
-    _advance(m, d, d.qacc_step)
+    advance_state(m, d, d.qacc_step)
 
 
 @kernel
@@ -138,7 +138,7 @@ def implicitfast(m, d):
         _implicit_matrix(m, d)
         factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
     solve_free_bodies(m, d)
-    _advance(m, d, d.qacc_step)
+    advance_state(m, d, d.qacc_step)
 
 
 @stage
@@ -147,4 +147,4 @@ def advance(m, d):
 
     Reads:  qacc, qvel, qpos.   Writes: qvel, qpos, time, qacc_warmstart.
     """
-    _advance(m, d, d.qacc)
+    advance_state(m, d, d.qacc)

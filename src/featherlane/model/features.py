@@ -25,7 +25,7 @@ from featherlane.model.candidates import HFIELD, NO_FUNCTION
 COMPUTED_SENSORS: frozenset[int] = frozenset()
 
 _INT = mujoco.mjtIntegrator
-INTEGRATORS = {_INT.mjINT_EULER, _INT.mjINT_RK4, _INT.mjINT_IMPLICITFAST}
+INTEGRATORS = {_INT.mjINT_EULER, _INT.mjINT_RK4, _INT.mjINT_IMPLICIT, _INT.mjINT_IMPLICITFAST}
 
 # enable flags that change the motion
 FLAGS = {
@@ -105,7 +105,7 @@ def _options(mj: mujoco.MjModel) -> Iterator[str]:
     integrator = mujoco.mjtIntegrator(opt.integrator)
     if integrator not in INTEGRATORS:
         word = _word(mujoco.mjtIntegrator, integrator)
-        yield f"option integrator: {word}; set opt.integrator to Euler, RK4 or implicitfast"
+        yield f"option integrator: {word}; set opt.integrator to Euler, RK4, implicit or implicitfast"
     if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
         yield f"option solver: {_word(mujoco.mjtSolver, opt.solver)}; set opt.solver to Newton"
     if opt.noslip_iterations > 0:

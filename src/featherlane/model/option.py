@@ -91,7 +91,7 @@ class Enable(IntFlag):
     SPECULATIVE = 1 << 7
 
 
-SUPPORTED_INTEGRATORS = (Integrator.EULER, Integrator.RK4, Integrator.IMPLICITFAST)
+SUPPORTED_INTEGRATORS = (Integrator.EULER, Integrator.RK4, Integrator.IMPLICIT, Integrator.IMPLICITFAST)
 SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_SOLVERS = (Solver.NEWTON,)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
@@ -267,7 +267,7 @@ class Option:
     tolerance = _Number(_not_negative, "The solver stops at a scaled improvement or gradient below this.")
     ls_tolerance = _Number(_not_negative, "The line search stops at a relative slope below this.")
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
-    integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "euler, rk4 or implicitfast.", Integrator)
+    integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "How a step is taken, by name.", Integrator)
     cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
     solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "Solver of the convex contact model: newton.", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")

@@ -11,7 +11,8 @@ from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation, transmission
 from ..dynamics.articulated import needs_inertia
 from ..dynamics.com import com_pos, com_vel
-from ..dynamics.flags import IMPLICITFAST, RK4
+from ..dynamics.flags import IMPLICIT, IMPLICITFAST, RK4
+from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import euler, implicitfast
 from ..dynamics.kinematics import collision_frames, frames, kinematics
@@ -105,5 +106,7 @@ def step(m, d):
         runge_kutta(m, d)
     elif m.opt_integrator == IMPLICITFAST:
         implicitfast(m, d)
+    elif m.opt_integrator == IMPLICIT:
+        implicit(m, d)
     else:
         euler(m, d)

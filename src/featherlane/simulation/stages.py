@@ -20,6 +20,7 @@ from ..dynamics.actuation import transmission as _transmission
 from ..dynamics.articulated import aba as _aba
 from ..dynamics.com import com_pos as _com_pos
 from ..dynamics.com import com_vel as _com_vel
+from ..dynamics.implicit import implicit as _implicit
 from ..dynamics.inertia import crb as _crb
 from ..dynamics.inertia import factor_m as _factor_m
 from ..dynamics.integrate import euler as _euler
@@ -29,8 +30,12 @@ from ..dynamics.kinematics import kinematics as _kinematics
 from ..dynamics.newton_euler import rne as _rne
 from ..dynamics.newton_euler import rne_acc as _rne_acc
 from ..dynamics.passive import passive as _passive
+from ..dynamics.rne_derivative import rne_vel as _rne_vel
 from ..dynamics.smooth import energy as _energy
 from ..dynamics.smooth import smooth_acceleration as _smooth_acceleration
+from ..dynamics.velocity_derivative import actuator_vel as _actuator_vel
+from ..dynamics.velocity_derivative import passive_vel as _passive_vel
+from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
 from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
@@ -296,6 +301,49 @@ def inverse_smooth(model: Model, data: Data) -> np.ndarray:
     return mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
 
 
+# ---- derivatives by velocity -----------------------------------------------------------------------------------------
+
+
+def rne_vel(model: Model, data: Data) -> None:
+    """How Coriolis and centrifugal forces change with the velocities: `qDeriv` <- d `qfrc_bias` / d `qvel`.
+
+    Writes `qDeriv` (nD,) [N s/m, N m s/rad], a sparse matrix by rows (`model.D_rowadr`, `D_rownnz`, `D_colind`): row i
+    holds the ancestors of dof i, itself and its descendants.  Reads what `crb` and `com_vel` left.
+
+    Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel.
+    """
+    _run(model, data, _rne_vel)
+
+
+def passive_vel(model: Model, data: Data) -> None:
+    """How damping changes with the velocities: `qDeriv` (nD,) <- d `qfrc_passive` / d `qvel` [N s/m, N m s/rad].
+
+    Source: MuJoCo mjd_passive_vel.
+    """
+    _run(model, data, _passive_vel)
+
+
+def actuator_vel(model: Model, data: Data) -> None:
+    """How actuators change with the velocities: `qDeriv` (nD,) <- d `qfrc_actuator` / d `qvel` [N s/m, N m s/rad].
+
+    An actuator whose force, or the sum on whose joint, is clamped contributes nothing.  Reads what `actuation` left.
+
+    Source: MuJoCo mjd_actuator_vel.
+    """
+    _run(model, data, _actuator_vel)
+
+
+def smooth_vel(model: Model, data: Data) -> None:
+    """How all smooth forces change with the velocities, as the integrator implicit takes it.
+
+    Writes `qDeriv` (nD,) <- d (`qfrc_actuator` + `qfrc_passive` - `qfrc_bias`) / d `qvel` [N s/m, N m s/rad]; reads
+    what `crb`, `com_vel` and `actuation` left.
+
+    Source: MuJoCo mjd_smooth_vel.
+    """
+    _run(model, data, _smooth_vel)
+
+
 # ---- constraints -----------------------------------------------------------------------------------------------------
 
 
@@ -335,6 +383,16 @@ def implicitfast(model: Model, data: Data) -> None:
     Source: MuJoCo mj_implicit with the integrator implicitfast.
     """
     _run(model, data, _implicitfast)
+
+
+def implicit(model: Model, data: Data) -> None:
+    """Implicit in the velocity with all derivatives of smooth forces: `qvel`, `qpos`, `time`.
+
+    Writes also `qDeriv` as `smooth_vel` does, and its factors `qLU` (nD,).
+
+    Source: MuJoCo mj_implicit with the integrator implicit.
+    """
+    _run(model, data, _implicit)
 
 
 def runge_kutta(model: Model, data: Data) -> None:
