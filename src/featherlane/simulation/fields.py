@@ -384,7 +384,6 @@ SCRATCH = (
     Field("grad_old", "real", ("nv",), "N, N m", "grad one iteration before", "solve"),
     Field("Mgrad_old", "real", ("nv",), "m/s^2, rad/s^2", "Mgrad one iteration before", "solve"),
     Field("ndual", "int", (1,), "1", "blocks of the dual problem", "solve"),
-    Field("dual_order", "int", ("ndualmax",), "1", "blocks in the order in which a sweep visits them", "solve"),
     Field("dual_dofadr", "int", ("ndualmax",), "1", "first entry of the block in dual_dof", "solve"),
     Field("dual_dofnum", "int", ("ndualmax",), "1", "dofs of the block", "solve"),
     Field("dual_rowadr", "int", ("ndualmax",), "1", "first entry of the block's first row in dual_Y", "solve"),
@@ -453,7 +452,7 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
     "H H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
-    " dual_order dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old dual_start"
+    " dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old dual_start"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )
 
