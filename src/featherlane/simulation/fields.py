@@ -388,12 +388,11 @@ SCRATCH = (
     Field("dual_dofnum", "int", ("ndualmax",), "1", "dofs of the block", "solve"),
     Field("dual_rowadr", "int", ("ndualmax",), "1", "first entry of the block's first row in dual_Y", "solve"),
     Field("dual_mark", "int", ("nv",), "1", "1: the dof is one of the block that is being made", "solve"),
-    Field("dual_dof", "int", ("ndualdofmax",), "1", "dofs of a block and all above them, ascending", "solve"),
+    Field("dual_dof", "int", ("ndualdofmax",), "1", "dofs of a block and all above them, descending", "solve"),
     Field("dual_Y", "real", ("ndualYmax",), "1", "rows of J L^-1 D^-1/2, M = L^T D L: A = Y Y^T + R", "solve"),
     Field("dual_A", "real", ("ndualmax", 21), "1/kg", "Y Y^T of each block, lower triangle", "solve"),
     Field("dual_f", "real", ("ndualmax", 10), "N, N m", "force of each row, of each edge of a pyramid", "solve"),
     Field("dual_old", "real", ("ndualmax", 10), "N, N m", "dual_f before the momentum of a sweep", "solve"),
-    Field("dual_start", "real", ("ndualmax", 10), "N, N m", "dual_f before the sweep", "solve"),
     Field("dual_z", "real", ("nv",), "1", "Y^T f", "solve"),
     Field("dual_room", "real", (96,), "1", "room for the problem of one block", "solve"),
     Field("H_pattern", "int", (1,), "1", "0: none yet, 1: the model's tree, 2: branches coupled, 3: apart", "solve"),
@@ -452,7 +451,7 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
     "H H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
-    " dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old dual_start"
+    " dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )
 
