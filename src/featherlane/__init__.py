@@ -40,6 +40,7 @@ from .simulation.stages import (
     collision,  # the function: `featherlane.collision` called; its package is still imported by its full name
     com_pos,
     com_vel,
+    compare_forward_inverse,
     crb,
     energy,
     euler,
@@ -51,6 +52,7 @@ from .simulation.stages import (
     frames,
     implicit,
     implicitfast,
+    inverse,
     inverse_smooth,
     kinematics,
     make_constraint,
@@ -94,6 +96,10 @@ __all__ = [  # noqa: RUF022  in groups
     "reset_data",
     "reset_data_keyframe",
     "step",
+    # inverse dynamics
+    "compare_forward_inverse",
+    "inverse",
+    "inverse_smooth",
     # position
     "collision",
     "com_pos",
@@ -119,7 +125,6 @@ __all__ = [  # noqa: RUF022  in groups
     "aba",
     "actuation",
     "energy",
-    "inverse_smooth",
     "smooth_acceleration",
     # constraints
     "contact_force",

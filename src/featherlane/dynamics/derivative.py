@@ -181,18 +181,41 @@ def _solve_block(d, f, g):
 
 
 @kernel
+def _is_free_tree(m, i):
+    """Is body i a tree whose only joint is free?"""
+    j = m.body_jntadr[i]
+    return m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6
+
+
+@kernel
+def multiply_free_bodies(m, d, x, y):
+    """y <- (M - h D) x in the rows of free bodies that stand alone, with their gyroscopic derivatives."""
+    for i in range(1, m.nbody):
+        if _is_free_tree(m, i):
+            alone = m.body_subtreemass[i] == m.body_mass[i]
+            if any_(alone):
+                v = m.jnt_dofadr[m.body_jntadr[i]]
+                _fill_block(m, d, m.body_jntadr[i])
+                _add_gyroscopic(m, d, i, v)
+                for r in range(6):
+                    s = real(d, 0.0)
+                    for c in range(6):
+                        s = fma(d.block[6 * r + c], x[v + c], s)
+                    y[v + r] = where(alone, s, y[v + r])
+
+
+@kernel
 def solve_free_bodies(m, d):
     """qacc_step of free bodies that stand alone, with their gyroscopic derivatives.
 
     A body stands alone where its tree has no other dof and no other mass.
     """
     for i in range(1, m.nbody):
-        j = m.body_jntadr[i]
-        if m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6:
+        if _is_free_tree(m, i):
             alone = m.body_subtreemass[i] == m.body_mass[i]
             if any_(alone):
-                v = m.jnt_dofadr[j]
-                _fill_block(m, d, j)
+                v = m.jnt_dofadr[m.body_jntadr[i]]
+                _fill_block(m, d, m.body_jntadr[i])
                 _add_gyroscopic(m, d, i, v)
                 f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
                 g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))

@@ -11,7 +11,7 @@ from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation, transmission
 from ..dynamics.articulated import needs_inertia
 from ..dynamics.com import com_pos, com_vel
-from ..dynamics.flags import IMPLICIT, IMPLICITFAST, RK4
+from ..dynamics.flags import ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK4
 from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import euler, implicitfast
@@ -22,8 +22,9 @@ from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
 from ..lanes import any_, stage
 from ..solver.solve import solve
+from .consistency import compare_forward_inverse
 from .health import bad_acceleration, reset_bad
-from .part import solve_in_parts
+from .part import SOLVE, solve_in_parts
 
 
 @stage
@@ -61,7 +62,7 @@ def forward_constraint(m, d):
         make_rows(m, d)
         solve(m, d)
     if d.con_overflow[0]:
-        solve_in_parts(m, d)
+        solve_in_parts(m, d, SOLVE)
 
 
 @stage
@@ -102,6 +103,8 @@ def step(m, d):
     if any_(bad_acceleration(m, d)):
         reset_bad(m, d, 1)
         forward(m, d)
+    if m.opt_enableflags & ENABLE_FWDINV:
+        compare_forward_inverse(m, d)
     if m.opt_integrator == RK4:
         runge_kutta(m, d)
     elif m.opt_integrator == IMPLICITFAST:

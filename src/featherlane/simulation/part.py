@@ -9,7 +9,11 @@ from __future__ import annotations
 from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..lanes import kernel, lane_index, stage, where, width
+from ..solver.inverse import constraint_forces
 from ..solver.solve import solve
+
+# what the rows are for: the acceleration, or the forces that follow from it, of the rows as well or of the dofs alone
+SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
 
 
 @kernel
@@ -39,7 +43,7 @@ def give_back(m, d):
 
 
 @kernel
-def solve_parts_of(m, d, size):
+def solve_parts_of(m, d, size, purpose):
     """Solve parts of `size` worlds one after the other; 0 if one of them does not fit."""
     start = 0
     while start < width(d):
@@ -50,7 +54,10 @@ def solve_parts_of(m, d, size):
         if d.con_overflow[0]:
             return 0
         make_rows(m, d)
-        solve(m, d)
+        if purpose == SOLVE:
+            solve(m, d)
+        else:
+            constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
         if d.con_overflow[0]:
             return 0
         keep(m, d, mask)
@@ -59,19 +66,22 @@ def solve_parts_of(m, d, size):
 
 
 @stage
-def solve_in_parts(m, d):
+def solve_in_parts(m, d, purpose):
     """Halve the parts until all fit.
+
+    Args:
+        purpose: SOLVE, STORE_FORCES or KEEP_FORCES.
 
     Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap of
             every world.
     """
     d.lane_active[0] = d.active[0]
     size, full, unconverged = width(d) // 2, d.warning[0], d.warning[3]
-    while size > 1 and solve_parts_of(m, d, size) == 0:
+    while size > 1 and solve_parts_of(m, d, size, purpose) == 0:
         size = size // 2
         # what a part said before the next one failed to fit is said again by the smaller parts
         d.warning[0], d.warning[3] = full, unconverged
     if size <= 1:
-        solve_parts_of(m, d, 1)
+        solve_parts_of(m, d, 1, purpose)
     d.active[0] = d.lane_active[0]
     give_back(m, d)

@@ -39,9 +39,12 @@ from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
 from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
+from ..model.option import Enable, Integrator
 from ..solver.solve import solve as _solve
 from . import forward as _contents
+from .consistency import compare_forward_inverse as _compare_forward_inverse
 from .data import Data, ready
+from .inverse import inverse as _inverse
 
 
 def _run(model: Model, data: Data, stage: Stage) -> None:
@@ -117,6 +120,47 @@ def forward_constraint(model: Model, data: Data) -> None:
     Source: MuJoCo mj_fwdConstraint, with collisions.
     """
     _run(model, data, _contents.forward_constraint)
+
+
+# ---- inverse dynamics ------------------------------------------------------------------------------------------------
+
+
+def inverse(model: Model, data: Data) -> None:
+    """Inverse dynamics: the external force that gives the acceleration `data.qacc` in the present state.
+
+    Writes `qfrc_inverse` (nv,) [N, N m], which is what `qfrc_applied`, `xfrc_applied` and the actuators have to give
+    together, and all that it depends on: contacts and rows, `qfrc_constraint`, the rows' forces.  Constraint forces
+    follow at once, without a solver.  With `model.opt.enableflags` `invdiscrete` the acceleration is the change of
+    velocity over a step, divided by its length, and what the integrator damps is accounted for.
+
+    Raises:
+        ModelError: `invdiscrete` with the integrator RK4.
+
+    Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are computed anew here).
+    """
+    check_inverse(model)
+    _run(model, data, _inverse)
+
+
+def check_inverse(model: Model) -> None:
+    """Refuse what has no inverse.
+
+    Raises:
+        ModelError: `invdiscrete` with the integrator RK4.
+    """
+    if model.opt.enableflags & Enable.INVDISCRETE and model.opt.integrator == Integrator.RK4:
+        raise ModelError("inverse: invdiscrete with the integrator rk4; allowed are euler, implicit and implicitfast")
+
+
+def compare_forward_inverse(model: Model, data: Data) -> None:
+    """How far forward and inverse dynamics are apart, after `forward`: `data.solver_fwdinv` (2,) [N, N m].
+
+    The norms of two differences: `qfrc_constraint` and what follows from `qacc` directly; the applied and actuator
+    forces and `qfrc_inverse`.  Steps do so, too, where `model.opt.enableflags` has the bit `fwdinv`.
+
+    Source: MuJoCo mj_compareFwdInv (which says 0 where there are no constraints).
+    """
+    _run(model, data, _compare_forward_inverse)
 
 
 # ---- position --------------------------------------------------------------------------------------------------------

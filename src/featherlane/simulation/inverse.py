@@ -1,0 +1,46 @@
+"""The table of contents of inverse dynamics: from a state and an acceleration to the force that gives it.
+
+position -> velocity -> acceleration of the moment -> constraint -> force
+"""
+
+from __future__ import annotations
+
+from ..dynamics.actuation import actuation
+from ..dynamics.continuous import continuous_acceleration
+from ..dynamics.flags import ENABLE_INVDISCRETE, RK4
+from ..dynamics.smooth import energy
+from ..lanes import kernel, stage
+from .consistency import inverse_constraint, inverse_force
+from .forward import forward_position, forward_velocity
+
+
+@kernel
+def is_discrete(m):
+    """Is the acceleration that is given the change of velocity over a step, over its length?"""
+    return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and m.opt_integrator != RK4
+
+
+@stage
+def inverse(m, d):
+    """The external force that gives each world the acceleration qacc in its present state.
+
+    qfrc_inverse = M qacc + C(q, v) - passive - constraint forces = qfrc_applied + J^T xfrc_applied + qfrc_actuator.
+    Under `invdiscrete` qacc is that of a step, and what the integrator damped is put back first.
+    Source: MuJoCo mj_inverse.  Deviation: under `invdiscrete` actuator forces are computed anew, because the rates of
+        those that are clamped vanish; MuJoCo takes what the last forward pass left.
+    Reads:  the state, qacc.   Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts, rows,
+        all that follows from position and velocity.
+    """
+    forward_position(m, d)
+    forward_velocity(m, d)
+    discrete = is_discrete(m)
+    if discrete:
+        actuation(m, d)
+        continuous_acceleration(m, d)
+    inverse_constraint(m, d, 1)
+    inverse_force(m, d)
+    if discrete:
+        for i in range(m.nv):
+            d.qacc[i] = d.qacc_step[i]
+    if d.want_energy:
+        energy(m, d)
