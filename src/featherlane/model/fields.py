@@ -47,6 +47,7 @@ SIZES = (
     _size("nsite", "sites"),
     _size("nmocap", "mocap bodies"),
     _size("npair", "explicit geom pairs"),
+    _size("neq", "equality constraints"),
     _size("nmesh", "meshes"),
     _size("nhfield", "height fields"),
     _size("nhfielddata", "heights of all height fields"),
@@ -93,6 +94,10 @@ OPTIONS = (
     _real("opt_tolerance", (1,), "1", "solver stops at a scaled improvement or gradient below this"),
     _real("opt_ls_tolerance", (1,), "1", "line search stops at a relative slope below this"),
     _real("opt_noslip_tolerance", (1,), "1", "the pass against slip stops at a scaled improvement below this"),
+    _real("opt_o_margin", (1,), "m", "margin of all contacts, with the flag override"),
+    _real("opt_o_solref", (2,), "s, 1", "reference of all contacts, with the flag override"),
+    _real("opt_o_solimp", (5,), "1", "impedance of all contacts, with the flag override"),
+    _real("opt_o_friction", (5,), "1, m", "friction of all contacts, with the flag override"),
     _real("stat_meaninertia", (1,), "kg, kg m^2", "mean diagonal of M in qpos0 as it was compiled"),
 )
 
@@ -271,6 +276,17 @@ PAIRS = (
     _real("pair_friction", ("npair", 5), "1, 1, m, m, m", "friction: two sliding, spinning, two rolling"),
 )
 
+EQUALITIES = (
+    _int("eq_type", ("neq",), "0 connect, 1 weld, 2 joint"),
+    _int("eq_obj1id", ("neq",), "first body, site or joint"),
+    _int("eq_obj2id", ("neq",), "second body, site or joint, -1: no second joint"),
+    _int("eq_objtype", ("neq",), "1 body, 3 joint, 6 site"),
+    _flag("eq_active0", ("neq",), "the constraint is active after a reset"),
+    _real("eq_solref", ("neq", 2), "s, 1", "reference"),
+    _real("eq_solimp", ("neq", 5), "1", "impedance"),
+    _real("eq_data", ("neq", 11), "m, 1", "connect: two anchors; weld: anchor, relative pose, torquescale; joint: a_k"),
+)
+
 CANDIDATES = (
     _int("cand_geom1", ("ncand",), "first geom of a candidate pair, the one of lower type"),
     _int("cand_geom2", ("ncand",), "second geom"),
@@ -329,6 +345,7 @@ MODEL = Layout(
         *HFIELDS,
         *SITES,
         *PAIRS,
+        *EQUALITIES,
         *CANDIDATES,
         *ACTUATORS,
     ),
@@ -342,6 +359,7 @@ EDITABLE_INTS = frozenset(
     (
         "jnt_actfrclimited",
         "jnt_actgravcomp",
+        "eq_active0",
         "geom_group",
         "actuator_group",
         "actuator_ctrllimited",
