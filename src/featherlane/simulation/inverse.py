@@ -9,9 +9,10 @@ from ..dynamics.actuation import actuation
 from ..dynamics.continuous import continuous_acceleration
 from ..dynamics.flags import ENABLE_INVDISCRETE, RK4
 from ..dynamics.smooth import energy
-from ..lanes import kernel, stage
+from ..lanes import kernel, lane_index, stage, where, width
 from .consistency import inverse_constraint, inverse_force
-from .forward import forward_position, forward_velocity
+from .forward import forward, forward_position, forward_velocity
+from .tiles import load_worlds, read_controls, store_worlds, write_records
 
 
 @kernel
@@ -44,3 +45,22 @@ def inverse(m, d):
             d.qacc[i] = d.qacc_step[i]
     if d.want_energy:
         energy(m, d)
+
+
+@stage
+def inverse_tiles(m, d, b, thread, first, last):
+    """Tiles first .. last - 1: the accelerations that the call brought, or forward's own where nstep is 0; then inverse.
+
+    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    """
+    W = width(d)
+    for tile in range(first, last):
+        load_worlds(b, thread, tile, W)
+        d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+        if b.nstep == 0:
+            forward(m, d)
+        for s in range(b.nstep):
+            read_controls(b, thread, tile, W, s)
+        inverse(m, d)
+        write_records(b, thread, tile, W, 0)
+        store_worlds(b, thread, tile, W)
