@@ -31,6 +31,7 @@ from .simulation.point import (
     jac_subtree_com,
     object_velocity,
 )
+from .simulation.position import differentiate_pos, integrate_pos, normalize_quat
 from .simulation.product import full_m, half_solve, mul_m, solve_m
 from .simulation.ray import ray
 from .simulation.stages import (
@@ -69,6 +70,7 @@ from .simulation.stages import (
     step,
     transmission,
 )
+from .simulation.state import State, get_state, set_keyframe, set_state, state_size
 
 __version__: str
 
@@ -96,6 +98,15 @@ __all__ = [  # noqa: RUF022  in groups
     "reset_data",
     "reset_data_keyframe",
     "step",
+    # states
+    "State",
+    "differentiate_pos",
+    "get_state",
+    "integrate_pos",
+    "normalize_quat",
+    "set_keyframe",
+    "set_state",
+    "state_size",
     # inverse dynamics
     "compare_forward_inverse",
     "inverse",

@@ -230,6 +230,10 @@ class Worlds(NamedAccess):
         """Counts since the last reset of each world, by name, each (nworld,) int64."""
         return {n: self._arrays["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
 
+    def is_left_out(self, name: str) -> bool:
+        """Is it an input that nobody has asked for yet, zero in all worlds?"""
+        return name in ON_DEMAND and name not in self._arrays
+
     def _rows_changed(self) -> None:
         """Called when worlds get rows of another field."""
 
