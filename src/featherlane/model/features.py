@@ -106,10 +106,6 @@ def _options(mj: mujoco.MjModel) -> Iterator[str]:
     if integrator not in INTEGRATORS:
         word = _word(mujoco.mjtIntegrator, integrator)
         yield f"option integrator: {word}; set opt.integrator to Euler, RK4, implicit or implicitfast"
-    if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
-        yield f"option solver: {_word(mujoco.mjtSolver, opt.solver)}; set opt.solver to Newton"
-    if opt.noslip_iterations > 0:
-        yield f"option noslip_iterations: {opt.noslip_iterations}"
     if mj.nv:
         yield from (f"option {name}: {getattr(opt, name):g}" for name in ("density", "viscosity") if getattr(opt, name))
     yield from (f"option flag: {name}" for name, bit in FLAGS.items() if opt.enableflags & bit)

@@ -93,16 +93,16 @@ class Enable(IntFlag):
 
 SUPPORTED_INTEGRATORS = (Integrator.EULER, Integrator.RK4, Integrator.IMPLICIT, Integrator.IMPLICITFAST)
 SUPPORTED_CONES = tuple(Cone)
-SUPPORTED_SOLVERS = (Solver.NEWTON,)
+SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.IPC
 CONTACT_MODELS = ("convex",)
 
 # MuJoCo's options that change the motion when they are not zero, and are not computed
-REFUSED = ("density", "viscosity", "noslip_iterations")
+REFUSED = ("density", "viscosity")
 # and those that can have no effect on what is computed
 PASSED_THROUGH = (
-    "jacobian", "noslip_tolerance", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
+    "jacobian", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
     "sleep_tolerance", "wind", "magnetic", "o_margin", "o_solref", "o_solimp", "o_friction",
 )  # fmt: skip
 
@@ -269,8 +269,10 @@ class Option:
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
     integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "How a step is taken, by name.", Integrator)
     cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
-    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "Solver of the convex contact model: newton.", Solver)
+    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "newton, cg (primal) or pgs (dual).", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")
+    noslip_iterations = _Integer(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
+    noslip_tolerance = _Number(_not_negative, "The pass against slip stops at a scaled improvement below this.")
     ls_iterations = _Integer(_count, "Most iterations of the line search.")
     disableflags = _Disable(_disable_bits, "Bits of mjtDisableBit.", Disable)
     enableflags = _Integer(_enable_bits, "Bits of mjtEnableBit.", Enable)
