@@ -23,7 +23,7 @@ from .primal import TINY, advance_rows, evaluate, place_rows, store_forces, trac
 
 ETA = 0.01  # Hager and Zhang's bound on how far p may turn from the gradient
 MINVAL = 1e-15
-PATIENCE, SHORT_PATIENCE = 15.0, 4.0  # iterations without progress, in float64 and float32
+PATIENCE, SHORT_PATIENCE = 50.0, 4.0  # iterations without progress, in float64 and float32
 
 
 @kernel

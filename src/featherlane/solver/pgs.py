@@ -4,14 +4,14 @@ A sweep visits block by block (dual_rows.py) and sets each force to what is best
 
     one row      f <- clip(f - (A + R)^-1 (y + R f), lo, hi),  y = b + Y z  its acceleration
     pyramid      the same for each edge, twice around the contact, in turn from either end
-    cone         along the ray through the force, then across it within the disc |t| <= f_0 (friction_disc.py); twice
+    cone         along the ray through the force, then across it on the disc |t| <= f_0 (friction_disc.py), twice
 
 Before a sweep forces go on along their last change by beta = (k - 1) / (k + 2), and back to where they are admissible;
 k counts sweeps since the sweep last went against that.  A world stops where a sweep gains less than the tolerance.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Where we differ: A is
-not formed; blocks come in a fixed order, for an order drawn at random would depend on the worlds of the tile; and a
-contact is visited twice in a row, which costs no row product.
+not formed; blocks come in a fixed order, for an order drawn at random would depend on the worlds of the tile; a
+contact is visited twice in a row, which costs no row product; and a contact without force looks along its rim, too.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from .primal import TINY, place_rows, subtract_reference, trace_of_inertia
 ROUNDS = 2  # visits of a contact within a sweep
 TOUCHING = 1e-15  # N: a smaller normal force is none
 
-# places in dual_room: accelerations along the rows of a block, the change of their forces, forces of a cone
-Y, CHANGE, FORCE = 0, 6, 12
+# places in dual_room: accelerations along the rows of a block, the change of their forces, the forces, a ray
+Y, CHANGE, FORCE, RAY = 0, 6, 12, 70
 
 
 # ---- one block -----------------------------------------------------------------------------------------------------
@@ -147,27 +147,46 @@ def move_on_cone(d, q, dim, c, target, R, Rt, live):
 
 
 @kernel
-def ray(d, q, dim, R, Rt):
-    """How much of the force to add to itself, at least -1: the minimum along the ray from the tip of the cone."""
+def set_ray(d, q, dim, R, Rt, held):
+    """The direction in which the force grows: its own; of no force the normal, or where that leads up the steepest rim.
+
+    At the tip the normal alone would be stuck: an acceleration of the contact away from the surface and fast along it
+    asks for friction, and friction for a normal force.
+    """
+    s, up = real(d, 0.0), cone_row(d, q, 0, R, Rt)
+    for c in range(1, dim):
+        y = cone_row(d, q, c, R, Rt)
+        s = fma(y, y, s)
+    inverse = where(up > 0.0, 1.0 / fmax(sqrt(s), TINY), 0.0)
+    for c in range(dim):
+        tip = real(d, 1.0) if c == 0 else -(cone_row(d, q, c, R, Rt) * inverse)
+        d.dual_room[RAY + c] = where(held, d.dual_room[FORCE + c], tip)
+
+
+@kernel
+def ray_length(d, q, dim, R, Rt):
+    """How far to go along the ray to the minimum of the cost."""
     up, curvature = real(d, 0.0), real(d, 0.0)
     for c in range(dim):
-        f, s = d.dual_room[FORCE + c], real(d, 0.0)
-        up = fma(f, cone_row(d, q, c, R, Rt), up)
+        v, s = d.dual_room[RAY + c], real(d, 0.0)
+        up = fma(v, cone_row(d, q, c, R, Rt), up)
         for e in range(dim):
-            s = fma(d.dual_A[21 * q + packed(c, e)], d.dual_room[FORCE + e], s)
-        curvature = fma(f, fma(R if c == 0 else Rt, f, s), curvature)
-    return fmax(where(curvature > 0.0, -(up / where(curvature > 0.0, curvature, 1.0)), 0.0), -1.0)
+            s = fma(d.dual_A[21 * q + packed(c, e)], d.dual_room[RAY + e], s)
+        curvature = fma(v, fma(R if c == 0 else Rt, v, s), curvature)
+    bent = curvature > 0.0
+    return where(bent, -(up / where(bent, curvature, 1.0)), 0.0)
 
 
 @kernel
 def push_along(d, q, dim, R, Rt, live):
-    """The force along its ray, or, where there is none, along the normal alone; returns the cost's fall."""
-    held, x, fall = d.dual_room[FORCE] > TOUCHING, ray(d, q, dim, R, Rt), real(d, 0.0)
-    alone = fmax(d.dual_room[FORCE] - cone_row(d, q, 0, R, Rt) / (d.dual_A[21 * q] + R), 0.0)
+    """The force along its ray, not beyond the tip of the cone; returns the cost's fall."""
+    held, fall = d.dual_room[FORCE] > TOUCHING, real(d, 0.0)
+    set_ray(d, q, dim, R, Rt, held)
+    x = ray_length(d, q, dim, R, Rt)
+    x = fmax(x, where(held, -1.0, 0.0))
     for c in range(dim):
-        f = d.dual_room[FORCE + c]
-        other = alone if c == 0 else real(d, 0.0)
-        fall = fall + move_on_cone(d, q, dim, c, where(held, fma(x, f, f), other), R, Rt, live)
+        start = where(held, d.dual_room[FORCE + c], 0.0)
+        fall = fall + move_on_cone(d, q, dim, c, fma(x, d.dual_room[RAY + c], start), R, Rt, live)
     return fall
 
 
