@@ -71,6 +71,7 @@ from .simulation.stages import (
     transmission,
 )
 from .simulation.state import State, get_state, set_keyframe, set_state, state_size
+from .simulation.transition import inverse_fd, transition_fd
 
 __version__: str
 
@@ -111,6 +112,9 @@ __all__ = [  # noqa: RUF022  in groups
     "compare_forward_inverse",
     "inverse",
     "inverse_smooth",
+    # derivatives
+    "inverse_fd",
+    "transition_fd",
     # position
     "collision",
     "com_pos",

@@ -49,7 +49,7 @@ def inverse(m, d):
 
 @stage
 def inverse_tiles(m, d, b, thread, first, last):
-    """Tiles first .. last - 1: the accelerations that the call brought, or forward's own where nstep is 0; then inverse.
+    """Tiles first .. last - 1: inverse at the accelerations of the call, or at forward's where nstep is 0.
 
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
