@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +22,8 @@ from .data import Data, ready
 from .position import differentiate_pos, integrate_pos
 
 POINTS = 4096  # worlds of a batch of points, about: what they keep stays in cache
+# the batch of points of the last call, which takes 10 ms to make, for as long as the data live
+_last: WeakKeyDictionary[Data | Batch, tuple[tuple, Batch]] = WeakKeyDictionary()
 
 
 class Transition(NamedTuple):
@@ -138,7 +141,7 @@ class _Points:
         self.model, self.eps, self.centered, self.nthread = model, float(eps), centered, nthread
         self.kept = _kept(model, data)
         self.single, self.nworld, self.ngiven = isinstance(data, Data), len(self.kept["qpos"]), data.ngiven
-        self.batch = None
+        self.data = data
 
     def steps(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """How far each of n coordinates moves up and down, (nworld, n) each."""
@@ -200,10 +203,17 @@ class _Points:
         tangent = np.zeros((len(steps), len(moving), nv))
         tangent[:, np.arange(len(moving)), at[moving]] = steps[:, moving]
         rows["qpos"][:, moving] = integrate_pos(self.model, rows["qpos"][:, moving], tangent, 1.0)
-        if self.batch is None or self.batch.nworld != steps.size:
-            self.batch = Batch(self.model, steps.size, self.nthread, given_contacts=self.ngiven)
-        self.batch.restore({name: a.reshape(steps.size, *a.shape[2:]) for name, a in rows.items()})
-        return self.batch
+        batch = self._batch(steps.size)
+        batch.restore({name: a.reshape(steps.size, *a.shape[2:]) for name, a in rows.items()})
+        return batch
+
+    def _batch(self, nworld: int) -> Batch:
+        """The batch that the last call for these data left, or a new one."""
+        key = self.model, nworld, self.nthread, self.ngiven
+        found = _last.get(self.data)
+        if found is None or found[0] != key:
+            found = _last[self.data] = key, Batch(self.model, nworld, self.nthread, given_contacts=self.ngiven)
+        return found[1]
 
 
 def _kept(model: Model, data: Data | Batch) -> dict[str, np.ndarray]:
