@@ -11,13 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..dynamics.flags import ELLIPTIC
+from ..dynamics.flags import ELLIPTIC, PGS
 from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
 from .row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, FRICTION_DOF
 
 # names of the columns that all kinds of rows share, and their types
 COLUMNS = {"type": np.int32, "id": np.int32, "pos": float, "margin": float, "frictionloss": float}
-COLUMNS |= {"vel": float, "D": float, "aref": float}
+COLUMNS |= {"vel": float, "D": float, "aref": float, "force": float}
 
 
 def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
@@ -34,7 +34,7 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
         `contact_slot` and `contact_efc_address`, one for each contact of the world: its slot, and its first row or -1.
 
     Note:
-        `force` follows from qacc as it stands; pos, vel, aref and J belong to the state in which rows were made.
+        `force` follows from qacc as it stands, after PGS and noslip it is what they left; pos, vel, aref and J belong to the state in which rows were made.
     """
     d = {name: a[:, lane] if a.ndim == 2 else a for name, a in arrays.items()}
     joint, joint_J = _joint_rows(model, d)
@@ -49,6 +49,9 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
     out.R = 1.0 / out.D
     out.KBIP = _kbip(model, d, out, slot)
     out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
+    if model.opt_solver == PGS or model.opt_noslip_iterations > 0:
+        _set_dual_forces(d, out)
+        return out
     friction = out.type == FRICTION_DOF
     lo, hi = np.where(friction, -out.frictionloss, 0.0), np.where(friction, out.frictionloss, np.inf)
     x = out.J @ d["qacc"][: model.nv] - out.aref
@@ -127,7 +130,7 @@ def _contact_rows(model, d):
         if kind == CONTACT_ELLIPTIC:
             D[1:], damping[1:] = d["con_Dt"][k] * _friction(d, k) ** 2, d["con_frictiondamping"][k]
             pos[1:], margin[1:], stiffpos[1:] = 0.0, 0.0, 0.0
-        values = (kind, contact, pos, margin, 0.0, vel, D, -damping * vel - stiffpos)
+        values = (kind, contact, pos, margin, 0.0, vel, D, -damping * vel - stiffpos, 0.0)
         for name, value in zip(COLUMNS, values, strict=True):
             columns[name].append(np.broadcast_to(value, n))
     empty = [np.zeros(0)]
@@ -181,6 +184,19 @@ def _cone_force(d, k: int, x: np.ndarray) -> np.ndarray:
     if D * x[0] + Dt * T <= 0.0:
         return -np.concatenate([[D * x[0]], Dt * mu * y])
     return E * (T - x[0]) * np.concatenate([[1.0], -mu * y / T])
+
+
+def _set_dual_forces(d, rows) -> None:
+    """The forces of contacts that a dual solver left; elliptic ones are kept in the basis scaled by friction."""
+    joint = d["ndofrow"][0] + d["ngenrow"][0]
+    for i, ident in zip(rows.contact_efc_address, range(len(rows.contact_slot)), strict=True):
+        if i >= 0:
+            k = rows.contact_slot[ident]
+            n = int(np.count_nonzero((rows.id == ident) & (rows.type >= CONTACT_FRICTIONLESS)))
+            scale = np.ones(n)
+            if rows.type[i] == CONTACT_ELLIPTIC:
+                scale[1:] = _friction(d, k)
+            rows.force[i : i + n] = scale * d["dual_f"][10 * (joint + k) :][:n]
 
 
 def _kbip(model, d, rows, slot) -> np.ndarray:

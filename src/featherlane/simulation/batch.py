@@ -47,7 +47,7 @@ class Batch(Worlds):
     Attributes:
         status: worlds' counts of `contacts_full`, `rows_full`, `bad_number` and `not_converged`, each (nworld,).
         nbad: times each world was reset for bad numbers, (nworld,).
-        ncon, solver_niter, solver_residual: of each world's last step, (nworld,).
+        ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
 
     Raises:
         ModelError: nworld, nthread or given_contacts out of range, an unknown dtype.

@@ -126,6 +126,9 @@ class Data(NamedAccess):
         raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "record_solver":
+            self.workspace.record.set_size("want_history", int(bool(value)))
+            return
         if name not in DATA and name not in self.__dir__():
             raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
         if name not in SETTABLE:
@@ -232,6 +235,32 @@ class Data(NamedAccess):
         """No given contacts, and contacts are detected."""
         for name in ("given_present", "given_replace"):
             self.workspace.arrays[name][...] = 0
+
+    @property
+    def record_solver(self) -> bool:
+        """Whether each iteration of the solver is recorded, for `solver_history`; set it to True or False."""
+        return bool(self.workspace.record.size("want_history"))
+
+    @property
+    def solver_history(self) -> np.recarray:
+        """The last solve, point by point: (solver_niter + 1,), the start first; a copy.
+
+        `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of its scaled gradient after i
+        iterations, `.improvement` what iteration i lowered the cost by (of PGS: its sweep, by the dual cost), `.step`
+        how far it went along its search direction (of PGS: the momentum).  Without an index the same names are arrays.
+        Costs are those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
+
+        Raises:
+            ModelError: nothing was recorded: `data.record_solver = True` comes before the solve.
+
+        Note:
+            MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
+        """
+        if not self.record_solver:
+            raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
+        n = min(self.solver_niter + 1, self.nhistory)
+        names = ("cost", "gradient", "improvement", "step")
+        return np.rec.fromarrays([self.__dict__[f"stat_{name}"][:n] for name in names], names=",".join(names))
 
     def contact_slots(self) -> np.ndarray:
         """The slot of each contact, (ncon,)."""

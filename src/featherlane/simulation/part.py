@@ -76,11 +76,11 @@ def solve_in_parts(m, d, purpose):
             every world.
     """
     d.lane_active[0] = d.active[0]
-    size, full, unconverged = width(d) // 2, d.warning[0], d.warning[3]
+    size, full, rows_full, unconverged = width(d) // 2, d.warning[0], d.warning[1], d.warning[3]
     while size > 1 and solve_parts_of(m, d, size, purpose) == 0:
         size = size // 2
         # what a part said before the next one failed to fit is said again by the smaller parts
-        d.warning[0], d.warning[3] = full, unconverged
+        d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
     if size <= 1:
         solve_parts_of(m, d, 1, purpose)
     d.active[0] = d.lane_active[0]
