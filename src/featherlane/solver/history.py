@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..dynamics.articulated import articulated_solve, uses_articulated
+from ..dynamics.flags import DISCRETE
 from ..dynamics.inertia import solve
 from ..lanes import fma, fmax, kernel, real
 
@@ -19,8 +20,8 @@ def record(d, k, cost, gradient, improvement, step):
 
 @kernel
 def inverse_inertia_times(m, d, x):
-    """x <- M^-1 x, with the factor that the smooth acceleration left, or by recursion."""
-    if d.want_all:
+    """x <- M^-1 x, with the factor that the smooth acceleration left (or the metric that stands for M), or by recursion."""
+    if d.want_all or m.opt_integrator == DISCRETE:
         solve(m, d.qLD, d.qLDiagInv, x)
     elif uses_articulated(m):
         for i in range(m.nv):
