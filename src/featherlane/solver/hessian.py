@@ -190,18 +190,24 @@ def add_dof_rows(m, d):
 
 
 @kernel
-def add_tree_entries(m, d, o, a, x):
-    """Row i of ancestors, i = dof a of a general row: H_ij += x J_j; where trees are taken apart, of i's own alone."""
+def weighted_sum(d, e, step, y, x):
+    """x + sum of y_r J_r over three rows whose entries of one dof stand at e, e + step, e + 2 step."""
+    return fma(y[0], d.genrow_J[e], fma(y[1], d.genrow_J[e + step], fma(y[2], d.genrow_J[e + 2 * step], x)))
+
+
+@kernel
+def add_tree_entries(m, d, o, step, a, y):
+    """Row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for i's own ancestors j."""
     i = d.genrow_dof[o + a]
     for b in range(a + 1):
         j = d.genrow_dof[o + b]
         if is_above(m, j, i):
             e = d.H_rowadr[i] + m.chain_rownnz[j] - 1
-            d.H[e] = fma(x, d.genrow_J[o + b], d.H[e])
+            d.H[e] = weighted_sum(d, o + b, step, y, d.H[e])
 
 
 @kernel
-def add_block_entries(m, d, o, a, x):
+def add_block_entries(m, d, o, step, a, y):
     """The same in block rows."""
     i = d.genrow_dof[o + a]
     h, e = d.H_rowadr[i], last_block(m, d, i)
@@ -209,22 +215,34 @@ def add_block_entries(m, d, o, a, x):
         j = d.genrow_dof[o + b]
         e = column_block(m, d, e, j)
         u = h + column_place(m, d, e, j)
-        d.H[u] = fma(x, d.genrow_J[o + b], d.H[u])
+        d.H[u] = weighted_sum(d, o + b, step, y, d.H[u])
+
+
+@kernel
+def free_weight(d, k):
+    """D of a general row that is not at a bound, else 0."""
+    D = d.genrow_D[k]
+    t = -(D * d.genrow_x[k])
+    return where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
 
 
 @kernel
 def add_general_rows(m, d):
-    """H += D J^T J for the general rows that are not at a bound."""
-    for k in range(d.ngenrow[0]):
-        D = d.genrow_D[k]
-        t = -(D * d.genrow_x[k])
-        w = where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
-        o = d.genrow_dofadr[k]
-        for a in range(d.genrow_dofnum[k]):
+    """H += D J^T J for the general rows that are not at a bound: three at a time where they share their dofs."""
+    k, zero = 0, real(d, 0.0)
+    while k < d.ngenrow[0]:
+        o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
+        w, step, rows = (free_weight(d, k), zero, zero), 0, 1
+        if d.genrow_rownum[k] >= 3:
+            w, step, rows = (w[0], free_weight(d, k + 1), free_weight(d, k + 2)), n, 3
+        for a in range(n):
+            e = o + a
+            y = (w[0] * d.genrow_J[e], w[1] * d.genrow_J[e + step], w[2] * d.genrow_J[e + 2 * step])
             if d.H_pattern[0] == COUPLED:
-                add_block_entries(m, d, o, a, w * d.genrow_J[o + a])
+                add_block_entries(m, d, o, step, a, y)
             else:
-                add_tree_entries(m, d, o, a, w * d.genrow_J[o + a])
+                add_tree_entries(m, d, o, step, a, y)
+        k += rows
 
 
 @kernel
