@@ -6,7 +6,8 @@ from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.spatial.vector import dot3, load3, norm3, sub3
 
 from .articulated import articulated_solve, uses_articulated
-from .flags import DISABLE_GRAVITY, DISABLE_SPRING, FREE, SLIDE
+from .discrete import discrete_smooth
+from .flags import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, SLIDE
 from .inertia import factor_and_solve, solve
 from .passive import ball_deflection, is_sprung, stiffness
 from .xfrc import add_xfrc
@@ -31,7 +32,7 @@ def smooth_acceleration(m, d):
     """All forces but those of constraints, and the acceleration that they give.
 
     qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied;  qacc_smooth = M^-1 qfrc_smooth, by the factor
-    of M or by articulated bodies.
+    of M or by articulated bodies.  Under `discrete` qacc_smooth is the step without constraints, see discrete.py.
     Source: MuJoCo mj_fwdAcceleration.
     Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
     Writes: qfrc_smooth [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2].   Cost: O(nv * depth).
@@ -39,9 +40,12 @@ def smooth_acceleration(m, d):
     for i in range(m.nv):
         d.qfrc_smooth[i] = ((d.qfrc_passive[i] - d.qfrc_bias[i]) + d.qfrc_applied[i]) + d.qfrc_actuator[i]
     add_xfrc(m, d, d.qfrc_smooth)
-    for i in range(m.nv):
-        d.qacc_smooth[i] = d.qfrc_smooth[i]
-    solve_inertia(m, d, d.qacc_smooth)
+    if m.opt_integrator == DISCRETE:
+        discrete_smooth(m, d)
+    else:
+        for i in range(m.nv):
+            d.qacc_smooth[i] = d.qfrc_smooth[i]
+        solve_inertia(m, d, d.qacc_smooth)
 
 
 @kernel

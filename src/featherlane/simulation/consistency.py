@@ -8,12 +8,14 @@ was applied.  Both differences vanish as the solver converges.
 from __future__ import annotations
 
 from ..collision.collision import collision
-from ..constraint.row import make_rows
 from ..dynamics.articulated import inertia_times
+from ..dynamics.derivative import multiply_untouched_bodies
+from ..dynamics.discrete import add_stiffness
+from ..dynamics.flags import DISCRETE
+from ..dynamics.inertia import multiply
 from ..dynamics.xfrc import add_xfrc
 from ..lanes import fma, kernel, real, sqrt, stage
-from ..solver.inverse import constraint_forces
-from .part import KEEP_FORCES, STORE_FORCES, solve_in_parts
+from .part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
 
 
 @kernel
@@ -21,19 +23,23 @@ def inverse_constraint(m, d, store):
     """Contacts, rows and their forces at the acceleration qacc."""
     collision(m, d)
     if d.con_overflow[0] == 0:
-        make_rows(m, d)
-        constraint_forces(m, d, store)
+        rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
     if d.con_overflow[0]:
         solve_in_parts(m, d, STORE_FORCES if store else KEEP_FORCES)
 
 
 @kernel
 def inverse_force(m, d):
-    """qfrc_inverse <- M qacc + C(q, v) - passive - constraint forces.
+    """qfrc_inverse <- M qacc + C(q, v) - passive - constraint forces; under `discrete` Mhat qacc + h K qvel + ...
 
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     """
-    inertia_times(m, d, d.qacc, d.Ma)
+    if m.opt_integrator == DISCRETE:
+        multiply(m, d.Mhat, d.qacc, d.Ma)
+        multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.Ma)
+        add_stiffness(m, d, 1.0, d.Ma)
+    else:
+        inertia_times(m, d, d.qacc, d.Ma)
     for i in range(m.nv):
         d.qfrc_inverse[i] = ((d.Ma[i] + d.qfrc_bias[i]) - d.qfrc_passive[i]) - d.qfrc_constraint[i]
 

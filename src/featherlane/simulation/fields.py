@@ -433,7 +433,7 @@ SCRATCH = (
     Field("crb_rate", "real", ("nbody", 12), "kg m^2/s", "composite: rate of inertia (6), momentum (6)", "rne_vel"),
     Field("cdof_rate", "real", ("nv", 6), "1/s, m/s", "d acceleration / d qvel, less the body's part", "rne_vel"),
     Field("Mhat", "real", ("nC",), "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern", "discrete"),
-    Field("dof_hat", "real", ("nv",), "kg, kg m^2", "what implicit forces add to the diagonal of M", "discrete"),
+    Field("dof_touched", "real", ("nv",), "1", "of a tree's first dof: 1 where rows or servos act there", "discrete"),
     Field("block", "real", (36,), "1", "inertia with implicit forces of one free body", "implicitfast"),
     Field("rk_qpos", "real", ("nq",), "m, rad, quaternion", "position at the start of the step", "rk4_start"),
     Field("rk_qvel", "real", ("nv",), "m/s, rad/s", "velocity at the start of the step", "rk4_start"),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ..dynamics.actuation import actuation
 from ..dynamics.continuous import continuous_acceleration
-from ..dynamics.flags import ENABLE_INVDISCRETE, RK4
+from ..dynamics.discrete import discrete_metric
+from ..dynamics.flags import DISCRETE, ENABLE_INVDISCRETE, RK4
 from ..dynamics.smooth import energy
 from ..lanes import kernel, lane_index, stage, where, width
 from .consistency import inverse_constraint, inverse_force
@@ -17,8 +18,8 @@ from .tiles import load_worlds, read_controls, store_worlds, write_records
 
 @kernel
 def is_discrete(m):
-    """Is the acceleration that is given the change of velocity over a step, over its length?"""
-    return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and m.opt_integrator != RK4
+    """Is the acceleration that is given that of a step, and has to become that of the moment?"""
+    return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and m.opt_integrator != RK4 and m.opt_integrator != DISCRETE
 
 
 @stage
@@ -26,7 +27,8 @@ def inverse(m, d):
     """The external force that gives each world the acceleration qacc in its present state.
 
     qfrc_inverse = M qacc + C(q, v) - passive - constraint forces = qfrc_applied + J^T xfrc_applied + qfrc_actuator.
-    Under `invdiscrete` qacc is that of a step, and what the integrator damped is put back first.
+    Under `invdiscrete` qacc is that of a step, and what the integrator damped is put back first.  The integrator
+    `discrete` has no other qacc, and its metric in place of M.
     Source: MuJoCo mj_inverse.  Deviation: under `invdiscrete` actuator forces are computed anew, because the rates of
         those that are clamped vanish; MuJoCo takes what the last forward pass left.
     Reads:  the state, qacc.   Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts, rows,
@@ -38,6 +40,9 @@ def inverse(m, d):
     if discrete:
         actuation(m, d)
         continuous_acceleration(m, d)
+    elif m.opt_integrator == DISCRETE:
+        actuation(m, d)
+        discrete_metric(m, d)
     inverse_constraint(m, d, 1)
     inverse_force(m, d)
     if discrete:

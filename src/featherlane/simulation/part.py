@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..lanes import kernel, lane_index, stage, where, width
+from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.inverse import constraint_forces
 from ..solver.solve import solve
 
@@ -43,6 +44,20 @@ def give_back(m, d):
 
 
 @kernel
+def rows_and_forces(m, d, purpose):
+    """Rows of the tile and what they are for, in the metric of the integrator."""
+    enter_metric(m, d)
+    make_rows(m, d)
+    mark_touched(m, d)
+    if purpose == SOLVE:
+        solve(m, d)
+        turn_free_bodies(m, d)
+    else:
+        constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
+    leave_metric(m, d)
+
+
+@kernel
 def solve_parts_of(m, d, size, purpose):
     """Solve parts of `size` worlds one after the other; 0 if one of them does not fit."""
     start = 0
@@ -53,11 +68,7 @@ def solve_parts_of(m, d, size, purpose):
         collision(m, d)
         if d.con_overflow[0]:
             return 0
-        make_rows(m, d)
-        if purpose == SOLVE:
-            solve(m, d)
-        else:
-            constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
+        rows_and_forces(m, d, purpose)
         if d.con_overflow[0]:
             return 0
         keep(m, d, mask)
