@@ -15,7 +15,7 @@ from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
 
-from .flags import DISCRETE, IMPLICIT, IMPLICITFAST
+from .flags import DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
 from .inertia import multiply as multiply_inertia
 from .newton_euler import world_acceleration
 from .reflected import reflected_armature
@@ -85,11 +85,17 @@ def uses_articulated(m):
 
 
 @kernel
+def needs_factor(m, d):
+    """Is the factor of M computed in each step, in its own place?"""
+    return d.want_all or m.opt_enableflags & ENABLE_DIAGEXACT != 0
+
+
+@kernel
 def needs_inertia(m, d):
     """Is M computed in each step, with rows or without?"""
     fast = m.opt_integrator == IMPLICITFAST and m.implicit_diagonal == 0
     implicit = fast or m.opt_integrator == IMPLICIT
-    return d.want_all or implicit or not uses_articulated(m)
+    return needs_factor(m, d) or implicit or not uses_articulated(m)
 
 
 @kernel

@@ -284,7 +284,7 @@ EQUALITIES = (
     _flag("eq_active0", ("neq",), "the constraint is active after a reset"),
     _real("eq_solref", ("neq", 2), "s, 1", "reference"),
     _real("eq_solimp", ("neq", 5), "1", "impedance"),
-    _real("eq_data", ("neq", 11), "m, 1", "connect: two anchors; weld: anchor, relative pose, torquescale; joint: a_k"),
+    _real("eq_data", ("neq", 12), "m, 1", "connect: two anchors; weld: anchor, relative pose, torquescale; joint: a_k"),
 )
 
 CANDIDATES = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..collision.contact import contacts
 from ..constraint.efc import efc
-from ..constraint.row import FRICTION_DOF
+from ..constraint.row import EQUALITY, FRICTION_DOF
 from ..dynamics.flags import ELLIPTIC
 from ..errors import ModelError, near
 from ..lanes.layout import Field
@@ -22,7 +22,7 @@ from .fields import DATA, STATUS
 from .given import given_fields, room_for
 from .workspace import Workspace
 
-EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force".split())
+EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
 COUNTS = ("ncon", "solver_niter", "nbad")  # whole numbers, kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"mocap_pos": "mpos", "mocap_quat": "mquat"}
@@ -173,7 +173,7 @@ class Data(NamedAccess):
         """
         out = contacts(self.model, self.workspace.arrays)
         rows = self._contact_rows()
-        starts = self.nf + self.nl + np.cumsum(rows) - rows
+        starts = self.ne + self.nf + self.nl + np.cumsum(rows) - rows
         out.efc_address = np.where(rows > 0, starts, -1)
         out.flags.writeable = False
         return out
@@ -274,6 +274,12 @@ class Data(NamedAccess):
         return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, with_friction))
 
     @property
+    def ne(self) -> int:
+        """Rows of equality constraints."""
+        n = self.ngenrow
+        return int(np.count_nonzero((self.genrow_type[:n] == EQUALITY) & (self.genrow_present[:n] > 0)))
+
+    @property
     def nf(self) -> int:
         """Rows of friction loss."""
         n = self.ndofrow
@@ -284,12 +290,12 @@ class Data(NamedAccess):
         """Rows of limits."""
         n = self.ndofrow
         limits = (self.dofrow_type[:n] != FRICTION_DOF) & (self.dofrow_present[:n] > 0)
-        return int(np.count_nonzero(limits) + np.count_nonzero(self.genrow_present[: self.ngenrow]))
+        return int(np.count_nonzero(limits) + np.count_nonzero(self.genrow_present[: self.ngenrow])) - self.ne
 
     @property
     def nefc(self) -> int:
         """Rows: the length of the arrays `efc_*`, which are made anew at each access (`efc_J` is dense, (nefc, nv))."""
-        return self.nf + self.nl + int(self._contact_rows().sum())
+        return self.ne + self.nf + self.nl + int(self._contact_rows().sum())
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:

@@ -13,9 +13,9 @@ from ..model.model import Model
 from ..model.names import NamedAccess
 from .fields import DATA, GIVEN, STATUS
 from .given import given_fields, room_for
-from .workspace import Workspace, mocap_defaults
+from .workspace import Workspace, input_defaults
 
-INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
 EVOLVING = ("time", "qpos", "qvel", "act", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
 GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
@@ -52,7 +52,7 @@ class Worlds(NamedAccess):
         own["ngiven"] = room_for(given_contacts)
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
         given = GIVEN_ROWS if self.ngiven else ()
-        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", *given):
+        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", "eq_active", *given):
             own["_arrays"][name] = self._rows(DATA[name])
         self._set_defaults(np.arange(nworld))
 
@@ -285,7 +285,7 @@ class Worlds(NamedAccess):
         for name in (*INPUTS, "given_present", "given_replace"):
             if name in self._arrays:
                 self._arrays[name][at] = 0
-        for name, value in mocap_defaults(self.model).items():
+        for name, value in input_defaults(self.model).items():
             self._arrays[name][at] = value
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
