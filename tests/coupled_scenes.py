@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mujoco
-import numpy as np
 
 ARM = ("1 0 0", "0 1 0", "0 0 1")
 

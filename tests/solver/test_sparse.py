@@ -42,7 +42,7 @@ def relative(a, b):
 def cone_curvature(mu, friction, D, x):
     """Second derivative of an elliptic contact's cost by its rows x.
 
-    Source: MuJoCo documentation, Computation, "Primal problem": with U = (mu x_0, friction_i x_i) and T = |U_1..|, it is
+    Source: MuJoCo documentation, Computation, "Primal problem": with U = (mu x_0, friction_i x_i), T = |U_1..|, it is
     quadratic below, 0 above and D_0 (U_0 - mu T)^2 / (2 mu^2 (1 + mu^2)) between.
     """
     scale = np.array([mu, *friction])
