@@ -38,7 +38,8 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
         `contact_slot` and `contact_efc_address`, one for each contact of the world: its slot, and its first row or -1.
 
     Note:
-        `force` follows from qacc as it stands, after PGS and noslip it is what they left; pos, vel, aref and J belong to the state in which rows were made.
+        `force` and `state` follow from qacc as it stands, forces of contacts after PGS and noslip are what they left;
+        pos, vel, aref and J belong to the state in which rows were made.
     """
     d = {name: a[:, lane] if a.ndim == 2 else a for name, a in arrays.items()}
     joint, joint_J = _joint_rows(model, d)
@@ -54,10 +55,9 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
     out.R = 1.0 / out.D
     out.KBIP = _kbip(model, d, out, slot)
     out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
+    out.force, out.state = _force(d, out, slot, out.J @ d["qacc"][: model.nv] - out.aref)
     if model.opt_solver == PGS or model.opt_noslip_iterations > 0:
         _set_dual_forces(d, out)
-        return out
-    out.force, out.state = _force(d, out, slot, out.J @ d["qacc"][: model.nv] - out.aref)
     return out
 
 
