@@ -6,7 +6,7 @@ Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Fe
 
 from __future__ import annotations
 
-from ..dynamics.flags import DISCRETE, ENABLE_DIAGEXACT
+from ..dynamics.flags import ENABLE_DIAGEXACT
 from ..lanes import fma, kernel, real
 from ..spatial.vector import add3, axpy3, cross, dot3, load3, scale3, sub3
 
@@ -37,19 +37,16 @@ def clear_row(m, d, i, j):
 def whitened_square(m, d, i, j):
     """J M^-1 J^T of the row that stands in `search` at dofs i and j and above them.
 
-    Under the integrator `discrete` the metric is Mhat, whose factor stands in qH.
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: search (nv,).   Cost: O(depth^2).
     """
-    s, L, inverse = real(d, 0.0), d.qLD, d.qLDiagInv
-    if m.opt_integrator == DISCRETE:
-        L, inverse = d.qH, d.qHDiagInv
+    s = real(d, 0.0)
     while i >= 0 or j >= 0:
         k = lower(i, j)
         x, a = d.search[k], m.M_rowadr[k]
         for c in range(m.M_rownnz[k] - 1):
             above = m.M_colind[a + c]
-            d.search[above] = fma(-L[a + c], x, d.search[above])
-        s = fma(x * inverse[k], x, s)
+            d.search[above] = fma(-d.qLD[a + c], x, d.search[above])
+        s = fma(x * d.qLDiagInv[k], x, s)
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
     return s
 

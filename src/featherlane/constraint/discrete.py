@@ -14,6 +14,7 @@ for all of them were found by experiment with 4.0.1.
 from __future__ import annotations
 
 from ..dynamics.flags import DISCRETE, PYRAMIDAL
+from ..dynamics.inertia import factor
 from ..lanes import fma, fmax, fmin, kernel, real, sqrt, stage, where
 from ..spatial.motion import dot6
 from ..spatial.vector import add3, cross, load3, load6, scale3, sub3
@@ -129,3 +130,24 @@ def rescale_rows(m, d):
         d.con_D[k] = d.con_D[k] * ratio
         d.con_Dt[k] = d.con_Dt[k] * ratio
         d.con_slip[k] = d.con_slip[k] * ratio
+
+
+@stage
+def factor_backbone(m, d):
+    """qLD, qLDiagInv <- the factor of M with the diagonal of the metric: what MuJoCo's exact diagonal is taken in.
+
+    Actuators on balls and free joints, which couple dofs, count with their diagonal there.
+    Reads:  the metric in M and M in Mhat (see enter_metric).   Writes: qLD (nC,), qLDiagInv (nv,).
+    """
+    for k in range(m.nC):
+        d.qLD[k] = d.Mhat[k]
+    for i in range(m.nv):
+        e = _diagonal(m, i)
+        d.qLD[e] = d.M[e]
+    factor(m, d.qLD, d.qLD, d.qLDiagInv, d.search)
+
+
+@stage
+def factor_metric(m, d):
+    """qLD, qLDiagInv <- the factor of the metric in M."""
+    factor(m, d.M, d.qLD, d.qLDiagInv, d.search)

@@ -30,7 +30,7 @@ from ..lanes import any_, fma, fmax, kernel, real, stage, where
 from ..spatial.vector import load2, load5
 from .ball import ball_rows
 from .diagonal import contact_diagonal, dof_diagonal, wants_exact
-from .discrete import end_of_step, rescale_rows, resolved
+from .discrete import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
 from .equality import equality_capacity, equality_rows
 from .impedance import (
     MINVAL,
@@ -250,10 +250,15 @@ def make_contact_rows(m, d):
 @stage
 def make_rows(m, d):
     """All rows of the tile: one-dof rows, general rows, contacts."""
+    exact, discrete = wants_exact(m), m.opt_integrator == DISCRETE
+    if exact and discrete:
+        factor_backbone(m, d)
     make_dof_rows(m, d)
     make_general_rows(m, d)
     make_contact_rows(m, d)
-    if m.opt_integrator == DISCRETE and not wants_exact(m):
+    if exact and discrete:
+        factor_metric(m, d)
+    elif discrete:
         rescale_rows(m, d)
 
 

@@ -14,7 +14,6 @@ import operator
 import numpy as np
 
 from ..collision.collision import collision as _collision
-from ..constraint.row import make_rows as _make_rows
 from ..dynamics.actuation import actuation as _actuation
 from ..dynamics.actuation import transmission as _transmission
 from ..dynamics.articulated import aba as _aba
@@ -40,7 +39,6 @@ from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
 from ..model.option import Enable, Integrator
-from ..solver.solve import solve as _solve
 from . import forward as _contents
 from .consistency import compare_forward_inverse as _compare_forward_inverse
 from .data import Data, ready
@@ -396,7 +394,7 @@ def make_constraint(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
     """
-    _run(model, data, _make_rows)
+    _run(model, data, _contents.make_constraint)
 
 
 def solve(model: Model, data: Data) -> None:
@@ -407,7 +405,7 @@ def solve(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_fwdConstraint with the Newton solver; chapter Computation, sec. "Solver".
     """
-    _run(model, data, _solve)
+    _run(model, data, _contents.solve_constraint)
 
 
 # ---- integration -----------------------------------------------------------------------------------------------------
