@@ -105,12 +105,14 @@ def compare(request: Comparison) -> None:
 
         prepare()
     from ..model.load import load
+    from ..model.option import Disable
     from ..simulation.data import Data
 
     model = load(request.source)
     options = {"tolerance": model.opt.tolerance, "iterations": request.iterations or model.opt.iterations}
     data = Data(model)
     states = _motion(model, data, request)
+    model.opt.disableflags |= Disable.WARMSTART
     trials = {name: Trial() for name in request.solvers}
     contacts, rows = [], []
     with progress(request.as_json) as bar:
@@ -164,7 +166,7 @@ def _solve_all(model: Model, data: Data, options: dict[str, Any], trials: dict[s
 
     model.opt.solver, model.opt.tolerance, model.opt.iterations = "newton", 0.0, REFERENCE_ITERATIONS
     data.record_solver = True
-    forward(model, data)  # with qacc_warmstart = 0: cold but for those rows that a resting world fulfils
+    forward(model, data)
     reference, best = data.qacc.copy(), data.solver_history.cost.min()
     size = max(float(np.abs(reference).max()), 1.0)
     for name, trial in trials.items():

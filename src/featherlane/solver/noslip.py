@@ -23,7 +23,7 @@ from .dual import (
     sum_forces,
 )
 from .dual_rows import packed
-from .pgs import CHANGE, FORCE, TOUCHING, Y, add_change, change_force, load_contact, move_on_cone, slide_across
+from .pgs import FORCE, Y, add_change, change_force, load_contact, slide_across
 from .primal import TINY, place_rows, subtract_reference, trace_of_inertia
 
 MINVAL = 1e-15  # 1/kg: less inertia than this is none

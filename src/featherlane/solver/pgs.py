@@ -7,11 +7,13 @@ A sweep visits block by block (dual_rows.py) and sets each force to what is best
     cone         along the ray through the force, then across it on the disc |t| <= f_0 (friction_disc.py), twice
 
 Before a sweep forces go on along their last change by beta = (k - 1) / (k + 2), and back to where they are admissible;
-k counts sweeps since the sweep last went against that.  A world stops where a sweep gains less than the tolerance.
+k counts sweeps since one last went against that, or left the cost higher than the one before.  A world stops where a
+sweep gains less than the tolerance.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
-after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Where we differ: A is
-not formed; blocks come in a fixed order, for an order drawn at random would depend on the worlds of the tile; a
-contact is visited twice in a row, which costs no row product; and a contact without force looks along its rim, too.
+after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Where we differ: A is not
+formed; blocks come in a fixed order, for an order drawn at random would depend on the worlds of the tile; a contact is
+visited twice in a row, which costs no row product; a contact without force looks along its rim, too; and momentum ends
+where the cost grows, without which a humanoid at rest with elliptic contacts does not converge.
 """
 
 from __future__ import annotations
@@ -304,25 +306,30 @@ def gather_momentum(m, d, beta):
 
 # ---- the start, and the loop ---------------------------------------------------------------------------------------
 @kernel
-def block_cost(m, d, q):
-    """f . (b + 1/2 (A + R) f) of block q."""
-    first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
-    s = real(d, 0.0)
-    if q < joint:
-        f = d.dual_f[10 * q]
+def row_cost(f, b, D):
+    """f b + 1/2 R f^2."""
+    return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * resistance(D))
+
+
+@kernel
+def dual_cost(m, d):
+    """1/2 f^T (A + R) f + f^T b, f^T A f = z^T z."""
+    s, first, joint = real(d, 0.0), d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
+    for i in range(m.nv):
+        s = fma(d.dual_z[i], d.dual_z[i], s)
+    s = 0.5 * s
+    for q in range(d.ndual[0]):
         if q < first:
-            b, D = d.dofrow_v[q], d.dofrow_D[q]
+            s = s + row_cost(d.dual_f[10 * q], d.dofrow_v[q], d.dofrow_D[q])
+        elif q < joint:
+            s = s + row_cost(d.dual_f[10 * q], d.genrow_v[q - first], d.genrow_D[q - first])
         else:
-            b, D = d.genrow_v[q - first], d.genrow_D[q - first]
-        s = f * (b + 0.5 * (row_dot(d, q, 0) + where(f == 0.0, 0.0, f * resistance(D))))
-    else:
-        k = q - joint
-        for c in range(d.con_dim[k]):
-            s = fma(basis_force(m, d, k, c), d.con_warm[place(d, k, c)] + 0.5 * row_dot(d, q, c), s)
-        for e in range(force_count(m, d, k)):
-            f = d.dual_f[10 * q + e]
-            D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-            s = s + where(f == 0.0, 0.0, 0.5 * (f * f) * resistance(D))
+            k = q - joint
+            for c in range(d.con_dim[k]):
+                s = fma(basis_force(m, d, k, c), d.con_warm[place(d, k, c)], s)
+            for e in range(force_count(m, d, k)):
+                D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
+                s = s + row_cost(d.dual_f[10 * q + e], real(d, 0.0), D)
     return s
 
 
@@ -338,10 +345,7 @@ def start_forces(m, d):
         forces_at_rows(m, d)
         drop_forces(m, d)
         sum_forces(m, d)
-        cost = real(d, 0.0)
-        for q in range(d.ndual[0]):
-            cost = cost + block_cost(m, d, q)
-        take = cost < 0.0
+        take = dual_cost(m, d) < 0.0
     for q in range(blocks):
         for e in range(10):
             f = where(take, d.dual_f[10 * q + e], 0.0)
@@ -375,19 +379,21 @@ def pgs(m, d):
     noise = real(d, 1e-28)
     if single_precision(d):
         noise = real(d, 1e-12)
-    niter, k, total, live = zero, zero, zero, d.active[0] > 0.0
+    niter, k, total, live, cost = zero, zero, zero, d.active[0] > 0.0, dual_cost(m, d)
     for sweep in range(m.opt_iterations):
         if not any_(live):
             break
         beta = where(live & (k > 1.0), (k - 1.0) / (k + 2.0), 0.0)
         gather_momentum(m, d, beta)
+        before, started = cost, dual_cost(m, d)
         fall, against = sweep_blocks(m, d, sweep, live)
-        k = where(against < 0.0, 0.0, k + 1.0)
+        cost = started - fall
+        k = where((against < 0.0) | (cost > before), 0.0, k + 1.0)
         niter, total = where(live, niter + 1.0, niter), total + fall
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
         # rounding ends progress where a sweep gains nothing of what all have gained
         live = live & (scale * fall > tolerance) & not_(fall <= noise * total)
-    cost, gradient = primal_at_forces(m, d)
+    _, gradient = primal_at_forces(m, d)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * dual_gap(m, d)
