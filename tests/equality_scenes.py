@@ -53,20 +53,26 @@ EQUALITIES = """
 </mujoco>
 """
 
-# two free trees on a mocap body's leash, one of them on a floor
+# two free trees on a mocap body's leash above a floor; one has a point for two places of the world
 WELDED = """
 <mujoco>
   <worldbody>
     <geom type="plane" size="5 5 1"/>
+    <site name="left" pos="0.2 0 1"/>
+    <site name="right" pos="0.4 0 1"/>
     <body name="hand" mocap="true" pos="0 0 1"/>
     <body name="held" pos="0 0 1"><freejoint/><geom type="box" size="0.1 0.05 0.05" mass="1"/></body>
-    <body name="other" pos="0.3 0 1"><freejoint/><geom type="box" size="0.1 0.05 0.05" mass="1"/></body>
+    <body name="other" pos="0.3 0 1">
+      <freejoint/>
+      <geom type="box" size="0.1 0.05 0.05" mass="1"/>
+      <site name="knob"/>
+    </body>
   </worldbody>
   <equality>
     <weld name="grip" body1="hand" body2="held"/>
     <weld name="glue" body1="held" body2="other"/>
-    <connect name="pin" body1="other" body2="world" anchor="0.2 0 0" active="false"/>
-    <connect name="far" body1="other" body2="world" anchor="0 0.5 0" active="false"/>
+    <connect name="pin" site1="knob" site2="left" active="false"/>
+    <connect name="far" site1="knob" site2="right" active="false"/>
   </equality>
 </mujoco>
 """

@@ -176,7 +176,7 @@ def point_columns(m, d, o, n, b1, b2, r1, r2, present):
 
 @kernel
 def turn_columns(m, d, o, n, b1, b2, R, turn, scale, present):
-    """Three rows at o: Jacobian of scale vec(turn), which changes by vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
+    """Three rows at o: Jacobian of scale vec(turn), whose rate is vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
     c1, c2, last1, last2, zero = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2], real(d, 0.0)
     for e in range(n):
         i = d.genrow_dof[o + e]
@@ -322,7 +322,7 @@ def equality_capacity(model) -> tuple[int, int]:
     for e in range(model.neq):
         size = rows_of(model, e)
         if model.eq_type[e] == JOINT:
-            n = 2
+            n = 1 if model.eq_obj2id[e] < 0 else 2
         else:
             bodies = [fastened_body(model, e, side) for side in range(2)]
             n = len({i for b in bodies for i in _chain(model, model.body_lastdof[b])})
@@ -332,5 +332,5 @@ def equality_capacity(model) -> tuple[int, int]:
 
 def _chain(model, last: int) -> list[int]:
     """Dofs from the root down to dof `last`, -1: none."""
-    first = model.chain_rowadr[last]
-    return model.chain_colind[first : first + model.chain_rownnz[last]].tolist() if last >= 0 else []
+    first = int(model.chain_rowadr[last])
+    return model.chain_colind[first : first + int(model.chain_rownnz[last])].tolist() if last >= 0 else []

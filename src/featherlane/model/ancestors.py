@@ -51,7 +51,7 @@ def _blocks(parent: np.ndarray) -> dict[str, np.ndarray]:
     follows = [i > 0 and parent[i] == i - 1 and children[i - 1] == 1 for i in range(nv)]
     starts = [i for i in range(nv) if not follows[i]]
     adr = np.zeros(0, int)
-    for start, end in zip(starts, [*starts[1:], nv], strict=True):
+    for start, end in zip(starts, [*starts[1:], nv], strict=False):
         parts = -(-(end - start) // BLOCK)
         adr = np.concatenate([adr, start + (end - start) * np.arange(parts) // parts])
     num = np.diff([*adr, nv])

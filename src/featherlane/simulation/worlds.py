@@ -163,10 +163,10 @@ class Worlds(NamedAccess):
 
     def set_const(self, ids=None) -> None:
         """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
-        from ..model.set_const import DEPENDENT_REALS, Constants
+        from ..model.set_const import BOTH, DEPENDENT_REALS, Constants
 
         chosen, constants = self._ids(ids), Constants(self.model)
-        inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS}
+        inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS or n in BOTH}
         targets = {n: self.expand(n) for n in DEPENDENT_REALS}
         for w in chosen:
             for name, value in constants({n: a[w].astype(np.float64) for n, a in inputs.items()}).items():
