@@ -31,8 +31,8 @@ class Rival(StrEnum):
 
 
 MODEL_HELP = (
-    "A bundled model (pendulum, double_pendulum, cartpole, arm, quadruped, humanoid, rope, box_stack, pyramid, hand), "
-    "or an MJCF or URDF file."
+    "A bundled model (pendulum, double_pendulum, cartpole, slider_crank, arm, quadruped, quadruped_elliptic, humanoid, "
+    "rope, chain, box_stack, stacks, pile, pyramid, hand), or an MJCF or URDF file."
 )
 Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
 Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
