@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from ..collision.collision import collision
 from ..dynamics.articulated import inertia_times
-from ..dynamics.derivative import multiply_untouched_bodies
 from ..dynamics.discrete import add_stiffness
 from ..dynamics.flags import DISCRETE
+from ..dynamics.free_body import multiply_untouched_bodies
 from ..dynamics.inertia import multiply
 from ..dynamics.xfrc import add_xfrc
 from ..lanes import fma, kernel, real, sqrt, stage
