@@ -17,7 +17,8 @@ from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 
 UNSUPPORTED = """<mujoco><worldbody><body name="a"><joint name="j"/><geom size="1"/></body>
 <body name="b"><joint/><geom size="1" pos="5 0 0"/></body></worldbody>
-<equality><weld name="loop" body1="a" body2="b"/></equality>
+<tendon><fixed name="string"><joint joint="j" coef="1"/></fixed></tendon>
+<equality><tendon name="loop" tendon1="string"/></equality>
 <actuator><general name="biceps" joint="j" dyntype="filter" dynprm="1"/></actuator></mujoco>"""
 ARM_STEPS = 6
 
