@@ -43,7 +43,7 @@ def union(model):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4", "discrete"])
 def test_a_tile_that_is_split_has_the_same_bits(integrator, dtype, monkeypatch):
     model = fl.load("humanoid")
     model.opt.integrator = integrator

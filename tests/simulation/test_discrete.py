@@ -8,6 +8,7 @@ import pytest
 
 import featherlane as fl
 import smooth
+from featherlane.simulation import capacity
 from featherlane.simulation.forward import step
 from featherlane.simulation.workspace import Workspace
 
@@ -220,7 +221,7 @@ def test_references_of_every_form_equal_mujocos(refsafe):
         fl.forward(model, data)
         mujoco.mj_forward(mj, other)
         assert other.nefc > 5
-        for name in ("efc_D", "efc_aref"):
+        for name in ("efc_D", "efc_aref", "efc_KBIP", "efc_diagA"):
             assert smooth.relative(getattr(data, name), getattr(other, name)) < 1e-11, (solref, solimp, name)
 
 
@@ -238,6 +239,39 @@ def test_a_world_has_the_same_bits_in_any_company():
         alone.run(step)
         for name in ("qpos", "qvel", "qacc"):
             assert alone.arrays[name][:, 0].tobytes() == tile.arrays[name][:, k].tobytes(), name
+
+
+def together(model, qpos, qvel, nstep):
+    """Contact slots that eight worlds need together, step by step."""
+    tile, found = Workspace(model, 8), []
+    tile.view("qpos")[...], tile.view("qvel")[...] = qpos.T, qvel.T
+    for _ in range(nstep):
+        tile.run(step)
+        found.append(int(tile.view("ncon_slot")[0]))
+    return np.array(found)
+
+
+def test_a_split_tile_knows_which_bodies_are_touched(monkeypatch):
+    """Free bodies in the air turn with their gyroscopic derivatives, those on the ground without, in every part."""
+    body = '<body pos="{} 0 .06"><freejoint/><geom type="box" size=".1 .05 .03"/></body>'
+    bodies = "".join(body.format(k) for k in range(3))
+    model = fl.load(f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody></mujoco>')
+    model.opt.integrator, rng = "discrete", np.random.default_rng(4)
+    start = np.tile(model.qpos0, (16, 1))
+    start[:, [2, 9, 16]] += rng.uniform(-0.04, 0.2, (16, 3))
+    spin, results = 5 * rng.standard_normal((16, model.nv)), []
+    slots = together(model, start[:8], spin[:8], 10)
+    for split in (False, True):
+        if split:
+            limit = int(results[0]["ncon"].max())
+            assert slots.max() > limit  # together eight worlds have more
+            monkeypatch.setattr(capacity, "CONTACT_LIMIT", limit)
+        batch = fl.Batch(model, 16, nthread=1)
+        batch.qpos, batch.qvel = start, spin
+        results.append(batch.rollout(10, record=("qvel", "qacc", "ncon")))
+    roomy, tight = results
+    for name in roomy:
+        assert roomy[name].tobytes() == tight[name].tobytes(), name
 
 
 def test_an_actuator_without_a_place_in_the_metric_is_refused():

@@ -14,7 +14,8 @@ from featherlane.simulation.workspace import Workspace
 NEXT_VELOCITY = 1e-10  # relative; rounding of both engines stays below 3e-14 on all these models
 INTEGRATORS = ("rk4", "implicit", "implicitfast", "discrete")
 SAMPLE = ("bundled/humanoid", "bundled/quadruped", "bundled/arm", "bundled/double_pendulum")
-LARGE = ("bundled/pyramid", "bundled/rope")  # dense in the oracle, or M is ill-conditioned
+# dense in the oracle, or M is ill-conditioned
+LARGE = ("bundled/pyramid", "bundled/rope", "bundled/chain", "bundled/stacks", "bundled/pile")
 
 
 def worst_next_velocity(name, integrator, count):
