@@ -10,7 +10,7 @@ from featherlane.simulation.workspace import Workspace
 from states import kicked
 
 WORLDS, NSTEP = 24, 30
-RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "solver_niter", "solver_residual")
+RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "solver_niter", "solver_residual", "solver_gap")
 
 
 def lying(model, n):

@@ -39,6 +39,7 @@ SCENES = {
     "humanoid": ("humanoid", "pyramidal"),
     "humanoid_elliptic": ("humanoid", "elliptic"),
     "quadruped": ("quadruped", "pyramidal"),
+    "slider_crank": ("slider_crank", "pyramidal"),
     **{f"condim{n}": (JOINTS.format(condim=n), "pyramidal") for n in (1, 3, 4, 6)},
     **{f"condim{n}_elliptic": (JOINTS.format(condim=n), "elliptic") for n in (3, 4, 6)},
 }

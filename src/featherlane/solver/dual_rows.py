@@ -27,7 +27,7 @@ FIRST, OTHER, BOTH = 1, 2, 3
 def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[str, int]:
     """Sizes ndualmax, ndualdofmax, ndualYmax of a tile: what all rows take that can exist, contacts up to DUAL_LIMIT.
 
-    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, a general row any.  A part
+    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, a general row any.  Part
     of a split tile has fewer contacts, but the joints' rows of the whole: so these have room of their own.
 
     Args:
