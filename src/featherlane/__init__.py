@@ -55,6 +55,7 @@ from .simulation.stages import (
     implicitfast,
     inverse,
     inverse_smooth,
+    islands,
     kinematics,
     make_constraint,
     passive,
@@ -112,6 +113,7 @@ __all__ = [  # noqa: RUF022  in groups
     "compare_forward_inverse",
     "inverse",
     "inverse_smooth",
+    "islands",
     # derivatives
     "inverse_fd",
     "transition_fd",

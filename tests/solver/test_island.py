@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
+import featherlane as fl
 from coupled_scenes import mixed, put, states, truth
 from featherlane.model import load
 from featherlane.simulation.forward import forward
@@ -68,3 +69,15 @@ def test_each_island_moves_as_if_it_were_alone(rng):
         assert difference < ALONE * np.abs(d["qacc"]).max()
         sizes.append(len(trees))
     assert len(sizes) > 2 and max(sizes) > 1
+
+
+def test_a_data_has_its_islands(rng):
+    mj = scene(strewn(rng))
+    model = fl.load(mj)
+    data = fl.Data(model)
+    fl.forward(model, data)
+    fl.islands(model, data)
+    expected = truth(mj, (mj.qpos0, np.zeros(mj.nv)))
+    assert isinstance(data.nisland, int) and data.nisland == expected.nisland
+    np.testing.assert_array_equal(data.tree_island, expected.tree_island)
+    np.testing.assert_array_equal(data.dof_island, expected.dof_island)

@@ -23,7 +23,7 @@ from .given import given_fields, room_for
 from .workspace import Workspace
 
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
-COUNTS = ("ncon", "solver_niter", "nbad")  # whole numbers, kept as reals because they differ by world
+COUNTS = ("ncon", "solver_niter", "nbad", "nisland")  # whole numbers, kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"mocap_pos": "mpos", "mocap_quat": "mquat"}
 # a data can change over to a model that agrees in these

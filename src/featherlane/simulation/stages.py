@@ -39,6 +39,7 @@ from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
 from ..model.option import Enable, Integrator
+from ..solver.island import islands as _islands
 from . import forward as _contents
 from .consistency import compare_forward_inverse as _compare_forward_inverse
 from .data import Data, ready
@@ -406,6 +407,17 @@ def solve(model: Model, data: Data) -> None:
     Source: MuJoCo mj_fwdConstraint with the Newton solver; chapter Computation, sec. "Solver".
     """
     _run(model, data, _contents.solve_constraint)
+
+
+def islands(model: Model, data: Data) -> None:
+    """Constraint islands of the present rows: trees that contacts, limits and other rows connect.
+
+    Writes `nisland`, `tree_island` (ntree,) and `dof_island` (nv,): the number of the island, -1 where no row acts on
+    the tree.  Islands are numbered by their first trees.
+
+    Source: MuJoCo documentation, chapter Computation, sec. "Constraint islands".
+    """
+    _run(model, data, _islands)
 
 
 # ---- integration -----------------------------------------------------------------------------------------------------
