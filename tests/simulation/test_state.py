@@ -15,6 +15,7 @@ SCENE = """<mujoco><size nuserdata="3"/><option timestep="0.005"/><worldbody>
   <body><freejoint/><geom size="0.1"/></body>
   <body pos="1 0 1"><joint name="hinge" axis="0 1 0"/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -0.4"/></body>
 </worldbody><actuator><motor joint="hinge"/></actuator>
+<equality><joint joint1="hinge"/><joint joint1="hinge" active="false"/></equality>
 <keyframe><key name="one" time="2"/><key name="two"/></keyframe></mujoco>"""
 NAMES = "qpos qvel act qacc_warmstart ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat".split()
 
@@ -27,7 +28,7 @@ def model():
 def filled(mj, rng):
     """MuJoCo's data with a number in every place."""
     data = mujoco.MjData(mj)
-    data.time = 3.5
+    data.time, data.eq_active[:] = 3.5, [0, 1]
     for name in (*NAMES, "userdata"):
         getattr(data, name)[...] = rng.standard_normal(np.shape(getattr(data, name)))
     return data
@@ -92,6 +93,7 @@ def test_a_batch_has_a_row_for_each_world(model, rng, dtype):
     fl.set_state(model, batch, rows, bits)
     np.testing.assert_array_equal(batch.mocap_pos[:, 0], np.array([w.mocap_pos[0] for w in worlds], dtype))
     np.testing.assert_array_equal(batch.time, 3.5)
+    np.testing.assert_array_equal(batch.eq_active, [[0, 1]] * 3)
     at = slice(0, fl.state_size(model, bits & ~STATE.USERDATA & ~STATE.PLUGIN & ~STATE.PLASTIC))
     given = fl.get_state(model, batch, bits)
     assert given.dtype == dtype
