@@ -9,7 +9,7 @@ import parity
 UNTOUCHED = {
     *("gymnasium/inverted_double_pendulum", "gymnasium/inverted_pendulum", "gymnasium/reacher", "dm_control/lqr"),
     *(f"dm_control/{name}" for name in ("acrobot", "cartpole", "finger", "pendulum", "reacher")),
-    *("bundled/cartpole", "bundled/double_pendulum", "bundled/pendulum"),
+    *("bundled/cartpole", "bundled/slider_crank", "bundled/double_pendulum", "bundled/pendulum"),
 }
 FEW, MANY = 24, 504  # states of a model, in tiles of 8
 
