@@ -23,7 +23,7 @@ from .primal import TINY, advance_rows, evaluate, place_rows, store_forces, trac
 
 ETA = 0.01  # Hager and Zhang's bound on how far p may turn from the gradient
 MINVAL = 1e-15
-PATIENCE, SHORT_PATIENCE = 50.0, 4.0  # iterations without progress, in float64 and float32
+PATIENCE, SHORT_PATIENCE = 50.0, 10.0  # iterations without progress, in float64 and float32
 
 
 @kernel
@@ -108,9 +108,9 @@ def cg(m, d):
         niter = where(live, niter + 1.0, niter)
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
         # rounding hides small gains: then the gap tells
-        told = (fabs(gain) > noise * fabs(cost)) | (gap < 0.5 * least)
-        idle, least = where(told, 0.0, idle + 1.0), fmin(gap, least)
-        small = (scale * gain <= tolerance) & (tolerance > 0.0)
+        told = fabs(gain) > noise * fabs(cost)
+        idle, least = where(told | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
+        small = told & (scale * gain <= tolerance) & (tolerance > 0.0)
         converged = not_(scale * gradient > tolerance) | (scale * gap < tolerance) | small
         live = live & not_(converged) & (idle < patience)
     d.solver_niter[0] = niter
