@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..constraint.row import row_capacity
+from ..solver.minimum_degree import WORD_BITS
 
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
 
@@ -37,9 +38,27 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nmanifold": MANIFOLD_LIMIT,
         **row_capacity(model),
         "nH": min(nv * (nv + 1) // 2, HESSIAN_LIMIT),
+        **panel_capacity(model),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + 3,
         "want_frames": 1,
         "want_energy": 0,
         "want_all": 1,
+    }
+
+
+GRAPH_TREES = 8  # of a model whose Hessian is factored world by world
+
+
+def panel_capacity(model) -> dict[str, int]:
+    """Room for one world's factor in an order of its own: up to what is full."""
+    ntree = model.ntree if model.ntree >= GRAPH_TREES else 0
+    columns = sum(-(-int(n) // 8) * 8 for n in model.tree_dofnum) if ntree else 0
+    return {
+        "ngraph": ntree,
+        "ngraphword": -(-ntree // WORD_BITS),
+        "nfill": ntree * (ntree - 1) // 2,
+        "npanel": min(model.nv * columns, HESSIAN_LIMIT),
+        "npanelscale": int(model.tree_dofnum.max()) ** 2 if ntree else 0,
+        "npanelcolumn": columns,
     }
