@@ -84,6 +84,10 @@ CONTACTS = """
 """
 
 
+# what rows are made from
+COPIED = "qpos qvel qacc xpos xquat xmat subtree_com cdof cvel qLD qLDiagInv eq_active".split()
+
+
 def forward(mj, qpos, qvel):
     """MuJoCo's data in a state, with every `efc_` array."""
     data = mujoco.MjData(mj)
@@ -99,7 +103,7 @@ def tile(mj, states, stage, dtype=np.float64):
     """
     workspace = Workspace(load(mj), len(states), dtype)
     for lane, data in enumerate(states):
-        for name in ("qpos", "qvel", "qacc", "cdof", "cvel", "subtree_com"):
+        for name in COPIED:
             workspace.arrays[name][: getattr(data, name).size, lane] = np.ravel(getattr(data, name))
     fill_contacts(workspace, states)
     workspace.run(stage)

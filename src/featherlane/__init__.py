@@ -31,14 +31,17 @@ from .simulation.point import (
     jac_subtree_com,
     object_velocity,
 )
+from .simulation.position import differentiate_pos, integrate_pos, normalize_quat
 from .simulation.product import full_m, half_solve, mul_m, solve_m
 from .simulation.ray import ray
 from .simulation.stages import (
     aba,
     actuation,
+    actuator_vel,
     collision,  # the function: `featherlane.collision` called; its package is still imported by its full name
     com_pos,
     com_vel,
+    compare_forward_inverse,
     crb,
     energy,
     euler,
@@ -48,20 +51,27 @@ from .simulation.stages import (
     forward_position,
     forward_velocity,
     frames,
+    implicit,
     implicitfast,
+    inverse,
     inverse_smooth,
     kinematics,
     make_constraint,
     passive,
+    passive_vel,
     reset_data,
     reset_data_keyframe,
     rne,
+    rne_vel,
     runge_kutta,
     smooth_acceleration,
+    smooth_vel,
     solve,
     step,
     transmission,
 )
+from .simulation.state import State, get_state, set_keyframe, set_state, state_size
+from .simulation.transition import inverse_fd, transition_fd
 
 __version__: str
 
@@ -89,6 +99,22 @@ __all__ = [  # noqa: RUF022  in groups
     "reset_data",
     "reset_data_keyframe",
     "step",
+    # states
+    "State",
+    "differentiate_pos",
+    "get_state",
+    "integrate_pos",
+    "normalize_quat",
+    "set_keyframe",
+    "set_state",
+    "state_size",
+    # inverse dynamics
+    "compare_forward_inverse",
+    "inverse",
+    "inverse_smooth",
+    # derivatives
+    "inverse_fd",
+    "transition_fd",
     # position
     "collision",
     "com_pos",
@@ -105,11 +131,15 @@ __all__ = [  # noqa: RUF022  in groups
     "com_vel",
     "passive",
     "rne",
+    # derivatives by velocity
+    "actuator_vel",
+    "passive_vel",
+    "rne_vel",
+    "smooth_vel",
     # force and acceleration
     "aba",
     "actuation",
     "energy",
-    "inverse_smooth",
     "smooth_acceleration",
     # constraints
     "contact_force",
@@ -117,6 +147,7 @@ __all__ = [  # noqa: RUF022  in groups
     "solve",
     # integration
     "euler",
+    "implicit",
     "implicitfast",
     "runge_kutta",
     # points

@@ -63,3 +63,24 @@ def test_boxes_in_world_axes_hold_the_geom(rng):
     overlap = boxes_overlap(boxes[0], 0, boxes[1], 0)
     assert np.all(overlap[distance <= REACH])
     assert not np.all(overlap)
+
+
+@pytest.mark.parametrize("kind", ["capsule", "sphere"])
+def test_a_step_without_bound_frames_finds_the_contacts_of_round_shapes_with_boxes(kind, rng):
+    """Boxes about a shape have three axes, also where the shape is symmetric about one."""
+    size = {"capsule": 'size="0.08 0.15"', "sphere": 'size="0.1"'}[kind]
+    model = fl.load(f"""<mujoco><worldbody><body><freejoint/><geom type="box" size="0.2 0.3 0.1"/></body>
+      <body><freejoint/><geom type="{kind}" {size}/></body>
+      <body><freejoint/><geom type="cylinder" size="0.1 0.2"/></body></worldbody></mujoco>""")
+    bare, framed = (fl.Batch(model, 64, nthread=1) for _ in range(2))
+    framed.bind("geom_xmat")
+    bare.qpos[:, [0, 1, 2, 7, 8, 9, 14, 15, 16]] = rng.uniform(-0.15, 0.15, (64, 9))
+    for first in (3, 10, 17):
+        bare.qpos[:, first : first + 4] = rng.standard_normal((64, 4))
+    bare.qpos = fl.normalize_quat(model, bare.qpos)
+    framed.qpos = bare.qpos
+    for batch in (bare, framed):
+        batch.step()
+    assert bare.ncon.min() > 0
+    np.testing.assert_array_equal(bare.ncon, framed.ncon)
+    assert bare.qvel.tobytes() == framed.qvel.tobytes()

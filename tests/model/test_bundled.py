@@ -15,22 +15,27 @@ MODELS = {
     "pendulum": (1, 1),
     "double_pendulum": (2, 2),
     "cartpole": (2, 1),
+    "slider_crank": (3, 1),
     "arm": (7, 7),
     "quadruped": (18, 12),
+    "quadruped_elliptic": (18, 12),
     "humanoid": (27, 21),
     "rope": (200, 2),
+    "chain": (300, 0),
     "box_stack": (60, 0),
     "pyramid": (330, 0),
+    "stacks": (384, 0),
+    "pile": (384, 0),
     "hand": (14, 8),
 }
-SMALL = [name for name in MODELS if name not in ("rope", "pyramid")]
-ELLIPTIC = {"box_stack", "pyramid", "hand"}
+SMALL = [name for name in MODELS if name not in ("rope", "chain", "pyramid", "stacks", "pile")]
+ELLIPTIC = {"quadruped_elliptic", "box_stack", "pyramid", "hand"}
 HOLD = 0.1  # s between two random controls
 FASTEST = 200.0  # rad/s: far above what the motors reach, far below a blow-up
 
 
 def compiled(name):
-    return mujoco.MjModel.from_xml_string((FOLDER / f"{name}.xml").read_text())
+    return mujoco.MjModel.from_xml_path(str(FOLDER / f"{name}.xml"))
 
 
 def shaken(model, seconds, seed):

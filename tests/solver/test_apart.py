@@ -48,7 +48,7 @@ def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
 
 def test_worlds_that_fit_alone_are_solved_exactly_in_any_company(monkeypatch):
     xml = pile("pyramidal", 3)
-    tile = solved(xml, 220, monkeypatch, 8, 0.03)  # the upper half stands higher from world to world
+    tile = solved(xml, 320, monkeypatch, 8, 0.03)  # the upper half stands higher from world to world
     found = set()
     for lane in range(8):
         alone = Workspace(fl.load(xml), 1)

@@ -12,6 +12,7 @@ from featherlane.model import load
 from featherlane.simulation.forward import forward
 from featherlane.simulation.workspace import Workspace
 from featherlane.solver.hessian import assemble_hessian
+from hessians import dense_hessian
 
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
 ROWS = 1e-9  # relative: the same formulas in another order
@@ -157,10 +158,7 @@ def test_hessian_is_the_derivative_of_the_gradient(cone, condim, rng):
         between += (pushed & (w.arrays["con_body"][1::2] > 0)).sum()
         rows, qacc = efc(model, w.arrays), w.arrays["qacc"].copy()
         w.run(curved)
-        H = np.zeros((model.nv, model.nv))
-        for i in range(model.nv):
-            start, n = w.arrays["H_rowadr"][i], w.arrays["H_rownnz"][i]
-            H[i, w.arrays["H_colind"][start : start + n]] = w.arrays["H"][start : start + n, 0]
+        H = dense_hessian(w)
         H += np.tril(H, -1).T
         inertia = np.zeros((mj.nv, mj.nv))
         mujoco.mj_fullM(mj, truth, inertia)

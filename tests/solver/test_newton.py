@@ -11,6 +11,7 @@ from featherlane.model import load
 from featherlane.simulation.forward import forward, step
 from featherlane.simulation.workspace import Workspace
 from featherlane.solver.hessian import assemble_hessian
+from hessians import dense_hessian
 
 OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
@@ -106,10 +107,7 @@ def test_hessian_is_inertia_plus_the_rows_that_are_free(scene):
             continue
         w.run(assembled)
         coupled += w.arrays["H_pattern"][0] == 2
-        H = np.zeros((model.nv, model.nv))
-        for i in range(model.nv):
-            start, n = w.arrays["H_rowadr"][i], w.arrays["H_rownnz"][i]
-            H[i, w.arrays["H_colind"][start : start + n]] = w.arrays["H"][start : start + n, 0]
+        H = dense_hessian(w)
         x = rows.J @ w.arrays["qacc"][: model.nv, 0] - rows.aref
         free = np.where(rows.type == 1, np.abs(rows.D * x) < rows.frictionloss, x < 0)
         expected = dense_inertia(w) + rows.J.T @ ((rows.D * free)[:, None] * rows.J)

@@ -31,8 +31,8 @@ class Rival(StrEnum):
 
 
 MODEL_HELP = (
-    "A bundled model (pendulum, double_pendulum, cartpole, arm, quadruped, humanoid, rope, box_stack, pyramid, hand), "
-    "or an MJCF or URDF file."
+    "A bundled model (pendulum, double_pendulum, cartpole, slider_crank, arm, quadruped, quadruped_elliptic, humanoid, "
+    "rope, chain, box_stack, stacks, pile, pyramid, hand), or an MJCF or URDF file."
 )
 Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
 Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
@@ -173,6 +173,34 @@ def _bench(
         smooth=smooth,
     )
     bench(sources, course, stages, as_json)
+
+
+@application.command("compare")
+def _compare(
+    source: Source,
+    solvers: Annotated[str, typer.Option(metavar="NAME,...", help="newton, cg, pgs.")] = "newton,cg,pgs",
+    states: Annotated[int, typer.Option(metavar="N", help="States along one motion under random control.")] = 20,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps from one state to the next.")] = 20,
+    iterations: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Most iterations of a solver: the model's own.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the random controls.")] = 0,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Draw cost and gradient against the iteration; needs: pip install 'featherlane[plot]'.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Solve the same states with several solvers, from a cold start, and say how well each did."""
+    from .compare import Comparison, compare
+
+    names = tuple(name.strip() for name in solvers.split(",") if name.strip())
+    compare(Comparison(source, names, states, steps, iterations, seed, plot, as_json))
 
 
 @application.command("compile")

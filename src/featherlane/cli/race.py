@@ -22,6 +22,7 @@ STATE = ("qpos", "qvel", "qacc_warmstart", "ctrl")
 WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up
 ONE_WORLD_STATES = 64
 STAGE_REPEATS = 5
+START_SPEED = 0.02  # m/s, rad/s: deviation of the velocities that undriven worlds start with
 WINDOW = 3  # of how many trials of a stage the quickest counts
 
 
@@ -116,16 +117,18 @@ class Lineup:
         self.states = self._settled()
 
     def _settled(self) -> dict[str, np.ndarray]:
-        """States after some time under random control, by MuJoCo's batch on all cores."""
-        from mujoco.batch import Batch
+        """States after some time under random control, by our batch on all cores.
 
-        course, batch = self.course, Batch(self.mj_model, self.course.worlds)
-        controls = Random(self.mj_model, course.seed, self.mj_model.opt.timestep)
-        nstep = round(course.settle / self.mj_model.opt.timestep)
-        for start in range(0, nstep, controls.hold):
-            batch.ctrl[:] = controls.draw(start // controls.hold, course.worlds)
-            batch.step(nstep=min(controls.hold, nstep - start))
-        return {name: np.array(batch.bind(name)).reshape(course.worlds, -1) for name in STATE}
+        Where nothing is driven, worlds differ by the velocities that they start with.
+        """
+        from ..simulation.batch import Batch
+
+        batch = Batch(self.model, self.course.worlds)
+        if not self.model.nu:
+            batch.qvel += START_SPEED * np.random.default_rng(self.course.seed).standard_normal(batch.qvel.shape)
+        nstep = round(self.course.settle / self.model.opt.timestep)
+        Random(self.model, self.course.seed, self.model.opt.timestep).advance(batch, 0, nstep)
+        return {name: np.array(getattr(batch, name)) for name in STATE}
 
     def on(self, **changes) -> Lineup:
         """The same states on another course; `smooth` is for a lineup of its own."""

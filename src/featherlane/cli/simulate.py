@@ -48,6 +48,8 @@ class Samples:
     most_iterations: int = 0
     residuals: list[float] = field(default_factory=list)
     worst_residual: float = 0.0
+    gaps: list[float] = field(default_factory=list)
+    worst_gap: float = 0.0
 
     def take(self, batch) -> None:
         """The last step's reports."""
@@ -57,6 +59,8 @@ class Samples:
         self.most_iterations = max(self.most_iterations, int(batch.solver_niter.max()))
         self.residuals.append(float(np.median(batch.solver_residual)))
         self.worst_residual = max(self.worst_residual, float(batch.solver_residual.max()))
+        self.gaps.append(float(np.median(batch.solver_gap)))
+        self.worst_gap = max(self.worst_gap, float(batch.solver_gap.max()))
 
 
 class Meter:
@@ -235,6 +239,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "contacts": {"mean": np.mean(samples.contacts), "max": samples.most_contacts},
         "solver_iterations": {"mean": np.mean(samples.iterations), "max": samples.most_iterations},
         "solver_residual": {"median": np.median(samples.residuals), "max": samples.worst_residual},
+        "solver_gap": {"median": np.median(samples.gaps), "max": samples.worst_gap},
         "energy": {
             "potential": {"start": before[0], "end": after[0]},
             "kinetic": {"start": before[1], "end": after[1]},
@@ -263,6 +268,7 @@ def _print(result: dict) -> None:
     screen.print(table("World 0", columns, rows))
     status = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result["status"].items() if count)
     contacts, iterations, residual = result["contacts"], result["solver_iterations"], result["solver_residual"]
+    gap = result["solver_gap"]
     closing = {
         "model": result["model"],
         "worlds": f"{result['worlds']:,} in {result['dtype']} on {result['threads']} threads, {result['kernels']}",
@@ -273,6 +279,7 @@ def _print(result: dict) -> None:
         "contacts": f"{contacts['mean']:.1f} in the mean, {contacts['max']} at most",
         "solver iterations": f"{iterations['mean']:.2f} in the mean, {iterations['max']} at most",
         "solver residual": f"{residual['median']:.1e} in the median, {residual['max']:.1e} at most",
+        "duality gap": f"{gap['median']:.1e} in the median, {gap['max']:.1e} at most",
         "kinetic energy": f"{energy['kinetic']['start']:.4g} J -> {energy['kinetic']['end']:.4g} J, mean of all worlds",
         "potential energy": f"{energy['potential']['start']:.4g} J -> {energy['potential']['end']:.4g} J",
         "status": (status or "all steps good")

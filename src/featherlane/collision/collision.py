@@ -24,7 +24,7 @@ from featherlane.spatial.vector import dot3, load3, load9, sub3
 from .bounds import body_boxes, box_centre, boxes_overlap, boxes_part, crowd_boxes
 from .crowd import add_key, crowd_pairs, load_boxes, pair_key, pair_of, unite_pairs
 from .given import given_contacts
-from .mixing import margin_and_gap
+from .mixing import geom_margin_and_gap, margin_and_gap
 from .narrow import branching_points
 from .points import (
     capsule_capsule_points,
@@ -50,7 +50,8 @@ def is_near(m, d, e, g, h):
     if e < 0:
         reach = d.geom_reach[g] + d.geom_reach[h]
     else:
-        reach = m.geom_rbound[g] + m.geom_rbound[h] + (m.pair_margin[e] + m.pair_gap[e])
+        margin, gap = margin_and_gap(m, e, g, h)
+        reach = m.geom_rbound[g] + m.geom_rbound[h] + (margin + gap)
     if m.geom_type[g] == PLANE:
         near = dot3(v, z_axis(d, g)) <= reach
     else:
@@ -93,7 +94,7 @@ def near_candidates(m, d):
 def near_pairs(m, d):
     """List the pairs that are near in some world, in MuJoCo's order; returns how many."""
     for g in range(m.ngeom):
-        d.geom_reach[g] = m.geom_rbound[g] + (m.geom_margin[g] + m.geom_gap[g])
+        d.geom_reach[g] = m.geom_rbound[g] + geom_margin_and_gap(m, g)
     n = near_candidates(m, d)
     if m.ncrowd > 0:
         d.near_count[0] = 0

@@ -1,15 +1,17 @@
 """Parameters of a contact: those of its explicit pair, else mixed from its two geoms; each world from its own numbers.
 
 A pair is (e, g, h): the explicit pair or -1, and the two geoms.
-The geom of higher priority, if there is one, sets friction, solref and solimp alone.
+The geom of higher priority, if there is one, sets friction, solref and solimp alone.  The flag `override` replaces
+margin, friction, solref and solimp of all contacts by the options o_margin, o_friction, o_solref and o_solimp.
 Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 """
 
 from __future__ import annotations
 
-from featherlane.lanes import fma, fmax, fmin, kernel, where
+from featherlane.dynamics.flags import ENABLE_OVERRIDE
+from featherlane.lanes import fma, fmax, fmin, kernel, real, where
 from featherlane.model.candidates import FIRST, MIX, SECOND
-from featherlane.spatial.vector import MINVAL, load5
+from featherlane.spatial.vector import MINVAL, load2, load5
 
 MINMU = 1e-5  # smallest friction coefficient
 
@@ -19,6 +21,12 @@ def leading(m, e, g, h):
     """Whose parameters hold: MIX, or the geom's of higher priority."""
     a, b = m.geom_priority[g], m.geom_priority[h]
     return MIX if e >= 0 or a == b else FIRST if a > b else SECOND
+
+
+@kernel
+def overridden(m):
+    """Do the options o_* hold for all contacts?"""
+    return m.opt_enableflags & ENABLE_OVERRIDE != 0
 
 
 @kernel
@@ -42,7 +50,18 @@ def margin_and_gap(m, e, g, h):
         margin, gap = m.pair_margin[e], m.pair_gap[e]
     else:
         margin, gap = m.geom_margin[g] + m.geom_margin[h], m.geom_gap[g] + m.geom_gap[h]
+    if overridden(m):
+        margin = m.opt_o_margin[0]
     return margin, gap
+
+
+@kernel
+def geom_margin_and_gap(m, g):
+    """What geom g adds to margin and gap of its pairs, together; half of an overridden margin."""
+    margin = m.geom_margin[g]
+    if overridden(m):
+        margin = 0.5 * m.opt_o_margin[0]
+    return margin + m.geom_gap[g]
 
 
 @kernel
@@ -63,7 +82,9 @@ def mixed(w, a, b):
 @kernel
 def friction(m, e, g, h):
     """Two sliding, one spinning and two rolling coefficients: the larger of the geoms'."""
-    if e >= 0:
+    if overridden(m):
+        f = load5(m.opt_o_friction, 0)
+    elif e >= 0:
         f = load5(m.pair_friction, 5 * e)
     else:
         lead = leading(m, e, g, h)
@@ -82,7 +103,9 @@ def friction(m, e, g, h):
 def reference_and_impedance(m, e, g, h):
     """(solref, solimp): weighted means of the geoms'; a direct solref takes the smaller numbers."""
     lead = leading(m, e, g, h)
-    if e >= 0:
+    if overridden(m):
+        ref, imp = load2(m.opt_o_solref, 0), load5(m.opt_o_solimp, 0)
+    elif e >= 0:
         ref, imp = (m.pair_solref[2 * e], m.pair_solref[2 * e + 1]), load5(m.pair_solimp, 5 * e)
     elif lead in (FIRST, SECOND):
         k = g if lead == FIRST else h
@@ -101,3 +124,14 @@ def reference_and_impedance(m, e, g, h):
             mixed(w, a[4], b[4]),
         )
     return ref, imp
+
+
+@kernel
+def friction_solref(m, d, e):
+    """solref of the friction rows: the explicit pair's, else zeros."""
+    ref = (real(d, 0.0), real(d, 0.0))
+    if overridden(m):
+        ref = load2(m.opt_o_solref, 0)
+    elif e >= 0:
+        ref = load2(m.pair_solreffriction, 2 * e)
+    return ref

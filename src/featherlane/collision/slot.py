@@ -11,7 +11,7 @@ from featherlane.lanes import any_, has, kernel, read_lane, real, where, width, 
 from featherlane.spatial.vector import load3, store3
 
 from .frame import frame_of
-from .mixing import contact_dim, friction, margin_and_gap, reference_and_impedance
+from .mixing import contact_dim, friction, friction_solref, margin_and_gap, reference_and_impedance
 from .primitive import select3
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
@@ -103,6 +103,7 @@ def set_parameters(m, d, number, e, g, h, first):
         margin, _ = margin_and_gap(m, e, g, h)
         mu = friction(m, e, g, h)
         ref, imp = reference_and_impedance(m, e, g, h)
+        friction_ref = friction_solref(m, d, e)
         for k in range(first, d.ncon_slot[0]):
             d.con_cand[k] = number
             d.con_geom[2 * k], d.con_geom[2 * k + 1] = g, h
@@ -116,7 +117,5 @@ def set_parameters(m, d, number, e, g, h, first):
                 d.con_solimp[5 * k + i] = where(has_contact, imp[i], zero)
             for i in range(2):
                 d.con_solref[2 * k + i] = where(has_contact, ref[i], zero)
-                d.con_solreffriction[2 * k + i] = zero
-                if e >= 0:
-                    d.con_solreffriction[2 * k + i] = where(has_contact, m.pair_solreffriction[2 * e + i], zero)
+                d.con_solreffriction[2 * k + i] = where(has_contact, friction_ref[i], zero)
             d.ncon[0] = d.ncon[0] + d.con_present[k]

@@ -1,8 +1,9 @@
 """The rows of one world as MuJoCo's `efc_` arrays: on the host, in MuJoCo's order, Jacobian dense.
 
-Order: friction loss by dof; limits by joint, slides, hinges and balls mixed, lower side first; contacts.  A contact of
-dimension n acts along the first n of (normal, two tangents, turns about the three).  Its rows are these directions
-where the cone is elliptic, normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, .. if a pyramid.
+Order: equality constraints; friction loss by dof; limits by joint, slides, hinges and balls mixed, lower side first;
+contacts.  A contact of dimension n acts along the first n of (normal, two tangents, turns about the three).  Its rows
+are these directions where the cone is elliptic, normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1,
+2, .. if a pyramid.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..dynamics.flags import ELLIPTIC
+from ..dynamics.flags import ELLIPTIC, PGS
+from .equality import JOINT
 from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
-from .row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, FRICTION_DOF
+from .row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, EQUALITY, FRICTION_DOF
+
+SATISFIED, QUADRATIC, LINEARNEG, LINEARPOS, CONE = range(5)  # mjtConstraintState
 
 # names of the columns that all kinds of rows share, and their types
 COLUMNS = {"type": np.int32, "id": np.int32, "pos": float, "margin": float, "frictionloss": float}
-COLUMNS |= {"vel": float, "D": float, "aref": float}
+COLUMNS |= {"vel": float, "D": float, "aref": float, "force": float}
 
 
 def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
@@ -30,11 +34,12 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
 
     Returns:
         Arrays without the prefix `efc_`, n = nefc rows: `J` (n, nv), `type`, `id`, `pos`, `margin`, `frictionloss`,
-        `diagA`, `KBIP` (n, 4), `D`, `R`, `vel`, `aref`, `force`, all (n,); the counts `nefc`, `nf`, `nl`; and
+        `diagA`, `KBIP` (n, 4), `D`, `R`, `vel`, `aref`, `force`, `state`, all (n,); counts `nefc`, `ne`, `nf`, `nl`;
         `contact_slot` and `contact_efc_address`, one for each contact of the world: its slot, and its first row or -1.
 
     Note:
-        `force` follows from qacc as it stands; pos, vel, aref and J belong to the state in which rows were made.
+        `force` and `state` follow from qacc as it stands, forces of contacts after PGS and noslip are what they left;
+        pos, vel, aref and J belong to the state in which rows were made.
     """
     d = {name: a[:, lane] if a.ndim == 2 else a for name, a in arrays.items()}
     joint, joint_J = _joint_rows(model, d)
@@ -42,23 +47,34 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
     out = SimpleNamespace(**{name: np.concatenate([joint[name], contact[name]]) for name in COLUMNS})
 
     out.J = np.concatenate([joint_J, contact_J])
-    out.nefc, out.nf = len(out.D), int(np.sum(joint["type"] == FRICTION_DOF))
-    out.nl = len(joint["type"]) - out.nf
+    out.nefc = len(out.D)
+    out.ne, out.nf = (int(np.sum(joint["type"] == kind)) for kind in (EQUALITY, FRICTION_DOF))
+    out.nl = len(joint["type"]) - out.ne - out.nf
     out.contact_slot, out.contact_efc_address = slot, np.where(address < 0, -1, len(joint["type"]) + address)
 
     out.R = 1.0 / out.D
     out.KBIP = _kbip(model, d, out, slot)
     out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
-    friction = out.type == FRICTION_DOF
-    lo, hi = np.where(friction, -out.frictionloss, 0.0), np.where(friction, out.frictionloss, np.inf)
-    x = out.J @ d["qacc"][: model.nv] - out.aref
-    out.force = np.clip(-out.D * x, lo, hi)
-    for i in out.contact_efc_address:
-        if i >= 0 and out.type[i] == CONTACT_ELLIPTIC:
-            k = slot[out.id[i]]
-            rows = slice(i, i + d["con_dim"][k])
-            out.force[rows] = _cone_force(d, k, x[rows])
+    out.force, out.state = _force(d, out, slot, out.J @ d["qacc"][: model.nv] - out.aref)
+    if model.opt_solver == PGS or model.opt_noslip_iterations > 0:
+        _set_dual_forces(d, out)
     return out
+
+
+def _force(d, rows, slot, x):
+    """Force and mjtConstraintState of each row at x = J a - aref."""
+    equality, friction = rows.type == EQUALITY, rows.type == FRICTION_DOF
+    lo = np.where(equality, -np.inf, np.where(friction, -rows.frictionloss, 0.0))
+    hi = np.where(friction, rows.frictionloss, np.inf)
+    force = np.clip(-rows.D * x, lo, hi)
+    state = np.where(force <= lo, np.where(friction, LINEARPOS, SATISFIED), QUADRATIC)
+    state = np.where(force >= hi, LINEARNEG, state)
+    for i in rows.contact_efc_address:
+        if i >= 0 and rows.type[i] == CONTACT_ELLIPTIC:
+            k = slot[rows.id[i]]
+            part = slice(i, i + d["con_dim"][k])
+            force[part], state[part] = _cone_force(d, k, x[part])
+    return force, state.astype(np.int32)
 
 
 def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
@@ -127,7 +143,7 @@ def _contact_rows(model, d):
         if kind == CONTACT_ELLIPTIC:
             D[1:], damping[1:] = d["con_Dt"][k] * _friction(d, k) ** 2, d["con_frictiondamping"][k]
             pos[1:], margin[1:], stiffpos[1:] = 0.0, 0.0, 0.0
-        values = (kind, contact, pos, margin, 0.0, vel, D, -damping * vel - stiffpos)
+        values = (kind, contact, pos, margin, 0.0, vel, D, -damping * vel - stiffpos, 0.0)
         for name, value in zip(COLUMNS, values, strict=True):
             columns[name].append(np.broadcast_to(value, n))
     empty = [np.zeros(0)]
@@ -173,14 +189,27 @@ def _edges(d, k: int) -> np.ndarray:
 
 
 def _cone_force(d, k: int, x: np.ndarray) -> np.ndarray:
-    """Forces of an elliptic contact at x = J a - aref, see solver/cone.py."""
+    """Forces of an elliptic contact at x = J a - aref, see solver/cone.py, and their state."""
     mu, D, Dt, E = _friction(d, k), d["con_D"][k], d["con_Dt"][k], d["con_slip"][k]
     y, T = mu * x[1:], np.linalg.norm(mu * x[1:])
     if x[0] >= T:
-        return np.zeros_like(x)
+        return np.zeros_like(x), SATISFIED
     if D * x[0] + Dt * T <= 0.0:
-        return -np.concatenate([[D * x[0]], Dt * mu * y])
-    return E * (T - x[0]) * np.concatenate([[1.0], -mu * y / T])
+        return -np.concatenate([[D * x[0]], Dt * mu * y]), QUADRATIC
+    return E * (T - x[0]) * np.concatenate([[1.0], -mu * y / T]), CONE
+
+
+def _set_dual_forces(d, rows) -> None:
+    """The forces of contacts that a dual solver left; elliptic ones are kept in the basis scaled by friction."""
+    joint = d["ndofrow"][0] + d["ngenrow"][0]
+    for i, ident in zip(rows.contact_efc_address, range(len(rows.contact_slot)), strict=True):
+        if i >= 0:
+            k = rows.contact_slot[ident]
+            n = int(np.count_nonzero((rows.id == ident) & (rows.type >= CONTACT_FRICTIONLESS)))
+            scale = np.ones(n)
+            if rows.type[i] == CONTACT_ELLIPTIC:
+                scale[1:] = _friction(d, k)
+            rows.force[i : i + n] = scale * d["dual_f"][10 * (joint + k) :][:n]
 
 
 def _kbip(model, d, rows, slot) -> np.ndarray:
@@ -193,11 +222,16 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
         elif kind in (CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC):
             k = slot[ident]
             solref, solimp = d["con_solref"][2 * k :][:2], d["con_solimp"][5 * k :][:5]
+        elif kind == EQUALITY:
+            solref, solimp = model.eq_solref[ident], model.eq_solimp[ident]
         else:
             solref, solimp = model.jnt_solref[ident], model.jnt_solimp[ident]
         # the rows of an elliptic contact share the impedance of its first one
         first = rows.contact_efc_address[ident] if kind == CONTACT_ELLIPTIC else i
         r = rows.pos[first] - rows.margin[first]
+        if kind == EQUALITY and model.eq_type[ident] != JOINT:
+            # the rows of a connect or weld share the impedance of their norm
+            r = np.linalg.norm(rows.pos[(rows.type == EQUALITY) & (rows.id == ident)])
         K, B = reference(solref, solimp, shortest)
         if kind == FRICTION_DOF:
             K = 0.0

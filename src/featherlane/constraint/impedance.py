@@ -10,11 +10,14 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model"; "Modelin
 
 from __future__ import annotations
 
+from ..dynamics.flags import DISCRETE
 from ..lanes import any_, clip, fabs, fma, fmax, kernel, not_, pow_, real, where
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
 MINVAL = 1e-15  # least R, least width, least denominator
 DEFAULT_TIMECONST, DEFAULT_DAMPRATIO = 0.02, 1.0  # instead of a solref whose signs contradict each other
+
+UNBOUNDED = 1e30  # N: a force without an upper bound; finite, so that no product with 0 is NaN
 
 REFSAFE = 1 << 12  # mjDSBL_REFSAFE
 
@@ -51,8 +54,8 @@ def impedance(solimp, r):
 
 @kernel
 def shortest_timeconst(m):
-    """Least time constant of a reference [s]: two time steps, or 0 where the flag `refsafe` is off."""
-    if m.opt_disableflags & REFSAFE:
+    """Least time constant of a reference [s]: two time steps; 0 where `refsafe` is off, and under `discrete`."""
+    if m.opt_disableflags & REFSAFE or m.opt_integrator == DISCRETE:
         return real(m, 0.0)
     return 2.0 * m.opt_timestep[0]
 

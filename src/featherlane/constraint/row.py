@@ -1,7 +1,7 @@
 """Rows as slots of a tile: a slot exists where any world has the row, and a world that lacks it holds zeros there.
 
     one-dof rows   friction loss by dof, then limits of slides and hinges: by joint, lower side first
-    general rows   limits of balls: three Jacobian entries
+    general rows   equality constraints, then limits of balls: entries at several dofs
     contacts       no Jacobian is kept: a contact's rows follow from its frame, and share what is kept of them
 
 The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within each class the order is MuJoCo's.
@@ -11,26 +11,63 @@ from __future__ import annotations
 
 from ..dynamics.flags import (
     BALL,
+    CONTACT_ELLIPTIC,
+    CONTACT_FRICTIONLESS,
+    CONTACT_PYRAMIDAL,
     DISABLE_CONSTRAINT,
     DISABLE_CONTACT,
+    DISABLE_EQUALITY,
     DISABLE_FRICTIONLOSS,
     DISABLE_LIMIT,
+    DISCRETE,
+    EQUALITY,
+    FRICTION_DOF,
+    LIMIT_JOINT,
     PYRAMIDAL,
     SLIDE,
 )
-from ..lanes import any_, atan2, fabs, fma, fmax, kernel, real, stage, where
-from ..spatial.quaternion import quat_normalize
-from ..spatial.vector import dot3, load2, load3, load4, load5, normalize3
-from .impedance import MINVAL, friction_reference, impedance, inverse_regularisation, reference, shortest_timeconst
+from ..lanes import any_, fma, fmax, kernel, real, stage, where
+from ..spatial.vector import load2, load5
+from .ball import ball_rows
+from .diagonal import contact_diagonal, dof_diagonal, wants_exact
+from .discrete import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
+from .equality import equality_capacity, equality_rows
+from .impedance import (
+    MINVAL,
+    UNBOUNDED,
+    friction_reference,
+    impedance,
+    inverse_regularisation,
+    reference,
+    shortest_timeconst,
+)
 
-# mjtConstraint
-FRICTION_DOF, LIMIT_JOINT = 1, 3
-CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC = 5, 6, 7
-
-UNBOUNDED = 1e30  # N: a force without an upper bound; finite, so that no product with 0 is NaN
+__all__ = [
+    "CONTACT_ELLIPTIC",
+    "CONTACT_FRICTIONLESS",
+    "CONTACT_PYRAMIDAL",
+    "EQUALITY",
+    "FRICTION_DOF",
+    "LIMIT_JOINT",
+    "UNBOUNDED",
+    "make_contact_rows",
+    "make_dof_rows",
+    "make_general_rows",
+    "make_rows",
+    "row_capacity",
+]
 
 
 # ---- one dof -----------------------------------------------------------------------------------------
+
+
+@kernel
+def inverse_inertia(m, d, i):
+    """A of a row on dof i alone: (M^-1)_ii in qpos0, or in this state."""
+    A = m.dof_invweight0[i]
+    if wants_exact(m):
+        A = dof_diagonal(m, d, i)
+    return A
 
 
 @kernel
@@ -38,7 +75,8 @@ def friction_row(m, d, k, i, present, shortest):
     """Row k: the friction loss of dof i.  Its position error is 0, so it has damping and no stiffness."""
     solimp, v = load5(m.dof_solimp, 5 * i), d.qvel[i]
     _, B = reference(load2(m.dof_solref, 2 * i), solimp, shortest)
-    D = inverse_regularisation(impedance(solimp, real(d, 0.0)), m.dof_invweight0[i])
+    _, B, imp = end_of_step(m, real(d, 0.0), B, impedance(solimp, real(d, 0.0)))
+    D = inverse_regularisation(imp, inverse_inertia(m, d, i))
     loss = m.dof_frictionloss[i]
 
     d.dofrow_dof[k] = i
@@ -61,9 +99,10 @@ def limit_row(m, d, k, j, sign, dist, present, shortest):
     i, solimp = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j)
     margin, v = m.jnt_margin[j], sign * d.qvel[i]
     r = dist - margin
-    K, B = reference(load2(m.jnt_solref, 2 * j), solimp, shortest)
-    imp = impedance(solimp, r)
-    D = inverse_regularisation(imp, m.dof_invweight0[i])
+    solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
+    K, B = resolved(m, solref, imp, reference(solref, solimp, shortest))
+    K, B, imp = end_of_step(m, K, B, imp)
+    D = inverse_regularisation(imp, inverse_inertia(m, d, i))
 
     d.dofrow_dof[k] = i
     d.dofrow_type[k] = LIMIT_JOINT
@@ -74,7 +113,7 @@ def limit_row(m, d, k, j, sign, dist, present, shortest):
     d.dofrow_margin[k] = where(present, margin, 0.0)
     d.dofrow_vel[k] = where(present, v, 0.0)
     d.dofrow_D[k] = where(present, D, 0.0)
-    d.dofrow_aref[k] = where(present, -fma(B, v, K * imp * r), 0.0)
+    d.dofrow_aref[k] = where(present, -fma(B, v, K * r), 0.0)
     d.dofrow_lo[k] = real(d, 0.0)
     d.dofrow_hi[k] = where(present, UNBOUNDED, 0.0)
 
@@ -115,101 +154,72 @@ def make_dof_rows(m, d):
     d.ndofrow[0] = n
 
 
-# ---- balls -------------------------------------------------------------------------------------------
-
-
-@kernel
-def ball_axis_angle(q):
-    """(unit axis, angle in [0, pi]) of a rotation; the axis is (1, 0, 0) where there is none."""
-    u, s = normalize3((q[1], q[2], q[3]))
-    # q and -q are one rotation: take the one with w >= 0
-    turn = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
-    return (turn * u[0], turn * u[1], turn * u[2]), 2.0 * atan2(s, fabs(q[0]))
-
-
-@kernel
-def ball_row(m, d, k, j, axis, dist, present, shortest):
-    """Row k: the limit of the ball j, J = -axis: the angle must not grow."""
-    i, solimp, margin = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j), m.jnt_margin[j]
-    r, v = dist - margin, -dot3(axis, load3(d.qvel, i))
-    K, B = reference(load2(m.jnt_solref, 2 * j), solimp, shortest)
-    imp = impedance(solimp, r)
-    D = inverse_regularisation(imp, m.dof_invweight0[i])
-
-    d.genrow_dofadr[k] = 3 * k
-    d.genrow_dofnum[k] = 3
-    for c in range(3):
-        d.genrow_dof[3 * k + c] = i + c
-    d.genrow_J[3 * k] = where(present, -axis[0], 0.0)
-    d.genrow_J[3 * k + 1] = where(present, -axis[1], 0.0)
-    d.genrow_J[3 * k + 2] = where(present, -axis[2], 0.0)
-    d.genrow_type[k] = LIMIT_JOINT
-    d.genrow_id[k] = j
-    d.genrow_present[k] = where(present, 1.0, 0.0)
-    d.genrow_pos[k] = where(present, dist, 0.0)
-    d.genrow_margin[k] = where(present, margin, 0.0)
-    d.genrow_vel[k] = where(present, v, 0.0)
-    d.genrow_D[k] = where(present, D, 0.0)
-    d.genrow_aref[k] = where(present, -fma(B, v, K * imp * r), 0.0)
-    d.genrow_lo[k] = real(d, 0.0)
-    d.genrow_hi[k] = where(present, UNBOUNDED, 0.0)
+# ---- general rows ------------------------------------------------------------------------------------
 
 
 @stage
-def make_ball_rows(m, d):
-    """General rows: limits of ball joints, one row each; the larger entry of the range bounds the angle.
+def make_general_rows(m, d):
+    """General rows: equality constraints, then limits of ball joints.
 
-    Source: MuJoCo's documentation, "XML reference", body/joint/range.
-    Reads:  qpos (nq,), qvel (nv,).   Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
+    Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com.
+    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
     """
-    n = 0
-    if m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
-        shortest = shortest_timeconst(m)
-        for j in range(m.njnt):
-            if m.jnt_limited[j] != 0 and m.jnt_type[j] == BALL:
-                axis, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
-                dist = fmax(m.jnt_range[2 * j], m.jnt_range[2 * j + 1]) - angle
-                near = dist < m.jnt_margin[j]
-                if any_(near):
-                    ball_row(m, d, n, j, axis, dist, near, shortest)
-                    n += 1
-    d.ngenrow[0] = n
+    k, o, off, shortest = 0, 0, m.opt_disableflags, shortest_timeconst(m)
+    if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
+        k, o = equality_rows(m, d, shortest)
+    if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
+        k = ball_rows(m, d, k, o, shortest)
+    d.ngenrow[0] = k
 
 
 # ---- contacts ----------------------------------------------------------------------------------------
 
 
 @kernel
-def contact_row(m, d, k, A, condim, shortest):
-    """D, damping and stiffness of the contact slot k; A is the sum of its bodies' inverse masses.
+def contact_inertia(m, d, k, condim, mu2):
+    """A of the first row of contact k: along the normal, or of a pyramid's first edge, n + mu_1 t_1."""
+    b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    edge = 1 if condim > 1 and m.opt_cone == PYRAMIDAL else 0
+    A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
+    if wants_exact(m):
+        A = contact_diagonal(m, d, k, b1, b2, edge)
+    elif edge:
+        A = fma(mu2, A, A)
+    return A
+
+
+@kernel
+def contact_row(m, d, k, condim, shortest):
+    """D, damping and stiffness of the contact slot k, with A the sum of its bodies' inverse masses.
 
     An elliptic cone has R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent and
     R_i = R_1 mu_1^2 / mu_i^2 in the other directions of friction, turns included: one Dt = 1 / (R_i mu_i^2) tells all.
     A pyramid has A (1 + mu_1^2) in place of A, and each of its edges gets R = 2 mu_1^2 R_1, which gives both cones the
-    same friction; its friction has no reference of its own.
+    same friction; its friction has no reference of its own.  Under `diagexact` A is that of the contact's first row.
     """
     solimp, mu = load5(d.con_solimp, 5 * k), d.con_friction[5 * k]
     r = d.con_dist[k] - d.con_includemargin[k]
     present = (d.con_present[k] > 0.0) & (r < 0.0)
-    K, B = reference(load2(d.con_solref, 2 * k), solimp, shortest)
-    imp = impedance(solimp, r)
+    solref, imp = load2(d.con_solref, 2 * k), impedance(solimp, r)
+    authored = reference(solref, solimp, shortest)
+    K, B = resolved(m, solref, imp, authored)
+    K, B, imp = end_of_step(m, K, B, imp)
     Dt, slip, friction_B = real(d, 0.0), real(d, 0.0), B
-    if condim == 1:
-        D = inverse_regularisation(imp, A)
-    else:
-        mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
+    mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
+    D = inverse_regularisation(imp, contact_inertia(m, d, k, condim, mu2))
+    if condim > 1:
         if m.opt_cone == PYRAMIDAL:
-            D = inverse_regularisation(imp, fma(mu2, A, A)) * impratio / (2.0 * mu2)
+            D = D * impratio / (2.0 * mu2)
         else:
-            D = inverse_regularisation(imp, A)
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
-            friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
+            friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), authored[1], solimp, shortest)
+            _, friction_B, _ = end_of_step(m, real(d, 0.0), friction_B, imp)
     d.con_D[k] = where(present, D, 0.0)
     d.con_Dt[k] = where(present, Dt, 0.0)
     d.con_slip[k] = where(present, slip, 0.0)
     d.con_damping[k] = where(present, B, 0.0)
     d.con_frictiondamping[k] = where(present, friction_B, 0.0)
-    d.con_stiffpos[k] = where(present, K * imp * r, 0.0)
+    d.con_stiffpos[k] = where(present, K * r, 0.0)
 
 
 @stage
@@ -227,8 +237,7 @@ def make_contact_rows(m, d):
     for k in range(d.ncon_slot[0]):
         b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
-            A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
-            contact_row(m, d, k, A, d.con_dim[k], shortest)
+            contact_row(m, d, k, d.con_dim[k], shortest)
         else:
             d.con_D[k] = real(d, 0.0)
             d.con_Dt[k] = real(d, 0.0)
@@ -241,16 +250,25 @@ def make_contact_rows(m, d):
 @stage
 def make_rows(m, d):
     """All rows of the tile: one-dof rows, general rows, contacts."""
+    exact, discrete = wants_exact(m), m.opt_integrator == DISCRETE
+    if exact and discrete:
+        factor_backbone(m, d)
     make_dof_rows(m, d)
-    make_ball_rows(m, d)
+    make_general_rows(m, d)
     make_contact_rows(m, d)
+    if exact and discrete:
+        factor_metric(m, d)
+    elif discrete:
+        rescale_rows(m, d)
 
 
 def row_capacity(model) -> dict[str, int]:
     """The most rows that a model can have: sizes ndofrowmax, ngenrowmax and ngenJmax of a tile.
 
     Every dof may have friction loss (it is edited between steps), a slide or hinge has two limits, a ball has one.
+    All equalities may be active.
     """
     kinds = model.jnt_type[model.jnt_limited != 0]
     balls, others = int((kinds == BALL).sum()), int((kinds >= SLIDE).sum())
-    return {"ndofrowmax": int(model.nv) + 2 * others, "ngenrowmax": balls, "ngenJmax": 3 * balls}
+    rows, entries = equality_capacity(model)
+    return {"ndofrowmax": int(model.nv) + 2 * others, "ngenrowmax": rows + balls, "ngenJmax": entries + 3 * balls}

@@ -208,11 +208,23 @@ def is_saturated(m, d, i):
 
 
 @kernel
+def _force_slope(m, d, i, n):
+    """Slope of the force of actuator i in its length (n = 1) or velocity (n = 2), 0 where it is saturated."""
+    slope = real(d, 0.0)
+    if m.actuator_biastype[i] == BIAS_AFFINE:
+        slope = slope + m.actuator_biasprm[10 * i + n]
+    if m.actuator_gaintype[i] == GAIN_AFFINE and m.actuator_ctrlnum[i] > 0:
+        slope = fma(m.actuator_gainprm[10 * i + n], control(m, d, m.actuator_ctrladr[i]), slope)
+    return where(is_saturated(m, d, i), 0.0, slope)
+
+
+@kernel
+def length_rate(m, d, i):
+    """d force / d length of actuator i, 0 where it is saturated."""
+    return _force_slope(m, d, i, 1)
+
+
+@kernel
 def force_rate(m, d, i):
     """d force / d velocity of actuator i, 0 where it is saturated.  Source: MuJoCo mjd_actuator_vel."""
-    rate = real(d, 0.0)
-    if m.actuator_biastype[i] == BIAS_AFFINE:
-        rate = rate + m.actuator_biasprm[10 * i + 2]
-    if m.actuator_gaintype[i] == GAIN_AFFINE and m.actuator_ctrlnum[i] > 0:
-        rate = fma(m.actuator_gainprm[10 * i + 2], control(m, d, m.actuator_ctrladr[i]), rate)
-    return where(is_saturated(m, d, i), 0.0, rate)
+    return _force_slope(m, d, i, 2)

@@ -15,7 +15,7 @@ from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
 
-from .flags import IMPLICITFAST
+from .flags import DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
 from .inertia import multiply as multiply_inertia
 from .newton_euler import world_acceleration
 from .reflected import reflected_armature
@@ -76,15 +76,26 @@ def _row(A, a, x, r):
 
 @kernel
 def uses_articulated(m):
-    """Is this the model's way from forces to accelerations?  By the option, or by what was counted at loading."""
-    return m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
+    """Is this the model's way from forces to accelerations?  By the option, or by what was counted at loading.
+
+    The integrator `discrete` solves in another metric than M, for which there is no recursion over bodies.
+    """
+    chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
+    return chosen and m.opt_integrator != DISCRETE
+
+
+@kernel
+def needs_factor(m, d):
+    """Is the factor of M computed in each step, in its own place?"""
+    return d.want_all or m.opt_enableflags & ENABLE_DIAGEXACT != 0
 
 
 @kernel
 def needs_inertia(m, d):
     """Is M computed in each step, with rows or without?"""
-    implicit = m.opt_integrator == IMPLICITFAST and m.implicit_diagonal == 0
-    return d.want_all or implicit or not uses_articulated(m)
+    fast = m.opt_integrator == IMPLICITFAST and m.implicit_diagonal == 0
+    implicit = fast or m.opt_integrator == IMPLICIT
+    return needs_factor(m, d) or implicit or not uses_articulated(m)
 
 
 @kernel

@@ -26,7 +26,7 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-from .flags import BALL, FREE, HINGE, IMPLICITFAST
+from .flags import BALL, DISCRETE, FREE, HINGE, IMPLICITFAST
 
 
 @kernel
@@ -89,7 +89,7 @@ def com_pos(m, d):
     Frame: world axes; cinert and cdof at the tree's com.   Cost: O(nbody + nv).
     """
     zero, one = real(d, 0.0), real(d, 1.0)
-    keep = d.want_all or m.opt_integrator == IMPLICITFAST
+    keep = d.want_all or m.opt_integrator == IMPLICITFAST or m.opt_integrator == DISCRETE
     _subtree_com(m, d)
     store9(d.ximat, 0, (one, zero, zero, zero, one, zero, zero, zero, one))
     store10(d.cinert, 0, (zero, zero, zero, zero, zero, zero, zero, zero, zero, zero))

@@ -66,9 +66,9 @@ def add_diagonal_actuator_rates(m, d):
 
 
 @kernel
-def _fill_block(m, d, j):
-    """block <- M - h D for the six dofs of free joint j, without gyroscopic terms."""
-    h, zero, v = m.opt_timestep[0], real(d, 0.0), m.jnt_dofadr[j]
+def _load_block(m, d, M, v):
+    """block <- M of the six dofs from v on."""
+    zero = real(d, 0.0)
     for k in range(36):
         d.block[k] = zero
     for r in range(6):
@@ -76,9 +76,17 @@ def _fill_block(m, d, j):
         last = m.M_rowadr[v + r] + number - 1
         for c in range(r + 1):
             if r - c < number:
-                d.block[6 * r + c] = d.M[last - r + c]
-                d.block[6 * c + r] = d.M[last - r + c]
-        if not (m.opt_disableflags & DISABLE_DAMPER):
+                d.block[6 * r + c] = M[last - r + c]
+                d.block[6 * c + r] = M[last - r + c]
+
+
+@kernel
+def _fill_block(m, d, j):
+    """block <- M - h D for the six dofs of free joint j, without gyroscopic terms."""
+    h, v = m.opt_timestep[0], m.jnt_dofadr[j]
+    _load_block(m, d, d.M, v)
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        for r in range(6):
             d.block[7 * r] = fma(h, damping_rate(m, d, v + r), d.block[7 * r])
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
@@ -181,18 +189,47 @@ def _solve_block(d, f, g):
 
 
 @kernel
+def _is_free_tree(m, i):
+    """Is body i a tree whose only joint is free?"""
+    j = m.body_jntadr[i]
+    return m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6
+
+
+@kernel
+def _multiply_block(d, v, mask, x, y):
+    """y <- block x for the six dofs from v on."""
+    for r in range(6):
+        s = real(d, 0.0)
+        for c in range(6):
+            s = fma(d.block[6 * r + c], x[v + c], s)
+        y[v + r] = where(mask, s, y[v + r])
+
+
+@kernel
+def multiply_free_bodies(m, d, x, y):
+    """y <- (M - h D) x in the rows of free bodies that stand alone, with their gyroscopic derivatives."""
+    for i in range(1, m.nbody):
+        if _is_free_tree(m, i):
+            alone = m.body_subtreemass[i] == m.body_mass[i]
+            if any_(alone):
+                v = m.jnt_dofadr[m.body_jntadr[i]]
+                _fill_block(m, d, m.body_jntadr[i])
+                _add_gyroscopic(m, d, i, v)
+                _multiply_block(d, v, alone, x, y)
+
+
+@kernel
 def solve_free_bodies(m, d):
     """qacc_step of free bodies that stand alone, with their gyroscopic derivatives.
 
     A body stands alone where its tree has no other dof and no other mass.
     """
     for i in range(1, m.nbody):
-        j = m.body_jntadr[i]
-        if m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6:
+        if _is_free_tree(m, i):
             alone = m.body_subtreemass[i] == m.body_mass[i]
             if any_(alone):
-                v = m.jnt_dofadr[j]
-                _fill_block(m, d, j)
+                v = m.jnt_dofadr[m.body_jntadr[i]]
+                _fill_block(m, d, m.body_jntadr[i])
                 _add_gyroscopic(m, d, i, v)
                 f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
                 g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))
@@ -201,6 +238,40 @@ def solve_free_bodies(m, d):
                 old, turning = load3(d.qacc_step, v), load3(d.qacc_step, v + 3)
                 store3(d.qacc_step, v, _choose(solved, x, old))
                 store3(d.qacc_step, v + 3, _choose(solved, y, turning))
+
+
+@kernel
+def _untouched(m, d, i, v):
+    """Mask: body i stands alone and nothing acts on it that `discrete` solves for."""
+    return (m.body_subtreemass[i] == m.body_mass[i]) & (d.dof_touched[v] == 0.0)
+
+
+@kernel
+def solve_untouched_bodies(m, d, M, force, x):
+    """x <- (M + h d(bias) / d qvel)^-1 force at free bodies that stand alone and are not touched; M is a metric."""
+    for i in range(1, m.nbody):
+        if _is_free_tree(m, i):
+            v = m.jnt_dofadr[m.body_jntadr[i]]
+            alone = _untouched(m, d, i, v)
+            if any_(alone):
+                _load_block(m, d, M, v)
+                _add_gyroscopic(m, d, i, v)
+                y, z, solved = _solve_block(d, load3(force, v), load3(force, v + 3))
+                store3(x, v, _choose(solved & alone, y, load3(x, v)))
+                store3(x, v + 3, _choose(solved & alone, z, load3(x, v + 3)))
+
+
+@kernel
+def multiply_untouched_bodies(m, d, M, x, y):
+    """y <- (M + h d(bias) / d qvel) x at the same bodies."""
+    for i in range(1, m.nbody):
+        if _is_free_tree(m, i):
+            v = m.jnt_dofadr[m.body_jntadr[i]]
+            alone = _untouched(m, d, i, v)
+            if any_(alone):
+                _load_block(m, d, M, v)
+                _add_gyroscopic(m, d, i, v)
+                _multiply_block(d, v, alone, x, y)
 
 
 @kernel

@@ -39,7 +39,7 @@ def integrate_pos(m, qpos, velocity, start, h):
 
 
 @kernel
-def _advance(m, d, acceleration):
+def advance_state(m, d, acceleration):
     """Velocity, then position with the new velocity; time; the solver's next start."""
     h = m.opt_timestep[0]
     for i in range(m.nv):
@@ -50,7 +50,7 @@ def _advance(m, d, acceleration):
 
 
 @kernel
-def _damped_diagonal(m, d, articulated):
+def damped_diagonal(m, d, articulated):
     """qHDiagInv <- diagonal of M + h B, or h B alone, B the rates of the damping forces; mask: some dof is damped."""
     h, found = m.opt_timestep[0], real(d, 0.0)
     for i in range(m.nv):
@@ -79,7 +79,7 @@ def euler(m, d):
         d.qacc_step[i] = d.qacc[i]
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
         articulated = uses_articulated(m)
-        damped = _damped_diagonal(m, d, articulated)
+        damped = damped_diagonal(m, d, articulated)
         if any_(damped):
             for i in range(m.nv):
                 d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
@@ -89,11 +89,11 @@ def euler(m, d):
                 factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
             for i in range(m.nv):
                 d.qacc_step[i] = where(damped, d.qacc_step[i], d.qacc[i])
-    _advance(m, d, d.qacc_step)
+    advance_state(m, d, d.qacc_step)
 
 
 @kernel
-def _implicit_matrix(m, d):
+def implicit_matrix(m, d):
     """qH <- M - h D."""
     h = m.opt_timestep[0]
     for k in range(m.nC):
@@ -107,7 +107,7 @@ def _implicit_matrix(m, d):
 
 
 @kernel
-def _implicit_diagonal(m, d):
+def implicit_diagonal(m, d):
     """qHDiagInv <- diagonal of -h D where D has no other entries."""
     h = m.opt_timestep[0]
     for i in range(m.nv):
@@ -132,13 +132,13 @@ def implicitfast(m, d):
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
     if uses_articulated(m) and m.implicit_diagonal:
-        _implicit_diagonal(m, d)
+        implicit_diagonal(m, d)
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
     else:
-        _implicit_matrix(m, d)
+        implicit_matrix(m, d)
         factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
     solve_free_bodies(m, d)
-    _advance(m, d, d.qacc_step)
+    advance_state(m, d, d.qacc_step)
 
 
 @stage
@@ -147,4 +147,4 @@ def advance(m, d):
 
     Reads:  qacc, qvel, qpos.   Writes: qvel, qpos, time, qacc_warmstart.
     """
-    _advance(m, d, d.qacc)
+    advance_state(m, d, d.qacc)

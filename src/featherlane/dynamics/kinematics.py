@@ -16,7 +16,7 @@ from featherlane.spatial.vector import add3, axpy3, load3, load4, load9, mat_mul
 
 from .flags import BALL, DISABLE_CONSTRAINT, DISABLE_CONTACT, FREE, SLIDE
 
-PLANE, SPHERE, CAPSULE = 0, 2, 3  # mjtGeom: of their frames a step reads the z axis alone
+PLANE, SPHERE, CAPSULE = 0, 2, 3  # mjtGeom: symmetric about z
 
 
 @kernel
@@ -128,18 +128,32 @@ def _geom_axis(m, d, g):
     d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8] = z
 
 
+@kernel
+def _reads_axes_alone(m):
+    """Does a step read nothing but the z axis of any geom?
+
+    Contacts among planes, spheres and capsules do.  Other shapes are parted from them by bounding boxes, which have
+    three axes, and so are bodies and crowds.
+    """
+    if m.ngroup + m.ncrowd > 0:
+        return 0
+    for k in range(m.ncollide):
+        if m.geom_type[m.collide_geom[k]] not in (PLANE, SPHERE, CAPSULE):
+            return 0
+    return 1
+
+
 @stage
 def collision_frames(m, d):
     """Frames of the geoms that occur in candidate pairs: what a step needs, with the bits of `frames`.
 
-    Planes, spheres and capsules are symmetric about z: of their orientation a step reads that axis alone.  Nothing is
-    read where contacts are off.
+    Where no more is read, of their orientation the z axis alone.  Nothing is read where contacts are off.
     Reads:  xpos, xquat, xmat, collide_geom.   Writes: geom_xpos, geom_xmat of these geoms.   Frame: world.
     """
     if not (m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT)):
+        axes_alone = _reads_axes_alone(m)
         for k in range(m.ncollide):
-            g = m.collide_geom[k]
-            if m.geom_type[g] in (PLANE, SPHERE, CAPSULE):
-                _geom_axis(m, d, g)
+            if axes_alone:
+                _geom_axis(m, d, m.collide_geom[k])
             else:
-                _geom_frame(m, d, g)
+                _geom_frame(m, d, m.collide_geom[k])

@@ -87,6 +87,23 @@ def _pass_axis(d, v, at, vel, acc):
     return axpy6(q, S, vel), axpy6(q, cross_motion(at, S), acc)
 
 
+@kernel
+def pass_joints(m, d, i, vel, acc):
+    """Velocity and acceleration at qacc = 0 of body i, from its parent's: v += S qvel, a += dS/dt qvel."""
+    first = m.body_jntadr[i]
+    for j in range(first, first + m.body_jntnum[i]):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if kind == FREE:
+            vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
+            v += 3
+        at = vel
+        vel, acc = _pass_axis(d, v, at, vel, acc)
+        if kind <= BALL:
+            vel, acc = _pass_axis(d, v + 1, at, vel, acc)
+            vel, acc = _pass_axis(d, v + 2, at, vel, acc)
+    return vel, acc
+
+
 @stage
 def bias(m, d):
     """What a step reads of `com_vel` and `rne`, with their bits, in one pass: the rates of the axes are not stored.
@@ -99,17 +116,7 @@ def bias(m, d):
     store6(d.cacc, 0, world_acceleration(m, d))
     for i in range(1, m.nbody):
         p = m.body_parentid[i]
-        vel, acc, first = load6(d.cvel, 6 * p), load6(d.cacc, 6 * p), m.body_jntadr[i]
-        for j in range(first, first + m.body_jntnum[i]):
-            v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-            if kind == FREE:
-                vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
-                v += 3
-            at = vel
-            vel, acc = _pass_axis(d, v, at, vel, acc)
-            if kind <= BALL:
-                vel, acc = _pass_axis(d, v + 1, at, vel, acc)
-                vel, acc = _pass_axis(d, v + 2, at, vel, acc)
+        vel, acc = pass_joints(m, d, i, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))
         store6(d.cvel, 6 * i, vel)
         store6(d.cacc, 6 * i, acc)
         I = load10(d.cinert, 10 * i)

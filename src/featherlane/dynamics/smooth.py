@@ -6,10 +6,25 @@ from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.spatial.vector import dot3, load3, norm3, sub3
 
 from .articulated import articulated_solve, uses_articulated
-from .flags import DISABLE_GRAVITY, DISABLE_SPRING, FREE, SLIDE
+from .discrete import discrete_smooth
+from .flags import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, SLIDE
 from .inertia import factor_and_solve, solve
 from .passive import ball_deflection, is_sprung, stiffness
 from .xfrc import add_xfrc
+
+
+@kernel
+def solve_inertia(m, d, x):
+    """x <- M^-1 x, the model's way."""
+    if uses_articulated(m):
+        for i in range(m.nv):
+            d.qHDiagInv[i] = real(d, 0.0)
+        articulated_solve(m, d, d.qHDiagInv, x)
+    elif d.want_all:
+        solve(m, d.qLD, d.qLDiagInv, x)
+    else:
+        # in the integrator's place: 15 KB less to go through in a tile of humanoids
+        factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, 1)
 
 
 @stage
@@ -17,7 +32,7 @@ def smooth_acceleration(m, d):
     """All forces but those of constraints, and the acceleration that they give.
 
     qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied;  qacc_smooth = M^-1 qfrc_smooth, by the factor
-    of M or by articulated bodies.
+    of M or by articulated bodies.  Under `discrete` qacc_smooth is the step without constraints, see discrete.py.
     Source: MuJoCo mj_fwdAcceleration.
     Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
     Writes: qfrc_smooth [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2].   Cost: O(nv * depth).
@@ -25,17 +40,12 @@ def smooth_acceleration(m, d):
     for i in range(m.nv):
         d.qfrc_smooth[i] = ((d.qfrc_passive[i] - d.qfrc_bias[i]) + d.qfrc_applied[i]) + d.qfrc_actuator[i]
     add_xfrc(m, d, d.qfrc_smooth)
-    for i in range(m.nv):
-        d.qacc_smooth[i] = d.qfrc_smooth[i]
-    if uses_articulated(m):
-        for i in range(m.nv):
-            d.qHDiagInv[i] = real(d, 0.0)
-        articulated_solve(m, d, d.qHDiagInv, d.qacc_smooth)
-    elif d.want_all:
-        solve(m, d.qLD, d.qLDiagInv, d.qacc_smooth)
+    if m.opt_integrator == DISCRETE:
+        discrete_smooth(m, d)
     else:
-        # in the integrator's place: 15 KB less to go through in a tile of humanoids
-        factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_smooth, 1)
+        for i in range(m.nv):
+            d.qacc_smooth[i] = d.qfrc_smooth[i]
+        solve_inertia(m, d, d.qacc_smooth)
 
 
 @kernel

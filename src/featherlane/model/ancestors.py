@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+BLOCK = 8  # dofs at most
+
 
 def ancestor_ints(mj) -> dict[str, np.ndarray]:
     """Chains of dofs in CSR form and the last dof of each body.
@@ -36,7 +38,31 @@ def ancestor_ints(mj) -> dict[str, np.ndarray]:
         "chain_colind": columns,
         "body_lastdof": last,
     }
-    return chains | {"M_below": np.bincount(mj.M_colind, minlength=mj.nv)[: mj.nv] - 1}
+    return chains | _blocks(parent) | {"M_below": np.bincount(mj.M_colind, minlength=mj.nv)[: mj.nv] - 1}
+
+
+def _blocks(parent: np.ndarray) -> dict[str, np.ndarray]:
+    """Runs of dofs of which each is the parent of the next and of no other: their rows of M share all columns above.
+
+    A run longer than BLOCK is cut into equal parts.
+    """
+    nv = len(parent)
+    children = np.bincount(parent[parent >= 0], minlength=nv)
+    follows = [i > 0 and parent[i] == i - 1 and children[i - 1] == 1 for i in range(nv)]
+    starts = [i for i in range(nv) if not follows[i]]
+    adr = np.zeros(0, int)
+    for start, end in zip(starts, [*starts[1:], nv], strict=False):
+        parts = -(-(end - start) // BLOCK)
+        adr = np.concatenate([adr, start + (end - start) * np.arange(parts) // parts])
+    num = np.diff([*adr, nv])
+    block = np.repeat(np.arange(len(adr)), num)
+    above = parent[adr] if nv else adr
+    return {
+        "block_dofadr": adr,
+        "block_dofnum": num,
+        "block_parentid": np.where(above >= 0, block[above], -1) if nv else adr,
+        "dof_blockid": block,
+    }
 
 
 def _depths(parent: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ Everything else in a model loads: cameras, lights, skins, sensors, user data, te
 touch nothing.  What MuJoCo's model holds and this file does not name is either computed or cannot change the motion:
 
 - options: magnetic concerns sensors, wind needs a density or viscosity, jacobian is a matter of storage, ccd_* steer
-  MuJoCo's own algorithm for convex shapes, sdf_* concern shapes that are refused, o_* need the flag override;
+  MuJoCo's own algorithm for convex shapes, sdf_* concern shapes that are refused;
 - enable flags: energy is computed, fwdinv records statistics, invdiscrete changes what inverse dynamics returns and
   not the motion, ipc concerns flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
@@ -24,14 +24,9 @@ from featherlane.model.candidates import HFIELD, NO_FUNCTION
 # sensors whose values are computed, as mjtSensor
 COMPUTED_SENSORS: frozenset[int] = frozenset()
 
-_INT = mujoco.mjtIntegrator
-INTEGRATORS = {_INT.mjINT_EULER, _INT.mjINT_RK4, _INT.mjINT_IMPLICITFAST}
-
 # enable flags that change the motion
 FLAGS = {
-    "override": mujoco.mjtEnableBit.mjENBL_OVERRIDE,
     "sleep": mujoco.mjtEnableBit.mjENBL_SLEEP,
-    "diagexact": mujoco.mjtEnableBit.mjENBL_DIAGEXACT,
     "speculative": mujoco.mjtEnableBit.mjENBL_SPECULATIVE,
 }
 
@@ -42,6 +37,9 @@ COMPUTED_ACTUATORS = {
     "gaintype": ({mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE}, mujoco.mjtGain),
     "biastype": ({mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE}, mujoco.mjtBias),
 }
+
+# equality constraints that are computed
+EQUALITIES = {mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT}
 
 # functions of the user that mj_step calls
 CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
@@ -61,11 +59,13 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
         cand: its `candidates`.
 
     Returns:
-        Lines such as `equality 'loop': connect`; empty if the whole motion is computed.
+        Lines such as `equality 'pull': tendon`; empty if the whole motion is computed.
     """
     found = [*_options(mj), *_callbacks()]
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_springs(mj), *_tendons(mj), *_actuators(mj), *_plugins(mj)]
+    if mj.opt.integrator == mujoco.mjtIntegrator.mjINT_DISCRETE:
+        found += uncoupled(mj)
     found += [*_shapes(mj, cand), *_contacts(mj, cand)]
     return found
 
@@ -100,16 +100,8 @@ def _word(enum: type, value: int) -> str:
 
 
 def _options(mj: mujoco.MjModel) -> Iterator[str]:
-    """Solver, integrator, medium and flags."""
+    """Medium and flags."""
     opt = mj.opt
-    integrator = mujoco.mjtIntegrator(opt.integrator)
-    if integrator not in INTEGRATORS:
-        word = _word(mujoco.mjtIntegrator, integrator)
-        yield f"option integrator: {word}; set opt.integrator to Euler, RK4 or implicitfast"
-    if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
-        yield f"option solver: {_word(mujoco.mjtSolver, opt.solver)}; set opt.solver to Newton"
-    if opt.noslip_iterations > 0:
-        yield f"option noslip_iterations: {opt.noslip_iterations}"
     if mj.nv:
         yield from (f"option {name}: {getattr(opt, name):g}" for name in ("density", "viscosity") if getattr(opt, name))
     yield from (f"option flag: {name}" for name, bit in FLAGS.items() if opt.enableflags & bit)
@@ -127,8 +119,10 @@ def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
 
 
 def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
-    """All of them: inactive ones can be switched on between steps."""
-    yield from (f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}" for i in range(mj.neq))
+    """Those of tendons and flexes; inactive ones, too: they can be switched on between steps."""
+    for i in range(mj.neq):
+        if mujoco.mjtEq(int(mj.eq_type[i])) not in EQUALITIES:
+            yield f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
 
 
 def _springs(mj: mujoco.MjModel) -> Iterator[str]:
@@ -156,6 +150,27 @@ def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
             wrong.append("plugin")
         if wrong:
             yield f"{_label(mj, 'actuator', i)}: {', '.join(wrong)}"
+
+
+def uncoupled(mj: mujoco.MjModel) -> list[str]:
+    """Actuators that the integrator discrete cannot take into its metric, which has M's pattern.
+
+    Of a simple body M is stored as its diagonal: an actuator that couples dofs of a free joint or a ball there, by the
+    rates of its force, has no place.
+    """
+    affine = (mj.actuator_gaintype == int(mujoco.mjtGain.mjGAIN_AFFINE)) | (
+        mj.actuator_biastype == int(mujoco.mjtBias.mjBIAS_AFFINE)
+    )
+    turned = mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)
+    found = []
+    for i in np.flatnonzero(affine & (turned | (mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_JOINT)))):
+        joint = mj.actuator_trnid[i, 0]
+        body, several = mj.jnt_bodyid[joint], np.count_nonzero(mj.actuator_gear[mj.actuator_outadr[i]]) > 1
+        rotates = mj.jnt_type[joint] <= int(mujoco.mjtJoint.mjJNT_BALL)
+        if rotates and mj.body_simple[body] and (several or turned[i]):
+            where = _label(mj, "body", body)
+            found.append(f'{_label(mj, "actuator", i)}: integrator discrete; give {where} the attribute simple="false"')
+    return found
 
 
 def _acting(mj: mujoco.MjModel, kind: str, ident: int) -> list[str]:

@@ -42,10 +42,12 @@ SIZES = (
     _size("ntree", "kinematic trees under the world"),
     _size("nM", "non-zeros of the inertia matrix on its full tree pattern"),
     _size("nC", "non-zeros of M as stored: lower triangle, simple bodies reduced to their diagonal"),
+    _size("nD", "non-zeros of the velocity derivatives: M's full tree pattern, both triangles"),
     _size("ngeom", "geoms"),
     _size("nsite", "sites"),
     _size("nmocap", "mocap bodies"),
     _size("npair", "explicit geom pairs"),
+    _size("neq", "equality constraints"),
     _size("nmesh", "meshes"),
     _size("nhfield", "height fields"),
     _size("nhfielddata", "heights of all height fields"),
@@ -54,6 +56,7 @@ SIZES = (
 
 DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
+    _size("nblock", "blocks of dofs: each the parent of the next, and no other dof's but the last of them"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
     _size("ncrowd", "geoms whose pairs are too many to list: a tree finds them in each step"),
@@ -77,8 +80,9 @@ DERIVED_SIZES = (
 OPTIONS = (
     _size("opt_integrator", "0 Euler, 1 RK4, 3 implicitfast"),
     _size("opt_cone", "0 pyramidal, 1 elliptic"),
-    _size("opt_solver", "2 Newton"),
+    _size("opt_solver", "0 PGS, 1 CG, 2 Newton"),
     _size("opt_iterations", "most iterations of the solver"),
+    _size("opt_noslip_iterations", "most iterations of the pass against slip after the solver, 0: none"),
     _size("opt_ls_iterations", "most iterations of the line search"),
     _size("opt_disableflags", "bits of mjtDisableBit"),
     _size("opt_enableflags", "bits of mjtEnableBit"),
@@ -89,6 +93,11 @@ OPTIONS = (
     _real("opt_impratio", (1,), "1", "ratio of frictional to normal contact impedance"),
     _real("opt_tolerance", (1,), "1", "solver stops at a scaled improvement or gradient below this"),
     _real("opt_ls_tolerance", (1,), "1", "line search stops at a relative slope below this"),
+    _real("opt_noslip_tolerance", (1,), "1", "the pass against slip stops at a scaled improvement below this"),
+    _real("opt_o_margin", (1,), "m", "margin of all contacts, with the flag override"),
+    _real("opt_o_solref", (2,), "s, 1", "reference of all contacts, with the flag override"),
+    _real("opt_o_solimp", (5,), "1", "impedance of all contacts, with the flag override"),
+    _real("opt_o_friction", (5,), "1, m", "friction of all contacts, with the flag override"),
     _real("stat_meaninertia", (1,), "kg, kg m^2", "mean diagonal of M in qpos0 as it was compiled"),
 )
 
@@ -167,6 +176,10 @@ TREE = (
     _int("M_rownnz", ("nv",), "non-zeros in a row of M's lower triangle, the diagonal last"),
     _int("M_rowadr", ("nv",), "address of a row's first entry"),
     _int("M_colind", ("nC",), "column of an entry, ascending in a row"),
+    _int("D_rownnz", ("nv",), "non-zeros in a row of D: the dof's ancestors, itself, its descendants"),
+    _int("D_rowadr", ("nv",), "address of a row's first entry"),
+    _int("D_diag", ("nv",), "place of the diagonal in its row"),
+    _int("D_colind", ("nD",), "column of an entry, ascending in a row"),
 )
 
 CHAINS = (
@@ -175,6 +188,10 @@ CHAINS = (
     _int("chain_rownnz", ("nv",), "dofs from the root down to this one, itself included"),
     _int("chain_rowadr", ("nv",), "address of the chain's first dof"),
     _int("chain_colind", ("nchain",), "dofs of a chain, ascending, the dof itself last"),
+    _int("block_dofadr", ("nblock",), "first dof of the block"),
+    _int("block_dofnum", ("nblock",), "dofs of the block, at most 8"),
+    _int("block_parentid", ("nblock",), "block of the parent of its first dof, -1: none"),
+    _int("dof_blockid", ("nv",), "block of the dof"),
     _int("M_below", ("nv",), "rows of M with an entry in this column, below the diagonal: they follow row i at once"),
 )
 
@@ -259,6 +276,17 @@ PAIRS = (
     _real("pair_friction", ("npair", 5), "1, 1, m, m, m", "friction: two sliding, spinning, two rolling"),
 )
 
+EQUALITIES = (
+    _int("eq_type", ("neq",), "0 connect, 1 weld, 2 joint"),
+    _int("eq_obj1id", ("neq",), "first body, site or joint"),
+    _int("eq_obj2id", ("neq",), "second body, site or joint, -1: no second joint"),
+    _int("eq_objtype", ("neq",), "1 body, 3 joint, 6 site"),
+    _flag("eq_active0", ("neq",), "the constraint is active after a reset"),
+    _real("eq_solref", ("neq", 2), "s, 1", "reference"),
+    _real("eq_solimp", ("neq", 5), "1", "impedance"),
+    _real("eq_data", ("neq", 12), "m, 1", "connect: two anchors; weld: anchor, relative pose, torquescale; joint: a_k"),
+)
+
 CANDIDATES = (
     _int("cand_geom1", ("ncand",), "first geom of a candidate pair, the one of lower type"),
     _int("cand_geom2", ("ncand",), "second geom"),
@@ -317,6 +345,7 @@ MODEL = Layout(
         *HFIELDS,
         *SITES,
         *PAIRS,
+        *EQUALITIES,
         *CANDIDATES,
         *ACTUATORS,
     ),
@@ -330,6 +359,7 @@ EDITABLE_INTS = frozenset(
     (
         "jnt_actfrclimited",
         "jnt_actgravcomp",
+        "eq_active0",
         "geom_group",
         "actuator_group",
         "actuator_ctrllimited",

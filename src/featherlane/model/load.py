@@ -30,6 +30,7 @@ OLDEST_MUJOCO = (4, 0, 0)
 # sizes of the engine's own, and a field whose length each is
 COUNTED = {
     "nchain": "chain_colind",
+    "nblock": "block_dofadr",
     "ncand": "cand_geom1",
     "ncollide": "collide_geom",
     "nhullvert": "hull_vert",

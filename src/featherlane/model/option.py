@@ -91,19 +91,21 @@ class Enable(IntFlag):
     SPECULATIVE = 1 << 7
 
 
-SUPPORTED_INTEGRATORS = (Integrator.EULER, Integrator.RK4, Integrator.IMPLICITFAST)
+SUPPORTED_INTEGRATORS = tuple(Integrator)
 SUPPORTED_CONES = tuple(Cone)
-SUPPORTED_SOLVERS = (Solver.NEWTON,)
+SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
-SUPPORTED_ENABLE = Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.IPC
+SUPPORTED_ENABLE = (
+    Enable.OVERRIDE | Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.DIAGEXACT | Enable.IPC
+)
 CONTACT_MODELS = ("convex",)
 
 # MuJoCo's options that change the motion when they are not zero, and are not computed
-REFUSED = ("density", "viscosity", "noslip_iterations")
+REFUSED = ("density", "viscosity")
 # and those that can have no effect on what is computed
 PASSED_THROUGH = (
-    "jacobian", "noslip_tolerance", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
-    "sleep_tolerance", "wind", "magnetic", "o_margin", "o_solref", "o_solimp", "o_friction",
+    "jacobian", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
+    "sleep_tolerance", "wind", "magnetic",
 )  # fmt: skip
 
 
@@ -247,6 +249,20 @@ class _Integer:
         opt._model._set_size(f"opt_{self.name}", self.check(self.name, value))
 
 
+class _IntegratorChoice(_Integer):
+    """The integrator: `discrete` cannot take every actuator."""
+
+    def __set__(self, opt, value):
+        number = self.check(self.name, value)
+        if number == Integrator.DISCRETE:
+            from featherlane.model.features import uncoupled  # imports mujoco
+
+            problems = uncoupled(opt._model.mj_model)
+            if problems:
+                raise UnsupportedFeatureError(problems)
+        opt._model._set_size("opt_integrator", number)
+
+
 class _Disable(_Integer):
     """Disable bits: the filter of parents made the candidate pairs and is fixed with them."""
 
@@ -267,10 +283,16 @@ class Option:
     tolerance = _Number(_not_negative, "The solver stops at a scaled improvement or gradient below this.")
     ls_tolerance = _Number(_not_negative, "The line search stops at a relative slope below this.")
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
-    integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "euler, rk4 or implicitfast.", Integrator)
+    o_margin = _Number(_real, "Margin of all contacts [m], where the flag override is on.")
+    o_solref = _Vector("Reference of all contacts (2,), where the flag override is on.")
+    o_solimp = _Vector("Impedance of all contacts (5,), where the flag override is on.")
+    o_friction = _Vector("Friction of all contacts (5,), where the flag override is on.")
+    integrator = _IntegratorChoice(_choice(Integrator, SUPPORTED_INTEGRATORS), "How a step is taken.", Integrator)
     cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
-    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "Solver of the convex contact model: newton.", Solver)
+    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "newton, cg (primal) or pgs (dual).", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")
+    noslip_iterations = _Integer(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
+    noslip_tolerance = _Number(_not_negative, "The pass against slip stops at a scaled improvement below this.")
     ls_iterations = _Integer(_count, "Most iterations of the line search.")
     disableflags = _Disable(_disable_bits, "Bits of mjtDisableBit.", Disable)
     enableflags = _Integer(_enable_bits, "Bits of mjtEnableBit.", Enable)
@@ -335,6 +357,6 @@ def check_options(opt) -> None:
             continue  # not MuJoCo's
         with suppress(UnsupportedFeatureError):
             if isinstance(option, _Vector):
-                option.check(name, getattr(opt, name), (3,))
+                option.check(name, getattr(opt, name), np.shape(getattr(opt, name)))
             elif isinstance(option, _Number | _Integer):
                 option.check(name, getattr(opt, name))

@@ -29,7 +29,10 @@ DEPENDENT_REALS = (
     "actuator_length0",
     "geom_rbound",
     "geom_aabb",
+    "eq_data",
 )
+# of these a part is given: the second anchor and the relative pose follow from the rest
+BOTH = frozenset(("eq_data",))
 DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp")
 
 

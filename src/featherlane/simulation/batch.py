@@ -20,7 +20,9 @@ from ..model.model import Model
 from .distance import Distances, distance_tiles
 from .distance import Query as DistanceQuery
 from .fields import DATA, ON_REQUEST
+from .inverse import inverse_tiles
 from .ray import Hits, Query, cast_tiles
+from .stages import check_inverse
 from .transfer import Plan, Transfer
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, GIVEN_ROWS, REPORTS, STATE, Worlds, count
@@ -45,7 +47,7 @@ class Batch(Worlds):
     Attributes:
         status: worlds' counts of `contacts_full`, `rows_full`, `bad_number` and `not_converged`, each (nworld,).
         nbad: times each world was reset for bad numbers, (nworld,).
-        ncon, solver_niter, solver_residual: of each world's last step, (nworld,).
+        ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
 
     Raises:
         ModelError: nworld, nthread or given_contacts out of range, an unknown dtype.
@@ -176,6 +178,45 @@ class Batch(Worlds):
         if not (fits and given.flags.c_contiguous and given.flags.writeable):
             raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
         return given
+
+    def inverse(self, qacc: ArrayLike | None = None, ids=None) -> np.ndarray:
+        """Inverse dynamics: the external force that gives each world an acceleration in its present state.
+
+        Args:
+            qacc: what broadcasts to (n, nv) [m/s^2, rad/s^2] for the n worlds of the call; None for the accelerations
+                of forward dynamics, so that the result is what is applied and what actuators give.
+            ids: the worlds; None for all.
+
+        Returns:
+            qfrc_inverse (n, nv) [N, N m], as `fl.inverse` has it.  State and bound outputs stay as they are.
+
+        Raises:
+            ModelError: a shape that does not fit, numbers that are none; as `fl.inverse` does.
+        """
+        check_inverse(self.model)
+        chosen = self._ids(ids)
+        shape = (len(chosen), 1, self.model.nv)
+        transfers = {"record": [Transfer("qfrc_inverse", np.empty(shape, self.dtype))]}
+        if qacc is not None:
+            transfers["control"] = [Transfer("qacc", self._accelerations(qacc, shape))]
+        if len(chosen):
+            with self._entered():
+                self._prepare()
+                names = [n for n in (*STATE, *GIVEN_ROWS) if n in self._arrays]
+                transfers["load"] = self._load((*names, "warning", "nbad"))
+                wanted = {"want_frames": 0, "want_energy": 0, "want_all": 0}
+                plan = Plan(self._workspaces, transfers, self.nworld, wanted, inverse_tiles)
+                self._work(plan, int(qacc is not None), chosen)
+        return transfers["record"][0].array[:, 0]
+
+    def _accelerations(self, qacc, shape) -> np.ndarray:
+        """Accelerations of an inverse pass, checked: (n, 1, nv)."""
+        n, _, nv = shape
+        try:
+            rows = np.broadcast_to(np.asarray(qacc, self.dtype), (n, nv))
+        except (TypeError, ValueError):
+            raise ModelError(f"qacc: got {_described(qacc)}, allowed is what broadcasts to ({n}, {nv})") from None
+        return np.ascontiguousarray(rows).reshape(shape)
 
     def ray(
         self,
@@ -377,6 +418,14 @@ class _Entry:
 
     def __exit__(self, *error):
         self.batch._lock.release()
+
+
+def _described(value) -> str:
+    """What was given in place of an array."""
+    try:
+        return f"shape {np.shape(value)}"
+    except ValueError:
+        return type(value).__name__
 
 
 def _cores() -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..collision.contact import contacts
 from ..constraint.efc import efc
-from ..constraint.row import FRICTION_DOF
+from ..constraint.row import EQUALITY, FRICTION_DOF
 from ..dynamics.flags import ELLIPTIC
 from ..errors import ModelError, near
 from ..lanes.layout import Field
@@ -22,7 +22,7 @@ from .fields import DATA, STATUS
 from .given import given_fields, room_for
 from .workspace import Workspace
 
-EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force".split())
+EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
 COUNTS = ("ncon", "solver_niter", "nbad")  # whole numbers, kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"mocap_pos": "mpos", "mocap_quat": "mquat"}
@@ -126,6 +126,9 @@ class Data(NamedAccess):
         raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "record_solver":
+            self.workspace.record.set_size("want_history", int(bool(value)))
+            return
         if name not in DATA and name not in self.__dir__():
             raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
         if name not in SETTABLE:
@@ -170,7 +173,7 @@ class Data(NamedAccess):
         """
         out = contacts(self.model, self.workspace.arrays)
         rows = self._contact_rows()
-        starts = self.nf + self.nl + np.cumsum(rows) - rows
+        starts = self.ne + self.nf + self.nl + np.cumsum(rows) - rows
         out.efc_address = np.where(rows > 0, starts, -1)
         out.flags.writeable = False
         return out
@@ -233,6 +236,32 @@ class Data(NamedAccess):
         for name in ("given_present", "given_replace"):
             self.workspace.arrays[name][...] = 0
 
+    @property
+    def record_solver(self) -> bool:
+        """Whether each iteration of the solver is recorded, for `solver_history`; set it to True or False."""
+        return bool(self.workspace.record.size("want_history"))
+
+    @property
+    def solver_history(self) -> np.recarray:
+        """The last solve, point by point: (solver_niter + 1,), the start first; a copy.
+
+        `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of its scaled gradient after i
+        iterations, `.improvement` what iteration i lowered the cost by (of PGS: its sweep, by the dual cost), `.step`
+        how far it went along its search direction (of PGS: the momentum).  Without an index the same names are arrays.
+        Costs are those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
+
+        Raises:
+            ModelError: nothing was recorded: `data.record_solver = True` comes before the solve.
+
+        Note:
+            MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
+        """
+        if not self.record_solver:
+            raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
+        n = min(self.solver_niter + 1, self.nhistory)
+        names = ("cost", "gradient", "improvement", "step")
+        return np.rec.fromarrays([self.__dict__[f"stat_{name}"][:n] for name in names], names=",".join(names))
+
     def contact_slots(self) -> np.ndarray:
         """The slot of each contact, (ncon,)."""
         return np.flatnonzero(self.con_present[: self.ncon_slot])
@@ -245,6 +274,12 @@ class Data(NamedAccess):
         return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, with_friction))
 
     @property
+    def ne(self) -> int:
+        """Rows of equality constraints."""
+        n = self.ngenrow
+        return int(np.count_nonzero((self.genrow_type[:n] == EQUALITY) & (self.genrow_present[:n] > 0)))
+
+    @property
     def nf(self) -> int:
         """Rows of friction loss."""
         n = self.ndofrow
@@ -255,12 +290,12 @@ class Data(NamedAccess):
         """Rows of limits."""
         n = self.ndofrow
         limits = (self.dofrow_type[:n] != FRICTION_DOF) & (self.dofrow_present[:n] > 0)
-        return int(np.count_nonzero(limits) + np.count_nonzero(self.genrow_present[: self.ngenrow]))
+        return int(np.count_nonzero(limits) + np.count_nonzero(self.genrow_present[: self.ngenrow])) - self.ne
 
     @property
     def nefc(self) -> int:
         """Rows: the length of the arrays `efc_*`, which are made anew at each access (`efc_J` is dense, (nefc, nv))."""
-        return self.nf + self.nl + int(self._contact_rows().sum())
+        return self.ne + self.nf + self.nl + int(self._contact_rows().sum())
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:

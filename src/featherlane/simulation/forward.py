@@ -9,20 +9,23 @@ from __future__ import annotations
 from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation, transmission
-from ..dynamics.articulated import needs_inertia
+from ..dynamics.articulated import needs_factor, needs_inertia
 from ..dynamics.com import com_pos, com_vel
-from ..dynamics.flags import IMPLICITFAST, RK4
+from ..dynamics.flags import DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK4
+from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
-from ..dynamics.integrate import euler, implicitfast
+from ..dynamics.integrate import advance, euler, implicitfast
 from ..dynamics.kinematics import collision_frames, frames, kinematics
 from ..dynamics.newton_euler import bias, rne
 from ..dynamics.passive import passive
 from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
 from ..lanes import any_, stage
+from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.solve import solve
+from .consistency import compare_forward_inverse
 from .health import bad_acceleration, reset_bad
-from .part import solve_in_parts
+from .part import SOLVE, rows_and_forces, solve_in_parts
 
 
 @stage
@@ -36,7 +39,7 @@ def forward_position(m, d):
     com_pos(m, d)
     if needs_inertia(m, d):
         crb(m, d)
-    if d.want_all:
+    if needs_factor(m, d):
         factor_m(m, d)
     transmission(m, d)
 
@@ -57,10 +60,27 @@ def forward_constraint(m, d):
     """Contacts, rows and the acceleration under them; a tile whose slots do not fit is solved in parts."""
     collision(m, d)
     if d.con_overflow[0] == 0:
-        make_rows(m, d)
-        solve(m, d)
+        rows_and_forces(m, d, SOLVE)
     if d.con_overflow[0]:
-        solve_in_parts(m, d)
+        solve_in_parts(m, d, SOLVE)
+
+
+@stage
+def make_constraint(m, d):
+    """The rows alone, in the metric of the integrator."""
+    enter_metric(m, d)
+    make_rows(m, d)
+    mark_touched(m, d)
+    leave_metric(m, d)
+
+
+@stage
+def solve_constraint(m, d):
+    """The acceleration under the rows alone, in the metric of the integrator."""
+    enter_metric(m, d)
+    solve(m, d)
+    turn_free_bodies(m, d)
+    leave_metric(m, d)
 
 
 @stage
@@ -101,9 +121,15 @@ def step(m, d):
     if any_(bad_acceleration(m, d)):
         reset_bad(m, d, 1)
         forward(m, d)
+    if m.opt_enableflags & ENABLE_FWDINV:
+        compare_forward_inverse(m, d)
     if m.opt_integrator == RK4:
         runge_kutta(m, d)
     elif m.opt_integrator == IMPLICITFAST:
         implicitfast(m, d)
+    elif m.opt_integrator == IMPLICIT:
+        implicit(m, d)
+    elif m.opt_integrator == DISCRETE:
+        advance(m, d)
     else:
         euler(m, d)

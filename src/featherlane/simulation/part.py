@@ -9,7 +9,12 @@ from __future__ import annotations
 from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..lanes import kernel, lane_index, stage, where, width
+from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
+from ..solver.inverse import constraint_forces
 from ..solver.solve import solve
+
+# what the rows are for: the acceleration, or the forces that follow from it, of the rows as well or of the dofs alone
+SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
 
 
 @kernel
@@ -22,6 +27,7 @@ def keep(m, d, mask):
     d.part[n] = where(mask, d.ncon[0], d.part[n])
     d.part[n + 1] = where(mask, d.solver_niter[0], d.part[n + 1])
     d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
+    d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
 
 
 @kernel
@@ -34,10 +40,25 @@ def give_back(m, d):
     d.ncon[0] = d.part[n]
     d.solver_niter[0] = d.part[n + 1]
     d.solver_residual[0] = d.part[n + 2]
+    d.solver_gap[0] = d.part[n + 3]
 
 
 @kernel
-def solve_parts_of(m, d, size):
+def rows_and_forces(m, d, purpose):
+    """Rows of the tile and what they are for, in the metric of the integrator."""
+    enter_metric(m, d)
+    make_rows(m, d)
+    mark_touched(m, d)
+    if purpose == SOLVE:
+        solve(m, d)
+        turn_free_bodies(m, d)
+    else:
+        constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
+    leave_metric(m, d)
+
+
+@kernel
+def solve_parts_of(m, d, size, purpose):
     """Solve parts of `size` worlds one after the other; 0 if one of them does not fit."""
     start = 0
     while start < width(d):
@@ -47,8 +68,7 @@ def solve_parts_of(m, d, size):
         collision(m, d)
         if d.con_overflow[0]:
             return 0
-        make_rows(m, d)
-        solve(m, d)
+        rows_and_forces(m, d, purpose)
         if d.con_overflow[0]:
             return 0
         keep(m, d, mask)
@@ -57,18 +77,22 @@ def solve_parts_of(m, d, size):
 
 
 @stage
-def solve_in_parts(m, d):
+def solve_in_parts(m, d, purpose):
     """Halve the parts until all fit.
 
-    Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual of every world.
+    Args:
+        purpose: SOLVE, STORE_FORCES or KEEP_FORCES.
+
+    Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap of
+            every world.
     """
     d.lane_active[0] = d.active[0]
-    size, full, unconverged = width(d) // 2, d.warning[0], d.warning[3]
-    while size > 1 and solve_parts_of(m, d, size) == 0:
+    size, full, rows_full, unconverged = width(d) // 2, d.warning[0], d.warning[1], d.warning[3]
+    while size > 1 and solve_parts_of(m, d, size, purpose) == 0:
         size = size // 2
         # what a part said before the next one failed to fit is said again by the smaller parts
-        d.warning[0], d.warning[3] = full, unconverged
+        d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
     if size <= 1:
-        solve_parts_of(m, d, 1)
+        solve_parts_of(m, d, 1, purpose)
     d.active[0] = d.lane_active[0]
     give_back(m, d)

@@ -14,12 +14,12 @@ import operator
 import numpy as np
 
 from ..collision.collision import collision as _collision
-from ..constraint.row import make_rows as _make_rows
 from ..dynamics.actuation import actuation as _actuation
 from ..dynamics.actuation import transmission as _transmission
 from ..dynamics.articulated import aba as _aba
 from ..dynamics.com import com_pos as _com_pos
 from ..dynamics.com import com_vel as _com_vel
+from ..dynamics.implicit import implicit as _implicit
 from ..dynamics.inertia import crb as _crb
 from ..dynamics.inertia import factor_m as _factor_m
 from ..dynamics.integrate import euler as _euler
@@ -29,14 +29,20 @@ from ..dynamics.kinematics import kinematics as _kinematics
 from ..dynamics.newton_euler import rne as _rne
 from ..dynamics.newton_euler import rne_acc as _rne_acc
 from ..dynamics.passive import passive as _passive
+from ..dynamics.rne_derivative import rne_vel as _rne_vel
 from ..dynamics.smooth import energy as _energy
 from ..dynamics.smooth import smooth_acceleration as _smooth_acceleration
+from ..dynamics.velocity_derivative import actuator_vel as _actuator_vel
+from ..dynamics.velocity_derivative import passive_vel as _passive_vel
+from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
 from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
-from ..solver.solve import solve as _solve
+from ..model.option import Enable, Integrator
 from . import forward as _contents
+from .consistency import compare_forward_inverse as _compare_forward_inverse
 from .data import Data, ready
+from .inverse import inverse as _inverse
 
 
 def _run(model: Model, data: Data, stage: Stage) -> None:
@@ -112,6 +118,47 @@ def forward_constraint(model: Model, data: Data) -> None:
     Source: MuJoCo mj_fwdConstraint, with collisions.
     """
     _run(model, data, _contents.forward_constraint)
+
+
+# ---- inverse dynamics ------------------------------------------------------------------------------------------------
+
+
+def inverse(model: Model, data: Data) -> None:
+    """Inverse dynamics: the external force that gives the acceleration `data.qacc` in the present state.
+
+    Writes `qfrc_inverse` (nv,) [N, N m], which is what `qfrc_applied`, `xfrc_applied` and the actuators have to give
+    together, and all that it depends on: contacts and rows, `qfrc_constraint`, the rows' forces.  Constraint forces
+    follow at once, without a solver.  With `model.opt.enableflags` `invdiscrete` the acceleration is the change of
+    velocity over a step, divided by its length, and what the integrator damps is accounted for.
+
+    Raises:
+        ModelError: `invdiscrete` with the integrator RK4.
+
+    Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are computed anew here).
+    """
+    check_inverse(model)
+    _run(model, data, _inverse)
+
+
+def check_inverse(model: Model) -> None:
+    """Refuse what has no inverse.
+
+    Raises:
+        ModelError: `invdiscrete` with the integrator RK4.
+    """
+    if model.opt.enableflags & Enable.INVDISCRETE and model.opt.integrator == Integrator.RK4:
+        raise ModelError("inverse: invdiscrete with the integrator rk4; allowed are euler, implicit and implicitfast")
+
+
+def compare_forward_inverse(model: Model, data: Data) -> None:
+    """How far forward and inverse dynamics are apart, after `forward`: `data.solver_fwdinv` (2,) [N, N m].
+
+    The norms of two differences: `qfrc_constraint` and what follows from `qacc` directly; the applied and actuator
+    forces and `qfrc_inverse`.  Steps do so, too, where `model.opt.enableflags` has the bit `fwdinv`.
+
+    Source: MuJoCo mj_compareFwdInv (which says 0 where there are no constraints).
+    """
+    _run(model, data, _compare_forward_inverse)
 
 
 # ---- position --------------------------------------------------------------------------------------------------------
@@ -296,6 +343,49 @@ def inverse_smooth(model: Model, data: Data) -> np.ndarray:
     return mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
 
 
+# ---- derivatives by velocity -----------------------------------------------------------------------------------------
+
+
+def rne_vel(model: Model, data: Data) -> None:
+    """How Coriolis and centrifugal forces change with the velocities: `qDeriv` <- d `qfrc_bias` / d `qvel`.
+
+    Writes `qDeriv` (nD,) [N s/m, N m s/rad], a sparse matrix by rows (`model.D_rowadr`, `D_rownnz`, `D_colind`): row i
+    holds the ancestors of dof i, itself and its descendants.  Reads what `crb` and `com_vel` left.
+
+    Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel.
+    """
+    _run(model, data, _rne_vel)
+
+
+def passive_vel(model: Model, data: Data) -> None:
+    """How damping changes with the velocities: `qDeriv` (nD,) <- d `qfrc_passive` / d `qvel` [N s/m, N m s/rad].
+
+    Source: MuJoCo mjd_passive_vel.
+    """
+    _run(model, data, _passive_vel)
+
+
+def actuator_vel(model: Model, data: Data) -> None:
+    """How actuators change with the velocities: `qDeriv` (nD,) <- d `qfrc_actuator` / d `qvel` [N s/m, N m s/rad].
+
+    An actuator whose force, or the sum on whose joint, is clamped contributes nothing.  Reads what `actuation` left.
+
+    Source: MuJoCo mjd_actuator_vel.
+    """
+    _run(model, data, _actuator_vel)
+
+
+def smooth_vel(model: Model, data: Data) -> None:
+    """How all smooth forces change with the velocities, as the integrator implicit takes it.
+
+    Writes `qDeriv` (nD,) <- d (`qfrc_actuator` + `qfrc_passive` - `qfrc_bias`) / d `qvel` [N s/m, N m s/rad]; reads
+    what `crb`, `com_vel` and `actuation` left.
+
+    Source: MuJoCo mjd_smooth_vel.
+    """
+    _run(model, data, _smooth_vel)
+
+
 # ---- constraints -----------------------------------------------------------------------------------------------------
 
 
@@ -304,7 +394,7 @@ def make_constraint(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
     """
-    _run(model, data, _make_rows)
+    _run(model, data, _contents.make_constraint)
 
 
 def solve(model: Model, data: Data) -> None:
@@ -315,7 +405,7 @@ def solve(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_fwdConstraint with the Newton solver; chapter Computation, sec. "Solver".
     """
-    _run(model, data, _solve)
+    _run(model, data, _contents.solve_constraint)
 
 
 # ---- integration -----------------------------------------------------------------------------------------------------
@@ -335,6 +425,16 @@ def implicitfast(model: Model, data: Data) -> None:
     Source: MuJoCo mj_implicit with the integrator implicitfast.
     """
     _run(model, data, _implicitfast)
+
+
+def implicit(model: Model, data: Data) -> None:
+    """Implicit in the velocity with all derivatives of smooth forces: `qvel`, `qpos`, `time`.
+
+    Writes also `qDeriv` as `smooth_vel` does, and its factors `qLU` (nD,).
+
+    Source: MuJoCo mj_implicit with the integrator implicit.
+    """
+    _run(model, data, _implicit)
 
 
 def runge_kutta(model: Model, data: Data) -> None:

@@ -116,7 +116,7 @@ class Workspace:
                 self.arrays[f.name][...] = 0
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
         self.arrays["active"][...] = 1
-        for name, value in mocap_defaults(self.model).items():
+        for name, value in input_defaults(self.model).items():
             self.arrays[name][: value.size] = value.reshape(-1, 1)
 
     def bound(self, stage: Stage):
@@ -139,10 +139,14 @@ class Workspace:
         return a.reshape(f.dims(self.sizes))
 
 
-def mocap_defaults(model) -> dict[str, np.ndarray]:
-    """mocap_pos and mocap_quat where the model places its mocap bodies."""
+def input_defaults(model) -> dict[str, np.ndarray]:
+    """Inputs that do not start at zero: mocap bodies where the model places them, equalities as it switches them."""
     bodies = np.flatnonzero(model.body_mocapid >= 0)
     bodies = bodies[np.argsort(model.body_mocapid[bodies])]
     quat = model.body_quat[bodies]
     norm = np.linalg.norm(quat, axis=1, keepdims=True)
-    return {"mocap_pos": model.body_pos[bodies], "mocap_quat": quat / np.where(norm > 0, norm, 1.0)}
+    return {
+        "mocap_pos": model.body_pos[bodies],
+        "mocap_quat": quat / np.where(norm > 0, norm, 1.0),
+        "eq_active": model.eq_active0.astype(float),
+    }

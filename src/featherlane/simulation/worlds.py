@@ -13,16 +13,16 @@ from ..model.model import Model
 from ..model.names import NamedAccess
 from .fields import DATA, GIVEN, STATUS
 from .given import given_fields, room_for
-from .workspace import Workspace, mocap_defaults
+from .workspace import Workspace, input_defaults
 
-INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
 EVOLVING = ("time", "qpos", "qvel", "act", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
 GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
 ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
-REPORTS = ("ncon", "solver_niter", "solver_residual", "warning", "nbad", "signature")
+REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature")
 # slots and scratch: of a tile, not of a world
-HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_")
+HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_")
 
 
 class Worlds(NamedAccess):
@@ -52,7 +52,7 @@ class Worlds(NamedAccess):
         own["ngiven"] = room_for(given_contacts)
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
         given = GIVEN_ROWS if self.ngiven else ()
-        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", *given):
+        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", "eq_active", *given):
             own["_arrays"][name] = self._rows(DATA[name])
         self._set_defaults(np.arange(nworld))
 
@@ -163,10 +163,10 @@ class Worlds(NamedAccess):
 
     def set_const(self, ids=None) -> None:
         """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
-        from ..model.set_const import DEPENDENT_REALS, Constants
+        from ..model.set_const import BOTH, DEPENDENT_REALS, Constants
 
         chosen, constants = self._ids(ids), Constants(self.model)
-        inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS}
+        inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS or n in BOTH}
         targets = {n: self.expand(n) for n in DEPENDENT_REALS}
         for w in chosen:
             for name, value in constants({n: a[w].astype(np.float64) for n, a in inputs.items()}).items():
@@ -230,6 +230,10 @@ class Worlds(NamedAccess):
         """Counts since the last reset of each world, by name, each (nworld,) int64."""
         return {n: self._arrays["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
 
+    def is_left_out(self, name: str) -> bool:
+        """Is it an input that nobody has asked for yet, zero in all worlds?"""
+        return name in ON_DEMAND and name not in self._arrays
+
     def _rows_changed(self) -> None:
         """Called when worlds get rows of another field."""
 
@@ -281,7 +285,7 @@ class Worlds(NamedAccess):
         for name in (*INPUTS, "given_present", "given_replace"):
             if name in self._arrays:
                 self._arrays[name][at] = 0
-        for name, value in mocap_defaults(self.model).items():
+        for name, value in input_defaults(self.model).items():
             self._arrays[name][at] = value
 
     # ---- keeping -----------------------------------------------------------------------------------------------------

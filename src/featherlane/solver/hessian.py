@@ -1,128 +1,55 @@
-"""The Hessian of the primal problem, H = M + J^T D J, assembled on the tree and factored without fill-in.
+"""The Hessian of the primal problem, H = M + J^T D J, assembled on the tree and factored without needless fill-in.
 
 Contacts with the world (and all contacts' shares on one body) are added to the bodies as 6x6 stiffnesses K_b = sum of
 w_ab q_a q_b^T, with q the contact's basis wrenches, and composed toward the root exactly as composite inertias are:
 
     H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
 
-A contact between two moving bodies couples two branches.  It makes the elimination tree of H: an expanded parent
-array in which both branches lie on one path, so that the sparse L^T D L of branch-induced sparsity serves every case,
-and each row of an ancestor remains a prefix of its descendants' rows.  Zeros that the wider pattern brings are exact,
-so the pattern, which the worlds of a tile share, never shows in a world's bits.
+A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (coupling.py); one between two bodies
+of one tree has pair.py.  Where no row couples two branches H has the tree's own rows, those of the ancestors; else it
+has block rows with exact fill (pattern.py, block_factor.py).  Zeros that a wider pattern brings are exact, so the
+pattern, which the worlds of a tile share, never shows in a world's bits.
 
-Where the rows of the pattern do not fit (a pile of a thousand bodies), a tile is split; a world that is alone takes the
-trees apart: each of a contact's two bodies gets its stiffness, and the coupling is left out.  What comes out is still
-positive definite, so its direction descends, and the exact line search makes it converge, in more iterations.
-Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); J. Liu, "The role of elimination trees in
-sparse factorization" (1990); the stiffness composition is ours.
+Where the rows of the pattern do not fit (a pile of thousands of bodies), a tile is split; a world that is alone takes
+the trees apart: each of a contact's two bodies gets its stiffness, and the coupling is left out.  What comes out is
+still positive definite, so its direction descends, and the exact line search makes it converge, in more iterations.
+Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); the stiffness composition is ours.
 """
 
 from __future__ import annotations
 
-from ..collision.slot import active_worlds
 from ..dynamics.flags import FREE, PYRAMIDAL
 from ..dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
-from ..lanes import any_, fma, kernel, real, where
+from ..lanes import any_, fma, kernel, real, stage, where
 from ..spatial.vector import load3, load6
+from .block_factor import expand_blocks, factor_blocks
 from .cone import is_held
+from .coupling import (
+    add_point_stiffness,
+    add_turning_stiffness,
+    clear_couplings,
+    in_one_tree,
+    is_translation,
+    subtract_coupling,
+)
 from .pair import add_normal_pair, add_pair, add_wide_pair
+from .pattern import APART, COUPLED, column_block, column_place, is_above, last_block
 from .pyramid import least_edge
 from .stiffness import (
     add_cone,
     add_stiffness,
+    add_turning,
     add_turns,
     clear_stiffness,
     compose_stiffness,
+    cone_stiffness,
     contact_stiffness,
     normal_stiffness,
+    outer,
     stiffness_times,
+    turning_stiffness,
+    turning_weight,
 )
-
-TREE, COUPLED, APART = 1, 2, 3  # what H_pattern holds; 0: nothing yet
-
-
-# ---- the pattern: rows of ancestors on the elimination tree ----------------------------------------------------
-@kernel
-def reset_pattern(m, d):
-    """The model's own tree."""
-    for i in range(m.nv):
-        d.H_parent[i] = m.dof_parentid[i]
-
-
-@kernel
-def join_paths(m, d, i, j):
-    """Let dofs i and j lie on one path to the root: merge their two ancestor lists in descending order."""
-    while i != j and j >= 0:
-        if i < j:
-            i, j = j, i
-        p = d.H_parent[i]
-        if p >= j:
-            i = p
-        else:
-            d.H_parent[i] = j
-            i, j = j, p
-
-
-@kernel
-def fill_pattern(m, d):
-    """Rows of the pattern: row i = row of its parent, then i itself."""
-    adr = 0
-    for i in range(m.nv):
-        p = d.H_parent[i]
-        n = 0
-        d.H_rowadr[i] = adr
-        if p >= 0:
-            n = d.H_rownnz[p]
-            for c in range(n):
-                d.H_colind[adr + c] = d.H_colind[d.H_rowadr[p] + c]
-        d.H_colind[adr + n] = i
-        d.H_rownnz[i] = n + 1
-        adr += n + 1
-
-
-@kernel
-def pattern_fits(m, d):
-    """Is there room for the rows of the pattern?  A row's length waits in H_rownnz."""
-    total = 0
-    for i in range(m.nv):
-        p = d.H_parent[i]
-        d.H_rownnz[i] = d.H_rownnz[p] + 1 if p >= 0 else 1
-        total += d.H_rownnz[i]
-    return total <= d.nH
-
-
-@kernel
-def take_tree(m, d, label):
-    """The model's own tree as the pattern."""
-    reset_pattern(m, d)
-    fill_pattern(m, d)
-    d.H_pattern[0] = label
-
-
-@kernel
-def find_pattern(m, d):
-    """The pattern for the tile's slots: the model's own tree where no slot couples two branches.
-
-    Where the rows do not fit, con_overflow says so, to split the tile; in one world trees are taken apart.
-    """
-    coupled = 0
-    for k in range(d.ncon_slot[0]):
-        other = d.con_body[2 * k + 1]
-        if other > 0:
-            if coupled == 0:
-                reset_pattern(m, d)
-            coupled = 1
-            join_paths(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
-    if coupled and pattern_fits(m, d):
-        fill_pattern(m, d)
-        d.H_pattern[0] = COUPLED
-    elif coupled and active_worlds(d) > 1:
-        d.con_overflow[0] = 1
-        d.H_pattern[0] = 0
-    elif coupled:
-        take_tree(m, d, APART)
-    elif d.H_pattern[0] != TREE:
-        take_tree(m, d, TREE)
 
 
 # ---- assembly -----------------------------------------------------------------------------------------------------
@@ -135,24 +62,6 @@ def entry(d, j, f, x):
 
 
 @kernel
-def inertia_row(m, d, i):
-    """Row i of M on the row of H: zeros where M stores only a simple body's diagonal, or where branches are coupled."""
-    h, n, q, nq = d.H_rowadr[i], d.H_rownnz[i], m.M_rowadr[i], m.M_rownnz[i]
-    if n == nq:
-        for c in range(n):
-            d.H[h + c] = d.M[q + c]
-    else:
-        zero = real(d, 0.0)
-        for c in range(n):
-            d.H[h + c] = zero
-        c = 0
-        for e in range(q, q + nq):
-            while d.H_colind[h + c] != m.M_colind[e]:
-                c += 1
-            d.H[h + c] = d.M[e]
-
-
-@kernel
 def translations(m, a, n):
     """3 where the row at a begins with the translations of a free joint, else 0: there S_j . f is f itself."""
     root = m.chain_colind[a]
@@ -160,28 +69,34 @@ def translations(m, a, n):
 
 
 @kernel
-def stiffness_row(m, d, i):
-    """Row i: H_ij += S_j . K^c S_i over the ancestors j of i."""
-    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
-    h, c = d.H_rowadr[i], 0
-    a, n = m.chain_rowadr[i], m.chain_rownnz[i]
-    if n == d.H_rownnz[i]:
-        start = translations(m, a, n)
-        if start > 0:
-            d.H[h], d.H[h + 1], d.H[h + 2] = f[3] + d.H[h], f[4] + d.H[h + 1], f[5] + d.H[h + 2]
-        for e in range(start, n):
-            d.H[h + e] = entry(d, m.chain_colind[a + e], f, d.H[h + e])
+def tree_row(m, d, i):
+    """Row i of M on the row of ancestors: zeros where M stores only a simple body's diagonal."""
+    h, n, q = d.H_rowadr[i], d.H_rownnz[i], m.M_rowadr[i]
+    if n == m.M_rownnz[i]:
+        for c in range(n):
+            d.H[h + c] = d.M[q + c]
     else:
-        for e in range(a, a + n):
-            j = m.chain_colind[e]
-            while d.H_colind[h + c] != j:
-                c += 1
-            d.H[h + c] = entry(d, j, f, d.H[h + c])
+        zero = real(d, 0.0)
+        for c in range(n - 1):
+            d.H[h + c] = zero
+        d.H[h + n - 1] = d.M[q]
+
+
+@kernel
+def stiffness_row(m, d, i):
+    """Row i of ancestors: H_ij += S_j . K^c S_i."""
+    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
+    h, a, n = d.H_rowadr[i], m.chain_rowadr[i], m.chain_rownnz[i]
+    start = translations(m, a, n)
+    if start > 0:
+        d.H[h], d.H[h + 1], d.H[h + 2] = f[3] + d.H[h], f[4] + d.H[h + 1], f[5] + d.H[h + 2]
+    for e in range(start, n):
+        d.H[h + e] = entry(d, m.chain_colind[a + e], f, d.H[h + e])
 
 
 @kernel
 def stiffness_row_pair(m, d, i):
-    """Rows i and i - 1, its parent: each S_j is read once for both; rows on the model's own tree only."""
+    """Rows i and i - 1, its parent: each S_j is read once for both."""
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
     g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
     h, k = d.H_rowadr[i], d.H_rowadr[i - 1]
@@ -201,19 +116,61 @@ def stiffness_row_pair(m, d, i):
 
 @kernel
 def assemble_tree(m, d):
-    """H = M + S^T K^c S."""
+    """H = M + S^T K^c S on rows of ancestors."""
     i = m.nv - 1
     while i >= 0:
-        inertia_row(m, d, i)
-        reached = d.body_reached[m.dof_bodyid[i]]
-        pair = reached and m.dof_parentid[i] == i - 1 and i > 0
-        if pair and m.chain_rownnz[i] == d.H_rownnz[i] and m.chain_rownnz[i - 1] == d.H_rownnz[i - 1]:
-            inertia_row(m, d, i - 1)
+        tree_row(m, d, i)
+        if d.body_reached[m.dof_bodyid[i]] and i > 0 and m.dof_parentid[i] == i - 1:
+            tree_row(m, d, i - 1)
             stiffness_row_pair(m, d, i)
             i -= 1
-        elif reached:
+        elif d.body_reached[m.dof_bodyid[i]]:
             stiffness_row(m, d, i)
         i -= 1
+
+
+@kernel
+def stiffness_columns(m, d, u, first, n, f):
+    """H_ij += S_j . f for n dofs j from the first of a block on, at u; a free joint's translations always three."""
+    start = 0
+    if is_translation(m, first):
+        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.H[u], f[4] + d.H[u + 1], f[5] + d.H[u + 2]
+        start = 3
+    for c in range(start, n):
+        d.H[u + c] = entry(d, first + c, f, d.H[u + c])
+
+
+@kernel
+def block_row(m, d, i):
+    """Row i of M + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
+    b, zero = m.dof_blockid[i], real(d, 0.0)
+    h, end = d.H_rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
+    for e in range(h, h + d.H_rownnz[i] + end - i - 1):
+        d.H[e] = zero
+    reached, full = d.body_reached[m.dof_bodyid[i]], m.M_rownnz[i] == m.chain_rownnz[i]
+    f = load6(d.cdof, 6 * i)
+    if reached:
+        f = stiffness_times(d, m.dof_bodyid[i], f)
+    d.H[h + d.H_rownnz[i] - 1] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    e, j = last_block(m, d, i), i
+    while j >= 0 and (reached or full):
+        e = column_block(m, d, e, j)
+        first = m.block_dofadr[m.dof_blockid[j]]
+        u, n = h + d.H_blockplace[e], j - first + 1
+        if full:
+            q = m.M_rowadr[i] + m.chain_rownnz[first] - 1
+            for c in range(n):
+                d.H[u + c] = d.M[q + c]
+        if reached:
+            stiffness_columns(m, d, u, first, n, f)
+        j = m.dof_parentid[first]
+
+
+@kernel
+def assemble_blocks(m, d):
+    """H = M + S^T K^c S on block rows."""
+    for i in range(m.nv):
+        block_row(m, d, i)
 
 
 @kernel
@@ -233,20 +190,59 @@ def add_dof_rows(m, d):
 
 
 @kernel
+def weighted_sum(d, e, step, y, x):
+    """x + sum of y_r J_r over three rows whose entries of one dof stand at e, e + step, e + 2 step."""
+    return fma(y[0], d.genrow_J[e], fma(y[1], d.genrow_J[e + step], fma(y[2], d.genrow_J[e + 2 * step], x)))
+
+
+@kernel
+def add_tree_entries(m, d, o, step, a, y):
+    """Row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for i's own ancestors j."""
+    i = d.genrow_dof[o + a]
+    for b in range(a + 1):
+        j = d.genrow_dof[o + b]
+        if is_above(m, j, i):
+            e = d.H_rowadr[i] + m.chain_rownnz[j] - 1
+            d.H[e] = weighted_sum(d, o + b, step, y, d.H[e])
+
+
+@kernel
+def add_block_entries(m, d, o, step, a, y):
+    """The same in block rows."""
+    i = d.genrow_dof[o + a]
+    h, e = d.H_rowadr[i], last_block(m, d, i)
+    for b in range(a, -1, -1):
+        j = d.genrow_dof[o + b]
+        e = column_block(m, d, e, j)
+        u = h + column_place(m, d, e, j)
+        d.H[u] = weighted_sum(d, o + b, step, y, d.H[u])
+
+
+@kernel
+def free_weight(d, k):
+    """D of a general row that is not at a bound, else 0."""
+    D = d.genrow_D[k]
+    t = -(D * d.genrow_x[k])
+    return where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
+
+
+@kernel
 def add_general_rows(m, d):
-    """H += D J^T J for the general rows that are not at a bound."""
-    for k in range(d.ngenrow[0]):
-        D = d.genrow_D[k]
-        t = -(D * d.genrow_x[k])
-        w = where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
-        o = d.genrow_dofadr[k]
-        for a in range(d.genrow_dofnum[k]):
-            i, e = d.genrow_dof[o + a], 0
-            h, x = d.H_rowadr[i], w * d.genrow_J[o + a]
-            for b in range(a + 1):
-                while d.H_colind[h + e] != d.genrow_dof[o + b]:
-                    e += 1
-                d.H[h + e] = fma(x, d.genrow_J[o + b], d.H[h + e])
+    """H += D J^T J for the general rows that are not at a bound: three at a time where they share their dofs."""
+    k, zero = 0, real(d, 0.0)
+    while k < d.ngenrow[0]:
+        o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
+        w, step, rows = (free_weight(d, k), zero, zero), 0, 1
+        if d.genrow_rownum[k] >= 3:
+            w, step, rows = (w[0], free_weight(d, k + 1), free_weight(d, k + 2)), n, 3
+        for a in range(n):
+            e = o + a
+            y = (w[0] * d.genrow_J[e], w[1] * d.genrow_J[e + step], w[2] * d.genrow_J[e + 2 * step])
+            if d.H_pattern[0] == COUPLED:
+                add_block_entries(m, d, o, step, a, y)
+            else:
+                add_tree_entries(m, d, o, step, a, y)
+        k += rows
 
 
 @kernel
@@ -275,21 +271,48 @@ def add_contact(m, d, k, side):
         add_turns(m, d, k, side)
 
 
+@stage
+def add_between_trees(m, d, k):
+    """The stiffness of a contact on each of its two bodies, and between them."""
+    r, t = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
+    if d.con_dim[k] == 1:
+        F = normal_stiffness(d, k)
+    elif m.opt_cone == PYRAMIDAL:
+        F = contact_stiffness(d, k)
+    else:
+        F = cone_stiffness(d, k)
+    if d.con_dim[k] > 3:
+        if m.opt_cone == PYRAMIDAL:
+            F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
+        A, p, s = turning_stiffness(m, d, k)
+        add_turning(d, d.con_body[2 * k], r, A, p, s)
+        add_turning(d, d.con_body[2 * k + 1], t, A, p, s)
+        add_turning_stiffness(m, d, k, A, p, s)
+    add_stiffness(d, d.con_body[2 * k], r, F)
+    add_stiffness(d, d.con_body[2 * k + 1], t, F)
+    add_point_stiffness(m, d, k, F)
+
+
 @kernel
-def assemble_hessian(m, d):
-    """H = M + J^T D J at the current rows, on the tile's pattern."""
+def assemble_bodies(m, d):
+    """Stiffnesses of bodies, and between bodies of two trees: of all contacts but those within one tree."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
-        paired = d.con_body[2 * k + 1] > 0
-        if (not paired or d.H_pattern[0] == APART) and any_(is_pushing(m, d, k)):
-            for side in range(2 if paired else 1):
-                add_contact(m, d, k, side)
+        other = d.con_body[2 * k + 1]
+        if other == 0 or d.H_pattern[0] == APART:
+            if any_(is_pushing(m, d, k)):
+                for side in range(2 if other > 0 else 1):
+                    add_contact(m, d, k, side)
+        elif not in_one_tree(m, d, d.con_coupling[k]) and any_(is_pushing(m, d, k)):
+            add_between_trees(m, d, k)
     compose_stiffness(m, d)
-    assemble_tree(m, d)
-    add_dof_rows(m, d)
-    add_general_rows(m, d)
+
+
+@kernel
+def add_within_trees(m, d):
+    """Contacts between two bodies of one tree."""
     for k in range(d.ncon_slot[0]):
-        if d.con_body[2 * k + 1] > 0 and d.H_pattern[0] == COUPLED and any_(is_pushing(m, d, k)):
+        if d.con_coupling[k] >= 0 and in_one_tree(m, d, d.con_coupling[k]) and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)
             elif d.con_dim[k] > 3 or m.opt_cone != PYRAMIDAL:
@@ -298,14 +321,37 @@ def assemble_hessian(m, d):
                 add_pair(m, d, k)
 
 
+@kernel
+def assemble_hessian(m, d):
+    """H = M + J^T D J at the current rows, on the tile's pattern."""
+    if d.H_pattern[0] == COUPLED:
+        clear_couplings(m, d)
+        assemble_bodies(m, d)
+        assemble_blocks(m, d)
+        add_dof_rows(m, d)
+        add_general_rows(m, d)
+        add_within_trees(m, d)
+        for k in range(d.ncoupling[0]):
+            if not in_one_tree(m, d, k):
+                subtract_coupling(m, d, k)
+    else:
+        assemble_bodies(m, d)
+        assemble_tree(m, d)
+        add_dof_rows(m, d)
+        add_general_rows(m, d)
+
+
 # ---- solve ----------------------------------------------------------------------------------------------------------
 @kernel
-def solve_hessian(m, d, x):
-    """x <- H^-1 x; H becomes its factor L^T D L, H_dinv 1 / D."""
-    if d.H_pattern[0] != COUPLED and m.nC == m.nchain:
+def solve_hessian(m, d):
+    """search <- H^-1 search; H becomes its factor L^T D L, H_dinv 1 / D."""
+    if d.H_pattern[0] == COUPLED:
+        factor_blocks(m, d)
+        expand_blocks(m, d)
+    elif m.nC == m.nchain:
         # the pattern is that of M: column by column, in two thirds of the time
-        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H, d.H, d.H_dinv, 1, 1, x)
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H_colind, d.H, d.H_dinv, x)
+        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, m.chain_colind, d.H, d.H_dinv, d.search)
     else:
-        factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
-        expand_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, x)
+        factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
+        expand_rows(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)

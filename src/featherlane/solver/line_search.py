@@ -36,6 +36,19 @@ def slope(m, d, a, q1, q2):
 
 
 @kernel
+def line_terms(m, d):
+    """(q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
+    zero = real(d, 0.0)
+    q1, q2, length = zero, zero, zero
+    for i in range(m.nv):
+        p = d.search[i]
+        q1 = fma(p, d.Ma[i] - d.qfrc_smooth[i], q1)
+        q2 = fma(p, d.Mv[i], q2)
+        length = fma(p, p, length)
+    return q1, q2, length
+
+
+@kernel
 def line_search(m, d, q1, q2, enough, live):
     """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live.
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 from ..dynamics.articulated import inertia_times, uses_articulated
 from ..lanes import any_, fabs, fma, fmax, kernel, not_, real, single_precision, sqrt, where
 from .articulated import articulated_direction, some_coupled, some_uncoupled
-from .hessian import APART, assemble_hessian, solve_hessian
-from .line_search import FAR, line_search
+from .hessian import assemble_hessian, solve_hessian
+from .history import primal_gap, record
+from .line_search import FAR, line_search, line_terms
+from .pattern import APART
 from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
 
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
@@ -36,7 +38,7 @@ def solve_newton(m, d):
                 d.Mv[i] = d.search[i]
                 d.search[i] = -d.grad[i]
         assemble_hessian(m, d)
-        solve_hessian(m, d, d.search)
+        solve_hessian(m, d)
         if recursive:
             for i in range(m.nv):
                 d.search[i] = where(d.coupled[0] > 0.0, d.search[i], d.Mv[i])
@@ -89,6 +91,7 @@ def newton(m, d):
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     niter = real(d, 0.0)
+    record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
@@ -97,13 +100,7 @@ def newton(m, d):
             live = live & not_(scale * promise < tolerance)
             if not any_(live):
                 break
-        zero = real(d, 0.0)
-        q1, q2, length = zero, zero, zero
-        for i in range(m.nv):
-            p = d.search[i]
-            q1 = fma(p, d.Ma[i] - d.qfrc_smooth[i], q1)
-            q2 = fma(p, d.Mv[i], q2)
-            length = fma(p, p, length)
+        q1, q2, length = line_terms(m, d)
         enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
         a = line_search(m, d, q1, q2, enough, live)
         switched = live
@@ -117,9 +114,11 @@ def newton(m, d):
         inexact = switched | (gradient > EXACT_FALL * steepness)
         niter = where(live, niter + 1.0, niter)
         gain = before - cost
+        record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
         # rounding ends progress: the cost no longer tells and the gradient no longer falls
         stuck = (fabs(gain) <= noise * fabs(cost)) & (gradient > 0.5 * steepness)
         live = live & inexact & (scale * gradient > tolerance) & (scale * gain > tolerance) & not_(stuck)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
+    d.solver_gap[0] = scale * primal_gap(m, d)
     d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])

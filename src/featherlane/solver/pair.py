@@ -1,4 +1,7 @@
-"""Contacts between two moving bodies: H += J^T W J, with J of the dofs that are above one of the two only."""
+"""Contacts between two bodies of one tree: H += J^T W J, with J of the dofs that are above one of the two only.
+
+The dofs above both must cancel, as they would not in stiffnesses of the bodies.  Bodies of two trees have coupling.py.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from ..dynamics.flags import PYRAMIDAL
 from ..lanes import fma, kernel, real, stage, where
 from ..spatial.vector import axpy3, cross, dot3, load3, load6, scale3
 from .cone import cone_weights
+from .pattern import column_block, column_place, last_block
 from .pyramid import edge_weights, turning_weights
 from .rows import arm, other_arm, turn
 
@@ -55,16 +59,16 @@ def add_pair(m, d, k):
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
     for a in range(count):
         i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
+        h, e = d.H_rowadr[i], last_block(m, d, i)
         x, y, z = load3(d.pair_J, 3 * a)
         gx = fma(nn, x, fma(n1, y, n2 * z))
         gy = fma(n1, x, w11 * y)
         gz = fma(n2, x, w22 * z)
         for b in range(a, count):
-            while d.H_colind[h + e] != d.pair_dof[b]:
-                e -= 1
+            e = column_block(m, d, e, d.pair_dof[b])
+            u = h + column_place(m, d, e, d.pair_dof[b])
             p, q, r = load3(d.pair_J, 3 * b)
-            d.H[h + e] = fma(gx, p, fma(gy, q, fma(gz, r, d.H[h + e])))
+            d.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.H[u])))
 
 
 @kernel
@@ -74,12 +78,12 @@ def add_normal_pair(m, d, k):
     w = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
     for a in range(count):
         i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
+        h, e = d.H_rowadr[i], last_block(m, d, i)
         g = w * d.pair_J[3 * a]
         for b in range(a, count):
-            while d.H_colind[h + e] != d.pair_dof[b]:
-                e -= 1
-            d.H[h + e] = fma(g, d.pair_J[3 * b], d.H[h + e])
+            e = column_block(m, d, e, d.pair_dof[b])
+            u = h + column_place(m, d, e, d.pair_dof[b])
+            d.H[u] = fma(g, d.pair_J[3 * b], d.H[u])
 
 
 @kernel
@@ -112,7 +116,7 @@ def add_wide_pair(m, d, k):
     count, zero = pair_jacobian(m, d, k), real(d, 0.0)
     for a in range(count):
         i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], d.H_rownnz[i] - 1
+        h, e = d.H_rowadr[i], last_block(m, d, i)
         x, y = load3(d.pair_J, 3 * a), (zero, zero, zero)
         if d.con_dim[k] > 3:
             y = load3(d.pair_J, 3 * (m.nv + a))
@@ -121,9 +125,9 @@ def add_wide_pair(m, d, k):
         else:
             f, g = weighted_cone(d, k, x, y)
         for b in range(a, count):
-            while d.H_colind[h + e] != d.pair_dof[b]:
-                e -= 1
-            z = d.H[h + e]
+            e = column_block(m, d, e, d.pair_dof[b])
+            u = h + column_place(m, d, e, d.pair_dof[b])
+            z = d.H[u]
             if d.con_dim[k] > 3:
                 z = z + dot3(g, load3(d.pair_J, 3 * (m.nv + b)))
-            d.H[h + e] = z + dot3(f, load3(d.pair_J, 3 * b))
+            d.H[u] = z + dot3(f, load3(d.pair_J, 3 * b))

@@ -59,8 +59,7 @@ def place_panels(m1, d1):
             d1.panel_fits[0] = 0
             break
     if d1.panel_fits[0]:
-        P, zero = eights(d1.panel), eights(d1.panel)[0]
-        zero = zero - zero
+        P, zero = eights(d1.panel), eights(d1.panel_zero)[0]
         for e in range(entries // 8):
             P[e] = zero
 
@@ -169,7 +168,7 @@ def expand_tree(m1, d1, t):
     for k in range(size):
         r = size - 1 - k
         q = a + r * width
-        y = E[q // 8] * 0.0
+        y = eights(d1.panel_zero)[0]
         for c in range(start, width // 8):
             y = fma(E[q // 8 + c], X[c], y)
         S[0] = y
@@ -193,3 +192,18 @@ def solve_panels(m1, d1):
             update_tree(m1, d1, t, d1.graph_col[d1.graph_rowadr[t] + at], at)
     for k in range(d1.ngraph):
         expand_tree(m1, d1, d1.graph_order[d1.ngraph - 1 - k])
+
+
+def panel_capacity(model) -> dict[str, int]:
+    """Room for one world's factor in an order of its own, up to a full one; none for a model of few trees."""
+    many = model.ntree >= MANY_TREES
+    columns = sum(-(-int(n) // 8) * 8 for n in model.tree_dofnum) if many else 0
+    ntree = int(model.ntree) if many else 0
+    return {
+        "ngraph": ntree,
+        "ngraphword": -(-ntree // WORD_BITS),
+        "nfill": ntree * (ntree - 1) // 2,
+        "npanel": min(model.nv * columns, PANEL_LIMIT),
+        "npanelcolumn": columns,
+        "npanelscale": int(model.tree_dofnum.max()) ** 2 if many else 0,
+    }

@@ -97,8 +97,8 @@ def gauss_cost(m, d):
 
 
 @kernel
-def evaluate(m, d):
-    """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
+def push_rows(m, d):
+    """qfrc_constraint = J^T f at the current rows; returns their cost."""
     cost = real(d, 0.0)
     for i in range(m.nv):
         d.qfrc_constraint[i] = real(d, 0.0)
@@ -122,7 +122,13 @@ def evaluate(m, d):
     clear_body_forces(m, d)
     cost = push_contacts(m, d, cost)
     body_forces_to_dofs(m, d, d.qfrc_constraint)
-    s = real(d, 0.0)
+    return cost
+
+
+@kernel
+def evaluate(m, d):
+    """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
+    cost, s = push_rows(m, d), real(d, 0.0)
     for i in range(m.nv):
         x = (d.Ma[i] - d.qfrc_smooth[i]) - d.qfrc_constraint[i]
         d.grad[i] = x

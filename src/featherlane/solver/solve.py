@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from ..dynamics.articulated import needs_inertia
-from ..dynamics.flags import NEWTON
-from ..dynamics.inertia import crb
+from ..dynamics.flags import CG, NEWTON, PGS
+from ..dynamics.inertia import crb, factor_m
 from ..lanes import kernel, real, stage
 from .articulated import mark_coupled, some_coupled
-from .hessian import find_pattern
+from .cg import cg
+from .dual_rows import all_fit, make_blocks, report_full
+from .history import record
 from .newton import newton
+from .noslip import noslip
+from .pattern import find_pattern
+from .pgs import pgs
 from .primal import store_forces, warm_start
 from .rows import prepare_contacts
 
@@ -19,24 +24,62 @@ def solve_nothing(m, d):
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
         d.qfrc_constraint[i] = real(d, 0.0)
-    d.solver_niter[0] = real(d, 0.0)
-    d.solver_residual[0] = real(d, 0.0)
+    zero = real(d, 0.0)
+    d.solver_niter[0] = zero
+    d.solver_residual[0] = zero
+    d.solver_gap[0] = zero
+    record(d, 0, zero, zero, zero, zero)
+
+
+@kernel
+def uses_blocks(m):
+    """Are rows of the dual problem made?"""
+    return m.opt_solver == PGS or m.opt_noslip_iterations > 0
 
 
 @kernel
 def complete_inertia(m, d):
     """M where the solver reads it and the step has gone without."""
-    if not needs_inertia(m, d) and (m.opt_solver != NEWTON or some_coupled(d)):
+    if not needs_inertia(m, d) and (m.opt_solver != NEWTON or uses_blocks(m) or some_coupled(d)):
         crb(m, d)
+
+
+@kernel
+def prepare_solver(m, d):
+    """The pattern of the Hessian, the factor of M, the rows of the dual problem: what the solver reads."""
+    if m.opt_solver == NEWTON:
+        find_pattern(m, d)
+    if d.want_all == 0 and (m.opt_solver == CG or uses_blocks(m)):
+        factor_m(m, d)
+    if uses_blocks(m):
+        make_blocks(m, d)
+        if not all_fit(d):
+            report_full(d)
+
+
+@kernel
+def run_solver(m, d):
+    """The solver, and after it the pass against slip; where its rows found no room friction stays as it was."""
+    if m.opt_solver == PGS:
+        pgs(m, d)
+    elif m.opt_solver == CG:
+        cg(m, d)
+    else:
+        warm_start(m, d)
+        newton(m, d)
+        store_forces(m, d)
+    if m.opt_noslip_iterations > 0 and all_fit(d):
+        noslip(m, d)
 
 
 @stage
 def solve(m, d):
-    """Acceleration under the constraints: qacc, qfrc_constraint, row forces; iterations and residual of each world.
+    """Acceleration under the constraints: qacc, qfrc_constraint, row forces; what each world's solver says of itself.
 
     Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces, solver_niter, solver_residual.
-    Cost:   per iteration O(contacts + nv * depth^2).
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces, solver_niter, solver_residual,
+            solver_gap; stat_* where want_history is set.
+    Cost:   see newton, cg, pgs.
     """
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         solve_nothing(m, d)
@@ -44,11 +87,9 @@ def solve(m, d):
         prepare_contacts(m, d)
         mark_coupled(m, d)
         complete_inertia(m, d)
-        find_pattern(m, d)
+        prepare_solver(m, d)
         if d.con_overflow[0] == 0:
-            warm_start(m, d)
-            newton(m, d)
-            store_forces(m, d)
+            run_solver(m, d)
             for i in range(m.nv):
                 # absent rows may have turned a zero's sign: + 0 turns it back
                 d.qacc[i] = d.qacc[i] + 0.0

@@ -145,15 +145,16 @@ def turning_stiffness(m, d, k):
     return outer(w[0], r0, outer(w[1], r1, outer(w[2], r2, A))), p, s
 
 
-@stage
-def add_turns(m, d, k, side):
-    """K_b += what the turns of a contact add on one of its bodies."""
-    b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
-    if m.opt_cone == PYRAMIDAL:
-        _, w = turning_weights(d, k)
-        zero, n = real(d, 0.0), load3(d.con_basis, 9 * k)
-        add_stiffness(d, b, r, outer(w[0] + (w[1] + w[2]), n, (zero, zero, zero, zero, zero, zero)))
-    A, p, s = turning_stiffness(m, d, k)
+@kernel
+def turning_weight(d, k):
+    """What the turns of a pyramid add along its normal."""
+    _, w = turning_weights(d, k)
+    return w[0] + (w[1] + w[2])
+
+
+@kernel
+def add_turning(d, b, r, A, p, s):
+    """K_b += [[A + p x^T + x p^T, p s^T], [s p^T, 0]] with x = r x s."""
     x, o = cross(r, s), 21 * b
     d.body_K[o] = d.body_K[o] + fma(2.0 * p[0], x[0], A[0])
     d.body_K[o + 1] = d.body_K[o + 1] + fma(p[0], x[1], fma(x[0], p[1], A[1]))
@@ -165,6 +166,17 @@ def add_turns(m, d, k, side):
         d.body_K[o + 6 + i] = fma(p[0], s[i], d.body_K[o + 6 + i])
         d.body_K[o + 9 + i] = fma(p[1], s[i], d.body_K[o + 9 + i])
         d.body_K[o + 12 + i] = fma(p[2], s[i], d.body_K[o + 12 + i])
+
+
+@stage
+def add_turns(m, d, k, side):
+    """K_b += what the turns of a contact add on one of its bodies."""
+    b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
+    if m.opt_cone == PYRAMIDAL:
+        zero, n = real(d, 0.0), load3(d.con_basis, 9 * k)
+        add_stiffness(d, b, r, outer(turning_weight(d, k), n, (zero, zero, zero, zero, zero, zero)))
+    A, p, s = turning_stiffness(m, d, k)
+    add_turning(d, b, r, A, p, s)
 
 
 @kernel

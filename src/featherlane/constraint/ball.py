@@ -1,0 +1,60 @@
+"""Limits of ball joints: one row each, which keeps the angle from growing."""
+
+from __future__ import annotations
+
+from ..dynamics.flags import BALL, LIMIT_JOINT
+from ..lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
+from ..spatial.quaternion import quat_normalize
+from ..spatial.vector import dot3, load2, load3, load4, load5, normalize3
+from .diagonal import general_diagonal, wants_exact
+from .discrete import end_of_step, resolved
+from .general import place_rows_at, store_general_row
+from .impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
+
+
+@kernel
+def ball_axis_angle(q):
+    """(unit axis, angle in [0, pi]) of a rotation; the axis is (1, 0, 0) where there is none."""
+    u, s = normalize3((q[1], q[2], q[3]))
+    # q and -q are one rotation: take the one with w >= 0
+    turn = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
+    return (turn * u[0], turn * u[1], turn * u[2]), 2.0 * atan2(s, fabs(q[0]))
+
+
+@kernel
+def ball_row(m, d, k, o, j, axis, dist, present, shortest):
+    """Row k, its entries at o: the limit of the ball j, J = -axis: the angle must not grow."""
+    i, solimp, margin = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j), m.jnt_margin[j]
+    r, v = dist - margin, -dot3(axis, load3(d.qvel, i))
+    solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
+    K, B = resolved(m, solref, imp, reference(solref, solimp, shortest))
+    K, B, imp = end_of_step(m, K, B, imp)
+    for c in range(3):
+        d.genrow_dof[o + c] = i + c
+        d.genrow_J[o + c] = where(present, -axis[c], 0.0)
+    place_rows_at(d, k, 1, o, 3, LIMIT_JOINT, j)
+    A = m.dof_invweight0[i]
+    if wants_exact(m):
+        A = general_diagonal(m, d, k, i + 2, -1)
+    D = inverse_regularisation(imp, A)
+    aref = -fma(B, v, K * r)
+    store_general_row(d, k, present, dist, margin, D, aref, real(d, 0.0), real(d, UNBOUNDED))
+
+
+@kernel
+def ball_rows(m, d, k, o, shortest):
+    """Rows from k on, entries from o on: limits of balls; the larger entry of the range bounds the angle.
+
+    Returns the number of the next row.
+    Source: MuJoCo's documentation, "XML reference", body/joint/range.
+    """
+    for j in range(m.njnt):
+        if m.jnt_limited[j] != 0 and m.jnt_type[j] == BALL:
+            axis, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
+            dist = fmax(m.jnt_range[2 * j], m.jnt_range[2 * j + 1]) - angle
+            near = dist < m.jnt_margin[j]
+            if any_(near):
+                ball_row(m, d, k, o, j, axis, dist, near, shortest)
+                k += 1
+                o += 3
+    return k

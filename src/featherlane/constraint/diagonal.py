@@ -1,0 +1,96 @@
+"""The exact diagonal A = J M^-1 J^T of a row, in place of the estimate from qpos0: the flag `diagexact`.
+
+With M = L^T D L it is the squared length of y = D^-1/2 L^-T J^T, which has entries at the dofs of J and above alone.
+Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Featherstone, RBDA, sec. 6.5.
+"""
+
+from __future__ import annotations
+
+from ..dynamics.flags import ENABLE_DIAGEXACT
+from ..lanes import fma, kernel, real
+from ..spatial.vector import add3, axpy3, cross, dot3, load3, scale3, sub3
+
+
+@kernel
+def wants_exact(m):
+    """Is the diagonal computed anew in each state?"""
+    return m.opt_enableflags & ENABLE_DIAGEXACT != 0
+
+
+@kernel
+def lower(i, j):
+    """The one of two dofs that comes later."""
+    return i if i > j else j
+
+
+@kernel
+def clear_row(m, d, i, j):
+    """No entries at dofs i and j (-1: none) and above them."""
+    zero = real(d, 0.0)
+    while i >= 0 or j >= 0:
+        k = lower(i, j)
+        d.search[k] = zero
+        i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
+
+
+@kernel
+def whitened_square(m, d, i, j):
+    """J M^-1 J^T of the row that stands in `search` at dofs i and j and above them.
+
+    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: search (nv,).   Cost: O(depth^2).
+    """
+    s = real(d, 0.0)
+    while i >= 0 or j >= 0:
+        k = lower(i, j)
+        x, a = d.search[k], m.M_rowadr[k]
+        for c in range(m.M_rownnz[k] - 1):
+            above = m.M_colind[a + c]
+            d.search[above] = fma(-d.qLD[a + c], x, d.search[above])
+        s = fma(x * d.qLDiagInv[k], x, s)
+        i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
+    return s
+
+
+@kernel
+def dof_diagonal(m, d, i):
+    """(M^-1)_ii: of a row with one entry, 1 or -1."""
+    clear_row(m, d, i, -1)
+    d.search[i] = real(d, 1.0)
+    return whitened_square(m, d, i, -1)
+
+
+@kernel
+def general_diagonal(m, d, k, i, j):
+    """J M^-1 J^T of general row k, whose dofs are among i and j and those above them."""
+    clear_row(m, d, i, j)
+    o = d.genrow_dofadr[k]
+    for e in range(o, o + d.genrow_dofnum[k]):
+        d.search[d.genrow_dof[e]] = d.genrow_J[e]
+    return whitened_square(m, d, i, j)
+
+
+@kernel
+def contact_entry(d, i, u, r):
+    """u . (velocity of the point at arm r from the com of the tree) for a unit velocity of dof i."""
+    return dot3(u, add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r)))
+
+
+@kernel
+def contact_diagonal(m, d, k, b1, b2, edge):
+    """J M^-1 J^T of contact slot k along its normal, with edge = 1 along n + mu_1 t_1; its bodies are b1 and b2."""
+    last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], load3(d.con_frame, 9 * k)
+    if edge:
+        u = axpy3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3), u)
+    p = load3(d.con_pos, 3 * k)
+    r1 = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[b1]))
+    r2 = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[b2]))
+    clear_row(m, d, last1, last2)
+    i, j, down = last1, last2, scale3(-1.0, u)
+    while j >= 0:
+        d.search[j] = contact_entry(d, j, u, r2)
+        j = m.dof_parentid[j]
+    while i >= 0:
+        # a dof of both bodies cancels: both velocities are those of one point
+        d.search[i] = d.search[i] + contact_entry(d, i, down, r1)
+        i = m.dof_parentid[i]
+    return whitened_square(m, d, last1, last2)

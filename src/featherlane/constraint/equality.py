@@ -1,0 +1,336 @@
+"""Equality constraints as general rows: a point of two bodies (connect), a pose (weld), a coordinate of a joint.
+
+    connect    p_1 - p_2 = 0 at the two anchors, world axes
+    weld       the same, and torquescale vec(q_2* q_1 q_rel) = 0, in the frame of the second body
+    joint      x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = x_2 - x_2(0)
+
+The Jacobian has entries at the dofs above either body.  The rows of one connect or weld share the impedance at the norm
+of their errors, and their reference has what the Jacobian's own change adds: aref = -B J v - K d r - (dJ/dt) v.  That
+of a joint has not.  A row of a constraint that is switched off in some worlds holds zeros there.
+Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
+mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
+"""
+
+from __future__ import annotations
+
+from ..dynamics.flags import EQUALITY
+from ..dynamics.newton_euler import pass_joints
+from ..lanes import any_, fma, kernel, real, sqrt, where
+from ..spatial.quaternion import quat_conj, quat_mul, quat_to_mat
+from ..spatial.vector import (
+    add3,
+    cross,
+    dot3,
+    load2,
+    load3,
+    load4,
+    load5,
+    load6,
+    load9,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    scale3,
+    sub3,
+)
+from .diagonal import general_diagonal, wants_exact
+from .discrete import end_of_step, step_scale
+from .general import general_velocity, place_rows_at, store_general_row
+from .impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+
+CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
+SITE = 6  # mjtObj
+DATA = 12  # numbers in a row of eq_data
+
+
+# ---- the two bodies -------------------------------------------------------------------------------------------------
+@kernel
+def fastened_body(m, e, side):
+    """The body that equality e holds on side 0 or 1."""
+    i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
+    return m.site_bodyid[i] if m.eq_objtype[e] == SITE else i
+
+
+@kernel
+def local_anchor(m, e, side):
+    """The point of that body at which it is held, in its frame; a weld names the second body's first."""
+    i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
+    place = side if m.eq_type[e] == CONNECT else 1 - side
+    if m.eq_objtype[e] == SITE:
+        p = load3(m.site_pos, 3 * i)
+    else:
+        p = load3(m.eq_data, DATA * e + 3 * place)
+    return p
+
+
+@kernel
+def anchor(m, d, e, side):
+    """That point in world axes."""
+    b = fastened_body(m, e, side)
+    return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), local_anchor(m, e, side)))
+
+
+@kernel
+def orientations(m, d, e):
+    """(q_2, q_2* q_1 q_rel): the frame in which a weld sees the turn, and the turn."""
+    a, b = load4(d.xquat, 4 * fastened_body(m, e, 0)), load4(d.xquat, 4 * fastened_body(m, e, 1))
+    if m.eq_objtype[e] == SITE:
+        a = quat_mul(a, load4(m.site_quat, 4 * m.eq_obj1id[e]))
+        b = quat_mul(b, load4(m.site_quat, 4 * m.eq_obj2id[e]))
+    else:
+        a = quat_mul(a, load4(m.eq_data, DATA * e + 6))
+    return b, quat_mul(quat_conj(b), a)
+
+
+@kernel
+def bias_acceleration(m, d, b):
+    """Spatial acceleration of body b at its tree's com where qacc = 0, gravity aside: sum of (dS/dt) v above it."""
+    zero = real(d, 0.0)
+    acc = (zero, zero, zero, zero, zero, zero)
+    while b > 0:
+        p = m.body_parentid[b]
+        _, acc = pass_joints(m, d, b, load6(d.cvel, 6 * p), acc)
+        b = p
+    return acc
+
+
+@kernel
+def anchor_acceleration(m, d, b, acc, r):
+    """Acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
+    v = load6(d.cvel, 6 * b)
+    omega = (v[0], v[1], v[2])
+    u = add3((v[3], v[4], v[5]), cross(omega, r))
+    return add3(add3((acc[3], acc[4], acc[5]), cross((acc[0], acc[1], acc[2]), r)), cross(omega, u))
+
+
+@kernel
+def half_turn(p, y):
+    """vec(y p) / 2 for a vector y: how fast vec(p) changes where p turns by y."""
+    c = cross(y, (p[1], p[2], p[3]))
+    return 0.5 * fma(p[0], y[0], c[0]), 0.5 * fma(p[0], y[1], c[1]), 0.5 * fma(p[0], y[2], c[2])
+
+
+# ---- dofs -----------------------------------------------------------------------------------------------------------
+@kernel
+def is_next(m, last, c, i):
+    """1 where dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
+    on = 0
+    if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i:
+        on = 1
+    return on
+
+
+@kernel
+def next_dof(m, last, c):
+    """The c-th dof from the root down to dof `last`, nv after the end."""
+    i = m.nv
+    if last >= 0 and c < m.chain_rownnz[last]:
+        i = m.chain_colind[m.chain_rowadr[last] + c]
+    return i
+
+
+@kernel
+def list_dofs(m, d, o, last1, last2):
+    """genrow_dof[o ..] <- two dofs (-1: none) and all above them, ascending; returns their number."""
+    n, c1, c2 = 0, 0, 0
+    i = min(next_dof(m, last1, 0), next_dof(m, last2, 0))
+    while i < m.nv:
+        d.genrow_dof[o + n] = i
+        n += 1
+        c1 += is_next(m, last1, c1, i)
+        c2 += is_next(m, last2, c2, i)
+        i = min(next_dof(m, last1, c1), next_dof(m, last2, c2))
+    return n
+
+
+# ---- Jacobians ------------------------------------------------------------------------------------------------------
+@kernel
+def store_column(d, o, n, v, present):
+    """Three entries of one dof, in three rows of n entries."""
+    d.genrow_J[o] = where(present, v[0], 0.0)
+    d.genrow_J[o + n] = where(present, v[1], 0.0)
+    d.genrow_J[o + 2 * n] = where(present, v[2], 0.0)
+
+
+@kernel
+def point_columns(m, d, o, n, b1, b2, r1, r2, present):
+    """Three rows at o: the Jacobian of p_1 - p_2, each anchor at arm r from the com of its body's tree.
+
+    A dof of both bodies moves the anchors apart by S_rot x (r_1 - r_2): what cancels is left out.
+    """
+    c1, c2, last1, last2 = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2]
+    for e in range(n):
+        i = d.genrow_dof[o + e]
+        S = load6(d.cdof, 6 * i)
+        w, v = (S[0], S[1], S[2]), (S[3], S[4], S[5])
+        on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
+        if on1 and on2:
+            u = cross(w, sub3(r1, r2))
+        elif on1:
+            u = add3(v, cross(w, r1))
+        else:
+            u = scale3(-1.0, add3(v, cross(w, r2)))
+        store_column(d, o + e, n, u, present)
+        c1 += on1
+        c2 += on2
+
+
+@kernel
+def turn_columns(m, d, o, n, b1, b2, R, turn, scale, present):
+    """Three rows at o: Jacobian of scale vec(turn), whose rate is vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
+    c1, c2, last1, last2, zero = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2], real(d, 0.0)
+    for e in range(n):
+        i = d.genrow_dof[o + e]
+        on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
+        w = (zero, zero, zero)
+        if on1 != on2:
+            w = scale3(scale, half_turn(turn, mat_t_mul_vec(R, load3(d.cdof, 6 * i))))
+        if on2:
+            w = scale3(-1.0, w)
+        store_column(d, o + e, n, w, present)
+        c1 += on1
+        c2 += on2
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+@kernel
+def store_equality_row(m, d, k, e, pos, r, rate, A, last1, last2, present, shortest):
+    """Row k of equality e: its error and (dJ/dt) v; r is the error that the impedance sees."""
+    solimp = load5(m.eq_solimp, 5 * e)
+    K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest)
+    imp = impedance(solimp, r)
+    rate = rate * step_scale(m, K, B, imp)
+    K, B, imp = end_of_step(m, K, B, imp)
+    if wants_exact(m):
+        A = general_diagonal(m, d, k, last1, last2)
+    aref = -fma(B, general_velocity(d, k), K * pos) - rate
+    D, most = inverse_regularisation(imp, A), real(d, UNBOUNDED)
+    store_general_row(d, k, present, pos, real(d, 0.0), D, aref, -most, most)
+
+
+@kernel
+def turn_rate(m, d, e, b1, b2, R, turn, scale, a1, a2):
+    """(dJ/dt) v of a weld's turn: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
+
+    With y = R^T (omega_1 - omega_2):  y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)) at qacc = 0.
+    """
+    omega2 = load3(d.cvel, 6 * b2)
+    slip = sub3(load3(d.cvel, 6 * b1), omega2)
+    alpha = (a1[0] - a2[0], a1[1] - a2[1], a1[2] - a2[2])
+    y = mat_t_mul_vec(R, slip)
+    u = half_turn(turn, mat_t_mul_vec(R, sub3(alpha, cross(omega2, slip))))
+    return scale3(scale, sub3(u, scale3(0.25 * dot3(y, y), (turn[1], turn[2], turn[3]))))
+
+
+@kernel
+def fastening_rows(m, d, k, o, n, e, present, shortest):
+    """Rows from k on, n entries each from o on: equality e, a connect or weld."""
+    b1, b2, size = fastened_body(m, e, 0), fastened_body(m, e, 1), rows_of(m, e)
+    last1, last2 = m.body_lastdof[b1], m.body_lastdof[b2]
+    p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
+    r1 = sub3(p1, load3(d.subtree_com, 3 * m.body_rootid[b1]))
+    r2 = sub3(p2, load3(d.subtree_com, 3 * m.body_rootid[b2]))
+    a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)
+    place_rows_at(d, k, size, o, n, EQUALITY, e)
+
+    pos = sub3(p1, p2)
+    rate = sub3(anchor_acceleration(m, d, b1, a1, r1), anchor_acceleration(m, d, b2, a2, r2))
+    point_columns(m, d, o, n, b1, b2, r1, r2, present)
+    rr = dot3(pos, pos)
+    if m.eq_type[e] == WELD:
+        scale = m.eq_data[DATA * e + 10]
+        q, turn = orientations(m, d, e)
+        R = quat_to_mat(q)
+        error = scale3(scale, (turn[1], turn[2], turn[3]))
+        rr = rr + dot3(error, error)
+        turn_columns(m, d, o + 3 * n, n, b1, b2, R, turn, scale, present)
+        twist = turn_rate(m, d, e, b1, b2, R, turn, scale, a1, a2)
+        A = m.body_invweight0[2 * b1 + 1] + m.body_invweight0[2 * b2 + 1]
+        for c in range(3):
+            store_equality_row(m, d, k + 3 + c, e, error[c], sqrt(rr), twist[c], A, last1, last2, present, shortest)
+    A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
+    for c in range(3):
+        store_equality_row(m, d, k + c, e, pos[c], sqrt(rr), rate[c], A, last1, last2, present, shortest)
+
+
+@kernel
+def list_joint_dofs(m, d, o, e):
+    """genrow_dof[o ..] <- the dofs of the joints of equality e, ascending; returns their number."""
+    i, n = m.jnt_dofadr[m.eq_obj1id[e]], 1
+    d.genrow_dof[o] = i
+    if m.eq_obj2id[e] >= 0 and m.eq_obj2id[e] != m.eq_obj1id[e]:
+        j = m.jnt_dofadr[m.eq_obj2id[e]]
+        d.genrow_dof[o] = min(i, j)
+        d.genrow_dof[o + 1] = i + j - min(i, j)
+        n = 2
+    return n
+
+
+@kernel
+def joint_row(m, d, k, o, n, e, present, shortest):
+    """Row k, n entries from o on: equality e between two joints, or of one with a constant."""
+    j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
+    i1, a, last2 = m.jnt_dofadr[j1], DATA * e, -1
+    A, x = m.dof_invweight0[i1], d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]]
+    pos = x - m.eq_data[a]
+    for c in range(n):
+        d.genrow_J[o + c] = where(present & (d.genrow_dof[o + c] == i1), 1.0, 0.0)
+    if j2 >= 0:
+        last2, y = m.jnt_dofadr[j2], d.qpos[m.jnt_qposadr[j2]] - m.qpos0[m.jnt_qposadr[j2]]
+        A = A + m.dof_invweight0[last2]
+        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
+        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+        for c in range(n):
+            if d.genrow_dof[o + c] == last2:
+                d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)
+    place_rows_at(d, k, 1, o, n, EQUALITY, e)
+    store_equality_row(m, d, k, e, pos, pos, real(d, 0.0), A, i1, last2, present, shortest)
+
+
+@kernel
+def rows_of(m, e):
+    """Rows of equality e."""
+    return 3 if m.eq_type[e] == CONNECT else 6 if m.eq_type[e] == WELD else 1
+
+
+@kernel
+def equality_rows(m, d, shortest):
+    """The first general rows of the tile: of each equality that is active in some world and moves anything.
+
+    Returns the number of rows and of their entries.
+    """
+    k, o = 0, 0
+    for e in range(m.neq):
+        present = d.eq_active[e] != 0.0
+        if any_(present):
+            if m.eq_type[e] == JOINT:
+                n = list_joint_dofs(m, d, o, e)
+                joint_row(m, d, k, o, n, e, present, shortest)
+                k, o = k + 1, o + n
+            else:
+                last1, last2 = m.body_lastdof[fastened_body(m, e, 0)], m.body_lastdof[fastened_body(m, e, 1)]
+                n = list_dofs(m, d, o, last1, last2)
+                if n > 0:
+                    fastening_rows(m, d, k, o, n, e, present, shortest)
+                    k, o = k + rows_of(m, e), o + n * rows_of(m, e)
+    return k, o
+
+
+def equality_capacity(model) -> tuple[int, int]:
+    """Most rows of equalities, and most entries of them: all equalities active."""
+    rows = entries = 0
+    for e in range(model.neq):
+        size = rows_of(model, e)
+        if model.eq_type[e] == JOINT:
+            n = 1 if model.eq_obj2id[e] < 0 else 2
+        else:
+            bodies = [fastened_body(model, e, side) for side in range(2)]
+            n = len({i for b in bodies for i in _chain(model, model.body_lastdof[b])})
+        rows, entries = rows + size, entries + size * n
+    return rows, entries
+
+
+def _chain(model, last: int) -> list[int]:
+    """Dofs from the root down to dof `last`, -1: none."""
+    first = int(model.chain_rowadr[last])
+    return model.chain_colind[first : first + int(model.chain_rownnz[last])].tolist() if last >= 0 else []

@@ -1,0 +1,43 @@
+"""General rows as slots of a tile: a slot exists where any world has the row, a world that lacks it holds zeros there.
+
+A row has one Jacobian entry for each of its dofs, which ascend.  Rows that share their dofs stand together.
+"""
+
+from __future__ import annotations
+
+from ..lanes import fma, kernel, real, where
+
+
+@kernel
+def place_rows_at(d, k, size, o, n, kind, ident):
+    """Rows k .. k + size - 1 have the n dofs whose numbers stand in genrow_dof from o on; entries follow row by row."""
+    for r in range(size):
+        d.genrow_dofadr[k + r] = o + r * n
+        d.genrow_dofnum[k + r] = n
+        d.genrow_rownum[k + r] = size - r
+        d.genrow_type[k + r] = kind
+        d.genrow_id[k + r] = ident
+        for e in range(n if r > 0 else 0):
+            d.genrow_dof[o + r * n + e] = d.genrow_dof[o + e]
+
+
+@kernel
+def general_velocity(d, k):
+    """J v of row k."""
+    o, v = d.genrow_dofadr[k], real(d, 0.0)
+    for e in range(o, o + d.genrow_dofnum[k]):
+        v = fma(d.genrow_J[e], d.qvel[d.genrow_dof[e]], v)
+    return v
+
+
+@kernel
+def store_general_row(d, k, present, pos, margin, D, aref, lo, hi):
+    """The numbers of row k, whose Jacobian stands already."""
+    d.genrow_present[k] = where(present, 1.0, 0.0)
+    d.genrow_pos[k] = where(present, pos, 0.0)
+    d.genrow_margin[k] = where(present, margin, 0.0)
+    d.genrow_vel[k] = where(present, general_velocity(d, k), 0.0)
+    d.genrow_D[k] = where(present, D, 0.0)
+    d.genrow_aref[k] = where(present, aref, 0.0)
+    d.genrow_lo[k] = where(present, lo, 0.0)
+    d.genrow_hi[k] = where(present, hi, 0.0)

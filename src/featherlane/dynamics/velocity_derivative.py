@@ -1,0 +1,82 @@
+"""qDeriv, how smooth forces change with the velocities: dampers, actuators, and their sum with the bias force.
+
+The matrix has M's pattern in both triangles: row i holds dof i's ancestors, itself and its descendants.
+Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, kernel, stage
+
+from .actuation import force_rate, is_disabled
+from .derivative import damping_rate
+from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, joint_dofs
+from .rne_derivative import add_rne_vel, clear_derivative
+
+
+@kernel
+def diagonal(m, i):
+    """Address of entry (i, i)."""
+    return m.D_rowadr[i] + m.D_diag[i]
+
+
+@kernel
+def _add_passive_vel(m, d):
+    """qDeriv -= rates of the damping forces."""
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        for i in range(m.nv):
+            e = diagonal(m, i)
+            d.qDeriv[e] = d.qDeriv[e] - damping_rate(m, d, i)
+
+
+@kernel
+def _add_actuator_vel(m, d):
+    """qDeriv += moment^T (d force / d velocity) moment."""
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if not is_disabled(m, i):
+                rate, j, o = force_rate(m, d, i), m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
+                v, n = m.jnt_dofadr[j], joint_dofs(m.jnt_type[j])
+                for r in range(n):
+                    for c in range(n):
+                        # the dofs of a joint stand side by side in each other's rows
+                        e = diagonal(m, v + r) + c - r
+                        product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
+                        d.qDeriv[e] = fma(rate, product, d.qDeriv[e])
+
+
+@stage
+def passive_vel(m, d):
+    """qDeriv <- d qfrc_passive / d qvel: -(b + 2 c |v| + 3 e v^2) on the diagonal.
+
+    Source: MuJoCo mjd_passive_vel (without fluids).
+    Reads:  qvel.   Writes: qDeriv (nD,) [N s/m, N m s/rad].   Cost: O(nD).
+    """
+    clear_derivative(m, d)
+    _add_passive_vel(m, d)
+
+
+@stage
+def actuator_vel(m, d):
+    """qDeriv <- d qfrc_actuator / d qvel: moment^T (gain's rate * control + bias's rate) moment.
+
+    An actuator whose force, or the sum on whose joint, is clamped contributes nothing.
+    Source: MuJoCo mjd_actuator_vel.
+    Reads:  actuator_moment, actuator_force, qfrc_actuator, ctrl.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    """
+    clear_derivative(m, d)
+    _add_actuator_vel(m, d)
+
+
+@stage
+def smooth_vel(m, d):
+    """qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.
+
+    Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
+    Reads:  what rne_vel, passive_vel and actuator_vel read.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Cost:   O(nv * depth).
+    """
+    clear_derivative(m, d)
+    _add_actuator_vel(m, d)
+    _add_passive_vel(m, d)
+    add_rne_vel(m, d, -1.0)

@@ -1,0 +1,72 @@
+"""Do forward and inverse dynamics agree?  And the part of inverse dynamics that the comparison needs.
+
+Under the flag `fwdinv` each step asks, after the acceleration is found: the constraint forces that follow from it
+directly are compared with those that the solver reached, and the external force that would give it with the one that
+was applied.  Both differences vanish as the solver converges.
+"""
+
+from __future__ import annotations
+
+from ..collision.collision import collision
+from ..dynamics.articulated import inertia_times
+from ..dynamics.derivative import multiply_untouched_bodies
+from ..dynamics.discrete import add_stiffness
+from ..dynamics.flags import DISCRETE
+from ..dynamics.inertia import multiply
+from ..dynamics.xfrc import add_xfrc
+from ..lanes import fma, kernel, real, sqrt, stage
+from .part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
+
+
+@kernel
+def inverse_constraint(m, d, store):
+    """Contacts, rows and their forces at the acceleration qacc."""
+    collision(m, d)
+    if d.con_overflow[0] == 0:
+        rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
+    if d.con_overflow[0]:
+        solve_in_parts(m, d, STORE_FORCES if store else KEEP_FORCES)
+
+
+@kernel
+def inverse_force(m, d):
+    """qfrc_inverse <- M qacc + C(q, v) - passive - constraint forces; under `discrete` Mhat qacc + h K qvel + ...
+
+    Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
+    """
+    if m.opt_integrator == DISCRETE:
+        multiply(m, d.Mhat, d.qacc, d.Ma)
+        multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.Ma)
+        add_stiffness(m, d, 1.0, d.Ma)
+    else:
+        inertia_times(m, d, d.qacc, d.Ma)
+    for i in range(m.nv):
+        d.qfrc_inverse[i] = ((d.Ma[i] + d.qfrc_bias[i]) - d.qfrc_passive[i]) - d.qfrc_constraint[i]
+
+
+@stage
+def compare_forward_inverse(m, d):
+    """Differences between forward and inverse dynamics; nothing else that forward computed changes.
+
+    solver_fwdinv = |qfrc_constraint - its inverse|, |applied and actuator forces - qfrc_inverse|.
+    Source: MuJoCo mj_compareFwdInv.  Deviations: a world without rows is compared, too, where MuJoCo says 0; the
+        acceleration is always taken as that of the moment, which it is here, also under `invdiscrete`.
+    Reads:  what forward left.   Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; grad, search.
+    """
+    full, rows_full, unconverged = d.warning[0], d.warning[1], d.warning[3]
+    for i in range(m.nv):
+        d.search[i] = d.qfrc_constraint[i]
+    inverse_constraint(m, d, 0)
+    # what does not fit was counted when forward met it
+    d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
+    inverse_force(m, d)
+    for i in range(m.nv):
+        d.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
+    add_xfrc(m, d, d.grad)
+    constraint, force = real(d, 0.0), real(d, 0.0)
+    for i in range(m.nv):
+        x, y = d.search[i] - d.qfrc_constraint[i], d.grad[i] - d.qfrc_inverse[i]
+        constraint, force = fma(x, x, constraint), fma(y, y, force)
+        d.qfrc_constraint[i] = d.search[i]
+    d.solver_fwdinv[0] = sqrt(constraint)
+    d.solver_fwdinv[1] = sqrt(force)

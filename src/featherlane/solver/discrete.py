@@ -1,0 +1,96 @@
+"""The constraint solve as the time step itself: under `discrete` rows and solver see its metric in place of M."""
+
+from __future__ import annotations
+
+from ..dynamics.actuation import is_disabled
+from ..dynamics.derivative import solve_untouched_bodies
+from ..dynamics.discrete import actuator_metric, actuators_count, add_stiffness
+from ..dynamics.flags import DISCRETE
+from ..lanes import kernel, stage, where
+
+
+@kernel
+def _swap(a, b, n):
+    """The first n of a <-> those of b."""
+    for k in range(n):
+        a[k], b[k] = b[k], a[k]
+
+
+@kernel
+def _swap_metric(m, d):
+    """M, its factor and the force without constraints <-> those of the step."""
+    _swap(d.M, d.Mhat, m.nC)
+    _swap(d.qLD, d.qH, m.nC)
+    _swap(d.qLDiagInv, d.qHDiagInv, m.nv)
+    _swap(d.qfrc_smooth, d.qvec, m.nv)
+
+
+@stage
+def enter_metric(m, d):
+    """Under `discrete`: M <- Mhat with its factor, qfrc_smooth <- the force with springs at the end of the step.
+
+    Reads:  Mhat, qH, qHDiagInv, qfrc_smooth.   Writes: M, qLD, qLDiagInv, qfrc_smooth; keeps theirs in Mhat, qH,
+            qHDiagInv and qvec.
+    """
+    if m.opt_integrator == DISCRETE:
+        for i in range(m.nv):
+            d.qvec[i] = d.qfrc_smooth[i]
+        add_stiffness(m, d, -1.0, d.qvec)
+        _swap_metric(m, d)
+
+
+@stage
+def leave_metric(m, d):
+    """What `enter_metric` replaced is put back."""
+    if m.opt_integrator == DISCRETE:
+        _swap_metric(m, d)
+
+
+@kernel
+def _touch_tree(m, d, b, mask):
+    """dof_touched <- 1 at the first dof of the tree of body b, in worlds of the mask."""
+    if m.body_treeid[b] >= 0:
+        v = m.tree_dofadr[m.body_treeid[b]]
+        d.dof_touched[v] = where(mask & (d.active[0] > 0.0), 1.0, d.dof_touched[v])
+
+
+@kernel
+def mark_touched(m, d):
+    """dof_touched of a tree's first dof <- 1 where a row or an actuator's part of the metric is on the tree, else 0.
+
+    A part of a split tile leaves the marks of the others.
+    """
+    if m.opt_integrator == DISCRETE:
+        for i in range(m.nv):
+            d.dof_touched[i] = where(d.active[0] > 0.0, 0.0, d.dof_touched[i])
+        _touch_by_rows(m, d)
+        if actuators_count(m):
+            for i in range(m.nactuator):
+                if not is_disabled(m, i):
+                    b = m.jnt_bodyid[m.actuator_trnid[2 * i]]
+                    _touch_tree(m, d, b, actuator_metric(m, d, i) > 0.0)
+
+
+@kernel
+def _touch_by_rows(m, d):
+    """Marks of the trees that rows act on."""
+    for k in range(d.ncon_slot[0]):
+        for place in range(2):
+            _touch_tree(m, d, d.con_carrier[2 * k + place], d.con_D[k] > 0.0)
+    for k in range(d.ndofrow[0]):
+        _touch_tree(m, d, m.dof_bodyid[d.dofrow_dof[k]], d.dofrow_D[k] > 0.0)
+    for k in range(d.ngenrow[0]):
+        for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+            _touch_tree(m, d, m.dof_bodyid[d.genrow_dof[c]], d.genrow_D[k] > 0.0)
+
+
+@stage
+def turn_free_bodies(m, d):
+    """Under `discrete` a free body that stands alone and that nothing touches turns with its gyroscopic derivatives.
+
+    Source: MuJoCo 4, chapter Computation, "Discrete-time"; that rows and actuators with rates keep these derivatives
+        away was found by experiment with 4.0.1.
+    Reads:  the metric in M, qfrc_smooth of the step, the rows.   Writes: qacc.
+    """
+    if m.opt_integrator == DISCRETE:
+        solve_untouched_bodies(m, d, d.M, d.qfrc_smooth, d.qacc)

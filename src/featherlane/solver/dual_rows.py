@@ -1,0 +1,268 @@
+"""The rows of the dual problem, block by block, in coordinates in which M is the identity.
+
+With M = L^T D L, a row of the Jacobian becomes the row y = J L^-1 D^-1/2, so that the matrix of the dual problem is
+
+    A + R = Y Y^T + R,      and  J M^-1 J^T f = Y z  with  z = Y^T f.
+
+A dof's row of L^-T reaches its ancestors alone: y has entries at the dofs of J and at those above them, and nowhere
+else.  So a sweep over all rows costs two products per entry of Y, and A is not formed but for each block's own part.
+A block is a one-dof row, a general row, or a contact, whose rows are its basis (rows.py); the edges of a pyramid are
+sums and differences of those.
+Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
+"""
+
+from __future__ import annotations
+
+from ..collision.slot import active_worlds
+from ..lanes import fma, kernel, real, sqrt, stage, where
+from ..spatial.vector import add3, cross, dot3, load3
+from .rows import arm, other_arm, turn
+
+DUAL_LIMIT = 1 << 22  # entries of the rows of all blocks
+
+# how a dof is marked while a block is made: it moves the first body, the other one, or both alike
+FIRST, OTHER, BOTH = 1, 2, 3
+
+
+def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[str, int]:
+    """Sizes ndualmax, ndualdofmax and ndualYmax of a tile: what all rows take that can exist, up to DUAL_LIMIT entries.
+
+    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, a general row any.
+
+    Args:
+        model: the model.
+        ncon: contact slots.
+        rows: capacities of the other rows, see `row_capacity`.
+        given: contacts that the caller gives to one world, of any dimension.
+    """
+    nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
+    dims = [*model.geom_condim, *model.pair_dim, 6 if given else 1]
+    own, general, contacts = rows["ndofrowmax"] * chain, rows["ngenrowmax"] * nv, ncon * min(2 * chain, nv)
+    return {
+        "ndualmax": rows["ndofrowmax"] + rows["ngenrowmax"] + ncon,
+        "ndualdofmax": min(own + general + contacts, DUAL_LIMIT) + nv + 1,
+        "ndualYmax": min(own + general + max(dims) * contacts, DUAL_LIMIT) + 6 * nv + 1,
+    }
+
+
+@kernel
+def packed(c, e):
+    """Place of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
+    return c * (c + 1) // 2 + e if c >= e else e * (e + 1) // 2 + c
+
+
+@kernel
+def contact_block(d, k):
+    """The block of contact slot k."""
+    return d.ndofrow[0] + d.ngenrow[0] + k
+
+
+@kernel
+def place(d, k, c):
+    """Where the value along basis vector c of contact k stands in con_y, con_z and con_warm."""
+    return 3 * k + c if c < 3 else 3 * turn(d, k) + c - 3
+
+
+# ---- dofs of a block -----------------------------------------------------------------------------------------------
+@kernel
+def add_chain(m, d, i, mark, start, n):
+    """Append dof i and all above it to the n dofs of a block, up to one that it has; returns their number."""
+    while i >= 0 and d.dual_mark[i] == 0:
+        d.dual_mark[i] = mark
+        d.dual_dof[start + n] = i
+        n += 1
+        i = m.dof_parentid[i]
+    return n
+
+
+@kernel
+def sort_descending(d, start, n):
+    """Sort the dofs of a block by insertion; a chain is sorted, and so are two, unless they share a tree."""
+    for a in range(start + 1, start + n):
+        i, b = d.dual_dof[a], a
+        while b > start and d.dual_dof[b - 1] < i:
+            d.dual_dof[b] = d.dual_dof[b - 1]
+            b -= 1
+        d.dual_dof[b] = i
+
+
+@kernel
+def add_second(m, d, i, mark, start, n):
+    """Append the second chain; dofs that the block has already move both bodies alike."""
+    n = add_chain(m, d, i, mark, start, n)
+    while i >= 0:
+        if d.dual_mark[i] != mark:
+            d.dual_mark[i] = BOTH
+        i = m.dof_parentid[i]
+    return n
+
+
+@kernel
+def contact_dofs(m, d, k, start):
+    """The dofs of contact k: those that move its bodies; returns their number."""
+    i, j = m.body_lastdof[d.con_body[2 * k]], -1
+    if d.con_body[2 * k + 1] > 0:
+        j = m.body_lastdof[d.con_body[2 * k + 1]]
+    n = 0
+    if j > i:
+        # the later tree first; the roles of the two bodies stay
+        n = add_chain(m, d, j, OTHER, start, n)
+        n = add_second(m, d, i, FIRST, start, n)
+    else:
+        n = add_chain(m, d, i, FIRST, start, n)
+        n = add_second(m, d, j, OTHER, start, n)
+    return n
+
+
+@kernel
+def clear_marks(d, start, n):
+    """No dof is marked any more."""
+    for p in range(start, start + n):
+        d.dual_mark[d.dual_dof[p]] = 0
+
+
+# ---- entries -------------------------------------------------------------------------------------------------------
+@kernel
+def contact_entry(d, k, c, i):
+    """The Jacobian of contact k along basis vector c at dof i; a dof that moves both bodies alike has 0."""
+    if d.dual_mark[i] == BOTH:
+        x = real(d, 0.0)
+    else:
+        first = d.dual_mark[i] == FIRST
+        a, u = load3(d.cdof, 6 * i), load3(d.con_basis, 9 * k + 3 * c if c < 3 else 9 * turn(d, k) + 3 * (c - 3))
+        if c < 3:
+            r = arm(d, k) if first else other_arm(d, k)
+            a = add3(load3(d.cdof, 6 * i + 3), cross(a, r))
+        x = dot3(u, a) if first else -dot3(u, a)
+    return x
+
+
+@kernel
+def whiten(m, d, start, n, row):
+    """dual_Y[row ..] <- D^-1/2 L^-T x on the n dofs from start on, x in `search`."""
+    for p in range(n):
+        i = d.dual_dof[start + p]
+        x, a = d.search[i], m.M_rowadr[i]
+        for c in range(m.M_rownnz[i] - 1):
+            j = m.M_colind[a + c]
+            d.search[j] = fma(-d.qLD[a + c], x, d.search[j])
+        d.dual_Y[row + p] = x * sqrt(d.qLDiagInv[i])
+
+
+@kernel
+def block_matrix(d, q, dim):
+    """dual_A of block q <- Y Y^T of its rows."""
+    n, row = d.dual_dofnum[q], d.dual_rowadr[q]
+    for c in range(dim):
+        for e in range(c + 1):
+            s = real(d, 0.0)
+            for p in range(n):
+                s = fma(d.dual_Y[row + c * n + p], d.dual_Y[row + e * n + p], s)
+            d.dual_A[21 * q + packed(c, e)] = s
+
+
+@kernel
+def set_block(d, q, start, n, row):
+    """Block q has n dofs from start on, and its rows stand from row on."""
+    d.dual_dofadr[q] = start
+    d.dual_dofnum[q] = n
+    d.dual_rowadr[q] = row
+
+
+@kernel
+def fits(m, d, start, row):
+    """Is there room for one more block, whatever its dofs?"""
+    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax
+
+
+@kernel
+def dof_row_block(m, d, k, start, row):
+    """The block of one-dof row k; returns its number of dofs."""
+    i = d.dofrow_dof[k]
+    n = add_chain(m, d, i, FIRST, start, 0)
+    clear_marks(d, start, n)
+    set_block(d, k, start, n, row)
+    for p in range(n):
+        d.search[d.dual_dof[start + p]] = real(d, 0.0)
+    d.search[i] = d.dofrow_J[k]
+    whiten(m, d, start, n, row)
+    block_matrix(d, k, 1)
+    return n
+
+
+@kernel
+def general_row_block(m, d, k, start, row):
+    """The block of general row k; returns its number of dofs."""
+    q, o, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
+    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
+        n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
+    clear_marks(d, start, n)
+    sort_descending(d, start, n)
+    set_block(d, q, start, n, row)
+    for p in range(n):
+        d.search[d.dual_dof[start + p]] = real(d, 0.0)
+    for e in range(o, o + d.genrow_dofnum[k]):
+        d.search[d.genrow_dof[e]] = d.genrow_J[e]
+    whiten(m, d, start, n, row)
+    block_matrix(d, q, 1)
+    return n
+
+
+@kernel
+def contact_rows_block(m, d, k, start, row):
+    """The block of contact k; returns its number of dofs."""
+    q, n, dim = contact_block(d, k), contact_dofs(m, d, k, start), d.con_dim[k]
+    sort_descending(d, start, n)
+    set_block(d, q, start, n, row)
+    for c in range(dim):
+        for p in range(n):
+            i = d.dual_dof[start + p]
+            d.search[i] = contact_entry(d, k, c, i)
+        whiten(m, d, start, n, row + c * n)
+    clear_marks(d, start, n)
+    block_matrix(d, q, dim)
+    return n
+
+
+@stage
+def make_blocks(m, d):
+    """All blocks of the dual problem, up to the first one that finds no room.
+
+    Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
+    Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; search for itself.
+    Cost:   O(rows * depth^2).
+    """
+    start, row, q, room = 0, 0, 0, 1
+    for i in range(m.nv):
+        d.dual_mark[i] = 0
+    for k in range(d.ndofrow[0]):
+        room = 1 if room == 1 and fits(m, d, start, row) else 0
+        if room:
+            n = dof_row_block(m, d, k, start, row)
+            start, row, q = start + n, row + n, q + 1
+    for k in range(d.ngenrow[0]):
+        room = 1 if room == 1 and fits(m, d, start, row) else 0
+        if room:
+            n = general_row_block(m, d, k, start, row)
+            start, row, q = start + n, row + n, q + 1
+    for k in range(d.ncon_slot[0]):
+        room = 1 if room == 1 and fits(m, d, start, row) else 0
+        if room:
+            n = contact_rows_block(m, d, k, start, row)
+            start, row, q = start + n, row + n * d.con_dim[k], q + 1
+    d.ndual[0] = q
+
+
+@kernel
+def all_fit(d):
+    """Did all blocks find room?"""
+    return d.ndual[0] == d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+
+
+@kernel
+def report_full(d):
+    """Blocks do not fit: a tile is to be split, a world alone does without its last ones and counts that."""
+    if active_worlds(d) > 1:
+        d.con_overflow[0] = 1
+    else:
+        d.warning[1] = where(d.active[0] > 0.0, d.warning[1] + 1.0, d.warning[1])

@@ -1,0 +1,46 @@
+"""What a solve says about itself: the record of its iterations, and the duality gap of a primal solver."""
+
+from __future__ import annotations
+
+from ..dynamics.articulated import articulated_solve, uses_articulated
+from ..dynamics.flags import DISCRETE
+from ..dynamics.inertia import solve
+from ..lanes import fma, fmax, kernel, real
+
+
+@kernel
+def record(d, k, cost, gradient, improvement, step):
+    """Point k of the record: scaled cost and gradient there, what the iteration gained, how far it went."""
+    if d.want_history and k < d.nhistory:
+        d.stat_cost[k] = cost
+        d.stat_gradient[k] = gradient
+        d.stat_improvement[k] = improvement
+        d.stat_step[k] = step
+
+
+@kernel
+def inverse_inertia_times(m, d, x):
+    """x <- M^-1 x by the factor that the smooth acceleration left, or by recursion; M may be the metric of `discrete`."""
+    if d.want_all or m.opt_integrator == DISCRETE:
+        solve(m, d.qLD, d.qLDiagInv, x)
+    elif uses_articulated(m):
+        for i in range(m.nv):
+            d.qHDiagInv[i] = real(d, 0.0)
+        articulated_solve(m, d, d.qHDiagInv, x)
+    else:
+        solve(m, d.qH, d.qHDiagInv, x)
+
+
+@kernel
+def primal_gap(m, d):
+    """1/2 g^T M^-1 g: the cost is convex by M at least, so it is above its minimum by no more.
+
+    Source: MuJoCo documentation, Computation, "Algorithms" (warm start).
+    """
+    for i in range(m.nv):
+        d.Mgrad[i] = d.grad[i]
+    inverse_inertia_times(m, d, d.Mgrad)
+    s = real(d, 0.0)
+    for i in range(m.nv):
+        s = fma(d.grad[i], d.Mgrad[i], s)
+    return fmax(0.5 * s, 0.0)

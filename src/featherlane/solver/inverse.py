@@ -1,0 +1,37 @@
+"""The inverse of the constraint solve: given the acceleration, every row's force follows at once.
+
+The primal problem's optimum has f = -ds/dx at x = J a - aref (primal.py, cone.py); where a is given nothing is left to
+be minimised.
+Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynamics".
+"""
+
+from __future__ import annotations
+
+from ..lanes import real, stage
+from .primal import place_rows, push_rows, store_forces, subtract_reference
+from .rows import prepare_contacts
+
+
+@stage
+def constraint_forces(m, d, store):
+    """Forces of all rows at the acceleration qacc.
+
+    Args:
+        store: 1 writes the rows' own forces, too; 0 leaves those of the solver.
+
+    Reads:  qacc, cvel, all rows.
+    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force.   Cost: O(nv + contacts).
+    """
+    if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
+        for i in range(m.nv):
+            d.qfrc_constraint[i] = real(d, 0.0)
+    else:
+        prepare_contacts(m, d)
+        place_rows(m, d, d.qacc, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
+        subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+        push_rows(m, d)
+        if store:
+            store_forces(m, d)
+        for i in range(m.nv):
+            # absent rows may have turned a zero's sign: + 0 turns it back
+            d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

@@ -1,0 +1,74 @@
+"""Constraint islands: trees that rows connect, directly or over other trees.
+
+The problem of a scene falls into one for each island.  The sparse factor solves islands apart by itself, because no
+entry of H joins them; this says which they are.
+Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
+"""
+
+from __future__ import annotations
+
+from ..lanes import any_, fmin, gather_rows, kernel, real, stage, where
+
+
+@kernel
+def connect(d, present, s, t, changed):
+    """Where the row is present, trees s and t get the smaller of their labels; -1: no tree.  Adds up what changed."""
+    if s < 0:
+        s = t
+    if t < 0:
+        t = s
+    if s >= 0:
+        a, b = d.dof_island[s], d.dof_island[t]
+        label = fmin(fmin(a, b), real(d, 1.0 * (s if s < t else t)))
+        changed = where(present & ((label < a) | (label < b)), 1.0, changed)
+        d.dof_island[s] = where(present, label, a)
+        d.dof_island[t] = where(present, label, d.dof_island[t])
+    return changed
+
+
+@kernel
+def connect_rows(m, d):
+    """One pass over all rows; positive where some label became smaller."""
+    changed = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        t = m.dof_treeid[d.dofrow_dof[k]]
+        changed = connect(d, d.dofrow_present[k] > 0.0, t, t, changed)
+    for k in range(d.ngenrow[0]):
+        o = d.genrow_dofadr[k]
+        for e in range(o, o + d.genrow_dofnum[k]):
+            s, t = m.dof_treeid[d.genrow_dof[o]], m.dof_treeid[d.genrow_dof[e]]
+            changed = connect(d, d.genrow_present[k] > 0.0, s, t, changed)
+    for k in range(d.ncon_slot[0]):
+        s, t = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
+        changed = connect(d, d.con_D[k] > 0.0, s, t, changed)
+    return changed
+
+
+@kernel
+def number_islands(m, d):
+    """Islands by their labels, which are their first trees; what no row acts on has none."""
+    n, none = real(d, 0.0), real(d, 1.0 * m.ntree)
+    for t in range(m.ntree):
+        label = d.dof_island[t]
+        first = label == t
+        d.tree_island[t] = where(first, n, 0.0)
+        d.tree_island[t] = where(label < none, gather_rows(d.tree_island, where(label < none, label, 0.0)), -1.0)
+        n = where(first, n + 1.0, n)
+    d.nisland[0] = n
+
+
+@stage
+def islands(m, d):
+    """The islands of each world's rows.
+
+    Labels fall to the smallest number of a tree in the island, pass by pass until none changes.
+    Reads:  all rows.   Writes: nisland, tree_island (ntree,), dof_island (nv,), -1 where no row acts.
+    Cost:   O(rows) a pass; two passes where rows come in the order of the trees, at most ntree.
+    """
+    for t in range(m.ntree):
+        d.dof_island[t] = real(d, 1.0 * m.ntree)
+    while any_(connect_rows(m, d) > 0.0):
+        pass
+    number_islands(m, d)
+    for i in range(m.nv):
+        d.dof_island[i] = d.tree_island[m.dof_treeid[i]]

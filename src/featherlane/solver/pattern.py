@@ -1,0 +1,272 @@
+"""Where the Hessian has entries: the model's own tree, or, where rows couple branches, block rows with exact fill.
+
+Two branches are coupled by contacts between their bodies and by general rows; a coupling is named by the last dof of
+each branch.  The list of couplings is sorted, so the order in which they are added up is that of any company.
+
+Blocks of dofs (model/ancestors.py) are eliminated in the model's own order, from the last one on, whatever couples
+them: an order made for a tile's couplings would show in a world's bits, zeros that a wider pattern brings do not.
+The row of a block holds its ancestors, those of the branches that it is coupled to, and what rows below left:
+
+    row(b) = chain(b) + sum over couplings (b, c) of chain(c) + sum over blocks k with parent b of row(k) less k,
+
+where the parent of k is the last block of its row before k: the elimination tree.
+Source: J. Liu, "The role of elimination trees in sparse factorization" (1990); Davis, Direct Methods for Sparse Linear
+Systems, sec. 4.4.
+"""
+
+from __future__ import annotations
+
+from ..collision.slot import active_worlds
+from ..collision.sort import sort
+from ..lanes import kernel, stage
+
+TREE, COUPLED, APART = 1, 2, 3  # what H_pattern holds; 0: nothing yet
+
+
+# ---- couplings ------------------------------------------------------------------------------------------------------
+@kernel
+def add_coupling(m, d, n, i, j):
+    """Dofs i and j end two branches that are coupled: list them, but if they were the last ones, too."""
+    if i < j:
+        i, j = j, i
+    key = i * m.nv + j
+    if n == 0 or d.coupling_key[n - 1] != key:
+        d.coupling_key[n] = key
+        n += 1
+    return n
+
+
+@kernel
+def is_above(m, i, j):
+    """Is dof i an ancestor of dof j, or dof j itself?"""
+    while j > i:
+        j = m.dof_parentid[j]
+    return i == j
+
+
+@kernel
+def couple_row(m, d, n, k):
+    """Couplings of a general row: of its last dof with the end of each other branch."""
+    o = d.genrow_dofadr[k]
+    e = o + d.genrow_dofnum[k] - 1
+    last = d.genrow_dof[e] if e >= o else 0
+    tip = last
+    while e > o:
+        e -= 1
+        i = d.genrow_dof[e]
+        if not is_above(m, i, last) and not is_above(m, i, tip):
+            n, tip = add_coupling(m, d, n, last, i), i
+    return n
+
+
+@kernel
+def list_couplings(m, d):
+    """All couplings of the tile's slots, sorted, each once."""
+    n = 0
+    for k in range(d.ncon_slot[0]):
+        other = d.con_body[2 * k + 1]
+        if other > 0:
+            n = add_coupling(m, d, n, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
+    for k in range(d.ngenrow[0]):
+        n = couple_row(m, d, n, k)
+    sort(d.coupling_key, d.coupling_room, n)
+    count = 0
+    for k in range(n):
+        if count == 0 or d.coupling_key[count - 1] != d.coupling_key[k]:
+            d.coupling_key[count] = d.coupling_key[k]
+            count += 1
+    d.ncoupling[0] = count
+
+
+@kernel
+def find_coupling(m, d, i, j):
+    """The number of the coupling of dofs i and j."""
+    if i < j:
+        i, j = j, i
+    key, low, high = i * m.nv + j, 0, d.ncoupling[0] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if d.coupling_key[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def name_couplings(m, d):
+    """The coupling of each slot."""
+    for k in range(d.ncon_slot[0]):
+        other = d.con_body[2 * k + 1]
+        d.con_coupling[k] = -1
+        if other > 0:
+            d.con_coupling[k] = find_coupling(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
+
+
+@kernel
+def same_couplings(d):
+    """Are they those that the pattern was made for?"""
+    k = 0
+    if d.ncoupling[0] == d.ncoupling[1]:
+        while k < d.ncoupling[0] and d.coupling_key[k] == d.coupling_last[k]:
+            k += 1
+    return k == d.ncoupling[0]
+
+
+# ---- block rows -----------------------------------------------------------------------------------------------------
+@kernel
+def mark_chain(m, d, c, b, low):
+    """Block c and its ancestors are in the row of b; returns the lowest block of the row."""
+    while c >= 0 and d.H_blockmark[c] != b:
+        d.H_blockmark[c] = b
+        low = c if c < low else low
+        c = m.block_parentid[c]
+    return low
+
+
+@kernel
+def mark_rows(m, d, b, low):
+    """What the rows that are eliminated into b leave in its row."""
+    c = d.H_blockchild[b]
+    while c >= 0:
+        o = d.H_blockadr[c]
+        low = d.H_blockcol[o] if d.H_blockcol[o] < low else low
+        for e in range(o, o + d.H_blocknum[c] - 1):
+            d.H_blockmark[d.H_blockcol[e]] = b
+        c = d.H_blocknext[c]
+    return low
+
+
+@kernel
+def list_row(m, d, b, low, adr):
+    """The marked blocks in ascending order, and the places of their columns; returns the row's width."""
+    n, width = 0, 0
+    for c in range(low, b + 1):
+        if d.H_blockmark[c] == b:
+            d.H_blockcol[adr + n] = c
+            d.H_blockplace[adr + n] = width
+            width += m.block_dofnum[c]
+            n += 1
+    d.H_blockadr[b] = adr
+    d.H_blocknum[b] = n
+    if n > 1:
+        p = d.H_blockcol[adr + n - 2]
+        d.H_blocknext[b] = d.H_blockchild[p]
+        d.H_blockchild[p] = b
+    return width
+
+
+@kernel
+def place_rows_of(m, d, b, adr, width):
+    """Rows of one block: as long as the last of them, whose diagonal is the last entry."""
+    first, size = m.block_dofadr[b], m.block_dofnum[b]
+    for i in range(size):
+        d.H_rowadr[first + i] = adr + i * width
+        d.H_rownnz[first + i] = width - size + i + 1
+
+
+@stage
+def find_block_rows(m, d):
+    """Block rows for the couplings; con_overflow[0] = 1 where there is no room for them.
+
+    Reads:  coupling_key, block_parentid.
+    Writes: H_blockadr, H_blocknum (nblock,), H_blockcol, H_blockplace (nHblock,), H_rowadr, H_rownnz (nv,).
+    Cost:   O(blocks of the pattern + nblock^2 / 2).
+    """
+    for b in range(m.nblock):
+        d.H_blockchild[b] = -1
+        d.H_blockmark[b] = -1
+    adr, entries, p = 0, 0, d.ncoupling[0] - 1
+    for k in range(m.nblock):
+        b = m.nblock - 1 - k
+        low = mark_rows(m, d, b, mark_chain(m, d, b, b, b))
+        while p >= 0 and m.dof_blockid[d.coupling_key[p] // m.nv] == b:
+            low = mark_chain(m, d, m.dof_blockid[d.coupling_key[p] % m.nv], b, low)
+            p -= 1
+        if adr + b + 1 - low > d.nHblock:
+            d.con_overflow[0] = 1
+            break
+        width = list_row(m, d, b, low, adr)
+        if entries + width * m.block_dofnum[b] > d.nH:
+            d.con_overflow[0] = 1
+            break
+        place_rows_of(m, d, b, entries, width)
+        adr += d.H_blocknum[b]
+        entries += width * m.block_dofnum[b]
+
+
+# ---- the pattern of a step ------------------------------------------------------------------------------------------
+@kernel
+def take_tree(m, d, label):
+    """The model's own tree as the pattern: rows of ancestors."""
+    for i in range(m.nv):
+        d.H_rowadr[i] = m.chain_rowadr[i]
+        d.H_rownnz[i] = m.chain_rownnz[i]
+    d.H_pattern[0] = label
+
+
+@kernel
+def take_coupled(m, d):
+    """Block rows for the couplings, found anew where they differ from those of the last step."""
+    if d.H_pattern[0] != COUPLED or not same_couplings(d):
+        find_block_rows(m, d)
+        d.H_pattern[0] = COUPLED
+        d.ncoupling[1] = d.ncoupling[0]
+        for k in range(d.ncoupling[0]):
+            d.coupling_last[k] = d.coupling_key[k]
+    name_couplings(m, d)
+
+
+@kernel
+def find_pattern(m, d):
+    """The pattern for the tile's slots: the model's own tree where no slot couples two branches.
+
+    Where the rows do not fit, con_overflow says so, to split the tile; in one world trees are taken apart.
+    """
+    list_couplings(m, d)
+    if d.ncoupling[0] > 0:
+        take_coupled(m, d)
+        if d.con_overflow[0] and active_worlds(d) > 1:
+            d.H_pattern[0] = 0
+        elif d.con_overflow[0]:
+            d.con_overflow[0] = 0
+            take_tree(m, d, APART)
+    elif d.H_pattern[0] != TREE:
+        take_tree(m, d, TREE)
+
+
+# ---- places ---------------------------------------------------------------------------------------------------------
+@kernel
+def last_block(m, d, i):
+    """The number in H_blockcol of the diagonal block in the row of dof i."""
+    b = m.dof_blockid[i]
+    return d.H_blockadr[b] + d.H_blocknum[b] - 1
+
+
+@kernel
+def column_block(m, d, e, j):
+    """The number in H_blockcol of the block of dof j, in the row that number e belongs to, at e or before."""
+    c = m.dof_blockid[j]
+    while d.H_blockcol[e] != c:
+        e -= 1
+    return e
+
+
+@kernel
+def column_place(m, d, e, j):
+    """The place of dof j, whose block has number e, in the row."""
+    return d.H_blockplace[e] + j - m.block_dofadr[d.H_blockcol[e]]
+
+
+@kernel
+def block_place(d, b, c):
+    """Where the columns of block c begin in the row of block b, which holds them."""
+    low = d.H_blockadr[b]
+    high = low + d.H_blocknum[b] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if d.H_blockcol[middle] < c:
+            low = middle + 1
+        else:
+            high = middle
+    return d.H_blockplace[low]

@@ -1,0 +1,311 @@
+"""Equality constraints: their rows against MuJoCo's and against finite differences, switches, motion, odd numbers."""
+
+import copy
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from constraint_scenes import CONTACTS, JOINTS, forward, tile
+from equality_scenes import EQUALITIES, WELDED
+from featherlane.constraint import efc, make_rows, row_capacity
+from featherlane.constraint.row import EQUALITY
+from row_comparison import SOLIMPS, SOLREFS, assert_rows_equal, check, edited, random_states
+from states import kicked
+
+PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of an optimum
+DIFFERENCE = 1e-6  # relative: a central difference with a step of 1e-5
+WIDTH = 8
+
+
+@pytest.fixture(params=[1, WIDTH])
+def width(request):
+    return request.param
+
+
+# ---- rows against MuJoCo's ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("solref", SOLREFS)
+def test_references_of_equalities_equal_mujocos(solref, width, rng):
+    check(edited(EQUALITIES, eq_solref=solref), rng, width)
+
+
+@pytest.mark.parametrize("solimp", SOLIMPS)
+def test_impedances_of_equalities_equal_mujocos(solimp, width, rng):
+    check(edited(EQUALITIES, eq_solimp=solimp), rng, width)
+
+
+def test_equalities_as_the_model_declares_them_equal_mujocos(width, rng):
+    assert check(edited(EQUALITIES), rng, width) >= 33 * width
+
+
+@pytest.mark.parametrize("solref", [(1e10, 1.0), (1e-10, 1.0), (-1e12, -1e6), (0.02, 1e8)])
+def test_absurd_references_equal_mujocos(solref, width, rng):
+    check(edited(EQUALITIES, eq_solref=solref), rng, width)
+
+
+@pytest.mark.parametrize("flag", ["EQUALITY", "CONSTRAINT", "REFSAFE"])
+def test_disabled_flags_mean_what_they_mean_in_mujoco(flag, width, rng):
+    mj = edited(EQUALITIES, eq_solref=(0.003, 1.0))
+    mj.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")
+    states = random_states(mj, rng, width)
+    assert_rows_equal(tile(mj, states, make_rows), states)
+    assert (states[0].ne > 0) == (flag == "REFSAFE")
+
+
+@pytest.mark.parametrize("scene", [JOINTS, EQUALITIES])
+def test_the_exact_diagonal_of_joint_rows_equals_mujocos(scene, width, rng):
+    mj = edited(scene, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
+    assert check(mj, rng, width) > 5 * width
+
+
+@pytest.mark.parametrize("cone", [0, 1])
+@pytest.mark.parametrize("condim", [1, 3, 6])
+def test_the_exact_diagonal_of_contacts_equals_mujocos(cone, condim, width, rng):
+    # the pair whose normal passes through a ball joint has none
+    xml = CONTACTS.replace('<pair geom1="left" geom2="near" friction="0.5 0.9 0 0 0" condim="3"/>', "")
+    mj = edited(xml, cone=cone, geom_condim=condim, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
+    mj.geom_friction[:] = rng.uniform(0.1, 1.0, mj.geom_friction.shape)
+    assert check(mj, rng, width, position=0.002) >= 3 * width
+
+
+def test_the_exact_diagonal_is_that_of_the_inverse_inertia(rng):
+    mj = edited(EQUALITIES, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
+    data = fl.Data(fl.load(mj))
+    data.qpos, data.qvel = kicked(mj, rng)
+    data.forward()
+    M = fl.full_m(data.model, data)
+    expected = np.einsum("ri,ri->r", data.efc_J, np.linalg.solve(M, data.efc_J.T).T)
+    np.testing.assert_allclose(data.efc_diagA, expected, rtol=1e-9)
+
+
+def test_a_batch_takes_the_exact_diagonal_too(rng):
+    mj = edited(EQUALITIES, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
+    model = fl.load(mj)
+    data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
+    data.qpos, data.qvel = kicked(mj, rng)
+    batch.qpos, batch.qvel = data.qpos, data.qvel
+    fl.step(model, data)
+    batch.step()
+    np.testing.assert_array_equal(batch.qvel, np.tile(data.qvel, (3, 1)))
+
+
+# ---- laws -----------------------------------------------------------------------------------------------------------
+def moved(mj, data, qvel, time):
+    """MuJoCo's data after a motion at constant qvel."""
+    qpos = data.qpos.copy()
+    mujoco.mj_integratePos(mj, qpos, qvel, time)
+    return qpos
+
+
+def rows_at(model, qpos, qvel):
+    data = fl.Data(model)
+    data.qpos, data.qvel = qpos, qvel
+    data.forward()
+    return data.efc_type == EQUALITY, data
+
+
+def test_velocity_is_the_rate_of_the_error(rng):
+    mj, h = edited(EQUALITIES), 1e-5
+    model, state = fl.load(mj), forward(mj, *kicked(mj, rng))
+    equal, data = rows_at(model, state.qpos, state.qvel)
+    after, before = (rows_at(model, moved(mj, state, state.qvel, t), state.qvel)[1] for t in (h, -h))
+    rate = (after.efc_pos[: data.ne] - before.efc_pos[: data.ne]) / (2.0 * h)
+    np.testing.assert_allclose(rate, data.efc_vel[equal], rtol=DIFFERENCE, atol=DIFFERENCE)
+
+
+def test_the_reference_takes_up_what_the_jacobians_change_adds(rng):
+    """aref + B J v + K d r = -(dJ/dt) v, the rate of J v at constant qvel; a joint's row has none."""
+    mj, h = edited(EQUALITIES), 1e-5
+    model, state = fl.load(mj), forward(mj, *kicked(mj, rng))
+    equal, data = rows_at(model, state.qpos, state.qvel)
+    after, before = (rows_at(model, moved(mj, state, state.qvel, t), state.qvel)[1] for t in (h, -h))
+    rate = (after.efc_vel[: data.ne] - before.efc_vel[: data.ne]) / (2.0 * h)
+    K, B, imp, _ = data.efc_KBIP[equal].T
+    given = -(data.efc_aref[equal] + B * data.efc_vel[equal] + K * imp * data.efc_pos[equal])
+    joint = model.eq_type[data.efc_id[equal]] == 2
+    np.testing.assert_allclose(given[~joint], rate[~joint], rtol=DIFFERENCE, atol=DIFFERENCE * np.abs(rate).max())
+    np.testing.assert_allclose(given[joint], 0.0, atol=1e-9)
+
+
+# ---- the solution ---------------------------------------------------------------------------------------------------
+def solved(mj, states):
+    """Accelerations by MuJoCo and by a batch of these states, both to tolerance 0."""
+    mj = copy.copy(mj)
+    mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, 100, 100
+    batch, expected = fl.Batch(fl.load(mj), len(states), nthread=1), []
+    qacc = batch.bind("qacc")
+    for w, state in enumerate(states):
+        data = mujoco.MjData(mj)
+        data.qpos[:], data.qvel[:], data.eq_active[:] = state.qpos, state.qvel, state.eq_active
+        mujoco.mj_forward(mj, data)
+        batch.qpos[w], batch.qvel[w], batch.eq_active[w] = data.qpos, data.qvel, data.eq_active
+        expected.append(data.qacc.copy())
+    batch.forward()
+    return qacc, np.array(expected)
+
+
+@pytest.mark.parametrize("scene", [EQUALITIES, WELDED])
+def test_accelerations_equal_mujocos(scene, width, rng):
+    mj = edited(scene)
+    states = [forward(mj, *kicked(mj, rng, 0.2)) for _ in range(width)]
+    for state in states[1:]:
+        state.eq_active[:] = rng.random(mj.neq) < 0.7
+    given, expected = solved(mj, states)
+    np.testing.assert_allclose(given, expected, rtol=PARITY, atol=PARITY * np.abs(expected).max())
+
+
+def test_contradictory_equalities_have_a_finite_compromise():
+    """One body is held at two places: it stays between them."""
+    data = fl.Data(fl.load(WELDED))
+    data.eq_active = [0, 0, 1, 1]
+    for _ in range(500):
+        fl.step(data.model, data)
+    assert np.isfinite(data.qpos).all() and np.abs(data.qvel).max() < 10.0
+    np.testing.assert_allclose(data.efc_pos[[0, 3]], [0.1, -0.1], atol=1e-6)
+
+
+@pytest.mark.parametrize("solref", [(1e10, 1.0), (1e-10, 1.0), (-1e12, -1e6), (-1e12, 0.0), (0.02, 1e8)])
+@pytest.mark.parametrize("solimp", [(0.9, 0.95, 0.0, 0.5, 2.0), (0.9999, 0.9999, 0.001, 0.5, 2.0)])
+def test_absurd_parameters_leave_finite_accelerations(solref, solimp, rng):
+    mj = edited(EQUALITIES, eq_solref=solref, eq_solimp=solimp)
+    data = fl.Data(fl.load(mj))
+    data.qpos, data.qvel = kicked(mj, rng)
+    data.forward()
+    assert np.isfinite(data.qacc).all()
+
+
+def test_a_redundant_loop_stays_closed():
+    """Three rows hold a point that moves in a plane: over 5 s of a crank that changes its mind."""
+    model = fl.load("slider_crank")
+    data, batch, rng = fl.Data(model), fl.Batch(model, 2, nthread=1), np.random.default_rng(0)
+    for _ in range(50):
+        control = rng.uniform(-1, 1)
+        data.ctrl, batch.ctrl = control, control
+        for _ in range(50):
+            fl.step(model, data)
+            assert np.abs(data.efc_pos[:3]).max() < 2e-3
+        batch.step(50)
+    assert data.ne == 3 and np.abs(data.qpos[0]) > 1.0
+    np.testing.assert_array_equal(batch.qpos, np.tile(data.qpos, (2, 1)))
+
+
+# ---- what the user moves and switches -------------------------------------------------------------------------------
+def test_a_body_follows_the_mocap_body_to_which_it_is_welded():
+    mj = edited(WELDED)
+    mj.opt.tolerance, mj.opt.iterations = 0.0, 100
+    model, oracle = fl.load(mj), mujoco.MjData(mj)
+    data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
+    for k in range(200):
+        place = [0.001 * k, 0.0, 1.0 + 0.2 * np.sin(0.01 * k)]
+        data.mocap_pos, batch.mocap_pos, oracle.mocap_pos[:] = place, place, place
+        fl.step(model, data)
+        batch.step()
+        mujoco.mj_step(mj, oracle)
+    assert np.linalg.norm(data.body("held").xpos - data.mocap_pos[0]) < 0.1
+    np.testing.assert_allclose(data.qpos, oracle.qpos, atol=PARITY)
+    np.testing.assert_array_equal(batch.qpos, np.tile(data.qpos, (3, 1)))
+
+
+def test_equalities_are_switched_world_by_world_and_every_world_keeps_its_bits(rng):
+    model = fl.load(WELDED)
+    switches = rng.random((WIDTH, 3, model.neq)) < 0.5
+    batch = fl.Batch(model, WIDTH, nthread=1)
+    for phase in range(3):
+        batch.eq_active = switches[:, phase].astype(float)
+        batch.step(20)
+    for w in range(WIDTH):
+        data = fl.Data(model)
+        for phase in range(3):
+            data.eq_active = switches[w, phase].astype(float)
+            for _ in range(20):
+                fl.step(model, data)
+        np.testing.assert_array_equal(batch.qpos[w], data.qpos)
+        np.testing.assert_array_equal(batch.qvel[w], data.qvel)
+
+
+def test_switches_belong_to_the_state_of_a_world():
+    model = fl.load(WELDED)
+    data, batch = fl.Data(model), fl.Batch(model, 2)
+    np.testing.assert_array_equal(data.eq_active, model.eq_active0)
+    data.eq_active[0] = 0
+    batch.eq_active[1, 0] = 0
+    data.forward()
+    assert data.ne == 6 and copy.copy(data).eq_active[0] == 0 and batch.get_data(1).ne == 6
+    kept = batch.checkpoint()
+    model.eq_active0[1] = False
+    data.reset()
+    batch.reset()
+    np.testing.assert_array_equal(data.eq_active, [1, 0, 0, 0])
+    np.testing.assert_array_equal(batch.eq_active, [[1, 0, 0, 0]] * 2)
+    batch.restore(kept)
+    np.testing.assert_array_equal(batch.eq_active, [[1, 1, 0, 0], [0, 1, 0, 0]])
+    assert not model.to_mujoco().eq_active0[1]
+
+
+def test_a_world_without_a_row_holds_zeros(rng):
+    mj = edited(EQUALITIES)
+    states = random_states(mj, rng, WIDTH)
+    for w, state in enumerate(states):
+        state.eq_active[:] = np.arange(mj.neq) % WIDTH != w
+    arrays = tile(mj, states, make_rows).arrays
+    n = int(arrays["ngenrow"][0])
+    absent = arrays["genrow_present"][:n] == 0.0
+    assert absent.any()
+    for name in "pos margin vel D aref lo hi".split():
+        assert not arrays[f"genrow_{name}"][:n][absent].any()
+    for k in range(n):
+        entries = slice(arrays["genrow_dofadr"][k], arrays["genrow_dofadr"][k] + arrays["genrow_dofnum"][k])
+        assert not arrays["genrow_J"][entries][:, absent[k]].any()
+
+
+def test_a_bad_number_in_one_worlds_equality_stays_there(rng):
+    model = fl.load(edited(EQUALITIES))
+    batch, clean = fl.Batch(model, WIDTH, nthread=1), fl.Batch(model, WIDTH, nthread=1)
+    for w in range(WIDTH):
+        qpos, qvel = kicked(model, rng, 0.1)
+        for b in (batch, clean):
+            b.qpos[w], b.qvel[w] = qpos, qvel
+    batch.expand("eq_data")[3] = np.nan
+    batch.step(3)
+    clean.step(3)
+    others = np.arange(WIDTH) != 3
+    np.testing.assert_array_equal(batch.qpos[others], clean.qpos[others])
+    assert batch.nbad[3] > 0 and not batch.nbad[others].any()
+
+
+# ---- capacity and what is read --------------------------------------------------------------------------------------
+def test_capacity_holds_every_row_that_can_exist(rng):
+    mj = edited(EQUALITIES)
+    state = forward(mj, *kicked(mj, rng))
+    state.eq_active[:] = 1
+    arrays, capacity = tile(mj, [state], make_rows).arrays, row_capacity(fl.load(mj))
+    n = int(arrays["ngenrow"][0])
+    balls = n - state.ne - 3  # the connect that was off is on now
+    assert capacity["ngenrowmax"] == state.ne + 3 + 1
+    last = arrays["genrow_dofadr"][n - 1] + arrays["genrow_dofnum"][n - 1]
+    assert capacity["ngenJmax"] == last + 3 * (1 - balls)
+
+
+def test_states_of_rows_equal_mujocos(rng):
+    for scene in (EQUALITIES, JOINTS):
+        # with islands MuJoCo leaves the states of rows in another order
+        mj = edited(scene, disableflags=int(mujoco.mjtDisableBit.mjDSBL_ISLAND), tolerance=0.0, iterations=100)
+        for state in random_states(mj, rng, 5):
+            rows = efc(fl.load(mj), tile(mj, [state], make_rows).arrays)
+            np.testing.assert_array_equal(rows.state, state.efc_state)
+
+
+def test_set_const_finds_the_second_anchor():
+    model = fl.load(EQUALITIES)
+    model.eq_data[0, :3] += 0.05
+    fl.set_const(model)
+    expected = model.to_mujoco()
+    mujoco.mj_setConst(expected, mujoco.MjData(expected))
+    np.testing.assert_array_equal(model.eq_data, expected.eq_data)
+    batch = fl.Batch(model, 2)
+    batch.expand("eq_data")[1, 0, :3] += 0.1
+    batch.set_const()
+    expected.eq_data[0, :3] += 0.1
+    mujoco.mj_setConst(expected, mujoco.MjData(expected))
+    np.testing.assert_allclose(batch.expanded("eq_data"), [model.eq_data, expected.eq_data], atol=1e-15)

@@ -1,0 +1,65 @@
+"""Rows of a tile against MuJoCo's, and parameters that take every branch of their formulas."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from constraint_scenes import forward, tile
+from featherlane.constraint import efc, make_rows
+from states import kicked
+
+# the same formulas in another order: a few roundings, times K = 1e4 and more in aref
+TOLERANCE = 1e-11
+COMPARED = "J D R pos margin frictionloss vel aref diagA KBIP force".split()
+
+SOLREFS = [(0.02, 1.0), (0.001, 0.4), (-300.0, -20.0), (-1e4, 0.0), (0.0, 0.0), (0.05, -1.0), (-5.0, 0.5)]
+SOLIMPS = [
+    (0.9, 0.95, 0.001, 0.5, 2.0),
+    (0.2, 0.95, 0.4, 0.3, 1.0),
+    (0.1, 0.99, 0.5, 0.2, 2.0),
+    (0.3, 0.9, 0.6, 0.7, 3.0),
+    (0.9, 0.2, 0.5, 0.4, 2.7),
+    (0.5, 0.5, 0.1, 0.5, 2.0),
+    (0.3, 0.8, 0.0, 0.5, 2.0),
+    (-1.0, 2.0, 0.5, 1.5, 0.5),
+    (0.2, 0.9, -1.0, 0.5, 4.0),
+    (0.2, 0.9, 0.5, -1.0, 2.0),
+    (0.2, 0.9, 0.5, 1.5, 3.0),
+]
+
+
+def edited(xml, **fields):
+    """MuJoCo's model of a text, with some fields overwritten."""
+    mj = mujoco.MjModel.from_xml_string(xml)
+    for name, value in fields.items():
+        owner = mj.opt if hasattr(mj.opt, name) else mj
+        setattr(owner, name, value) if np.isscalar(value) else getattr(owner, name).__setitem__(..., value)
+    return mj
+
+
+def random_states(mj, rng, n, position=0.3):
+    return [forward(mj, *kicked(mj, rng, position)) for _ in range(n)]
+
+
+def assert_rows_equal(workspace, states):
+    for lane, data in enumerate(states):
+        rows = efc(workspace.model, workspace.arrays, lane)
+        np.testing.assert_array_equal(rows.type, data.efc_type)
+        np.testing.assert_array_equal(rows.id, data.efc_id)
+        np.testing.assert_array_equal(rows.contact_efc_address, [c.efc_address for c in data.contact])
+        assert (rows.ne, rows.nf, rows.nl) == (data.ne, data.nf, data.nl)
+        for name in COMPARED:
+            given = getattr(rows, name)
+            # MuJoCo leaves room behind the last row for contacts that turned out to have none
+            expected = np.ravel(getattr(data, f"efc_{name}"))[: given.size].reshape(given.shape)
+            scale = max(np.abs(expected).max(initial=0.0), 1e-10) if name == "force" else np.abs(expected)
+            error = np.abs(given - expected) - TOLERANCE * (scale + (name in ("J", "vel", "aref", "pos", "KBIP")))
+            assert (error <= 0).all(), (name, given, expected)
+
+
+def check(mj, rng, width, position=0.3):
+    """Rows of random states, all in one tile.  Returns how many rows there were."""
+    states = random_states(mj, rng, width, position)
+    assert_rows_equal(tile(mj, states, make_rows), states)
+    return sum(data.nefc for data in states)

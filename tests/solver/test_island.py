@@ -1,0 +1,70 @@
+"""Constraint islands: MuJoCo's, and each is solved as if it were alone."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from coupled_scenes import mixed, put, states, truth
+from featherlane.model import load
+from featherlane.simulation.forward import forward
+from featherlane.simulation.workspace import Workspace
+from featherlane.solver.island import islands
+
+ALONE = 1e-10  # relative: one optimum of two problems that share nothing else
+
+
+def strewn(rng):
+    """Free spheres strewn about: chains of contacts, pairs, lone ones, ones in the air; a pendulum at its limit."""
+    places = zip(rng.uniform(0, 1.5, 20), rng.uniform(0, 1, 20), rng.uniform(0.05, 0.6, 20), strict=True)
+    spheres = [f'<body pos="{x} {y} {z}"><freejoint/><geom size="0.1"/></body>' for x, y, z in places]
+    return ['<body pos="9 9 9"><joint axis="0 1 0" limited="true" range="10 20"/><geom pos="1 0 0"/></body>', *spheres]
+
+
+def scene(bodies):
+    return mujoco.MjModel.from_xml_string(
+        '<mujoco><option tolerance="0" iterations="100" ls_iterations="100"/><default><geom size="0.1"/></default>'
+        f'<worldbody><geom type="plane" size="5 5 1"/>{"".join(bodies)}</worldbody></mujoco>'
+    )
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_islands_equal_mujocos(width, rng):
+    counts = set()
+    for mj, spread in ((mixed(), None), (scene(strewn(rng)), 0.02), (scene(strewn(rng)), 0.2)):
+        w, found = Workspace(load(mj), width), states(mj, width, rng, spread)
+        for lane, state in enumerate(found):
+            put(w, lane, state)
+        w.run(forward)
+        w.run(islands)
+        for lane, state in enumerate(found):
+            expected = truth(mj, state)
+            counts.add(expected.nisland)
+            assert w.arrays["nisland"][0, lane] == expected.nisland
+            if expected.nisland:
+                np.testing.assert_array_equal(w.arrays["tree_island"][: mj.ntree, lane], expected.tree_island)
+                np.testing.assert_array_equal(w.arrays["dof_island"][: mj.nv, lane], expected.dof_island)
+    assert max(counts) > 3
+
+
+def solved(mj, qvel):
+    w = Workspace(load(mj), 1)
+    put(w, 0, (mj.qpos0, qvel))
+    w.run(forward)
+    w.run(islands)
+    return w.arrays
+
+
+def test_each_island_moves_as_if_it_were_alone(rng):
+    bodies = strewn(rng)
+    mj = scene(bodies)
+    qvel = rng.normal(0, 0.3, mj.nv)
+    d, sizes = solved(mj, qvel), []
+    for island in range(int(d["nisland"][0, 0])):
+        trees = np.flatnonzero(d["tree_island"][: mj.ntree, 0] == island)
+        dofs = d["dof_island"][: mj.nv, 0] == island
+        alone = solved(scene([bodies[t] for t in trees]), qvel[dofs])
+        assert alone["nisland"][0, 0] == 1
+        difference = np.abs(alone["qacc"][: dofs.sum(), 0] - d["qacc"][: mj.nv, 0][dofs]).max()
+        assert difference < ALONE * np.abs(d["qacc"]).max()
+        sizes.append(len(trees))
+    assert len(sizes) > 2 and max(sizes) > 1

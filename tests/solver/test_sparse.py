@@ -1,0 +1,234 @@
+"""The Hessian of coupled branches: sparse equals dense, its factor solves, a world's bits are its own."""
+
+import mujoco
+import numpy as np
+import pytest
+
+from coupled_scenes import mixed, put, states, truth
+from featherlane.collision.collision import collision
+from featherlane.constraint.efc import efc
+from featherlane.constraint.row import CONTACT_ELLIPTIC, make_rows
+from featherlane.lanes import stage
+from featherlane.model import load
+from featherlane.simulation.forward import forward
+from featherlane.simulation.workspace import Workspace
+from featherlane.solver.hessian import assemble_hessian, solve_hessian
+from featherlane.solver.pattern import COUPLED, TREE
+from featherlane.solver.solve import solve
+from hessians import columns, dense_hessian
+
+DENSE = 1e-11  # relative to the largest entry: the bound of the sparse Hessian, sums of some hundred products
+SOLVED = 1e-9  # relative: rounding times the condition of H, about 1e5
+PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
+
+
+@stage
+def hessian_there(m, d):
+    """The Hessian at the rows where the solver ended."""
+    assemble_hessian(m, d)
+
+
+@stage
+def newton_step(m, d):
+    """search <- H^-1 search."""
+    assemble_hessian(m, d)
+    solve_hessian(m, d)
+
+
+def relative(a, b):
+    return np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0))
+
+
+def cone_curvature(mu, friction, D, x):
+    """Second derivative of an elliptic contact's cost by its rows x.
+
+    Source: MuJoCo documentation, Computation, "Primal problem": with U = (mu x_0, friction_i x_i), T = |U_1..|, it is
+    quadratic below, 0 above and D_0 (U_0 - mu T)^2 / (2 mu^2 (1 + mu^2)) between.
+    """
+    scale = np.array([mu, *friction])
+    U = scale * x
+    T = np.linalg.norm(U[1:])
+    if U[0] >= mu * T:
+        return np.zeros((len(x), len(x)))
+    if mu * U[0] + T <= 0:
+        return np.diag(D)
+    t = U[1:] / T
+    g = np.array([1.0, *(-mu * t)])
+    bend = np.zeros((len(x), len(x)))
+    bend[1:, 1:] = -mu * (U[0] - mu * T) * (np.eye(len(t)) - np.outer(t, t)) / T
+    return D[0] / (mu**2 * (1 + mu**2)) * scale[:, None] * (np.outer(g, g) + bend) * scale
+
+
+def curvature(model, w, rows):
+    """J^T (second derivative of the rows' cost) J, dense, from the definition."""
+    d, nv = w.arrays, model.nv
+    x = rows.J @ d["qacc"][:nv, 0] - rows.aref
+    free = np.where(rows.type <= 2, np.abs(rows.D * x) < np.where(rows.type == 0, np.inf, rows.frictionloss), x < 0)
+    H = rows.J.T @ ((rows.D * free * (rows.type != CONTACT_ELLIPTIC))[:, None] * rows.J)
+    for k, i in zip(rows.contact_slot, rows.contact_efc_address, strict=True):
+        if i >= 0 and rows.type[i] == CONTACT_ELLIPTIC:
+            at, friction = slice(i, i + d["con_dim"][k]), d["con_friction"][5 * k : 5 * k + d["con_dim"][k] - 1, 0]
+            mu = friction[0] / np.sqrt(model.opt_impratio[0])
+            H += rows.J[at].T @ cone_curvature(mu, friction, rows.D[at], x[at]) @ rows.J[at]
+    return H
+
+
+def inertia(mj, state):
+    M = np.zeros((mj.nv, mj.nv))
+    mujoco.mj_fullM(mj, truth(mj, state), M)
+    return M
+
+
+@pytest.mark.parametrize("condim", [1, 3, 4, 6])
+@pytest.mark.parametrize(("cone", "impratio"), [("pyramidal", 1.0), ("elliptic", 2.0)])
+def test_sparse_equals_dense(cone, impratio, condim, rng):
+    mj = mixed(cone, condim, impratio)
+    model, kinds = load(mj), set()
+    w = Workspace(model, 1)
+    for state in states(mj, 8, rng):
+        put(w, 0, state)
+        w.run(forward)
+        rows = efc(model, w.arrays)
+        w.run(hessian_there)
+        kinds.add(int(w.arrays["H_pattern"][0]))
+        H = inertia(mj, state) + curvature(model, w, rows)
+        assert np.abs(dense_hessian(w) - np.tril(H)).max() < DENSE * np.abs(H).max()
+    assert COUPLED in kinds
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_the_factor_solves(cone, rng):
+    mj = mixed(cone, 4)
+    model, w = load(mj), Workspace(load(mj), 1)
+    for state in states(mj, 6, rng):
+        put(w, 0, state)
+        w.run(forward)
+        w.run(hessian_there)
+        H = dense_hessian(w)
+        H += np.tril(H, -1).T
+        x = rng.normal(size=model.nv)
+        w.arrays["search"][: model.nv, 0] = H @ x
+        w.run(newton_step)
+        assert relative(w.arrays["search"][: model.nv, 0], x) < SOLVED
+
+
+def couple_dofs(w, rows, rng):
+    """General rows on given dofs in place of those that the scene has: (dofs, J, D) of each."""
+    d, adr, made = w.arrays, 0, []
+    for k, dofs in enumerate(rows):
+        J, D = rng.normal(size=len(dofs)), rng.uniform(1, 50)
+        d["genrow_dofadr"][k], d["genrow_dofnum"][k] = adr, len(dofs)
+        d["genrow_dof"][adr : adr + len(dofs)] = dofs
+        d["genrow_J"][adr : adr + len(dofs)] = J[:, None]
+        for name, value in (("present", 1), ("D", D), ("lo", -1e30), ("hi", 1e30), ("aref", 2.0)):
+            d[f"genrow_{name}"][k] = value
+        d["genrow_type"][k] = 0
+        adr += len(dofs)
+        made.append((dofs, J, D))
+    d["ngenrow"][0] = len(rows)
+    return made
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_rows_over_several_trees_enter_the_hessian(width, rng):
+    mj = mixed()
+    model = load(mj)
+    w = Workspace(model, width)
+    tips = model.tree_dofadr + model.tree_dofnum - 1
+    rows = [
+        [int(tips[0]) - 3, int(tips[0]), int(tips[3])],
+        [int(model.tree_dofadr[1]), int(tips[2]) - 1, int(tips[2])],
+        [int(tips[1]), int(tips[3]) - 2, int(tips[4])],
+    ]
+    for state in states(mj, 4, rng):
+        for lane in range(width):
+            put(w, lane, state)
+        w.run(forward)
+        w.run(collision)
+        w.run(make_rows)
+        made = couple_dofs(w, rows, rng)
+        w.run(solve)
+        w.run(hessian_there)
+        d = w.arrays
+        assert d["H_pattern"][0] == COUPLED
+        H = dense_hessian(w, width - 1)
+        d["genrow_D"][: len(rows)] = 0.0
+        w.run(hessian_there)
+        expected = dense_hessian(w, width - 1)
+        for dofs, J, D in made:
+            expected[np.ix_(dofs, dofs)] += np.tril(D * np.outer(J, J))
+        assert np.abs(H - expected).max() < DENSE * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(("cone", "condim"), [("pyramidal", 3), ("elliptic", 3), ("pyramidal", 6)])
+def test_bits_are_those_of_any_company(cone, condim, rng):
+    mj = mixed(cone, condim, tolerance=1e-10)
+    model = load(mj)
+    tile, alone, patterns = Workspace(model, 8), Workspace(model, 1), set()
+    found = states(mj, 8, rng)
+    found[3] = (mj.qpos0 + 0.0, found[3][1])
+    found[3][0][model.jnt_qposadr[model.jnt_type == 0] + 2] += np.arange(1, 4)  # a world that touches nothing
+    for lane, state in enumerate(found):
+        put(tile, lane, state)
+    tile.run(forward)
+    for lane, state in enumerate(found):
+        put(alone, 0, state)
+        alone.run(forward)
+        patterns.add((int(alone.arrays["H_pattern"][0]), int(alone.arrays["ncoupling"][0])))
+        for name in ("qacc", "qfrc_constraint", "solver_niter"):
+            assert np.array_equal(alone.arrays[name][:, 0], tile.arrays[name][:, lane]), (name, lane)
+    assert len(patterns) > 3 and {TREE, COUPLED} <= {p for p, _ in patterns}
+
+
+def test_fill_is_exact(rng):
+    """No entry of the pattern that an elimination of the coupled blocks in their order would not fill."""
+    mj = mixed()
+    model, w = load(mj), Workspace(load(mj), 1)
+    for state in states(mj, 4, rng):
+        put(w, 0, state)
+        w.run(forward)
+        if w.arrays["H_pattern"][0] != COUPLED:
+            continue
+        H = np.eye(model.nblock, dtype=bool)
+        chain = [set() for _ in range(model.nblock)]
+        for b, p in enumerate(model.block_parentid):
+            chain[b] = {b} | (chain[p] if p >= 0 else set())
+            H[b, list(chain[b])] = True
+        for key in w.arrays["coupling_key"][: w.arrays["ncoupling"][0]]:
+            i, j = model.dof_blockid[[key // model.nv, key % model.nv]]
+            for a in chain[i]:
+                for c in chain[j]:
+                    H[max(a, c), min(a, c)] = True
+        for b in range(model.nblock - 1, -1, -1):
+            above = np.flatnonzero(H[b, :b])
+            for c in above:
+                H[c, above[above <= c]] = True
+        for i in range(model.nv):
+            blocks = np.unique(model.dof_blockid[columns(w, i)])
+            assert np.array_equal(blocks, np.flatnonzero(H[model.dof_blockid[i]]))
+
+
+PILE = "".join(
+    f'<body pos="{0.05 * (i % 3)} {0.04 * (i % 2)} {0.05 + 0.04 * i}"><freejoint/><geom size="0.05"/></body>'
+    for i in range(64)
+)
+STACK = "".join(
+    f'<body pos="0 0 {0.0499 + 0.0998 * i}"><freejoint/><geom type="box" size="0.05 0.05 0.05"/></body>'
+    for i in range(64)
+)
+
+
+@pytest.mark.parametrize("bodies", [PILE, STACK], ids=["spheres", "boxes"])
+def test_piles_equal_mujoco(bodies, rng):
+    mj = mujoco.MjModel.from_xml_string(
+        '<mujoco><option tolerance="0" iterations="100" ls_iterations="100"/>'
+        f'<worldbody><geom type="plane" size="5 5 1"/>{bodies}</worldbody></mujoco>'
+    )
+    model, w = load(mj), Workspace(load(mj), 1)
+    for _ in range(3):
+        state = (mj.qpos0.copy(), rng.normal(0, 0.05, mj.nv))
+        put(w, 0, state)
+        w.run(forward)
+        expected = truth(mj, state)
+        assert w.arrays["ncon"][0, 0] == expected.ncon > 64
+        assert relative(w.arrays["qacc"][: model.nv, 0], expected.qacc) < PARITY
