@@ -27,7 +27,7 @@ ALL_MODELS = wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS + BUNDLED_MODELS
 LEFT_OUT = {
     "gymnasium/swimmer": {"density", "viscosity"},
     "dm_control/ball_in_cup": {"tendon"},
-    "dm_control/dog": {"noslip_iterations", "trntype tendon", "dyntype filter"},
+    "dm_control/dog": {"trntype tendon", "dyntype filter"},
     "dm_control/fish": {"density", "tendon", "trntype tendon"},
     "dm_control/manipulator": {"equality", "trntype tendon"},
     "dm_control/point_mass": {"trntype tendon"},

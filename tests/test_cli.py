@@ -17,7 +17,8 @@ from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 
 UNSUPPORTED = """<mujoco><worldbody><body name="a"><joint name="j"/><geom size="1"/></body>
 <body name="b"><joint/><geom size="1" pos="5 0 0"/></body></worldbody>
-<equality><weld name="loop" body1="a" body2="b"/></equality>
+<tendon><fixed name="string"><joint joint="j" coef="1"/></fixed></tendon>
+<equality><tendon name="loop" tendon1="string"/></equality>
 <actuator><general name="biceps" joint="j" dyntype="filter" dynprm="1"/></actuator></mujoco>"""
 ARM_STEPS = 6
 
@@ -218,6 +219,58 @@ def test_a_model_without_motion_can_be_inspected(tmp_path, capfd):
     succeeds("inspect", file)
 
 
+# ---- compare ---------------------------------------------------------------------------------------------
+FEW = ("--states", "2", "--steps", "5")
+
+
+def test_compare_tells_how_well_each_solver_did(capfd):
+    succeeds("compare", "quadruped", *FEW)
+    shown = capfd.readouterr().out
+    for name in ("newton", "cg", "pgs", "iterations", "residual", "duality gap", "distance"):
+        assert name in shown
+
+
+def test_compare_prints_json(capfd):
+    succeeds("compare", "quadruped", *FEW, "--solvers", "pgs,newton", "--iterations", "50", "--json")
+    result = json.loads(capfd.readouterr().out)
+    assert list(result["solvers"]) == ["pgs", "newton"]
+    assert result["states"] == 2 and result["iterations"] == 50
+    assert result["solvers"]["newton"]["distance"]["max"] < 1e-9
+    assert result["solvers"]["pgs"]["gap"]["max"] >= 0.0
+
+
+def test_compare_draws_curves_of_convergence(capfd, tmp_path):
+    file = tmp_path / "curves.png"
+    succeeds("compare", "quadruped", *FEW, "--plot", file)
+    assert file.read_bytes().startswith(b"\x89PNG")
+    assert str(file) in capfd.readouterr().out.replace("\n", "")
+
+
+def test_compare_without_matplotlib_names_the_extra(capfd, tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    message = fails(capfd, "compare", "arm", *FEW, "--plot", tmp_path / "curves.png")
+    assert "featherlane[plot]" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--solvers", "newton,sor"), "got 'sor'"),
+        (("--solvers", "cg,cg"), "named twice"),
+        (("--solvers", ","), "none is named"),
+        (("--states", "0"), "states: got 0"),
+        (("--iterations", "0"), "iterations: got 0"),
+        (("--plot", "curves.pdf"), "allowed is .png"),
+    ],
+)
+def test_compare_refuses_what_cannot_be(capfd, options, part):
+    assert part in fails(capfd, "compare", "arm", *options)
+
+
+def test_compare_needs_a_constraint(capfd):
+    assert "has a constraint" in fails(capfd, "compare", "double_pendulum", *FEW)
+
+
 # ---- bench -----------------------------------------------------------------------------------------------
 
 QUICK = ("--worlds", "16", "--rounds", "1", "--seconds", "0.05", "--steps", "2")
@@ -292,7 +345,7 @@ def test_version_shows_the_configuration(capfd):
     assert "featherlane" in shown and "kernels" in shown and "cpu" in shown
 
 
-@pytest.mark.parametrize("command", [(), ("simulate",), ("inspect",), ("bench",), ("compile",)])
+@pytest.mark.parametrize("command", [(), ("simulate",), ("inspect",), ("bench",), ("compare",), ("compile",)])
 def test_help_is_there(command, capfd):
     succeeds(*command, "--help")
     assert "--help" in capfd.readouterr().out

@@ -27,17 +27,12 @@ STILL, SAME_PLACE, SAME_FORCE = 1e-3, 1e-5, 1e-2  # [m/s, rad/s], [m], relative
 LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84}
 MISSING = {
     "gymnasium_robotics": {
-        "equality joint": 1,
-        "equality weld": 4,
         "option density": 1,
-        "option noslip_iterations": 4,
-        "option solver pgs": 2,
         "option viscosity": 1,
         "tendon limited": 11,
         "tendon stiffness, limited": 1,
     },
     "robosuite": {
-        "equality joint": 1,
         "equality tendon": 3,
         "tendon limited": 2,
         "tendon stiffness, frictionloss, limited": 1,
@@ -52,7 +47,7 @@ MISSING = {
         "tendon limited": 1,
         "tendon stiffness, damping, limited": 1,
     },
-    "metaworld": {"equality weld": 44},
+    "metaworld": {},
 }
 
 

@@ -38,16 +38,9 @@ def test_a_plain_robot_has_nothing_unsupported():
 
 
 OPTIONS = {
-    "option integrator: implicit": '<option integrator="implicit"/>',
-    "option integrator: discrete": '<option integrator="discrete"/>',
-    "option solver: pgs": '<option solver="PGS"/>',
-    "option solver: cg": '<option solver="CG"/>',
-    "option noslip_iterations: 3": '<option noslip_iterations="3"/>',
     "option density: 1.2": '<option density="1.2"/>',
     "option viscosity: 0.5": '<option viscosity="0.5"/>',
-    "option flag: override": '<option><flag override="enable"/></option>',
     "option flag: sleep": '<option><flag sleep="enable"/></option>',
-    "option flag: diagexact": '<option><flag diagexact="enable"/></option>',
     "option flag: speculative": '<option><flag speculative="enable"/></option>',
 }
 
@@ -61,8 +54,10 @@ def test_options_are_named(line):
 HARMLESS = {
     "magnetic and wind": '<option magnetic="1 0 0" wind="3 0 0"/>',
     "flags": '<option><flag energy="enable" fwdinv="enable" invdiscrete="enable" island="disable"/></option>',
-    "integrators": '<option integrator="implicitfast" jacobian="sparse"/>',
+    "integrators": '<option integrator="implicit" jacobian="sparse"/>',
+    "the step map": '<option integrator="discrete"/>',
     "cones": '<option cone="elliptic" impratio="10"/>',
+    "override": '<option o_margin="0.1" o_solref="0.01 1"><flag override="enable" diagexact="enable"/></option>',
 }
 
 
@@ -76,9 +71,8 @@ def test_medium_does_not_matter_where_nothing_moves():
 
 
 ELEMENTS = {
-    "equality 'tie': connect": '<equality><connect name="tie" body1="a" anchor="0 0 0"/></equality>',
-    "equality #0: weld": '<equality><weld body1="a" body2="b" active="false"/></equality>',
-    "equality 'gears': joint": '<equality><joint name="gears" joint1="slide" joint2="hinge"/></equality>',
+    "equality 'pull': tendon": fixed("") + '<equality><tendon name="pull" tendon1="string"/></equality>',
+    "equality #0: tendon": fixed("") + '<equality><tendon tendon1="string" active="false"/></equality>',
     "tendon 'string': stiffness": fixed('stiffness="2"'),
     "tendon 'string': stiffnesspoly": fixed('stiffness="0 1 0"'),
     "tendon 'string': damping": fixed('damping="2"'),
@@ -106,6 +100,14 @@ ELEMENTS = {
 @pytest.mark.parametrize("line", ELEMENTS)
 def test_elements_are_named(line):
     assert found(tail=ELEMENTS[line]) == [line]
+
+
+EQUALITIES = ('connect body1="a" anchor="0 0 0"', 'weld body1="a" body2="b"', 'joint joint1="slide" joint2="hinge"')
+
+
+@pytest.mark.parametrize("element", EQUALITIES)
+def test_equalities_of_bodies_and_joints_pass(element):
+    assert found(tail=f"<equality><{element}/></equality>") == []
 
 
 @pytest.mark.parametrize("shape", ["sphere", "capsule", "ellipsoid", "cylinder", "box"])
@@ -183,11 +185,12 @@ def test_callbacks_are_named():
 
 
 def test_several_features_are_all_named():
-    tail = '<equality><connect body1="a" anchor="0 0 0"/></equality>' + general('dyntype="filter" gaintype="user"')
-    lines = found(TWO.format("box", 'adhesion="2"'), tail, '<option solver="CG"/>')
+    tail = fixed("") + '<equality><tendon tendon1="string"/></equality>'
+    tail += general('dyntype="filter" gaintype="user"')
+    lines = found(TWO.format("box", 'adhesion="2"'), tail, '<option density="1.2"/>')
     assert lines == [
-        "option solver: cg; set opt.solver to Newton",
-        "equality #0: connect",
+        "option density: 1.2",
+        "equality #0: tendon",
         "actuator 'drive': dyntype filter, gaintype user",
         "geom 'a': adhesion",
     ]

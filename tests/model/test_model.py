@@ -115,11 +115,8 @@ def test_options_refuse_wrong_values(model, name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("integrator", "implicit"),
-        ("solver", mujoco.mjtSolver.mjSOL_CG),
-        ("enableflags", mujoco.mjtEnableBit.mjENBL_OVERRIDE),
+        ("enableflags", mujoco.mjtEnableBit.mjENBL_SPECULATIVE),
         ("viscosity", 0.1),
-        ("noslip_iterations", 3),
     ],
 )
 def test_options_that_are_not_computed_are_unsupported(model, name, value):

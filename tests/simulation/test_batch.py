@@ -47,9 +47,11 @@ SHAPES = {
     "xfrc_applied": (N, 4, 6),
     "mocap_pos": (N, 1, 3),
     "mocap_quat": (N, 1, 4),
+    "eq_active": (N, 0),
     "ncon": (N,),
     "solver_niter": (N,),
     "solver_residual": (N,),
+    "solver_gap": (N,),
     "nbad": (N,),
 }
 

@@ -10,7 +10,7 @@ from featherlane.simulation.workspace import Workspace
 from states import kicked
 
 WORLDS, NSTEP = 24, 30
-RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "solver_niter", "solver_residual")
+RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "solver_niter", "solver_residual", "solver_gap")
 
 
 def lying(model, n):
@@ -43,7 +43,7 @@ def union(model):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4"])
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "RK4", "discrete"])
 def test_a_tile_that_is_split_has_the_same_bits(integrator, dtype, monkeypatch):
     model = fl.load("humanoid")
     model.opt.integrator = integrator

@@ -15,7 +15,7 @@ import featherlane as fl
 from featherlane.lanes import processor
 from states import kicked
 
-NAMES = ("time", "qpos", "qvel", "qacc_warmstart", "ncon", "solver_niter", "solver_residual")
+NAMES = ("time", "qpos", "qvel", "qacc_warmstart", "ncon", "solver_niter", "solver_residual", "solver_gap")
 OUTPUTS = ("xpos", "cvel", "qacc", "qfrc_constraint", "actuator_force")
 NSTEP = 40
 MODELS = {"humanoid": "Euler", "quadruped": "implicitfast", "arm": "RK4"}

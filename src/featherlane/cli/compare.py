@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SOLVERS = ("newton", "cg", "pgs")
 REFERENCE_ITERATIONS = 200
 SETTLE = 0.25  # simulated time before the first state [s]
+ROUNDING = 1e-15  # of a cost, relative: curves end there
 REPEATS = 5  # of a solve that is timed; the quickest counts
 
 
@@ -174,7 +175,7 @@ def _solve_all(model: Model, data: Data, options: dict[str, Any], trials: dict[s
         data.record_solver = True
         solve(model, data)
         history = data.solver_history
-        trial.curves.append((history.cost - best, history.gradient))
+        trial.curves.append((np.maximum(history.cost - best, ROUNDING * abs(best)), history.gradient))
         model.opt.tolerance, data.record_solver = options["tolerance"], False
         times = []
         for _ in range(REPEATS):

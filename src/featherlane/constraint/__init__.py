@@ -1,6 +1,7 @@
 """Rows: what friction, limits and contacts ask of the acceleration, and how softly.
 
 impedance   how hard a row is (impedance), how it pulls back (reference)
+discrete    the same at the end of a step, in its metric: the integrator discrete
 row         the stages: friction loss, limits, contacts
 efc         the same rows on the host, as MuJoCo's `efc_` arrays
 """

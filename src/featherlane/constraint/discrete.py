@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from ..dynamics.flags import DISCRETE, PYRAMIDAL
 from ..dynamics.inertia import factor
-from ..lanes import fma, fmax, fmin, kernel, real, sqrt, stage, where
+from ..lanes import clip, fma, fmax, fmin, kernel, real, sqrt, stage, where
 from ..spatial.motion import dot6
 from ..spatial.vector import add3, cross, load3, load6, scale3, sub3
 from .impedance import MAXIMP, MINVAL, REFSAFE
@@ -25,15 +25,17 @@ from .impedance import MAXIMP, MINVAL, REFSAFE
 def resolved(m, solref, imp, authored):
     """(K, B) of a contact or limit; with `refsafe` a spring that the step cannot resolve is the stiffest that it can.
 
-    h^2 K d > 1 pushes out faster than it fell in: K is then 1 / (h^2 d), with the same damping ratio.  A solref that
-    gives stiffness and damping themselves is left alone.
+    h^2 K d > 1 pushes out faster than it fell in: K is then 1 / (h^2 d), with the same damping ratio, but with no more
+    damping than the largest impedance leaves room for: s <= (MAXIMP - d) / (d (1 - MAXIMP)).  A solref that gives
+    stiffness and damping themselves is left alone.
     """
     K, B = authored
     if m.opt_integrator == DISCRETE and not (m.opt_disableflags & REFSAFE):
         h = m.opt_timestep[0]
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
-        B = where(stiff, B * sqrt(stiffest / where(stiff, K, 1.0)), B)
+        room = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
+        B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(room, 0.0)), B)
         K = where(stiff, stiffest, K)
     return K, B
 

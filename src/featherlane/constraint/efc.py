@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..dynamics.flags import ELLIPTIC, PGS
+from ..dynamics.flags import DISCRETE, ELLIPTIC, PGS
+from .discrete import resolved
 from .equality import JOINT
 from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
 from .row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, EQUALITY, FRICTION_DOF
@@ -38,8 +39,8 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
         `contact_slot` and `contact_efc_address`, one for each contact of the world: its slot, and its first row or -1.
 
     Note:
-        `force` and `state` follow from qacc as it stands, forces of contacts after PGS and noslip are what they left;
-        pos, vel, aref and J belong to the state in which rows were made.
+        `force` and `state` are those of the last solve or inverse pass; pos, vel, aref and J belong to the state in
+        which rows were made.
     """
     d = {name: a[:, lane] if a.ndim == 2 else a for name, a in arrays.items()}
     joint, joint_J = _joint_rows(model, d)
@@ -55,26 +56,36 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
     out.R = 1.0 / out.D
     out.KBIP = _kbip(model, d, out, slot)
     out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
-    out.force, out.state = _force(d, out, slot, out.J @ d["qacc"][: model.nv] - out.aref)
+    out.force, out.state = _force(d, out, slot)
     if model.opt_solver == PGS or model.opt_noslip_iterations > 0:
         _set_dual_forces(d, out)
     return out
 
 
-def _force(d, rows, slot, x):
-    """Force and mjtConstraintState of each row at x = J a - aref."""
+def _force(d, rows, slot):
+    """Force and mjtConstraintState of each row; those of contacts at the point where the solver ended."""
     equality, friction = rows.type == EQUALITY, rows.type == FRICTION_DOF
     lo = np.where(equality, -np.inf, np.where(friction, -rows.frictionloss, 0.0))
-    hi = np.where(friction, rows.frictionloss, np.inf)
-    force = np.clip(-rows.D * x, lo, hi)
+    hi, force, cone = np.where(friction, rows.frictionloss, np.inf), rows.force.copy(), {}
+    for k, i in zip(slot, rows.contact_efc_address, strict=True):
+        if i >= 0:
+            y = _contact_point(d, k)
+            if rows.type[i] == CONTACT_ELLIPTIC:
+                force[i : i + len(y)], cone[i] = _cone_force(d, k, y)
+            else:
+                x = y if len(y) == 1 else np.stack([y[0] + y[1:], y[0] - y[1:]], 1).ravel()
+                force[i : i + len(x)] = np.maximum(-d["con_D"][k] * x, 0.0)
     state = np.where(force <= lo, np.where(friction, LINEARPOS, SATISFIED), QUADRATIC)
     state = np.where(force >= hi, LINEARNEG, state)
-    for i in rows.contact_efc_address:
-        if i >= 0 and rows.type[i] == CONTACT_ELLIPTIC:
-            k = slot[rows.id[i]]
-            part = slice(i, i + d["con_dim"][k])
-            force[part], state[part] = _cone_force(d, k, x[part])
+    for i, zone in cone.items():
+        state[i : i + d["con_dim"][slot[rows.id[i]]]] = zone
     return force, state.astype(np.int32)
+
+
+def _contact_point(d, k: int) -> np.ndarray:
+    """J a - aref along the basis of the contact in slot k, (dim,)."""
+    y, nconmax = d["con_y"], len(d["con_dim"])
+    return np.concatenate([y[3 * k :][:3], y[3 * (nconmax + k) :][:3]])[: d["con_dim"][k]]
 
 
 def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
@@ -188,15 +199,15 @@ def _edges(d, k: int) -> np.ndarray:
     return edges
 
 
-def _cone_force(d, k: int, x: np.ndarray) -> np.ndarray:
-    """Forces of an elliptic contact at x = J a - aref, see solver/cone.py, and their state."""
+def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
+    """Forces of an elliptic contact at y along its basis, see solver/cone.py, and their state."""
     mu, D, Dt, E = _friction(d, k), d["con_D"][k], d["con_Dt"][k], d["con_slip"][k]
-    y, T = mu * x[1:], np.linalg.norm(mu * x[1:])
-    if x[0] >= T:
-        return np.zeros_like(x), SATISFIED
-    if D * x[0] + Dt * T <= 0.0:
-        return -np.concatenate([[D * x[0]], Dt * mu * y]), QUADRATIC
-    return E * (T - x[0]) * np.concatenate([[1.0], -mu * y / T]), CONE
+    T = np.linalg.norm(y[1:])
+    if y[0] >= T:
+        return np.zeros_like(y), SATISFIED
+    if D * y[0] + Dt * T <= 0.0:
+        return -np.concatenate([[D * y[0]], Dt * mu * y[1:]]), QUADRATIC
+    return E * (T - y[0]) * np.concatenate([[1.0], -mu * y[1:] / T]), CONE
 
 
 def _set_dual_forces(d, rows) -> None:
@@ -215,7 +226,8 @@ def _set_dual_forces(d, rows) -> None:
 def _kbip(model, d, rows, slot) -> np.ndarray:
     """(nefc, 4): stiffness, damping, impedance and the derivative of the impedance of each row."""
     out = np.zeros((rows.nefc, 4))
-    shortest = 0.0 if model.opt_disableflags & REFSAFE else 2.0 * model.opt_timestep[0]
+    honoured = model.opt_disableflags & REFSAFE or model.opt_integrator == DISCRETE
+    shortest = 0.0 if honoured else 2.0 * model.opt_timestep[0]
     for i, (kind, ident) in enumerate(zip(rows.type, rows.id, strict=True)):
         if kind == FRICTION_DOF:
             solref, solimp = model.dof_solref[ident], model.dof_solimp[ident]
@@ -237,6 +249,8 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
             K = 0.0
         elif first < i:
             K, B = 0.0, friction_reference(d["con_solreffriction"][2 * k :][:2], B, solimp, shortest)
+        elif kind != EQUALITY:
+            K, B = resolved(model, solref, impedance(solimp, r), (K, B))
         out[i] = K, B, impedance(solimp, r), _slope(solimp, r)
     return out
 

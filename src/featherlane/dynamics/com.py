@@ -26,7 +26,7 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-from .flags import BALL, DISCRETE, FREE, HINGE, IMPLICITFAST
+from .flags import BALL, FREE, HINGE
 
 
 @kernel
@@ -89,14 +89,13 @@ def com_pos(m, d):
     Frame: world axes; cinert and cdof at the tree's com.   Cost: O(nbody + nv).
     """
     zero, one = real(d, 0.0), real(d, 1.0)
-    keep = d.want_all or m.opt_integrator == IMPLICITFAST or m.opt_integrator == DISCRETE
     _subtree_com(m, d)
     store9(d.ximat, 0, (one, zero, zero, zero, one, zero, zero, zero, one))
     store10(d.cinert, 0, (zero, zero, zero, zero, zero, zero, zero, zero, zero, zero))
     for i in range(1, m.nbody):
         com = load3(d.subtree_com, 3 * m.body_rootid[i])
         R = quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
-        if keep:
+        if d.want_all:
             store9(d.ximat, 9 * i, R)
         offset = sub3(load3(d.xipos, 3 * i), com)
         store10(d.cinert, 10 * i, inert_from_com(load3(m.body_inertia, 3 * i), R, offset, m.body_mass[i]))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from featherlane.lanes import fma, kernel, real, stage, where
 
 from .articulated import inertia_times, uses_articulated
-from .derivative import multiply_free_bodies
 from .flags import DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
+from .free_body import multiply_free_bodies
 from .inertia import multiply
 from .integrate import damped_diagonal, implicit_diagonal, implicit_matrix
 from .smooth import solve_inertia

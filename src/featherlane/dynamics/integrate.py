@@ -12,14 +12,9 @@ from featherlane.spatial.quaternion import quat_integrate
 from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
 
 from .articulated import articulated_solve, uses_articulated
-from .derivative import (
-    add_actuator_rates,
-    add_diagonal_actuator_rates,
-    damping_rate,
-    polynomial_rate,
-    solve_free_bodies,
-)
+from .derivative import add_actuator_rates, add_diagonal_actuator_rates, damping_rate, polynomial_rate
 from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE
+from .free_body import solve_free_bodies
 from .inertia import factor_and_solve
 from .reflected import damping
 
@@ -126,7 +121,7 @@ def implicitfast(m, d):
     alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.  Where D is diagonal the model may go by
     articulated bodies.
     Source: MuJoCo mj_implicit; chapter Computation, gyroscopic derivatives for free bodies.
-    Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, ximat, xipos, xpos.
+    Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos, cinert.
     Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2).
     """
     for i in range(m.nv):

@@ -78,7 +78,7 @@ DERIVED_SIZES = (
 )
 
 OPTIONS = (
-    _size("opt_integrator", "0 Euler, 1 RK4, 3 implicitfast"),
+    _size("opt_integrator", "0 Euler, 1 RK4, 2 implicit, 3 implicitfast, 4 discrete"),
     _size("opt_cone", "0 pyramidal, 1 elliptic"),
     _size("opt_solver", "0 PGS, 1 CG, 2 Newton"),
     _size("opt_iterations", "most iterations of the solver"),

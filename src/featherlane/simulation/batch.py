@@ -41,8 +41,8 @@ class Batch(Worlds):
         given_contacts: how many contacts `give_contacts` may give to a world, at most.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
-    `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`.  Derived fields are bound (`bind`) and refreshed by every
-    call that computes them.
+    `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`, `eq_active`.  Derived fields are bound
+    (`bind`) and refreshed by every call that computes them.
 
     Attributes:
         status: worlds' counts of `contacts_full`, `rows_full`, `bad_number` and `not_converged`, each (nworld,).

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from ..collision.collision import collision
 from ..dynamics.articulated import inertia_times
-from ..dynamics.derivative import multiply_untouched_bodies
 from ..dynamics.discrete import add_stiffness
 from ..dynamics.flags import DISCRETE
+from ..dynamics.free_body import multiply_untouched_bodies
 from ..dynamics.inertia import multiply
 from ..dynamics.xfrc import add_xfrc
 from ..lanes import fma, kernel, real, sqrt, stage
@@ -46,12 +46,13 @@ def inverse_force(m, d):
 
 @stage
 def compare_forward_inverse(m, d):
-    """Differences between forward and inverse dynamics; nothing else that forward computed changes.
+    """Differences between forward and inverse dynamics, after forward.
 
     solver_fwdinv = |qfrc_constraint - its inverse|, |applied and actuator forces - qfrc_inverse|.
     Source: MuJoCo mj_compareFwdInv.  Deviations: a world without rows is compared, too, where MuJoCo says 0; the
         acceleration is always taken as that of the moment, which it is here, also under `invdiscrete`.
-    Reads:  what forward left.   Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; grad, search.
+    Reads:  what forward left.   Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; the solver's scratch.
+    Note:   accelerations and forces stay as they are; of the rows' points J qacc - aref the last bits change.
     """
     full, rows_full, unconverged = d.warning[0], d.warning[1], d.warning[3]
     for i in range(m.nv):

@@ -43,7 +43,7 @@ def clear(x, n, mask):
 
 @kernel
 def reset_worlds(m, d, mask):
-    """The model's default state where the mask holds: qpos0, no given contacts, mocap bodies placed, all else zero."""
+    """The model's default state where the mask holds: qpos0, inputs as at the start, all else zero."""
     for i in range(m.nq):
         d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
     clear(d.qvel, m.nv, mask)
@@ -55,6 +55,8 @@ def reset_worlds(m, d, mask):
     clear(d.xfrc_applied, 6 * m.nbody, mask)
     clear(d.given_present, d.ngiven, mask)
     clear(d.given_replace, 1, mask)
+    for e in range(m.neq):
+        d.eq_active[e] = where(mask, 1.0 * m.eq_active0[e], d.eq_active[e])
     for b in range(m.nbody):
         k = m.body_mocapid[b]
         if k >= 0:

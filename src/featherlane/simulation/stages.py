@@ -56,8 +56,8 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     """Advance the world by nstep time steps of `model.opt.timestep` [s].
 
     Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
-    `mocap_pos`, `mocap_quat`), and writes the new state.  All derived fields are left as they follow from the state
-    before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`.
+    `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
+    the state before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`.
 
     Args:
         model: the model.

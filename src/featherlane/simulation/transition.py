@@ -80,7 +80,7 @@ def transition_fd(
     """
     if sensors:
         raise UnsupportedFeatureError(["transition_fd: sensors"], what="the results of sensors are not computed")
-    points = _Points(model, data, eps, centered, nthread)
+    points = _Points(model, data, eps, centered, nthread, ("qvel", "act", "ctrl"))
     nx, nu = 2 * model.nv + model.na, model.nu
     up, down = points.steps(nx + nu)
     up[:, nx:], down[:, nx:] = _control_steps(model, points.kept["ctrl"], eps, centered)
@@ -118,7 +118,7 @@ def inverse_fd(
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
-    points = _Points(model, data, eps, centered, nthread)
+    points = _Points(model, data, eps, centered, nthread, ("qvel",))
     acceleration, nv = _accelerations(model, data, points.nworld, qacc), model.nv
 
     def force(worlds, steps, at):
@@ -132,16 +132,18 @@ def inverse_fd(
 class _Points:
     """Worlds with one coordinate moved, as worlds of a batch.
 
-    Coordinates are numbered in the order (position by dof, velocity, then what is differentiated besides).
+    Coordinates are numbered in the order (position by dof, the named fields, what is no field of a world).
     """
 
-    def __init__(self, model: Model, data: Data | Batch, eps: float, centered: bool, nthread: int):
+    def __init__(
+        self, model: Model, data: Data | Batch, eps: float, centered: bool, nthread: int, fields: tuple[str, ...]
+    ):
         if not (isinstance(eps, int | float | np.floating) and eps > 0):
             raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
         self.model, self.eps, self.centered, self.nthread = model, float(eps), centered, nthread
         self.kept = _kept(model, data)
         self.single, self.nworld, self.ngiven = isinstance(data, Data), len(self.kept["qpos"]), data.ngiven
-        self.data = data
+        self.data, self.fields = data, fields
 
     def steps(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """How far each of n coordinates moves up and down, (nworld, n) each."""
@@ -195,10 +197,12 @@ class _Points:
     def _moved(self, worlds: slice, steps: np.ndarray, at: np.ndarray) -> Batch:
         """A batch of the points, npoint for each world."""
         rows = {name: np.repeat(a[worlds, None], len(at), 1) for name, a in self.kept.items()}
-        nv, na = self.model.nv, self.model.na
-        for name, first, n in (("qvel", nv, nv), ("act", 2 * nv, na), ("ctrl", 2 * nv + na, self.model.nu)):
-            moving = np.flatnonzero((at >= first) & (at < first + n))
+        nv = first = self.model.nv
+        for name in self.fields:
+            last = first + rows[name].shape[-1]
+            moving = np.flatnonzero((at >= first) & (at < last))
             rows[name][:, moving, at[moving] - first] += steps[:, moving]
+            first = last
         moving = np.flatnonzero((at >= 0) & (at < nv))
         tangent = np.zeros((len(steps), len(moving), nv))
         tangent[:, np.arange(len(moving)), at[moving]] = steps[:, moving]
@@ -257,4 +261,6 @@ def _accelerations(model: Model, data: Data | Batch, nworld: int, qacc) -> np.nd
     try:
         return np.array(np.broadcast_to(np.asarray(qacc, np.float64), (nworld, model.nv)))
     except (TypeError, ValueError):
-        raise ModelError(f"qacc: got {type(qacc).__name__}, allowed is what broadcasts to ({nworld}, nv)") from None
+        raise ModelError(
+            f"qacc: got {type(qacc).__name__}, allowed is what broadcasts to ({nworld}, {model.nv})"
+        ) from None

@@ -91,7 +91,8 @@ def cg(m, d):
     precondition(m, d)
     for i in range(m.nv):
         d.search[i] = zero
-    gap, beta, niter, idle, least = half_product(m, d), zero, zero, zero, gradient
+    gap, beta, niter, idle = half_product(m, d), zero, zero, zero
+    least = gap
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -106,9 +107,9 @@ def cg(m, d):
         gain, gap, beta = before - cost, half_product(m, d), conjugation(m, d)
         niter = where(live, niter + 1.0, niter)
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
-        # rounding hides small gains: then the gradient tells
-        told = (fabs(gain) > noise * fabs(cost)) | (gradient < 0.5 * least)
-        idle, least = where(told, 0.0, idle + 1.0), fmin(gradient, least)
+        # rounding hides small gains: then the gap tells
+        told = (fabs(gain) > noise * fabs(cost)) | (gap < 0.5 * least)
+        idle, least = where(told, 0.0, idle + 1.0), fmin(gap, least)
         small = (scale * gain <= tolerance) & (tolerance > 0.0)
         converged = not_(scale * gradient > tolerance) | (scale * gap < tolerance) | small
         live = live & not_(converged) & (idle < patience)

@@ -11,8 +11,8 @@ from the solution:
 
     gap = cost(a) + 1/2 f^T (A + R) f + f^T b  >=  0.
 
-For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, g the gradient; for a = a0 + M^-1 J^T f (PGS) it is the sum over
-the rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), f(x) a row's force at x = J a - aref.
+For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, g the gradient; for a = a0 + M^-1 J^T f (PGS) it is the sum
+over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), f(x) a row's force at x = J a - aref.
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 

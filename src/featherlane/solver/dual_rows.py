@@ -18,16 +18,17 @@ from ..lanes import fma, kernel, real, sqrt, stage, where
 from ..spatial.vector import add3, cross, dot3, load3
 from .rows import arm, other_arm, turn
 
-DUAL_LIMIT = 1 << 22  # entries of the rows of all blocks
+DUAL_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all general rows
 
 # how a dof is marked while a block is made: it moves the first body, the other one, or both alike
 FIRST, OTHER, BOTH = 1, 2, 3
 
 
 def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[str, int]:
-    """Sizes ndualmax, ndualdofmax and ndualYmax of a tile: what all rows take that can exist, up to DUAL_LIMIT entries.
+    """Sizes ndualmax, ndualdofmax, ndualYmax of a tile: what all rows take that can exist, contacts up to DUAL_LIMIT.
 
-    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, a general row any.
+    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, a general row any.  Part
+    of a split tile has fewer contacts, but the joints' rows of the whole: so these have room of their own.
 
     Args:
         model: the model.
@@ -37,11 +38,12 @@ def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[st
     """
     nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
     dims = [*model.geom_condim, *model.pair_dim, 6 if given else 1]
-    own, general, contacts = rows["ndofrowmax"] * chain, rows["ngenrowmax"] * nv, ncon * min(2 * chain, nv)
+    joint = rows["ndofrowmax"] * chain + min(rows["ngenrowmax"] * nv, DUAL_LIMIT) + nv + 1
+    contacts = ncon * min(2 * chain, nv)
     return {
         "ndualmax": rows["ndofrowmax"] + rows["ngenrowmax"] + ncon,
-        "ndualdofmax": min(own + general + contacts, DUAL_LIMIT) + nv + 1,
-        "ndualYmax": min(own + general + max(dims) * contacts, DUAL_LIMIT) + 6 * nv + 1,
+        "ndualdofmax": joint + min(contacts, DUAL_LIMIT),
+        "ndualYmax": joint + min(max(dims) * contacts, DUAL_LIMIT) + 5 * nv,
     }
 
 

@@ -20,7 +20,7 @@ def record(d, k, cost, gradient, improvement, step):
 
 @kernel
 def inverse_inertia_times(m, d, x):
-    """x <- M^-1 x by the factor that the smooth acceleration left, or by recursion; M may be the metric of `discrete`."""
+    """x <- M^-1 x by the factor that the smooth acceleration left, or by recursion; M is the metric of `discrete`."""
     if d.want_all or m.opt_integrator == DISCRETE:
         solve(m, d.qLD, d.qLDiagInv, x)
     elif uses_articulated(m):

@@ -8,8 +8,10 @@ Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynami
 from __future__ import annotations
 
 from ..lanes import real, stage
+from .dual import forces_at_rows
 from .primal import place_rows, push_rows, store_forces, subtract_reference
 from .rows import prepare_contacts
+from .solve import uses_blocks
 
 
 @stage
@@ -20,7 +22,7 @@ def constraint_forces(m, d, store):
         store: 1 writes the rows' own forces, too; 0 leaves those of the solver.
 
     Reads:  qacc, cvel, all rows.
-    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force.   Cost: O(nv + contacts).
+    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual_f.   Cost: O(nv + contacts).
     """
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         for i in range(m.nv):
@@ -32,6 +34,8 @@ def constraint_forces(m, d, store):
         push_rows(m, d)
         if store:
             store_forces(m, d)
+            if uses_blocks(m):
+                forces_at_rows(m, d)
         for i in range(m.nv):
             # absent rows may have turned a zero's sign: + 0 turns it back
             d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

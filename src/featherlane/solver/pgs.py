@@ -283,7 +283,8 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(1, n):
             s = fma(d.dual_f[10 * q + e], d.dual_f[10 * q + e], s)
         length = sqrt(s)
-        scale = where(length > r, r / fmax(length, TINY), 1.0)
+        # without momentum nothing is moved, not by rounding either
+        scale = where((length > r) & (beta > 0.0), r / fmax(length, TINY), 1.0)
         d.dual_f[10 * q] = r
         for e in range(1, n):
             d.dual_f[10 * q + e] = scale * d.dual_f[10 * q + e]

@@ -1,0 +1,141 @@
+"""Velocity derivatives in closed form: against differences of the forces themselves, the whole matrix, and MuJoCo."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import featherlane as fl
+import smooth
+from featherlane.dynamics.rne_derivative import rne_vel
+from featherlane.dynamics.velocity_derivative import smooth_vel
+from featherlane.simulation.workspace import Workspace
+from states import kicked
+
+DIFFERENCE = 1e-7  # relative: central differences with a step of 1e-5 leave 1e-10 of their own, the rest is rounding
+ORACLE = 1e-12  # relative, against MuJoCo's matrix: sums in another order
+STEP = 1e-5  # rad/s, m/s: exact for C, which is quadratic in the velocities
+
+
+def dense(model, values):
+    """A matrix on the pattern of D, dense."""
+    A = np.zeros((model.nv, model.nv))
+    A[np.repeat(np.arange(model.nv), model.D_rownnz), model.D_colind] = values
+    return A
+
+
+def differences(model, data, force):
+    """d force() / d qvel by central differences; force computes from the data as it is."""
+    A, v = np.zeros((model.nv, model.nv)), data.qvel.copy()
+    for k in range(model.nv):
+        for sign in (1.0, -1.0):
+            data.qvel = v
+            data.qvel[k] += sign * STEP
+            A[:, k] += sign * force() / (2 * STEP)
+    data.qvel = v
+    return A
+
+
+def prepared(model, rng):
+    data = fl.Data(model)
+    for name, value in smooth.random_state(model, rng).items():
+        setattr(data, name, value)
+    fl.forward(model, data)
+    return data
+
+
+def bias(model, data):
+    fl.com_vel(model, data)
+    return fl.rne(model, data)
+
+
+def smooth_force(model, data):
+    fl.com_vel(model, data)
+    fl.passive(model, data)
+    fl.actuation(model, data)
+    return data.qfrc_actuator + data.qfrc_passive - fl.rne(model, data)
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 10**6), nbody=st.integers(1, 7))
+def test_the_rate_of_the_bias_force_is_its_difference_quotient(seed, nbody):
+    rng = np.random.default_rng(seed)
+    model = fl.load(smooth.random_tree(rng, nbody))
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng, velocity=3.0)
+    fl.forward(model, data)
+    expected = differences(model, data, lambda: bias(model, data))
+    fl.com_vel(model, data)
+    fl.rne_vel(model, data)
+    assert smooth.relative(dense(model, data.qDeriv), expected) < DIFFERENCE
+
+
+def test_the_rate_of_all_smooth_forces_is_their_difference_quotient(rng):
+    model = fl.load(smooth.XML)
+    for _ in range(3):
+        data = prepared(model, rng)
+        expected = differences(model, data, lambda d=data: smooth_force(model, d))
+        smooth_force(model, data)
+        fl.smooth_vel(model, data)
+        assert smooth.relative(dense(model, data.qDeriv), expected) < DIFFERENCE
+
+
+def test_the_parts_add_up(rng):
+    model = fl.load(smooth.XML)
+    data, parts = prepared(model, rng), []
+    for part in (fl.actuator_vel, fl.passive_vel, fl.rne_vel, fl.smooth_vel):
+        part(model, data)
+        parts.append(data.qDeriv.copy())
+    actuator, passive, bias_force, total = parts
+    assert actuator.any() and passive.any() and bias_force.any()
+    np.testing.assert_allclose(total, actuator + passive - bias_force, rtol=1e-13, atol=1e-13)
+
+
+def test_saturated_actuators_contribute_nothing(rng):
+    model = fl.load(
+        "<mujoco><worldbody><body><joint name='a'/><geom size='.1'/></body></worldbody>"
+        "<actuator><position joint='a' kp='5' kv='1' forcerange='-1 1'/></actuator></mujoco>"
+    )
+    data = fl.Data(model)
+    for control, rate in ((0.1, -1.0), (9.0, 0.0)):
+        data.ctrl = control
+        fl.forward(model, data)
+        fl.actuator_vel(model, data)
+        assert data.qDeriv[0] == rate
+
+
+@pytest.mark.parametrize("width", smooth.WIDTHS)
+def test_the_matrix_equals_mujocos(rng, width):
+    model = fl.load(smooth.XML)
+    mj = model.to_mujoco()
+    mj.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
+    ws, states = Workspace(model, width), [smooth.random_state(model, rng) for _ in range(width)]
+    for k, state in enumerate(states):
+        smooth.fill(ws, k, **state)
+    smooth.forward(ws)
+    ws.run(smooth_vel)
+    for k, state in enumerate(states):
+        data = mujoco.MjData(mj)
+        for name, value in state.items():
+            getattr(data, name)[...] = value
+        mujoco.mj_forward(mj, data)
+        mujoco.mj_implicit(mj, data)
+        assert smooth.relative(ws.arrays["qDeriv"][: model.nD, k], data.qDeriv) < ORACLE
+
+
+def test_a_world_has_the_same_bits_in_any_company(rng):
+    model = fl.load(smooth.random_tree(rng, 6))
+    tile, alone = Workspace(model, 8), Workspace(model, 1)
+    states = [dict(zip(("qpos", "qvel"), kicked(model, rng), strict=True)) for _ in range(8)]
+    for k, state in enumerate(states):
+        smooth.fill(tile, k, **state)
+    smooth.forward(tile)
+    tile.run(rne_vel)
+    for k, state in enumerate(states):
+        smooth.fill(alone, 0, **state)
+        smooth.forward(alone)
+        alone.run(rne_vel)
+        assert alone.arrays["qDeriv"][:, 0].tobytes() == tile.arrays["qDeriv"][:, k].tobytes()

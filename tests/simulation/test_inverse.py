@@ -1,0 +1,245 @@
+"""Inverse dynamics with constraints: it undoes forward dynamics and a step, and equals MuJoCo's."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from all_joints import XML
+from featherlane.simulation import capacity
+from states import kicked
+
+UNDONE = 1e-10  # relative: what a solver at tolerance 0 leaves
+PARITY = 1e-10  # relative: sums of some hundred products
+STEP = 1e-8  # relative: a difference of velocities over 1e-3 s is that much less exact than they are
+DISCRETE = fl.model.option.Enable.INVDISCRETE
+FWDINV = fl.model.option.Enable.FWDINV
+INTEGRATORS = ("euler", "implicitfast", "implicit", "discrete")
+# contacts of every dimension between trees and with the floor
+TOUCHING = """<mujoco><option timestep="0.004" cone="{cone}" impratio="3"/><worldbody>
+  <geom type="plane" size="5 5 1"/>
+  <body pos="0 0 0.09"><freejoint/><geom size="0.1" condim="6" friction="0.6 0.02 0.01"/>
+    <body pos="0.3 0 0"><joint axis="0 1 0" damping="0.4" frictionloss="0.2" range="-20 20" armature="0.01"/>
+      <geom type="capsule" size="0.08" fromto="0 0 0 0.2 0 0" condim="1"/></body></body>
+  <body pos="0 0.05 0.27"><freejoint/><geom size="0.1" condim="4" friction="0.5 0.03 0.01" priority="1"/></body>
+  <body pos="0.3 0.1 0.26"><freejoint/><geom type="box" size="0.1 0.1 0.1" condim="3"/></body>
+</worldbody></mujoco>"""
+
+
+def exact(model):
+    """The model, solved as far as it goes."""
+    model.opt.tolerance, model.opt.iterations, model.opt.ls_iterations = 0.0, 100, 100
+    return model
+
+
+def relative(given, expected) -> float:
+    return np.abs(given - expected).max(initial=0.0) / max(1.0, np.abs(expected).max(initial=0.0))
+
+
+def moving(model, rng, n=8, nstep=60):
+    """Worlds in motion under random controls, with forces applied."""
+    batch = fl.Batch(model, n, nthread=1)
+    batch.qvel = rng.normal(0, 0.3, batch.qvel.shape)
+    batch.ctrl = rng.uniform(-1, 1, batch.ctrl.shape)
+    batch.step(nstep)
+    batch.qfrc_applied = rng.normal(0, 1, batch.qfrc_applied.shape)
+    batch.xfrc_applied[:, 1:] = rng.normal(0, 1, batch.xfrc_applied[:, 1:].shape)
+    return batch
+
+
+def external(model, data) -> np.ndarray:
+    """qfrc_applied + J^T xfrc_applied + qfrc_actuator of a world, after forward."""
+    total = data.qfrc_applied + data.qfrc_actuator
+    for b in range(1, model.nbody):
+        force, moment = data.xfrc_applied[b, :3], data.xfrc_applied[b, 3:]
+        total = total + fl.apply_ft(model, data, force, moment, data.xipos[b], b)
+    return total
+
+
+def shared(model, data, mj) -> mujoco.MjData:
+    """MuJoCo's data in the state of ours."""
+    other = mujoco.MjData(mj)
+    for name in ("qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied"):
+        getattr(other, name)[...] = getattr(data, name)
+    mujoco.mj_forward(mj, other)
+    return other
+
+
+# ---- laws ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["humanoid", "quadruped", "hand", "box_stack", "touching"])
+def test_inverse_undoes_forward(name, rng):
+    """Contacts in both cones, limits and friction loss among the rows."""
+    model = exact(fl.load(TOUCHING.format(cone="elliptic") if name == "touching" else name))
+    if name == "quadruped":
+        model.dof_frictionloss[6:] = 0.3
+    batch = moving(model, rng)
+    force = batch.inverse()
+    assert batch.ncon.max() > 0
+    for world in range(batch.nworld):
+        data = batch.get_data(world)
+        kept, rows = data.qfrc_constraint.copy(), data.efc_force.copy()
+        expected = external(model, data)
+        fl.inverse(model, data)
+        assert relative(data.qfrc_inverse, expected) < UNDONE
+        assert relative(data.qfrc_constraint, kept) < UNDONE
+        assert relative(data.efc_force, rows) < UNDONE
+        assert data.qfrc_inverse.tobytes() == force[world].tobytes()
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize(
+    "name", ["quadruped", XML, TOUCHING.format(cone="pyramidal")], ids=("quadruped", "all", "free")
+)
+def test_discrete_inverse_undoes_a_step(name, integrator, rng):
+    """The change of velocity over a step, over its length, is the acceleration that the flag is about."""
+    model = exact(fl.load(name))
+    model.opt.integrator, model.opt.enableflags = integrator, DISCRETE
+    batch = moving(model, rng, n=3, nstep=30)
+    for world in range(batch.nworld):
+        data = batch.get_data(world)
+        expected, before = external(model, data), fl.get_state(model, data, fl.State.INTEGRATION)
+        velocity = data.qvel.copy()
+        fl.step(model, data)
+        data.qacc = (data.qvel - velocity) / model.opt.timestep
+        fl.set_state(model, data, before, fl.State.INTEGRATION)
+        given = data.qacc.copy()
+        fl.inverse(model, data)
+        assert relative(data.qfrc_inverse, expected) < STEP
+        np.testing.assert_array_equal(data.qacc, given)
+
+
+def test_runge_kutta_has_no_discrete_inverse():
+    model = fl.load("double_pendulum")
+    model.opt.integrator, model.opt.enableflags = "rk4", DISCRETE
+    data, batch = fl.Data(model), fl.Batch(model, 2, nthread=1)
+    for call in (lambda: fl.inverse(model, data), batch.inverse):
+        with pytest.raises(fl.ModelError, match="invdiscrete with the integrator rk4"):
+            call()
+    model.opt.enableflags = 0
+    fl.inverse(model, data)
+
+
+def test_without_constraints_it_is_the_smooth_inverse(rng):
+    model = fl.load(XML)
+    model.opt.disableflags |= 1  # constraints
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    data.qacc = rng.standard_normal(model.nv)
+    expected = fl.inverse_smooth(model, data)
+    fl.inverse(model, data)
+    np.testing.assert_allclose(data.qfrc_inverse, expected, rtol=1e-12, atol=1e-12)
+    assert not data.qfrc_constraint.any()
+
+
+# ---- MuJoCo --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("integrator, flags", [("euler", 0), *((name, DISCRETE) for name in INTEGRATORS)])
+@pytest.mark.parametrize("cone, solver", [("pyramidal", "newton"), ("elliptic", "newton"), ("elliptic", "pgs")])
+def test_any_acceleration_gives_mujocos_forces(cone, solver, integrator, flags, rng):
+    """Constraint forces follow from the acceleration, whatever solver would find it."""
+    model = fl.load(TOUCHING.format(cone=cone))
+    batch = moving(model, rng, n=3, nstep=20)
+    model.opt.solver, model.opt.integrator, model.opt.enableflags = solver, integrator, flags
+    mj = model.to_mujoco()
+    for world in range(batch.nworld):
+        data = batch.get_data(world)
+        other = shared(model, data, mj)
+        data.qacc = other.qacc[:] = other.qacc + rng.normal(0, 20, model.nv)
+        fl.inverse(model, data)
+        mujoco.mj_inverse(mj, other)
+        assert other.ncon > 0
+        for name in ("qfrc_inverse", "qfrc_constraint", "efc_force"):
+            assert relative(getattr(data, name), getattr(other, name)) < PARITY, name
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_every_joint_and_actuator_gives_mujocos_forces(integrator, rng):
+    model = fl.load(XML)
+    model.opt.integrator, model.opt.enableflags = integrator, DISCRETE
+    mj, data = model.to_mujoco(), fl.Data(model)
+    for _ in range(10):
+        data.qpos, data.qvel = kicked(model, rng)
+        data.ctrl = rng.uniform(-1, 1, model.nu)
+        fl.forward(model, data)
+        other = shared(model, data, mj)
+        data.qacc = other.qacc[:] = rng.normal(0, 20, model.nv)
+        fl.inverse(model, data)
+        mujoco.mj_inverse(mj, other)
+        assert relative(data.qfrc_inverse, other.qfrc_inverse) < PARITY
+
+
+# ---- comparison ----------------------------------------------------------------------------------------------------
+def test_the_comparison_tells_how_far_the_solver_is(rng):
+    model = fl.load("humanoid")
+    batch = moving(model, rng, n=1)
+    model.opt.iterations = 1
+    data = batch.get_data(0)
+    expected, constraint = external(model, data), data.qfrc_constraint.copy()
+    kept = {name: np.copy(getattr(data, name)) for name in ("qacc", "qfrc_constraint", "con_force", "solver_niter")}
+    fl.compare_forward_inverse(model, data)
+    found, status = data.solver_fwdinv.copy(), data.status
+    for name, value in kept.items():
+        np.testing.assert_array_equal(getattr(data, name), value, err_msg=name)
+    fl.inverse(model, data)
+    norms = [np.linalg.norm(constraint - data.qfrc_constraint), np.linalg.norm(expected - data.qfrc_inverse)]
+    np.testing.assert_allclose(found, norms, rtol=1e-9, atol=1e-12)
+    assert data.status == status
+
+    exact(model)
+    fl.forward(model, data)
+    fl.compare_forward_inverse(model, data)
+    assert data.solver_fwdinv.max() < 1e-9 < 1.0 < np.linalg.norm(expected)
+
+
+def test_the_flag_compares_in_each_step_and_changes_no_bit(rng):
+    model = fl.load("quadruped")
+    start = moving(model, rng, n=5)
+    plain, compared = (fl.Batch(model, 5, nthread=1) for _ in range(2))
+    for batch in (plain, compared):
+        batch.restore(start.checkpoint())
+    found = compared.bind("solver_fwdinv")
+    plain.step(10)
+    assert not found.any()
+    model.opt.enableflags = FWDINV
+    compared.step(10)
+    model.opt.enableflags = 0
+    assert found.all()
+    assert plain.qpos.tobytes() == compared.qpos.tobytes()
+    assert plain.qacc_warmstart.tobytes() == compared.qacc_warmstart.tobytes()
+
+
+# ---- batches -------------------------------------------------------------------------------------------------------
+def test_given_accelerations_have_the_bits_of_one_world_alone(rng):
+    model = fl.load("humanoid")
+    batch = moving(model, rng, n=11)
+    qacc, before = rng.normal(0, 10, (11, model.nv)), batch.checkpoint()
+    force = batch.inverse(qacc)
+    for world in range(11):
+        data = batch.get_data(world)
+        data.qacc = qacc[world]
+        fl.inverse(model, data)
+        assert data.qfrc_inverse.tobytes() == force[world].tobytes()
+    np.testing.assert_array_equal(batch.inverse(qacc[[7, 2]], ids=[7, 2]), force[[7, 2]])
+    np.testing.assert_array_equal(batch.inverse(qacc[0])[3], batch.inverse(np.tile(qacc[0], (11, 1)))[3])
+    for name, rows in batch.checkpoint().items():
+        assert rows.tobytes() == before[name].tobytes(), name
+
+
+def test_a_tile_whose_contacts_do_not_fit_has_the_same_forces(rng, monkeypatch):
+    model = fl.load("humanoid")
+    start = moving(model, rng, n=8, nstep=100)
+    qacc = rng.normal(0, 10, (8, model.nv))
+    roomy = start.inverse(qacc)
+    monkeypatch.setattr(capacity, "CONTACT_LIMIT", int(start.ncon.max()))
+    tight = fl.Batch(model, 8, nthread=1)
+    tight.restore(start.checkpoint())
+    assert tight.inverse(qacc).tobytes() == roomy.tobytes()
+
+
+def test_what_does_not_fit_is_named():
+    model = fl.load("double_pendulum")
+    batch = fl.Batch(model, 3, nthread=1)
+    with pytest.raises(fl.ModelError, match=r"qacc: got shape \(3, 5\), allowed is what broadcasts to \(3, 2\)"):
+        batch.inverse(np.zeros((3, 5)))
+    with pytest.raises(fl.ModelError, match="ids"):
+        batch.inverse(ids=[9])
+    assert batch.inverse(np.zeros(2), ids=[]).shape == (0, 2)

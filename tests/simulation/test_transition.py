@@ -1,0 +1,183 @@
+"""Derivatives of a step and of inverse dynamics: exact where the system is linear, MuJoCo's elsewhere."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from all_joints import XML
+from states import kicked
+
+LINEAR = 1e-9  # rounding of a state of order 1 over eps = 1e-6
+FORCE = 1e-7  # rounding of forces of order 10 over eps = 1e-6
+PARITY = 1e-6  # relative: the same of a solve, in both engines
+# a cart on a spring and a damper that drags a second one
+CARTS = """<mujoco><option timestep="0.01" gravity="0 0 0"><flag eulerdamp="{damp}"/></option><worldbody>
+  <body><joint name="a" type="slide" stiffness="30" damping="2"/><geom size="0.1" mass="2"/>
+    <body><joint name="b" type="slide" stiffness="5"/><geom size="0.1" mass="1" contype="0"/></body></body></worldbody>
+  <actuator><motor joint="a" gear="3" ctrllimited="true" ctrlrange="-1 1"/><motor joint="b"/></actuator></mujoco>"""
+
+
+def carts(damp="enable", **options):
+    """The model and the exact (A, B) of its semi-implicit Euler step."""
+    model = fl.load(CARTS.format(damp=damp))
+    h, M = model.opt.timestep, np.array([[3.0, 1.0], [1.0, 1.0]])
+    K, D, G = np.diag([30.0, 5.0]), np.diag([2.0, 0.0]), np.diag([3.0, 1.0])
+    inverse = np.linalg.inv(M + h * D if damp == "enable" else M)
+    # v' = v + h W (-K q - D v + G u),  q' = q + h v'
+    vq, vv, vu = -h * inverse @ K, np.eye(2) - h * inverse @ D, h * inverse @ G
+    A = np.block([[np.eye(2) + h * vq, h * vv], [vq, vv]])
+    return model, A, np.concatenate([h * vu, vu])
+
+
+def relative(given, expected) -> float:
+    return np.abs(given - expected).max(initial=0.0) / np.abs(expected).max(initial=1e-30)
+
+
+def exact(model):
+    model.opt.tolerance, model.opt.iterations, model.opt.ls_iterations = 0.0, 100, 100
+    return model
+
+
+# ---- laws ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("damp", ["enable", "disable"])
+@pytest.mark.parametrize("centered", [True, False])
+def test_a_linear_system_has_its_matrices(damp, centered):
+    model, A, B = carts(damp)
+    data = fl.Data(model)
+    data.qpos, data.qvel, data.ctrl = [0.2, -0.1], [0.3, 0.5], [0.4, -0.2]
+    found = fl.transition_fd(model, data, centered=centered)
+    assert np.abs(found.A - A).max() < LINEAR
+    assert np.abs(found.B - B).max() < LINEAR
+
+
+@pytest.mark.parametrize("actuation", [False, True])
+def test_inverse_of_a_linear_system_has_its_matrices(actuation):
+    """Motors do not change with the state."""
+    model, _, _ = carts()
+    data = fl.Data(model)
+    data.qpos, data.qvel, data.qacc = [0.2, -0.1], [0.3, 0.5], [1.0, 2.0]
+    found = fl.inverse_fd(model, data, actuation=actuation)
+    assert np.abs(found.DfDq - np.diag([30.0, 5.0])).max() < FORCE
+    assert np.abs(found.DfDv - np.diag([2.0, 0.0])).max() < FORCE
+    assert np.abs(found.DfDa - [[3.0, 1.0], [1.0, 1.0]]).max() < FORCE
+
+
+@pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
+@pytest.mark.parametrize("centered", [True, False])
+def test_a_control_moves_within_its_range(u, moves, centered):
+    """At the border inwards; beyond it not at all."""
+    model, _, B = carts()
+    data = fl.Data(model)
+    data.ctrl = [u, 7.0]
+    found = fl.transition_fd(model, data, centered=centered).B
+    assert np.abs(found[:, 1] - B[:, 1]).max() < LINEAR
+    if moves:
+        assert np.abs(found[:, 0] - B[:, 0]).max() < LINEAR
+    else:
+        assert not found[:, 0].any()
+
+
+def test_matrices_predict_the_next_state(rng):
+    """In the tangent space, off the identity, for a disturbance in every direction at once."""
+    model = exact(fl.load(XML))
+    model.opt.disableflags |= 1  # constraints: smooth
+    data, other = fl.Data(model), fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    A, B = fl.transition_fd(model, data)
+    dx, du = 1e-5 * rng.standard_normal(2 * model.nv), 1e-5 * rng.standard_normal(model.nu)
+    other.qpos = fl.integrate_pos(model, data.qpos, dx[: model.nv], 1.0)
+    other.qvel, other.ctrl = data.qvel + dx[model.nv :], du
+    for one in (data, other):
+        fl.step(model, one)
+    found = np.concatenate([fl.differentiate_pos(model, 1.0, data.qpos, other.qpos), other.qvel - data.qvel])
+    assert np.abs(found - (A @ dx + B @ du)).max() < 1e-3 * np.abs(found).max()
+
+
+# ---- MuJoCo --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("name, integrator", [("humanoid", "euler"), ("quadruped", "implicitfast"), (XML, "implicit")])
+def test_both_equal_mujocos(name, integrator, centered, rng):
+    model = exact(fl.load(name))
+    model.opt.integrator = integrator
+    mj, data = model.to_mujoco(), fl.Data(model)
+    data.qvel, data.ctrl = rng.normal(0, 0.3, model.nv), rng.uniform(-1, 1, model.nu)
+    if name == XML:
+        data.qpos[2] = 0.55  # on the floor
+    fl.step(model, data, 150 if name != XML else 10)
+    assert data.ncon > 0
+    other, n = mujoco.MjData(mj), 2 * model.nv + model.na
+    mujoco.mj_setState(mj, other, fl.get_state(model, data, fl.State.INTEGRATION), int(fl.State.INTEGRATION))
+
+    A, B = np.zeros((n, n)), np.zeros((n, model.nu))
+    mujoco.mjd_transitionFD(mj, other, 1e-6, centered, A, B, None, None)
+    found = fl.transition_fd(model, data, centered=centered)
+    assert relative(found.A, A) < PARITY
+    assert relative(found.B, B) < PARITY
+
+    data.qacc = other.qacc[:] = rng.normal(0, 3, model.nv)
+    expected = [np.zeros((model.nv, model.nv)) for _ in range(3)]
+    mujoco.mjd_inverseFD(mj, other, 1e-6, not centered, *expected, None, None, None, None)
+    for ours, theirs in zip(fl.inverse_fd(model, data, 1e-6, False, not centered), expected, strict=True):
+        assert relative(ours, theirs) < PARITY
+
+
+# ---- batches -------------------------------------------------------------------------------------------------------
+def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
+    model = fl.load("quadruped")
+    monkeypatch.setattr(fl.simulation.transition, "POINTS", 150)  # some worlds at a time
+    batch = fl.Batch(model, 5, nthread=1)
+    batch.qvel, batch.ctrl = rng.normal(0, 0.3, batch.qvel.shape), rng.uniform(-1, 1, batch.ctrl.shape)
+    batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (5, 1))
+    batch.step(100)
+    assert batch.ncon.any()
+    before, qacc = batch.checkpoint(), rng.standard_normal((5, model.nv))
+    A, B = fl.transition_fd(model, batch)
+    derivatives = fl.inverse_fd(model, batch, qacc=qacc)
+    assert A.shape == (5, 2 * model.nv, 2 * model.nv)
+    assert B.shape == (5, 2 * model.nv, model.nu)
+    for world in range(5):
+        data = batch.get_data(world)
+        data.qacc = qacc[world]
+        alone = fl.transition_fd(data.model, data)
+        assert alone.A.tobytes() == A[world].tobytes()
+        assert alone.B.tobytes() == B[world].tobytes()
+        for one, all_ in zip(fl.inverse_fd(data.model, data), derivatives, strict=True):
+            assert one.tobytes() == all_[world].tobytes()
+    for name, rows in batch.checkpoint().items():
+        assert rows.tobytes() == before[name].tobytes(), name
+
+
+def test_derivatives_of_float32_worlds_are_computed_in_float64(rng):
+    model, A, _ = carts()
+    batch = fl.Batch(model, 2, nthread=1, dtype="float32")
+    found = fl.transition_fd(model, batch).A
+    assert found.dtype == np.float64
+    assert np.abs(found - A).max() < LINEAR
+
+
+def test_the_data_stay_as_they_are(rng):
+    model, _, _ = carts()
+    data = fl.Data(model)
+    data.qpos, data.qfrc_applied = [0.2, 0.1], [1.0, 2.0]
+    fl.forward(model, data)
+    before = {name: np.copy(a) for name, a in data.workspace.arrays.items()}
+    fl.transition_fd(model, data)
+    fl.inverse_fd(model, data)
+    for name, a in data.workspace.arrays.items():
+        assert a.tobytes() == before[name].tobytes(), name
+
+
+def test_what_does_not_fit_is_named():
+    model, _, _ = carts()
+    data = fl.Data(model)
+    with pytest.raises(fl.ModelError, match="eps: got 0, allowed is a number > 0"):
+        fl.transition_fd(model, data, eps=0)
+    with pytest.raises(fl.UnsupportedFeatureError, match="sensors"):
+        fl.transition_fd(model, data, sensors=True)
+    with pytest.raises(fl.ModelError, match=r"qacc: got .*, allowed is what broadcasts to \(1, 2\)"):
+        fl.inverse_fd(model, data, qacc=np.zeros(3))
+    with pytest.raises(fl.ModelError, match="not the batch's"):
+        fl.transition_fd(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
+    with pytest.raises(TypeError, match="allowed is a Data"):
+        fl.transition_fd(model, "data")
