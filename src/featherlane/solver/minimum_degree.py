@@ -90,6 +90,18 @@ def delist(d1, t):
 
 
 @kernel
+def spread(d1, t, u):
+    """The neighbours of t become u's, t itself leaves."""
+    a, b = t * d1.ngraphword, u * d1.ngraphword
+    for x in range(d1.ngraphword):
+        d1.graph[b + x] = d1.graph[b + x] | d1.graph[a + x]
+    one = d1.graph[a] * 0 + 1
+    c, e = b + t // WORD_BITS, b + u // WORD_BITS
+    d1.graph[c] = d1.graph[c] & ~(one << (t % WORD_BITS))
+    d1.graph[e] = d1.graph[e] & ~(one << (u % WORD_BITS))
+
+
+@kernel
 def eliminate_tree(d1, t):
     """Make t's neighbours neighbours of each other, and t nobody's; returns the lowest of their degrees."""
     a, lowest = t * d1.ngraphword, d1.ngraph
@@ -98,13 +110,7 @@ def eliminate_tree(d1, t):
         while left != 0:
             u = w * WORD_BITS + low_bit(left)
             left = left & (left - 1)
-            b = u * d1.ngraphword
-            for x in range(d1.ngraphword):
-                d1.graph[b + x] = d1.graph[b + x] | d1.graph[a + x]
-            one = left * 0 + 1
-            c, e = b + t // WORD_BITS, b + u // WORD_BITS
-            d1.graph[c] = d1.graph[c] & ~(one << (t % WORD_BITS))
-            d1.graph[e] = d1.graph[e] & ~(one << (u % WORD_BITS))
+            spread(d1, t, u)
             delist(d1, u)
             n = degree(d1, u)
             enlist(d1, u, n)
@@ -132,3 +138,22 @@ def order_trees(m1, d1):
         d1.graph_place[t] = k
         least = eliminate_tree(d1, t)
         lowest = least if least < lowest else lowest
+
+
+@stage
+def count_in_model_order(m1, d1):
+    """panel_cost: multiplications of a factor in the model's own order, from the last tree on; the graph is used up."""
+    total = 0.0
+    for k in range(d1.ngraph):
+        t = d1.ngraph - 1 - k
+        size = m1.tree_dofnum[t]
+        n, a = size, t * d1.ngraphword
+        for w in range(d1.ngraphword):
+            left = d1.graph[a + w]
+            while left != 0:
+                u = w * WORD_BITS + low_bit(left)
+                left = left & (left - 1)
+                n += m1.tree_dofnum[u]
+                spread(d1, t, u)
+        total = total + 0.5 * size * n * n
+    d1.panel_cost[0] = total

@@ -11,6 +11,9 @@ from __future__ import annotations
 from ..lanes import eights, fma, kernel, stage
 from .minimum_degree import WORD_BITS, low_bit
 
+MANY_TREES = 8  # a model of fewer is never worth an order of its own
+PANEL_LIMIT = 1 << 24  # entries
+
 
 # ---- where things are ----------------------------------------------------------------------------------------------
 @kernel
