@@ -7,6 +7,7 @@ import numpy as np
 
 from constraint_scenes import forward, tile
 from featherlane.constraint import efc, make_rows
+from featherlane.solver.inverse import constraint_forces
 from states import kicked
 
 # the same formulas in another order: a few roundings, times K = 1e4 and more in aref
@@ -43,6 +44,8 @@ def random_states(mj, rng, n, position=0.3):
 
 
 def assert_rows_equal(workspace, states):
+    """Rows, and their forces at MuJoCo's acceleration."""
+    workspace.run(constraint_forces, 1)
     for lane, data in enumerate(states):
         rows = efc(workspace.model, workspace.arrays, lane)
         np.testing.assert_array_equal(rows.type, data.efc_type)

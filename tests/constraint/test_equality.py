@@ -11,6 +11,7 @@ from constraint_scenes import CONTACTS, JOINTS, forward, tile
 from equality_scenes import EQUALITIES, WELDED
 from featherlane.constraint import efc, make_rows, row_capacity
 from featherlane.constraint.row import EQUALITY
+from featherlane.solver.inverse import constraint_forces
 from row_comparison import SOLIMPS, SOLREFS, assert_rows_equal, check, edited, random_states
 from states import kicked
 
@@ -292,8 +293,9 @@ def test_states_of_rows_equal_mujocos(rng):
         # with islands MuJoCo leaves the states of rows in another order
         mj = edited(scene, disableflags=int(mujoco.mjtDisableBit.mjDSBL_ISLAND), tolerance=0.0, iterations=100)
         for state in random_states(mj, rng, 5):
-            rows = efc(fl.load(mj), tile(mj, [state], make_rows).arrays)
-            np.testing.assert_array_equal(rows.state, state.efc_state)
+            workspace = tile(mj, [state], make_rows)
+            workspace.run(constraint_forces, 1)
+            np.testing.assert_array_equal(efc(workspace.model, workspace.arrays).state, state.efc_state)
 
 
 def test_set_const_finds_the_second_anchor():

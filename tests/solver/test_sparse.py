@@ -13,7 +13,7 @@ from featherlane.model import load
 from featherlane.simulation.forward import forward
 from featherlane.simulation.workspace import Workspace
 from featherlane.solver.hessian import assemble_hessian, solve_hessian
-from featherlane.solver.pattern import COUPLED, TREE
+from featherlane.solver.pattern import COUPLED, DOF_BITS, TREE
 from featherlane.solver.solve import solve
 from hessians import columns, dense_hessian
 
@@ -122,7 +122,7 @@ def couple_dofs(w, rows, rng):
         d["genrow_J"][adr : adr + len(dofs)] = J[:, None]
         for name, value in (("present", 1), ("D", D), ("lo", -1e30), ("hi", 1e30), ("aref", 2.0)):
             d[f"genrow_{name}"][k] = value
-        d["genrow_type"][k] = 0
+        d["genrow_type"][k], d["genrow_rownum"][k] = 0, 1
         adr += len(dofs)
         made.append((dofs, J, D))
     d["ngenrow"][0] = len(rows)
@@ -195,7 +195,7 @@ def test_fill_is_exact(rng):
             chain[b] = {b} | (chain[p] if p >= 0 else set())
             H[b, list(chain[b])] = True
         for key in w.arrays["coupling_key"][: w.arrays["ncoupling"][0]]:
-            i, j = model.dof_blockid[[key // model.nv, key % model.nv]]
+            i, j = model.dof_blockid[list(divmod(key, 1 << DOF_BITS))]
             for a in chain[i]:
                 for c in chain[j]:
                     H[max(a, c), min(a, c)] = True

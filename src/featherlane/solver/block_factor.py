@@ -56,6 +56,16 @@ def update_two_by_two(A, P, u, v, e, stride, s, p, w):
 
 
 @kernel
+def update_two_by_one(A, P, u, v, e, stride, s, p, w):
+    """One column."""
+    x, y = A[u], A[v]
+    for k in range(s - 1, -1, -1):
+        r = A[e + k * stride]
+        x, y = fma(-P[p + k * w], r, x), fma(-P[p + k * w + 1], r, y)
+    A[u], A[v] = x, y
+
+
+@kernel
 def update_one(A, P, u, e, stride, s, p, w):
     """One entry."""
     x = A[u]
@@ -75,8 +85,7 @@ def update_two_rows(A, P, u, v, e, stride, s, p, w, columns):
         update_two_by_two(A, P, u + c, v + c, e + c, stride, s, p, w)
         c += 2
     if c < columns:
-        update_one(A, P, u + c, e + c, stride, s, p, w)
-        update_one(A, P, v + c, e + c, stride, s, p + 1, w)
+        update_two_by_one(A, P, u + c, v + c, e + c, stride, s, p, w)
 
 
 @kernel
@@ -88,20 +97,60 @@ def update_row(A, P, u, e, stride, s, p, w, columns):
 
 # ---- one block ------------------------------------------------------------------------------------------------------
 @kernel
-def factor_rows(A, inverse, first, size, a, above, x):
-    """Eliminate the rows of a block among themselves: row i -= L_ki row k for i < k, and x_i -= L_ki x_k."""
+def multiply_column(A, P, inverse, first, size, a, above, x, i, start):
+    """P_ki = A_ki / D_k for the block's rows k from the start on, and x_i -= P_ki x_k."""
+    xi = x[first + i]
+    for k in range(size - 1, start - 1, -1):
+        s = A[a + k * (above + size) + above + i] * inverse[first + k]
+        P[k * size + i] = s
+        xi = fma(-s, x[first + k], xi)
+    x[first + i] = xi
+
+
+@kernel
+def finish_row(A, P, inverse, first, size, a, above, x, i):
+    """Row i of a block, less what the rows below it take."""
     stride = above + size
-    for k in range(size - 1, -1, -1):
-        q = a + k * stride
-        v = 1.0 / A[q + above + k]
-        inverse[first + k] = v
-        xk = x[first + k]
-        for i in range(k - 1, -1, -1):
-            r, s = a + i * stride, A[q + above + i] * v
-            for e in range(above + i + 1):
-                A[r + e] = fma(-s, A[q + e], A[r + e])
-            A[q + above + i] = s
-            x[first + i] = fma(-s, xk, x[first + i])
+    k = i + 1
+    multiply_column(A, P, inverse, first, size, a, above, x, i, k)
+    u, e = a + i * stride, a + k * stride
+    update_row(A, P, u, e, stride, size - k, k * size + i, size, above + k)
+    inverse[first + i] = 1.0 / A[u + above + i]
+
+
+@kernel
+def finish_two_rows(A, P, inverse, first, size, a, above, x, i):
+    """Rows i and i - 1 of a block, then row i - 1 less what row i takes."""
+    stride, k = above + size, i + 1
+    j, v, e = i - 1, a + i * stride, a + k * stride
+    u = v - stride
+    multiply_column(A, P, inverse, first, size, a, above, x, i, k)
+    multiply_column(A, P, inverse, first, size, a, above, x, j, k)
+    update_two_rows(A, P, u, v, e, stride, size - k, k * size + j, size, above + i)
+    update_one(A, P, v + above + i, e + above + i, stride, size - k, k * size + i, size)
+    inv = 1.0 / A[v + above + i]
+    s = A[v + above + j] * inv
+    for c in range(above + i):
+        A[u + c] = fma(-s, A[v + c], A[u + c])
+    P[i * size + j] = s
+    inverse[first + i] = inv
+    inverse[first + j] = 1.0 / A[u + above + j]
+    x[first + j] = fma(-s, x[first + i], x[first + j])
+
+
+@kernel
+def factor_rows(A, P, inverse, first, size, a, above, x):
+    """Eliminate the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; leaves L there."""
+    i = size - 1
+    while i > 0:
+        finish_two_rows(A, P, inverse, first, size, a, above, x, i)
+        i -= 2
+    if i == 0:
+        finish_row(A, P, inverse, first, size, a, above, x, 0)
+    for k in range(1, size):
+        e = a + k * (above + size) + above
+        for c in range(k):
+            A[e + c] = P[k * size + c]
 
 
 @kernel
@@ -117,25 +166,19 @@ def take_multipliers(A, P, inverse, first, size, e, stride, x, target, w):
 
 
 @kernel
-def update_block(A, P, u, width, w, e, stride, size, columns):
-    """A block of the target's rows, at u: its w rows two at a time."""
+def update_rows(A, P, u, width, w, e, stride, size, columns, triangle):
+    """So many columns of the target's w rows, at u, two rows at a time.
+
+    triangle: 1 the block on the diagonal follows, row i up to column i.  The first of two rows gets one entry more, and
+    no one reads it.
+    """
     i = 0
     while i + 2 <= w:
-        update_two_rows(A, P, u + i * width, u + i * width + width, e, stride, size, i, w, columns)
+        n = columns + triangle * (i + 2)
+        update_two_rows(A, P, u + i * width, u + i * width + width, e, stride, size, i, w, n)
         i += 2
     if i < w:
-        update_row(A, P, u + i * width, e, stride, size, i, w, columns)
-
-
-@kernel
-def update_triangle(A, P, u, width, w, e, stride, size):
-    """The block on the diagonal: row i up to column i, or i + 1 in the first of two rows (no one reads that entry)."""
-    i = 0
-    while i + 2 <= w:
-        update_two_rows(A, P, u + i * width, u + i * width + width, e, stride, size, i, w, i + 2)
-        i += 2
-    if i < w:
-        update_row(A, P, u + i * width, e, stride, size, i, w, i + 1)
+        update_row(A, P, u + i * width, e, stride, size, i, w, columns + triangle * (i + 1))
 
 
 @kernel
@@ -145,15 +188,22 @@ def eliminate_from(m, d, A, P, b, at, a, stride, x):
     c = d.H_blockcol[o + at]
     target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.H_blockplace[o + at]
     take_multipliers(A, P, d.H_dinv, m.block_dofadr[b], size, a + place, stride, x, target, w)
-    u, f = d.H_rowadr[target], d.H_blockadr[c]
-    width = d.H_blockplace[f + d.H_blocknum[c] - 1] + w
-    for e in range(at):
-        column = d.H_blockcol[o + e]
-        while d.H_blockcol[f] != column:
+    u, f, e = d.H_rowadr[target], d.H_blockadr[c], 0
+    width = d.H_rownnz[target] - 1 + w
+    while e <= at:
+        while d.H_blockcol[f] != d.H_blockcol[o + e]:
             f += 1
-        q = u + d.H_blockplace[f]
-        update_block(A, P, q, width, w, a + d.H_blockplace[o + e], stride, size, m.block_dofnum[column])
-    update_triangle(A, P, u + width - w, width, w, a + place, stride, size)
+        start, q = d.H_blockplace[o + e], d.H_blockplace[f]
+        # blocks that stand side by side in both rows
+        while e < at and d.H_blockcol[f + 1] == d.H_blockcol[o + e + 1]:
+            e += 1
+            f += 1
+        columns, triangle = d.H_blockplace[o + e] - start, 1
+        if e < at:
+            columns, triangle = columns + m.block_dofnum[d.H_blockcol[o + e]], 0
+        update_rows(A, P, u + q, width, w, a + start, stride, size, columns, triangle)
+        e += 1
+        f += 1
     for k in range(size):
         for i in range(w):
             A[a + k * stride + place + i] = P[k * w + i]
@@ -171,37 +221,51 @@ def factor_blocks(m, d):
         size, a = m.block_dofnum[b], d.H_rowadr[m.block_dofadr[b]]
         last = d.H_blocknum[b] - 1
         above = d.H_blockplace[d.H_blockadr[b] + last]
-        factor_rows(d.H, d.H_dinv, m.block_dofadr[b], size, a, above, d.search)
+        factor_rows(d.H, d.H_pivot, d.H_dinv, m.block_dofadr[b], size, a, above, d.search)
         for at in range(last - 1, -1, -1):
             eliminate_from(m, d, d.H, d.H_pivot, b, at, a, above + size, d.search)
 
 
 # ---- substitution ---------------------------------------------------------------------------------------------------
 @kernel
+def run_of_blocks(m, d, at, last):
+    """(the next number after a run of blocks, at first, whose dofs are consecutive; how many dofs they have)."""
+    c = d.H_blockcol[at]
+    n = m.block_dofnum[c]
+    at += 1
+    while at < last and d.H_blockcol[at] == c + 1:
+        c += 1
+        n += m.block_dofnum[c]
+        at += 1
+    return at, n
+
+
+@kernel
 def sum_three(m, d, L, x, b, r, a, stride):
     """x_k D_k^-1 - sum of L_kj x_j over the blocks above, for rows r to r + 2 of block b, whose sums overlap."""
-    k, o = m.block_dofadr[b] + r, d.H_blockadr[b]
+    k, at = m.block_dofadr[b] + r, d.H_blockadr[b]
+    last = at + d.H_blocknum[b] - 1
     y0, y1, y2 = x[k] * d.H_dinv[k], x[k + 1] * d.H_dinv[k + 1], x[k + 2] * d.H_dinv[k + 2]
-    e, f, g = a + r * stride, a + (r + 1) * stride, a + (r + 2) * stride
-    for at in range(d.H_blocknum[b] - 1):
-        c = d.H_blockcol[o + at]
-        place, j = d.H_blockplace[o + at], m.block_dofadr[c]
-        for i in range(m.block_dofnum[c]):
-            v = x[j + i]
-            y0, y1, y2 = fma(-L[e + place + i], v, y0), fma(-L[f + place + i], v, y1), fma(-L[g + place + i], v, y2)
+    while at < last:
+        e, j = a + r * stride + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+        at, n = run_of_blocks(m, d, at, last)
+        for i in range(n):
+            v, q = x[j + i], e + i
+            y0, y1, y2 = fma(-L[q], v, y0), fma(-L[q + stride], v, y1), fma(-L[q + 2 * stride], v, y2)
     x[k], x[k + 1], x[k + 2] = y0, y1, y2
 
 
 @kernel
 def sum_one(m, d, L, x, b, r, a, stride):
     """The same for one row."""
-    k, o = m.block_dofadr[b] + r, d.H_blockadr[b]
-    y, e = x[k] * d.H_dinv[k], a + r * stride
-    for at in range(d.H_blocknum[b] - 1):
-        c = d.H_blockcol[o + at]
-        place, j = d.H_blockplace[o + at], m.block_dofadr[c]
-        for i in range(m.block_dofnum[c]):
-            y = fma(-L[e + place + i], x[j + i], y)
+    k, at = m.block_dofadr[b] + r, d.H_blockadr[b]
+    last = at + d.H_blocknum[b] - 1
+    y = x[k] * d.H_dinv[k]
+    while at < last:
+        e, j = a + r * stride + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+        at, n = run_of_blocks(m, d, at, last)
+        for i in range(n):
+            y = fma(-L[e + i], x[j + i], y)
     x[k] = y
 
 

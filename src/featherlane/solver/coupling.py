@@ -17,14 +17,13 @@ from __future__ import annotations
 from ..dynamics.flags import FREE
 from ..lanes import fma, kernel, real
 from ..spatial.vector import cross, dot3, load3, load6
-from .pattern import block_place
+from .pattern import block_place, coupling_tips
 
 
 @kernel
-def in_one_tree(m, d, c):
-    """Do the two branches of coupling c belong to one tree?"""
-    key = d.coupling_key[c]
-    return m.dof_treeid[key // m.nv] == m.dof_treeid[key % m.nv]
+def within_tree(m, d, k):
+    """Does contact slot k join two bodies of one tree?"""
+    return m.body_treeid[d.con_body[2 * k]] == m.body_treeid[d.con_body[2 * k + 1]]
 
 
 @kernel
@@ -137,9 +136,9 @@ def subtract_block(m, d, b, rows, c, n):
 
 @kernel
 def subtract_coupling(m, d, k):
-    """H_ij -= S_i . K S_j for all dofs above the two bodies of coupling k."""
-    tip, other = d.coupling_key[k] // m.nv, d.coupling_key[k] % m.nv
-    c = m.dof_blockid[other]
+    """H_ij -= S_i . K S_j for all dofs above the two bodies of coupling k, unless they belong to one tree."""
+    tip, other = coupling_tips(d, k)
+    c = m.dof_blockid[other] if m.dof_treeid[tip] != m.dof_treeid[other] else -1
     while c >= 0:
         n = dofs_above(m, c, other)
         couple_block(m, d, 36 * k, c, n)

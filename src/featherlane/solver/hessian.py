@@ -28,9 +28,9 @@ from .coupling import (
     add_point_stiffness,
     add_turning_stiffness,
     clear_couplings,
-    in_one_tree,
     is_translation,
     subtract_coupling,
+    within_tree,
 )
 from .ordered import solve_ordered
 from .pair import add_normal_pair, add_pair, add_wide_pair
@@ -304,7 +304,7 @@ def assemble_bodies(m, d):
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
                     add_contact(m, d, k, side)
-        elif not in_one_tree(m, d, d.con_coupling[k]) and any_(is_pushing(m, d, k)):
+        elif not within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             add_between_trees(m, d, k)
     compose_stiffness(m, d)
 
@@ -313,7 +313,7 @@ def assemble_bodies(m, d):
 def add_within_trees(m, d):
     """Contacts between two bodies of one tree."""
     for k in range(d.ncon_slot[0]):
-        if d.con_coupling[k] >= 0 and in_one_tree(m, d, d.con_coupling[k]) and any_(is_pushing(m, d, k)):
+        if d.con_body[2 * k + 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)
             elif d.con_dim[k] > 3 or m.opt_cone != PYRAMIDAL:
@@ -333,8 +333,7 @@ def assemble_hessian(m, d):
         add_general_rows(m, d)
         add_within_trees(m, d)
         for k in range(d.ncoupling[0]):
-            if not in_one_tree(m, d, k):
-                subtract_coupling(m, d, k)
+            subtract_coupling(m, d, k)
     else:
         assemble_bodies(m, d)
         assemble_tree(m, d)

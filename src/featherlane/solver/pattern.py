@@ -24,15 +24,27 @@ from .ordered import mark_ordered
 # what H_pattern holds; 0: nothing yet
 TREE, APART = 1, 3  # rows of ancestors
 COUPLED, ORDERED = 2, 4  # block rows: with fill-in, without
+DOF_BITS = 24  # of the lower dof in a coupling's key
 
 
 # ---- couplings ------------------------------------------------------------------------------------------------------
 @kernel
+def coupling_key_of(i, j):
+    """The key of the coupling of two branches that end with dofs i and j."""
+    return (i << DOF_BITS) | j if i > j else (j << DOF_BITS) | i
+
+
+@kernel
+def coupling_tips(d, k):
+    """The last dofs of the two branches of coupling k, the higher one first."""
+    key = d.coupling_key[k]
+    return key >> DOF_BITS, key & ((1 << DOF_BITS) - 1)
+
+
+@kernel
 def add_coupling(m, d, n, i, j):
     """Dofs i and j end two branches that are coupled: list them, but if they were the last ones, too."""
-    if i < j:
-        i, j = j, i
-    key = i * m.nv + j
+    key = coupling_key_of(i, j)
     if n == 0 or d.coupling_key[n - 1] != key:
         d.coupling_key[n] = key
         n += 1
@@ -84,11 +96,9 @@ def list_couplings(m, d):
 @kernel
 def find_coupling(m, d, i, j):
     """The number of the coupling of dofs i and j."""
-    if i < j:
-        i, j = j, i
-    key, low, high = i * m.nv + j, 0, d.ncoupling[0] - 1
+    key, low, high = coupling_key_of(i, j), 0, d.ncoupling[0] - 1
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) >> 1
         if d.coupling_key[middle] < key:
             low = middle + 1
         else:
@@ -185,8 +195,8 @@ def find_block_rows(m, d):
         low = mark_chain(m, d, b, b, b)
         if d.H_fill[0]:
             low = mark_rows(m, d, b, low)
-        while p >= 0 and m.dof_blockid[d.coupling_key[p] // m.nv] == b:
-            low = mark_chain(m, d, m.dof_blockid[d.coupling_key[p] % m.nv], b, low)
+        while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
+            low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
             p -= 1
         if adr + b + 1 - low > d.nHblock:
             d.con_overflow[0] = 1
@@ -285,7 +295,7 @@ def block_place(d, b, c):
     low = d.H_blockadr[b]
     high = low + d.H_blocknum[b] - 1
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) >> 1
         if d.H_blockcol[middle] < c:
             low = middle + 1
         else:
