@@ -185,6 +185,22 @@ def _view_set(context, builder, sig, args):
 
 
 # ---- functions of records ----------------------------------------------------------------------------------
+@typed_function("eights", 1)
+def _eights_type(args):
+    t = args[0]
+    if isinstance(t, View) and t.W == 1 and t.base == types.float64:
+        return signature(View(t.base, 8, t.const, t.checked), t)
+    return None
+
+
+@lower_builtin(values.eights, View)
+def _eights(context, builder, sig, args):
+    if not sig.args[0].checked:
+        return args[0]
+    length = builder.lshr(builder.extract_value(args[0], 1), ir.Constant(I64, 3))
+    return builder.insert_value(args[0], length, 1)
+
+
 @typed_function("real", 2)
 def _real_type(args):
     t = Value(args[0].W, args[0].base)

@@ -158,6 +158,11 @@ def gather_rows(rows, index):
     return rows.gather(index)
 
 
+def eights(numbers):
+    """A field of scalars, eight of them side by side as one value: row k holds the numbers 8 k to 8 k + 7."""
+    return numbers.eights()
+
+
 def scalars(record, address: int):
     """The reals at a memory address, one by one."""
     return record.scalars(address)

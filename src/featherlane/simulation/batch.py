@@ -55,9 +55,9 @@ class Batch(Worlds):
 
     nthread: int
     width: int
-    _workspaces: list[Workspace]
-    _plans: dict[bool, Plan]
-    _shared: ModelRows
+    _workspaces: dict[int, list[Workspace]]
+    _shared: dict[int, ModelRows]
+    _plans: dict[tuple[bool, int], Plan]
     _pool: ThreadPoolExecutor | None
     _lock: threading.Lock
     _pid: int
@@ -72,13 +72,14 @@ class Batch(Worlds):
         own = self.__dict__
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
-        own["_workspaces"], own["_plans"] = [], {}
+        own["_workspaces"], own["_shared"], own["_plans"] = {}, {}, {}
 
     def _rows_changed(self) -> None:
         self.__dict__["_plans"] = {}
 
     def _expansion_changed(self) -> None:
-        self.__dict__["_workspaces"], self.__dict__["_plans"] = [], {}
+        own = self.__dict__
+        own["_workspaces"], own["_shared"], own["_plans"] = {}, {}, {}
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
@@ -201,11 +202,11 @@ class Batch(Worlds):
             transfers["control"] = [Transfer("qacc", self._accelerations(qacc, shape))]
         if len(chosen):
             with self._entered():
-                self._prepare()
+                workspaces = self._prepare()
                 names = [n for n in (*STATE, *GIVEN_ROWS) if n in self._arrays]
                 transfers["load"] = self._load((*names, "warning", "nbad"))
                 wanted = {"want_frames": 0, "want_energy": 0, "want_all": 0}
-                plan = Plan(self._workspaces, transfers, self.nworld, wanted, inverse_tiles)
+                plan = Plan(workspaces, transfers, self.nworld, wanted, inverse_tiles)
                 self._work(plan, int(qacc is not None), chosen)
         return transfers["record"][0].array[:, 0]
 
@@ -251,11 +252,11 @@ class Batch(Worlds):
         query = Query(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
         if query.nray and len(chosen):
             with self._entered():
-                self._prepare()
-                for workspace in self._workspaces:
+                workspaces = self._prepare()
+                for workspace in workspaces:
                     query.enter(workspace)
                 transfers = {"load": self._load(("qpos", "mocap_pos", "mocap_quat")), **query.transfers()}
-                self._work(Plan(self._workspaces, transfers, self.nworld, {}, cast_tiles), query.nray, chosen)
+                self._work(Plan(workspaces, transfers, self.nworld, {}, cast_tiles), query.nray, chosen)
         return query.hits()
 
     def geom_distance(self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids=None) -> Distances:
@@ -278,11 +279,11 @@ class Batch(Worlds):
         query = DistanceQuery(self.model, len(chosen), self.dtype, geom1, geom2, distmax)
         if query.npair and len(chosen):
             with self._entered():
-                self._prepare()
-                for workspace in self._workspaces:
+                workspaces = self._prepare()
+                for workspace in workspaces:
                     query.enter(workspace)
                 transfers = {"load": self._load(("qpos", "mocap_pos", "mocap_quat")), **query.transfers()}
-                self._work(Plan(self._workspaces, transfers, self.nworld, {}, distance_tiles), query.npair, chosen)
+                self._work(Plan(workspaces, transfers, self.nworld, {}, distance_tiles), query.npair, chosen)
         return query.answer()
 
     def _run(self, nstep: int, chosen: np.ndarray, extra) -> None:
@@ -290,20 +291,33 @@ class Batch(Worlds):
         if not len(chosen):
             return
         with self._entered():
-            self._prepare()
             bad = self._arrays["nbad"][chosen, 0]
-            self._work(self._plan(nstep == 0, extra), nstep, chosen)
+            for width, part in self._parts(chosen):
+                self._prepare(width)
+                self._work(self._plan(nstep == 0, extra, width), nstep, chosen, part)
             fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
             if len(fresh):
                 self._clear_inputs(fresh)
 
-    def _work(self, plan: Plan, nstep: int, chosen: np.ndarray) -> None:
-        """A plan's loop over the tiles, on all threads."""
-        order = self._arrange(chosen)
+    def _parts(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Widths of tiles, and the worlds that step in them.
+
+        A pile of bodies has few couplings in common with other piles: side by side most lanes would be empty, and it is
+        2.3 times as fast alone.  (Kernels for one world are there in float64 only.)
+        """
+        piled = self._arrays["ordered"][chosen, 0] > 0
+        if not piled.any() or self.width == 1 or self.dtype != np.float64:
+            return [(self.width, chosen)]
+        parts = [(self.width, chosen[~piled]), (1, chosen[piled])]
+        return [(width, part) for width, part in parts if len(part)]
+
+    def _work(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> None:
+        """A plan's loop over the tiles, on all threads; of a part of the worlds of the call."""
+        order = self._arrange(chosen if part is None else part, plan.width)
         everyone = len(chosen) == self.nworld
         place = order if everyone else np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
         plan.begin(nstep, order, place)
-        ntile = -(-len(order) // self.width)
+        ntile = -(-len(order) // plan.width)
         chunk = max(1, min(64, ntile // (16 * self.nthread)))
         starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
 
@@ -332,32 +346,34 @@ class Batch(Worlds):
             pool = self.__dict__["_pool"] = ThreadPoolExecutor(self.nthread, thread_name_prefix="featherlane")
         return pool
 
-    def _prepare(self):
-        """Workspaces for the fields as they are asked for now, with the model as it is now."""
-        own = self.__dict__
-        if not self._workspaces:
-            shared = ModelRows(self.model, self.width, self.dtype)
+    def _prepare(self, width: int | None = None) -> list[Workspace]:
+        """Workspaces for the fields as they are asked for now, with the model as it is now; one for each thread."""
+        width = width or self.width
+        if width not in self._workspaces:
+            shared = ModelRows(self.model, width, self.dtype)
             names = list(self._expanded)
-            own["_shared"] = shared
-            own["_workspaces"] = [
-                Workspace(self.model, self.width, self.dtype, shared.own(names) if names else shared, self.ngiven)
+            self._shared[width] = shared
+            self._workspaces[width] = [
+                Workspace(self.model, width, self.dtype, shared.own(names) if names else shared, self.ngiven)
                 for _ in range(self.nthread)
             ]
-        self._shared.refresh()
-        for w in self._workspaces:
-            if w.rows is not self._shared:
+        shared = self._shared[width]
+        shared.refresh()
+        for w in self._workspaces[width]:
+            if w.rows is not shared:
                 w.rows.refresh_sizes()
+        return self._workspaces[width]
 
-    def _arrange(self, chosen: np.ndarray) -> np.ndarray:
+    def _arrange(self, chosen: np.ndarray, width: int) -> np.ndarray:
         """Worlds in the order in which they fill tiles: those that touched alike in their last step together."""
-        if len(chosen) <= self.width:
+        if len(chosen) <= width:
             return chosen
         return np.ascontiguousarray(chosen[np.lexsort(self._arrays["signature"][chosen].T[::-1])])
 
-    def _plan(self, forward: bool, extra) -> Plan:
+    def _plan(self, forward: bool, extra, width: int) -> Plan:
         """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
-        if extra is None and forward in self._plans:
-            return self._plans[forward]
+        if extra is None and (forward, width) in self._plans:
+            return self._plans[forward, width]
         names = [n for n in (*STATE, *GIVEN_ROWS) if n in self._arrays]
         load = [Transfer(n, self._arrays[n]) for n in (*names, "warning", "nbad")]
         load += [Transfer(n, a, True) for n, a in self._expanded.items()]
@@ -369,9 +385,9 @@ class Batch(Worlds):
             "want_energy": int("energy" in asked),
             "want_all": int(bool(asked & ON_REQUEST)),
         }
-        plan = Plan(self._workspaces, {"load": load, "store": store, **(extra or {})}, self.nworld, wanted)
+        plan = Plan(self._workspaces[width], {"load": load, "store": store, **(extra or {})}, self.nworld, wanted)
         if extra is None:
-            self._plans[forward] = plan
+            self._plans[forward, width] = plan
         return plan
 
     def _load(self, names) -> list[Transfer]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..constraint.row import row_capacity
 from ..solver.dual_rows import dual_capacity
+from ..solver.panel import panel_capacity
 
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
 
@@ -46,6 +47,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **dual_capacity(model, max(min(most, room), 1), rows, given),
         "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"],
         "nH": min(hessian_entries(model), HESSIAN_LIMIT),
+        **panel_capacity(model),
         "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + 4,

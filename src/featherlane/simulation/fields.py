@@ -20,6 +20,12 @@ SIZES = (
     Field("nH", "size", doc="capacity: entries of the Hessian, at most nv (nv + 1) / 2"),
     Field("nHblock", "size", doc="capacity: blocks of the sparse Hessian, at most nblock (nblock + 1) / 2"),
     Field("ncouplingmax", "size", doc="capacity: pairs of branches that rows couple"),
+    Field("ngraph", "size", doc="trees of a model of many, whose worlds may be factored one by one, else 0"),
+    Field("ngraphword", "size", doc="words of a row of the graph of trees"),
+    Field("nfill", "size", doc="capacity: couplings of two trees in one world, with fill-in"),
+    Field("npanel", "size", doc="capacity: entries of one world's factor"),
+    Field("npanelcolumn", "size", doc="columns of the widest panel"),
+    Field("npanelscale", "size", doc="square of the most dofs of a tree"),
     Field("nsignature", "size", doc="words of 24 bits that say which candidate pairs touch"),
     Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 4"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
@@ -421,6 +427,31 @@ SCRATCH = (
     Field("nisland", "real", (1,), "1", "constraint islands", "islands"),
     Field("tree_island", "real", ("ntree",), "1", "island of the tree, -1: no row acts on it", "islands"),
     Field("dof_island", "real", ("nv",), "1", "island of the dof, -1: no row acts on its tree", "islands"),
+    Field("H_fill", "int", (1,), "1", "1: block rows hold what the factor fills in", "solve"),
+    Field("ordered", "real", (1,), "1", "1: this world's Hessian is factored in an order of its own", "solve"),
+    Field("live", "real", (1,), "1", "1: the solver goes on in this world", "solve"),
+    Field("graph", "long", ("ngraph", "ngraphword"), "1", "bits: trees that a tree is coupled to", "solve"),
+    Field("graph_degree", "int", ("ngraph",), "1", "how many they are", "solve"),
+    Field("graph_head", "int", ("ngraph",), "1", "first tree of a degree", "solve"),
+    Field("graph_next", "int", ("ngraph",), "1", "next tree of the same degree", "solve"),
+    Field("graph_prev", "int", ("ngraph",), "1", "the one before", "solve"),
+    Field("graph_order", "int", ("ngraph",), "1", "trees in the order of elimination", "solve"),
+    Field("graph_place", "int", ("ngraph",), "1", "place of a tree in the order", "solve"),
+    Field("graph_rowadr", "int", ("ngraph",), "1", "first tree in a tree's row of the factor", "solve"),
+    Field("graph_rownnz", "int", ("ngraph",), "1", "trees in the row, itself left out", "solve"),
+    Field("graph_col", "int", ("nfill",), "1", "trees of the rows, in the order of elimination", "solve"),
+    Field("graph_colplace", "int", ("nfill",), "1", "their first columns in the panel", "solve"),
+    Field("panel_adr", "int", ("ngraph",), "1", "first entry of a tree's panel", "solve"),
+    Field("panel_width", "int", ("ngraph",), "1", "columns of the panel", "solve"),
+    Field("panel_fits", "int", (1,), "1", "1: there is room for the panels", "solve"),
+    Field("panel_cost", "scalar", (1,), "1", "multiplications of a factor", "solve"),
+    Field("panel", "scalar", ("npanel",), "kg, kg m, kg m^2", "Hessian of one world, then its factor", "solve"),
+    Field("panel_inverse", "scalar", ("nv",), "1/(kg m^2)", "1 / D", "solve"),
+    Field("panel_scale", "scalar", ("npanelscale",), "1", "-L between the rows of two trees", "solve"),
+    Field("panel_column", "scalar", ("npanelcolumn",), "1", "x of the trees in one row, as in its panel", "solve"),
+    Field("panel_sum", "scalar", (8,), "1", "sums of one row, eight side by side", "solve"),
+    Field("panel_zero", "scalar", (8,), "1", "eight zeros"),
+    Field("panel_x", "scalar", ("nv",), "1", "right-hand side, then solution", "solve"),
     Field("pair_dof", "int", ("nv",), "1", "dofs of one contact between moving bodies, descending", "solve"),
     Field("pair_J", "real", (2, "nv", 3), "1", "its basis rows at those dofs", "solve"),
     Field("qvec", "real", ("nv",), "1", "right-hand side or product of one call from Python", "solve_m"),
@@ -452,7 +483,7 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
-    "H H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
+    "H panel graph_col graph_colplace H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
     " dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )

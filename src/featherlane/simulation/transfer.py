@@ -44,6 +44,7 @@ class Plan:
         self, workspaces, transfers: dict[str, list[Transfer]], nworld: int, wanted: dict[str, int], loop=run_tiles
     ):
         self.workspaces, self.transfers, self.wanted = workspaces, transfers, wanted
+        self.width = workspaces[0].width
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
         self.record = self._make_record()
         self.run = [library().bind(loop, w.rows.record, w.record, self.record) for w in workspaces]

@@ -20,7 +20,7 @@ EVOLVING = ("time", "qpos", "qvel", "act", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
 GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
 ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
-REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature")
+REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
 # slots and scratch: of a tile, not of a world
 HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_")
 

@@ -32,8 +32,9 @@ from .coupling import (
     subtract_coupling,
     within_tree,
 )
+from .ordered import solve_ordered
 from .pair import add_normal_pair, add_pair, add_wide_pair
-from .pattern import APART, COUPLED, column_block, column_place, is_above, last_block
+from .pattern import APART, COUPLED, ORDERED, column_block, column_place, has_block_rows, is_above, last_block
 from .pyramid import least_edge
 from .stiffness import (
     add_cone,
@@ -238,7 +239,7 @@ def add_general_rows(m, d):
         for a in range(n):
             e = o + a
             y = (w[0] * d.genrow_J[e], w[1] * d.genrow_J[e + step], w[2] * d.genrow_J[e + 2 * step])
-            if d.H_pattern[0] == COUPLED:
+            if has_block_rows(d):
                 add_block_entries(m, d, o, step, a, y)
             else:
                 add_tree_entries(m, d, o, step, a, y)
@@ -321,10 +322,10 @@ def add_within_trees(m, d):
                 add_pair(m, d, k)
 
 
-@kernel
+@stage
 def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows, on the tile's pattern."""
-    if d.H_pattern[0] == COUPLED:
+    if has_block_rows(d):
         clear_couplings(m, d)
         assemble_bodies(m, d)
         assemble_blocks(m, d)
@@ -344,7 +345,9 @@ def assemble_hessian(m, d):
 @kernel
 def solve_hessian(m, d):
     """search <- H^-1 search; H becomes its factor L^T D L, H_dinv 1 / D."""
-    if d.H_pattern[0] == COUPLED:
+    if d.H_pattern[0] == ORDERED:
+        solve_ordered(m, d)
+    elif d.H_pattern[0] == COUPLED:
         factor_blocks(m, d)
         expand_blocks(m, d)
     elif m.nC == m.nchain:

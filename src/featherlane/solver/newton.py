@@ -19,6 +19,7 @@ from .articulated import articulated_direction, some_coupled, some_uncoupled
 from .hessian import assemble_hessian, solve_hessian
 from .history import primal_gap, record
 from .line_search import FAR, line_search, line_terms
+from .ordered import taken_apart
 from .pattern import APART
 from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
 
@@ -76,7 +77,7 @@ def search_direction(m, d):
     if d.H_pattern[0] == APART:
         gain = real(d, FAR)
     else:
-        gain = where(lost, FAR, -0.5 * descent)
+        gain = where(lost | taken_apart(d), FAR, -0.5 * descent)
     return gain
 
 
@@ -95,6 +96,7 @@ def newton(m, d):
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
+        d.live[0] = where(live, 1.0, 0.0)
         promise = search_direction(m, d)
         if iteration > 0:
             live = live & not_(scale * promise < tolerance)

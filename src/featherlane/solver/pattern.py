@@ -18,9 +18,12 @@ from __future__ import annotations
 
 from ..collision.slot import active_worlds
 from ..collision.sort import sort
-from ..lanes import kernel, stage
+from ..lanes import kernel, real, stage
+from .ordered import mark_ordered
 
-TREE, COUPLED, APART = 1, 2, 3  # what H_pattern holds; 0: nothing yet
+# what H_pattern holds; 0: nothing yet
+TREE, APART = 1, 3  # rows of ancestors
+COUPLED, ORDERED = 2, 4  # block rows: with fill-in, without
 DOF_BITS = 24  # of the lower dof in a coupling's key
 
 
@@ -189,7 +192,9 @@ def find_block_rows(m, d):
     adr, entries, p = 0, 0, d.ncoupling[0] - 1
     for k in range(m.nblock):
         b = m.nblock - 1 - k
-        low = mark_rows(m, d, b, mark_chain(m, d, b, b, b))
+        low = mark_chain(m, d, b, b, b)
+        if d.H_fill[0]:
+            low = mark_rows(m, d, b, low)
         while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
             low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
             p -= 1
@@ -216,33 +221,49 @@ def take_tree(m, d, label):
 
 
 @kernel
-def take_coupled(m, d):
+def take_coupled(m, d, label):
     """Block rows for the couplings, found anew where they differ from those of the last step."""
-    if d.H_pattern[0] != COUPLED or not same_couplings(d):
+    if d.H_pattern[0] != label or not same_couplings(d):
+        d.H_fill[0] = 1 if label == COUPLED else 0
         find_block_rows(m, d)
-        d.H_pattern[0] = COUPLED
+        d.H_pattern[0] = label
         d.ncoupling[1] = d.ncoupling[0]
         for k in range(d.ncoupling[0]):
             d.coupling_last[k] = d.coupling_key[k]
-    name_couplings(m, d)
 
 
-@kernel
+@stage
 def find_pattern(m, d):
     """The pattern for the tile's slots: the model's own tree where no slot couples two branches.
 
-    Where the rows do not fit, con_overflow says so, to split the tile; in one world trees are taken apart.
+    Where the rows do not fit, or some worlds go each in an order of its own and others do not, con_overflow says so,
+    to split the tile; in one world trees are taken apart.
     """
     list_couplings(m, d)
+    d.ordered[0] = real(d, 0.0)
     if d.ncoupling[0] > 0:
-        take_coupled(m, d)
+        name_couplings(m, d)
+        some, others = 0, 1
+        if d.ngraph > 0:
+            some, others = mark_ordered(m, d)
+        if some and others:
+            d.con_overflow[0] = 1
+        else:
+            take_coupled(m, d, ORDERED if some else COUPLED)
         if d.con_overflow[0] and active_worlds(d) > 1:
             d.H_pattern[0] = 0
         elif d.con_overflow[0]:
             d.con_overflow[0] = 0
+            d.ordered[0] = real(d, 0.0)
             take_tree(m, d, APART)
     elif d.H_pattern[0] != TREE:
         take_tree(m, d, TREE)
+
+
+@kernel
+def has_block_rows(d):
+    """Does H have block rows?"""
+    return d.H_pattern[0] == COUPLED or d.H_pattern[0] == ORDERED
 
 
 # ---- places ---------------------------------------------------------------------------------------------------------
