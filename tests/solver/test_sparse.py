@@ -232,3 +232,28 @@ def test_piles_equal_mujoco(bodies, rng):
         expected = truth(mj, state)
         assert w.arrays["ncon"][0, 0] == expected.ncon > 64
         assert relative(w.arrays["qacc"][: model.nv, 0], expected.qacc) < PARITY
+
+
+LINKED = """<mujoco><option tolerance="0" iterations="100" ls_iterations="100" jacobian="dense"/>
+  <default><geom size="0.06"/></default><worldbody><geom type="plane" size="5 5 1"/>
+  <body name="a" pos="0 0 0.3"><freejoint/><geom/>
+    <body name="leg" pos="0.2 0 0"><joint axis="0 1 0"/><geom/></body></body>
+  <body name="b" pos="0.3 0 0.3"><freejoint/><geom/></body>
+  <body pos="0.3 0.12 0.05"><freejoint/><geom/></body>
+  <body name="d" pos="0.3 0.22 0.05"><freejoint/><geom/></body>
+  <body pos="0 0.5 0.3"><joint axis="0 1 0"/><geom pos="0.1 0 0"/>
+    <body name="f" pos="0.2 0 0"><joint name="j2" axis="0 1 0"/><geom pos="0.1 0 0"/></body></body>
+  <body pos="0 0.8 0.3"><joint name="j3" axis="0 1 0"/><geom pos="0.1 0 0"/></body>
+</worldbody><equality><weld body1="leg" body2="b"/><connect body1="b" body2="d" anchor="0 0 0.1"/>
+  <joint joint1="j2" joint2="j3" polycoef="0.1 0.5 0 0 0"/><connect body1="a" body2="f" anchor="0.1 0.1 0"/>
+</equality></mujoco>"""
+
+
+def test_equalities_between_trees_equal_mujoco(rng):
+    mj = mujoco.MjModel.from_xml_string(LINKED)
+    model, w = load(mj), Workspace(load(mj), 1)
+    for state in states(mj, 6, rng, 0.1):
+        put(w, 0, state)
+        w.run(forward)
+        assert w.arrays["H_pattern"][0] == COUPLED
+        assert relative(w.arrays["qacc"][: model.nv, 0], truth(mj, state).qacc) < PARITY
