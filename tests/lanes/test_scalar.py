@@ -3,7 +3,21 @@
 import numpy as np
 import pytest
 
-from featherlane.lanes import Field, Layout, Library, Record, allocate, has, read_lane, stage, whole, width, write_lane
+from featherlane.lanes import (
+    Field,
+    Layout,
+    Library,
+    Record,
+    allocate,
+    eights,
+    fma,
+    has,
+    read_lane,
+    stage,
+    whole,
+    width,
+    write_lane,
+)
 
 CELL = Layout(
     "Cell",
@@ -71,3 +85,26 @@ def test_branching_work_sees_each_world_alone(dtype, W, mode, monkeypatch):
                 expected[i] = v
             expected[0] = steps
         assert np.array_equal(got[:, lane], expected.astype(dtype))
+
+
+EIGHTS = Layout("Eights", (Field("n", "size"), Field("y", "scalar", ("n",)), Field("x", "scalar", ("n",))))
+EIGHTS_LIBRARY = Library({"e": (EIGHTS, False), "e1": (EIGHTS, False)})
+
+
+@stage
+def add_twice(e1):
+    """y += 2 x, eight numbers at once."""
+    y, x = eights(e1.y), eights(e1.x)
+    for k in range(e1.n // 8):
+        y[k] = fma(2.0, x[k], y[k])
+
+
+@pytest.mark.parametrize("mode", ["python", "jit", "checked"])
+def test_scalars_are_read_and_written_eight_at_once(mode, monkeypatch):
+    arrays = allocate(EIGHTS, {"n": 24}, 1, np.float64)
+    arrays["x"][...] = np.arange(24.0)
+    arrays["y"][...] = 1.0
+    record = Record(EIGHTS, {"n": 24}, arrays, 1, np.float64)
+    monkeypatch.setenv("FEATHERLANE_MODE", mode)
+    EIGHTS_LIBRARY.bind(add_twice, record)()
+    assert np.array_equal(arrays["y"], 1.0 + 2.0 * np.arange(24.0))

@@ -483,7 +483,8 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
-    "H panel graph_col graph_colplace H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
+    "H panel graph_col graph_colplace "
+    "H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
     " dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )

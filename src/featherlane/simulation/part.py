@@ -28,6 +28,7 @@ def keep(m, d, mask):
     d.part[n + 1] = where(mask, d.solver_niter[0], d.part[n + 1])
     d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
     d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
+    d.part[n + 4] = where(mask, d.ordered[0], d.part[n + 4])
 
 
 @kernel
@@ -41,6 +42,7 @@ def give_back(m, d):
     d.solver_niter[0] = d.part[n + 1]
     d.solver_residual[0] = d.part[n + 2]
     d.solver_gap[0] = d.part[n + 3]
+    d.ordered[0] = d.part[n + 4]
 
 
 @kernel

@@ -240,7 +240,6 @@ def find_pattern(m, d):
     to split the tile; in one world trees are taken apart.
     """
     list_couplings(m, d)
-    d.ordered[0] = real(d, 0.0)
     if d.ncoupling[0] > 0:
         name_couplings(m, d)
         some, others = 0, 1

@@ -81,6 +81,7 @@ def solve(m, d):
             solver_gap; stat_* where want_history is set.
     Cost:   see newton, cg, pgs.
     """
+    d.ordered[0] = real(d, 0.0)
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         solve_nothing(m, d)
     else:
