@@ -128,7 +128,7 @@ class Data(NamedAccess):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "record_solver":
-            self.workspace.record.set_size("want_history", int(bool(value)))
+            object.__setattr__(self, name, value)  # a property
             return
         if name not in DATA and name not in self.__dir__():
             raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
@@ -242,6 +242,10 @@ class Data(NamedAccess):
         """Whether each iteration of the solver is recorded, for `solver_history`; set it to True or False."""
         return bool(self.workspace.record.size("want_history"))
 
+    @record_solver.setter
+    def record_solver(self, value: bool) -> None:
+        self.workspace.record.set_size("want_history", int(bool(value)))
+
     @property
     def solver_history(self) -> np.recarray:
         """The last solve, point by point: (solver_niter + 1,), the start first; a copy.
@@ -261,7 +265,8 @@ class Data(NamedAccess):
             raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
         n = min(self.solver_niter + 1, self.nhistory)
         names = ("cost", "gradient", "improvement", "step")
-        return np.rec.fromarrays([self.__dict__[f"stat_{name}"][:n] for name in names], names=",".join(names))
+        columns = [self.__dict__[f"stat_{name}"][:n] for name in names]
+        return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
 
     def contact_slots(self) -> np.ndarray:
         """The slot of each contact, (ncon,)."""
