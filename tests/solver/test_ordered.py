@@ -177,6 +177,31 @@ def test_heaps_are_ordered_and_accelerate_as_mujocos(heaps):
         assert np.abs(data.qacc - expected.qacc).max() < 1e-8 * np.abs(expected.qacc).max()
 
 
+ARM = '<body pos="{0} {1} 0"><joint axis="{1} {0} 0.3"/><geom size="0.05"/></body>'
+
+
+def test_heaps_of_branching_trees_accelerate_as_mujocos():
+    """Trees of four blocks: what touches an arm's end is coupled to the trunk, too."""
+    arms = "".join(ARM.format(x, y) for x, y in ((0.1, 0), (-0.05, 0.09), (-0.05, -0.09)))
+    tripods = "".join(
+        f'<body pos="{0.16 * (k % 3)} {0.16 * (k // 3 % 3)} {0.1 + 0.12 * (k // 9)}">'
+        f'<freejoint/><geom size="0.05"/>{arms}</body>'
+        for k in range(36)
+    )
+    xml = f'<mujoco><worldbody><geom type="plane" size="1 1 1"/>{tripods}</worldbody></mujoco>'
+    mj = mujoco.MjModel.from_xml_string(xml)
+    expected = mujoco.MjData(mj)
+    mujoco.mj_step(mj, expected, 100)
+    mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, 100, 100
+    model = fl.load(mj)
+    data = fl.Data(model)
+    enter(data, (expected.qpos, expected.qvel, expected.qacc_warmstart))
+    fl.forward(model, data)
+    mujoco.mj_forward(mj, expected)
+    assert data.ordered == 1.0 and data.status["not_converged"] == 0
+    assert np.abs(data.qacc - expected.qacc).max() < 1e-8 * np.abs(expected.qacc).max()
+
+
 def test_heaps_have_the_same_bits_in_a_tile_alone_and_in_a_batch(heaps):
     model, _, states = heaps
     tile = Workspace(model, 8)

@@ -139,13 +139,17 @@ def mark_chain(m, d, c, b, low):
 
 @kernel
 def mark_rows(m, d, b, low):
-    """What the rows that are eliminated into b leave in its row."""
-    c = d.H_blockchild[b]
+    """What the rows that are eliminated into b leave in its row; without fill-in, those of its own tree alone.
+
+    Ancestors of a branch's last block get the columns of the coupling that way: H has entries there.
+    """
+    c, tree = d.H_blockchild[b], m.dof_treeid[m.block_dofadr[b]]
     while c >= 0:
-        o = d.H_blockadr[c]
-        low = d.H_blockcol[o] if d.H_blockcol[o] < low else low
-        for e in range(o, o + d.H_blocknum[c] - 1):
-            d.H_blockmark[d.H_blockcol[e]] = b
+        if d.H_fill[0] or m.dof_treeid[m.block_dofadr[c]] == tree:
+            o = d.H_blockadr[c]
+            low = d.H_blockcol[o] if d.H_blockcol[o] < low else low
+            for e in range(o, o + d.H_blocknum[c] - 1):
+                d.H_blockmark[d.H_blockcol[e]] = b
         c = d.H_blocknext[c]
     return low
 
@@ -193,8 +197,7 @@ def find_block_rows(m, d):
     for k in range(m.nblock):
         b = m.nblock - 1 - k
         low = mark_chain(m, d, b, b, b)
-        if d.H_fill[0]:
-            low = mark_rows(m, d, b, low)
+        low = mark_rows(m, d, b, low)
         while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
             low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
             p -= 1
