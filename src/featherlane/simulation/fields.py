@@ -403,11 +403,16 @@ SCRATCH = (
     Field("dual_old", "real", ("ndualmax", 10), "N, N m", "dual_f before the momentum of a sweep", "solve"),
     Field("dual_z", "real", ("nv",), "1", "Y^T f", "solve"),
     Field("dual_room", "real", (96,), "1", "room for the problem of one block", "solve"),
-    Field("H_pattern", "int", (1,), "1", "0: none yet, 1: the model's tree, 2: branches coupled, 3: apart", "solve"),
-    Field("H_parent", "int", ("nv",), "1", "elimination tree of H: an expanded parent array", "solve"),
+    Field(
+        "H_pattern",
+        "int",
+        (1,),
+        "1",
+        "rows of ancestors: 1, 3 (trees apart); block rows: 2, 4 (no fill-in); 0: none yet",
+        "solve",
+    ),
     Field("H_rowadr", "int", ("nv",), "1", "first entry of a row of H", "solve"),
     Field("H_rownnz", "int", ("nv",), "1", "entries of a row of H, the diagonal last", "solve"),
-    Field("H_colind", "int", ("nH",), "1", "column of each entry, ascending", "solve"),
     Field("H", "real", ("nH",), "kg, kg m, kg m^2", "Hessian, then its factor L^T D L", "solve"),
     Field("H_dinv", "real", ("nv",), "1/(kg m^2)", "1 / D", "solve"),
     Field("ncoupling", "int", (2,), "1", "pairs of branches that rows couple: of this step, of the pattern", "solve"),
@@ -483,8 +488,8 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
-    "H panel graph_col graph_colplace "
-    "H_colind H_blockcol H_blockplace coupling_key coupling_room coupling_last coupling_K near_key near_room"
+    "H panel graph_col graph_colplace H_blockcol H_blockplace"
+    " coupling_key coupling_room coupling_last coupling_K near_key near_room"
     " dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )
