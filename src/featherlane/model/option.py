@@ -95,9 +95,7 @@ SUPPORTED_INTEGRATORS = tuple(Integrator)
 SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
-SUPPORTED_ENABLE = (
-    Enable.OVERRIDE | Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.DIAGEXACT | Enable.IPC
-)
+SUPPORTED_ENABLE = Enable.OVERRIDE | Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.DIAGEXACT | Enable.IPC
 CONTACT_MODELS = ("convex",)
 
 # MuJoCo's options that change the motion when they are not zero, and are not computed

@@ -60,9 +60,9 @@ class Data(NamedAccess):
         ModelError: given_contacts is out of range.
 
     Note:
-        Fields named `con_*`, `dofrow_*`, `genrow_*`, `H*`, `pair_*`, `dual_*`, `stat_*`, `rk_*` and `part` are the slots
-        and scratch memory of stages and may change with any release: read `contact`, `efc_*`, `contact_force` and
-        `solver_history` instead.
+        Fields named `con_*`, `dofrow_*`, `genrow_*`, `coupling_*`, `H*`, `graph_*`, `panel_*`, `pair_*`, `dual_*`,
+        `stat_*`, `rk_*` and `part` are the slots and scratch memory of stages and may change with any release: read
+        `contact`, `efc_*`, `contact_force` and `solver_history` instead.
         A data is for one thread at a time.
     """
 
