@@ -1,9 +1,11 @@
 """Steps of real and bundled models against MuJoCo, from the same states."""
 
+import mujoco
 import pytest
 
 import featherlane as fl
 import parity
+from real_models import ROBOTS
 
 # nothing to touch, or nothing within reach
 UNTOUCHED = {
@@ -12,10 +14,16 @@ UNTOUCHED = {
     *("bundled/cartpole", "bundled/slider_crank", "bundled/double_pendulum", "bundled/pendulum"),
 }
 FEW, MANY = 24, 504  # states of a model, in tiles of 8
+# contacts of meshes, height fields and cylinders; equalities to mocap bodies; both cones
+SAMPLE = (
+    *("gymnasium_robotics/assets/fetch/push", "mjx/shadow_hand/scene_right", "mjx/barkour_v0/assets/barkour_v0_mjx"),
+    *("metaworld/sawyer_xyz/sawyer_coffee", "robosuite/robots/jaco/robot"),
+)
+CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
 
 
-def check(name, count, path):
-    worst = parity.compare(name, count, path)
+def check(name, count, path, cone=None):
+    worst = parity.compare(name, count, path, cone)
     print(parity.table({name: worst}))
     assert not worst.beyond()
     assert worst.ncon > 0 or name in UNTOUCHED
@@ -27,10 +35,28 @@ def test_steps_equal_mujocos(name, real_model):
     check(name, FEW, real_model)
 
 
+@pytest.mark.parametrize("name", SAMPLE)
+def test_steps_of_robots_equal_mujocos(name, real_model):
+    assert not parity.compare(name, FEW, real_model).beyond()
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("name", [name for name in parity.MODELS if name != "bundled/pyramid"])  # minutes in MuJoCo
-def test_many_steps_equal_mujocos(name, real_model):
-    check(name, MANY, real_model)
+def test_many_steps_equal_mujocos(name, cone, real_model):
+    check(name, MANY, real_model, CONES[cone])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("wheel", ROBOTS)
+def test_steps_of_all_robots_equal_mujocos(wheel, cone, real_model):
+    real_model(f"{wheel}/")
+    results, left_out = parity.compare_wheel(wheel, 2 * FEW, CONES[cone])
+    print(parity.table({wheel: parity.together(results, wheel)}))
+    beyond = {name: worst.beyond() for name, worst in results.items() if worst.beyond()}
+    assert results and not beyond
+    assert all(left_out.values())
 
 
 @pytest.mark.parametrize("name", parity.LEFT_OUT)

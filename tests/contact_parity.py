@@ -1,0 +1,87 @@
+"""Contacts against MuJoCo's, where the two engines may choose other points for the same touch.
+
+Closed forms give the same points in the same order.  The general method for convex shapes does not: for two faces
+MuJoCo takes the normal of a face, an edge of a few points for a disc, and stops at `ccd_tolerance`.  What is compared
+there is the depth.  Along a normal n two convex shapes overlap by the sum of their supports, h_A(n) + h_B(-n), and the
+depth is the least of these; so ours must be what it says, and never more than along MuJoCo's normal.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+GRAZING = 1e-12  # [m] a contact at the edge of its margin: rounding decides whether there is one
+PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
+GIVEN = ("dist", "pos", "frame", "geom", "dim", "friction", "solref", "solreffriction", "solimp", "includemargin")
+
+
+def touching(contact) -> dict[str, np.ndarray]:
+    """Geoms, distances, positions and frames of the contacts within their margin by more than rounding."""
+    keep = np.asarray(contact.dist) < np.asarray(contact.includemargin) - GRAZING
+    return {name: np.asarray(getattr(contact, name))[keep] for name in ("geom", "dist", "pos", "frame")}
+
+
+def is_general(mj: mujoco.MjModel, pair) -> bool:
+    """Are these geoms a pair of the general method, not of a closed form?"""
+    low, high = sorted(mj.geom_type[list(pair)])
+    if low == PLANE:
+        return False
+    if low == HFIELD or high == MESH or ELLIPSOID in (low, high):
+        return True
+    return CYLINDER in (low, high) and low != SPHERE
+
+
+def split(mj: mujoco.MjModel, contacts, all_general: bool):
+    """The contacts of closed forms, and those of the general method."""
+    general = np.array([all_general or is_general(mj, pair) for pair in contacts["geom"]], bool)
+    return tuple({name: rows[mask] for name, rows in contacts.items()} for mask in (~general, general))
+
+
+def support(mj: mujoco.MjModel, data: mujoco.MjData, geom: int, n) -> float:
+    """max n . x over the points x of a convex geom; of a plane, along its own normal."""
+    size, d = mj.geom_size[geom], data.geom_xmat[geom].reshape(3, 3).T @ n
+    kind, place = mj.geom_type[geom], data.geom_xpos[geom] @ n
+    if kind == MESH:
+        first, count = mj.mesh_vertadr[mj.geom_dataid[geom]], mj.mesh_vertnum[mj.geom_dataid[geom]]
+        return place + (mj.mesh_vert[first : first + count].astype(float) @ d).max()
+    if kind == PLANE:
+        return place
+    if kind == ELLIPSOID:
+        return place + np.linalg.norm(size * d)
+    if kind == BOX:
+        return place + np.abs(d) @ size
+    if kind == CYLINDER:
+        return place + np.hypot(d[0], d[1]) * size[0] + abs(d[2]) * size[1]
+    return place + size[0] + (abs(d[2]) * size[1] if kind == CAPSULE else 0.0)
+
+
+def depth_error(mj: mujoco.MjModel, data: mujoco.MjData, ours, theirs) -> float:
+    """By how much [m] the deepest contact of a pair is not the depth, or deeper than along MuJoCo's normal.
+
+    On a height field, which is not convex, and where one engine has no contact of the pair: by how much it differs.
+    """
+    error, a, b = 0.0, _by_pair(ours), _by_pair(theirs)
+    for pair in a.keys() | b.keys():
+        (dist, n), (truth, face) = a.get(pair, (0.0, None)), b.get(pair, (0.0, None))
+        if n is None or face is None or HFIELD in mj.geom_type[list(pair)]:
+            error = max(error, abs(dist - truth))
+        else:
+            along, other = (support(mj, data, pair[0], x) + support(mj, data, pair[1], -x) for x in (n, face))
+            error = max(error, abs(dist + along), along - other)
+    return error
+
+
+def _by_pair(contacts):
+    """Pair of geoms -> distance and normal of its deepest contact."""
+    found = {}
+    for pair, dist, frame in zip(contacts["geom"], contacts["dist"], contacts["frame"], strict=True):
+        pair = tuple(map(int, pair))
+        if pair not in found or dist < found[pair][0]:
+            found[pair] = dist, np.ravel(frame)[:3]
+    return found
+
+
+def given(data: mujoco.MjData) -> dict[str, np.ndarray]:
+    """MuJoCo's contacts as `give_contacts` takes them."""
+    return {name: np.array(getattr(data.contact, name)) for name in GIVEN}
