@@ -190,7 +190,7 @@ def _compare(
         Path | None,
         typer.Option(
             metavar="FILE.png",
-            help="Draw cost and gradient against the iteration; needs: pip install 'featherlane[plot]'.",
+            help="Draw cost and gradient against the iteration; needs: pip install 'featherlane\\[plot]'.",
             show_default=False,
         ),
     ] = None,

@@ -322,7 +322,7 @@ def add_within_trees(m, d):
                 add_pair(m, d, k)
 
 
-@stage
+@kernel
 def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows, on the tile's pattern."""
     if has_block_rows(d):

@@ -235,7 +235,7 @@ def take_coupled(m, d, label):
             d.coupling_last[k] = d.coupling_key[k]
 
 
-@stage
+@kernel
 def find_pattern(m, d):
     """The pattern for the tile's slots: the model's own tree where no slot couples two branches.
 
