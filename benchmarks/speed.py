@@ -84,8 +84,8 @@ def main() -> None:
     note = (
         "Thousands of world-steps per second on one thread, 512 worlds (32 from the chain on); `ratio` is float64, "
         "`float32` is ours against MuJoCo's float64 (least and greatest round in brackets); `one world` is `fl.step` "
-        "against `mj_step`; `smooth only` has contacts and constraints off on both sides. Sensors off; Newton everywhere, "
-        "each model's own cone (elliptic: quadruped_elliptic, hand, box_stack)."
+        "against `mj_step`; `smooth only` has contacts and constraints off on both sides. Sensors off; Newton "
+        "everywhere, each model's own cone (elliptic: quadruped_elliptic, hand, box_stack)."
     )
     publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 
