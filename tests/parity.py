@@ -133,7 +133,7 @@ class Worst(dict):
     Attributes:
         nstate, apart: states, and those in which contact points differ.
         ncon, nefc: contacts and rows met.
-        where: quantity -> state.
+        where: quantity -> state, or model where several are taken together.
     """
 
     def __init__(self, model: str):
@@ -141,9 +141,9 @@ class Worst(dict):
         self.model, self.bounds = model, {q: EXCEPTIONS.get((model, q), bound) for q, bound in BOUNDS.items()}
         self.nstate, self.apart, self.ncon, self.nefc, self.where = 0, 0, 0, 0, {}
 
-    def meet(self, quantity: str, state: int, error: float) -> None:
+    def meet(self, quantity: str, place: int | str, error: float) -> None:
         if not error <= self[quantity]:
-            self[quantity], self.where[quantity] = error, state
+            self[quantity], self.where[quantity] = error, place
 
     def compare(self, quantity: str, state: int, ours, theirs) -> None:
         self.meet(quantity, state, relative(ours, theirs))
@@ -168,10 +168,10 @@ def compare_model(mj: mujoco.MjModel, name: str, count: int) -> Worst:
     """The same for a model that `oracle` has set."""
     model, worst, count = fl.load(mj), Worst(name), max(WIDTH, count // COSTLY.get(name, 1) // WIDTH * WIDTH)
     met = states(mj, count, np.random.default_rng(0))
-    tile, expected = Workspace(model, WIDTH), mujoco.MjData(mj)
+    tile, alone, expected = Workspace(model, WIDTH), fl.Data(model), mujoco.MjData(mj)
     for first in range(0, count, WIDTH):
         part = met[first : first + WIDTH]
-        worlds = [_compare_world(mj, model, worst, expected, first + k, state) for k, state in enumerate(part)]
+        worlds = [_compare_world(mj, alone, worst, expected, first + k, state) for k, state in enumerate(part)]
         _compare_motion(mj, worst, _with_given(model, tile, worlds), expected, first, part)
     return worst
 
@@ -198,15 +198,15 @@ def compare_wheel(wheel: str, count: int, cone: int | None = None, report=lambda
     return results, left_out
 
 
-def _compare_world(mj, model, worst, expected, k, state) -> fl.Data:
+def _compare_world(mj, data, worst, expected, k, state) -> fl.Data:
     """One world alone: contacts, rows and motion, under MuJoCo's contacts where they differ from ours."""
-    data = fl.Data(model)
+    model = data.model
     for one in (expected, data):
         _enter(one, state)
     mujoco.mj_forward(mj, expected)
     fl.forward(model, data)
     if not _same_contacts(mj, worst, data, expected, k):
-        data = fl.Data(model, given_contacts=expected.ncon)
+        data = fl.Data(model, given_contacts=max(expected.ncon, 1))
         _enter(data, state)
         data.give_contacts(**given(expected), replace=True)
         fl.forward(model, data)
@@ -223,7 +223,8 @@ def _same_contacts(mj, worst, data, expected, k) -> bool:
     """Compare contacts; whether they are the same, one by one, and none is at the edge of its margin."""
     ours, theirs = touching(data.contact), touching(expected.contact)
     grazing = len(ours["dist"]) < data.ncon or len(theirs["dist"]) < expected.ncon
-    closed, general = zip(*(split(mj, x, worst.model in TIES) for x in (ours, theirs)), strict=True)
+    parts = [split(mj, contacts, all_general=worst.model in TIES) for contacts in (ours, theirs)]
+    closed, general = zip(*parts, strict=True)
     apart = not max(_contact_errors(*general).values()) <= SAME
     for quantity, error in _contact_errors(*(closed if apart else (ours, theirs))).items():
         worst.meet(quantity, k, error)
@@ -244,9 +245,10 @@ def _with_given(model, tile, worlds):
         return tile
     tile = Workspace(model, WIDTH, given=room)
     for lane, data in enumerate(worlds):
-        for field in GIVEN:
-            n = data.workspace.view(field.name).size if data.ngiven or field is GIVEN[0] else 0
-            tile.arrays[field.name][:n, lane] = data.workspace.arrays[field.name][:n, 0]
+        if data.ngiven:
+            for field in GIVEN:
+                rows = data.workspace.view(field.name).ravel()
+                tile.arrays[field.name][: rows.size, lane] = rows
     return tile
 
 

@@ -1,8 +1,10 @@
 """Steps of real and bundled models against MuJoCo, from the same states."""
 
 import mujoco
+import numpy as np
 import pytest
 
+import contact_parity
 import featherlane as fl
 import parity
 from real_models import ROBOTS
@@ -65,3 +67,21 @@ def test_models_that_are_left_out_use_features_that_are_named(name, real_model):
     with pytest.raises(fl.UnsupportedFeatureError) as caught:
         fl.load(mj)
     assert parity.reasons(caught.value) == parity.LEFT_OUT[name]
+
+
+def test_a_contact_that_is_not_the_deepest_is_noticed():
+    mj = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><geom type="cylinder" size="0.2 0.3"/><body pos="0.1 0.05 0.55" euler="30 20 10">
+        <freejoint/><geom type="box" size="0.2 0.2 0.2"/></body></worldbody></mujoco>"""
+    )
+    expected, data = mujoco.MjData(mj), fl.Data(fl.load(mj))
+    mujoco.mj_forward(mj, expected)
+    fl.forward(data.model, data)
+    ours, theirs = (contact_parity.touching(one.contact) for one in (data, expected))
+    error = parity.BOUNDS[parity.DEPTH]
+    assert contact_parity.depth_error(mj, expected, ours, theirs) < error
+    deeper, turned = ours | {"dist": ours["dist"] - 1e-3}, ours | {"frame": ours["frame"].copy()}
+    turned["frame"][:, :3] = np.array([0.6, 0.0, 0.8])
+    lost = {name: rows[:0] for name, rows in ours.items()}
+    for wrong in (deeper, turned, lost):
+        assert contact_parity.depth_error(mj, expected, wrong, theirs) > 100 * error
