@@ -17,7 +17,7 @@ from __future__ import annotations
 from ..dynamics.articulated import inertia_times
 from ..dynamics.inertia import solve
 from ..lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
-from .history import record
+from .history import half_product, record
 from .line_search import line_search, line_terms
 from .primal import TINY, advance_rows, evaluate, place_rows, store_forces, trace_of_inertia, warm_start
 
@@ -32,15 +32,6 @@ def precondition(m, d):
     for i in range(m.nv):
         d.Mgrad[i] = d.grad[i]
     solve(m, d.qLD, d.qLDiagInv, d.Mgrad)
-
-
-@kernel
-def half_product(m, d):
-    """1/2 grad . Mgrad, the duality gap."""
-    s = real(d, 0.0)
-    for i in range(m.nv):
-        s = fma(d.grad[i], d.Mgrad[i], s)
-    return fmax(0.5 * s, 0.0)
 
 
 @kernel

@@ -5,7 +5,10 @@ from __future__ import annotations
 from ..dynamics.articulated import articulated_solve, uses_articulated
 from ..dynamics.flags import DISCRETE
 from ..dynamics.inertia import solve
-from ..lanes import fma, fmax, kernel, real
+from ..lanes import fabs, fmax, kernel, real, where
+from .line_search import FAR
+
+ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too
 
 
 @kernel
@@ -32,6 +35,19 @@ def inverse_inertia_times(m, d, x):
 
 
 @kernel
+def half_product(m, d):
+    """1/2 grad . Mgrad with Mgrad = M^-1 grad: the duality gap.
+
+    An inertia that no body has makes it negative, by more than rounding, and bounds nothing: FAR.
+    """
+    s, size = real(d, 0.0), real(d, 0.0)
+    for i in range(m.nv):
+        x = d.grad[i] * d.Mgrad[i]
+        s, size = s + x, size + fabs(x)
+    return where(s < -ROUNDING * size, FAR, fmax(0.5 * s, 0.0))
+
+
+@kernel
 def primal_gap(m, d):
     """1/2 g^T M^-1 g: the cost is convex by M at least, so it is above its minimum by no more.
 
@@ -40,7 +56,4 @@ def primal_gap(m, d):
     for i in range(m.nv):
         d.Mgrad[i] = d.grad[i]
     inverse_inertia_times(m, d, d.Mgrad)
-    s = real(d, 0.0)
-    for i in range(m.nv):
-        s = fma(d.grad[i], d.Mgrad[i], s)
-    return fmax(0.5 * s, 0.0)
+    return half_product(m, d)
