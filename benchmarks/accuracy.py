@@ -1,4 +1,4 @@
-"""Accuracy: worst differences from MuJoCo over states of every supported model; about ten minutes.
+"""Accuracy: worst differences from MuJoCo over states of every supported model; about nine minutes.
 
 python benchmarks/accuracy.py --write
 """
@@ -36,9 +36,8 @@ def main() -> None:
         results, left_out = measured(asked.states, asked.robot_states)
     except Unreachable as error:
         sys.exit(str(error))
-    lacking = f"Not loaded: {'; '.join(f'{name} ({reasons(kinds)})' for name, kinds in left_out.items())}."
     note = NOTE.replace("\n", " ").replace("  ", " ")
-    publish("accuracy", "\n\n".join((parity.table(results), note, lacking, origin())), asked.write)
+    publish("accuracy", "\n\n".join((parity.table(results), note, lacking(left_out), origin())), asked.write)
 
 
 def measured(states: int, robot_states: int):
@@ -48,14 +47,18 @@ def measured(states: int, robot_states: int):
         print(name, file=sys.stderr)
         results[name] = parity.compare(name, states)
     for wheel in ROBOTS:
-        found, lacking = parity.compare_wheel(wheel, robot_states, report=lambda name: print(name, file=sys.stderr))
+        found, without = parity.compare_wheel(wheel, robot_states, report=lambda name: print(name, file=sys.stderr))
         results[f"{wheel}: {len(found)} models"] = parity.together(found, wheel)
-        left_out |= lacking
+        left_out |= without
     return results, left_out
 
 
-def reasons(kinds: set[str]) -> str:
-    return ", ".join(sorted(kinds))
+def lacking(left_out: dict[str, set[str]]) -> str:
+    """The models that do not load, by the features that they need."""
+    names = {}
+    for name, kinds in left_out.items():
+        names.setdefault(", ".join(sorted(kinds)), []).append(name)
+    return "Not loaded: " + "; ".join(f"for *{kinds}*: {', '.join(found)}" for kinds, found in names.items()) + "."
 
 
 if __name__ == "__main__":
