@@ -118,7 +118,7 @@ def test_an_order_holds_every_tree_once_with_the_fill_in_that_it_makes():
     enter_graph(workspace, pairs)
     workspace.run(count_in_model_order)
     size = model.tree_dofnum
-    cost = sum(0.5 * size[t] * (size[t] + sum(size[u] for u in row)) ** 2 for t, row in natural.items())
+    cost = sum(0.5 * size[t] * (size[t] + sum(size[u] for u in row)) ** 2 for t, row in natural.items() if row)
     assert a["panel_cost"][0] == cost
 
 

@@ -142,7 +142,10 @@ def order_trees(m1, d1):
 
 @stage
 def count_in_model_order(m1, d1):
-    """panel_cost: multiplications of a factor in the model's own order, from the last tree on; the graph is used up."""
+    """panel_cost: multiplications of a factor in the model's own order, from the last tree on; the graph is used up.
+
+    Rows of trees that nothing behind them is coupled to do not count: no order changes them.
+    """
     total = 0.0
     for k in range(d1.ngraph):
         t = d1.ngraph - 1 - k
@@ -155,5 +158,6 @@ def count_in_model_order(m1, d1):
                 left = left & (left - 1)
                 n += m1.tree_dofnum[u]
                 spread(d1, t, u)
-        total = total + 0.5 * size * n * n
+        if n > size:
+            total = total + 0.5 * size * n * n
     d1.panel_cost[0] = total
