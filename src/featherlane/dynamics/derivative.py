@@ -24,20 +24,25 @@ def damping_rate(m, d, i):
 
 
 @kernel
+def add_moments(m, d, i, s, A):
+    """A += s moment^T moment of actuator i, where M's pattern has the entry."""
+    j, o = m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
+    v = m.jnt_dofadr[j]
+    for r in range(joint_dofs(m.jnt_type[j])):
+        last = m.M_rowadr[v + r] + m.M_rownnz[v + r] - 1
+        for c in range(r + 1):
+            if r - c < m.M_rownnz[v + r]:
+                product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
+                A[last - r + c] = fma(s, product, A[last - r + c])
+
+
+@kernel
 def add_actuator_rates(m, d):
     """qH -= h moment^T (d force / d velocity) moment, where M's pattern has the entry."""
     h = m.opt_timestep[0]
     for i in range(m.nactuator):
         if not is_disabled(m, i):
-            s = -(h * force_rate(m, d, i))
-            j, o = m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
-            v = m.jnt_dofadr[j]
-            for r in range(joint_dofs(m.jnt_type[j])):
-                last = m.M_rowadr[v + r] + m.M_rownnz[v + r] - 1
-                for c in range(r + 1):
-                    if r - c < m.M_rownnz[v + r]:
-                        product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
-                        d.qH[last - r + c] = fma(s, product, d.qH[last - r + c])
+            add_moments(m, d, i, -(h * force_rate(m, d, i)), d.qH)
 
 
 @kernel

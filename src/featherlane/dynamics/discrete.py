@@ -17,7 +17,7 @@ from featherlane.lanes import any_, fma, fmax, kernel, real, where
 from featherlane.spatial.vector import load3, norm3, sub3
 
 from .actuation import force_rate, is_disabled, length_rate
-from .derivative import damping_rate
+from .derivative import add_moments, damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_SPRING, FREE, PGS, SLIDE, joint_dofs
 from .inertia import factor, factor_and_solve
 from .passive import ball_deflection, is_sprung, stiffness
@@ -82,14 +82,7 @@ def _add_actuators(m, d):
     """Mhat += moment^T (h gv + h^2 gp) moment, where M's pattern has the entry."""
     for i in range(m.nactuator):
         if not is_disabled(m, i):
-            s, j, o = actuator_metric(m, d, i), m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
-            v = m.jnt_dofadr[j]
-            for r in range(joint_dofs(m.jnt_type[j])):
-                last = m.M_rowadr[v + r] + m.M_rownnz[v + r] - 1
-                for c in range(r + 1):
-                    if r - c < m.M_rownnz[v + r]:
-                        product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
-                        d.Mhat[last - r + c] = fma(s, product, d.Mhat[last - r + c])
+            add_moments(m, d, i, actuator_metric(m, d, i), d.Mhat)
 
 
 @kernel
