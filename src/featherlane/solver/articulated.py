@@ -24,7 +24,7 @@ from ..dynamics.reflected import reflected_armature
 from ..lanes import any_, fma, kernel, real, where
 from ..spatial.motion import axpy6, dot6
 from ..spatial.vector import load6, store6
-from .hessian import add_contact, is_pushing
+from .hessian import add_contact, free_weight, is_pushing
 from .stiffness import clear_stiffness
 
 
@@ -63,7 +63,7 @@ def some_uncoupled(d):
 
 # ---- stiffnesses ---------------------------------------------------------------------------------------------------
 @kernel
-def assemble_bodies(m, d):
+def assemble_world_contacts(m, d):
     """K_b of the contacts with the world."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
@@ -84,9 +84,7 @@ def assemble_dofs(m, d):
         d.dof_K[3 * i] = fma(w * J, J, d.dof_K[3 * i])
     for k in range(d.ngenrow[0]):
         if is_local(m, d, k):
-            t = -(d.genrow_D[k] * d.genrow_x[k])
-            w = where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), d.genrow_D[k], zero)
-            o = d.genrow_dofadr[k]
+            w, o = free_weight(d, k), d.genrow_dofadr[k]
             for a in range(d.genrow_dofnum[k]):
                 i, x = d.genrow_dof[o + a], w * d.genrow_J[o + a]
                 for b in range(a + 1):
@@ -209,6 +207,6 @@ def solve_articulated(m, d, x):
 @kernel
 def articulated_direction(m, d):
     """search <- H^-1 search, in worlds that are not coupled."""
-    assemble_bodies(m, d)
+    assemble_world_contacts(m, d)
     assemble_dofs(m, d)
     solve_articulated(m, d, d.search)
