@@ -449,7 +449,7 @@ SCRATCH = (
     Field("panel_adr", "int", ("ngraph",), "1", "first entry of a tree's panel", "solve"),
     Field("panel_width", "int", ("ngraph",), "1", "columns of the panel", "solve"),
     Field("panel_fits", "int", (1,), "1", "1: there is room for the panels", "solve"),
-    Field("panel_cost", "scalar", (1,), "1", "multiplications of a factor", "solve"),
+    Field("panel_cost", "scalar", (2,), "1", "multiplications of a factor: with fill-in, without", "solve"),
     Field("panel", "scalar", ("npanel",), "kg, kg m, kg m^2", "Hessian of one world, then its factor", "solve"),
     Field("panel_inverse", "scalar", ("nv",), "1/(kg m^2)", "1 / D", "solve"),
     Field("panel_scale", "scalar", ("npanelscale",), "1", "-L between the rows of two trees", "solve"),

@@ -140,24 +140,41 @@ def order_trees(m1, d1):
         lowest = least if least < lowest else lowest
 
 
+@kernel
+def row_width(m1, d1, t, end):
+    """Dofs of tree t and of its neighbours before tree `end`."""
+    n, a = m1.tree_dofnum[t], t * d1.ngraphword
+    for w in range(d1.ngraphword):
+        left = d1.graph[a + w]
+        while left != 0:
+            u = w * WORD_BITS + low_bit(left)
+            left = left & (left - 1)
+            if u < end:
+                n += m1.tree_dofnum[u]
+    return n
+
+
 @stage
 def count_in_model_order(m1, d1):
-    """panel_cost: multiplications of a factor in the model's own order, from the last tree on; the graph is used up.
+    """panel_cost: multiplications of a factor in the model's own order, from the last tree on; and without fill-in.
 
-    Rows of trees that nothing behind them is coupled to do not count: no order changes them.
+    Rows of trees that nothing behind them is coupled to do not count: no order changes them.  The graph is used up.
     """
-    total = 0.0
+    total, plain = 0.0, 0.0
+    for t in range(d1.ngraph):
+        size, n = m1.tree_dofnum[t], row_width(m1, d1, t, t)
+        if n > size:
+            plain = plain + 0.5 * size * n * n
     for k in range(d1.ngraph):
         t = d1.ngraph - 1 - k
-        size = m1.tree_dofnum[t]
-        n, a = size, t * d1.ngraphword
+        size, n, a = m1.tree_dofnum[t], row_width(m1, d1, t, t), t * d1.ngraphword
         for w in range(d1.ngraphword):
             left = d1.graph[a + w]
             while left != 0:
                 u = w * WORD_BITS + low_bit(left)
                 left = left & (left - 1)
-                n += m1.tree_dofnum[u]
                 spread(d1, t, u)
         if n > size:
             total = total + 0.5 * size * n * n
     d1.panel_cost[0] = total
+    d1.panel_cost[1] = plain

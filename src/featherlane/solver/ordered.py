@@ -5,8 +5,8 @@ couplings in common.  So H is assembled in lanes, on block rows without fill-in;
 entries, orders its trees by minimum degree (minimum_degree.py) and solves on panels (panel.py), eight columns at once.
 In a pile of 64 balls that is a third of the multiplications in one world, a tenth of those on the union of eight.
 
-Which way a world goes depends on its own couplings alone: on what its factor would cost in the model's order.  A tile
-of both kinds is split.
+Which way a world goes depends on its own couplings alone: on what its factor would cost in the model's order, and how
+much of that is fill-in.  A tile of both kinds is split.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .minimum_degree import clear_graph, count_in_model_order, join_trees, order
 from .panel import place_panels, solve_panels
 
 COSTLY = 60000.0  # multiplications of a factor: fewer are quicker in lanes, 10 us for a tile
+FILLED = 1.5  # times those without fill-in: stacks and scattered pairs gain nothing from another order
 
 
 # ---- the way that a world goes -------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ def mark_ordered(m, d):
         if has(d.active[0] > 0.0, lane):
             join_world(m, d, lane)
             count_in_model_order(m, d)
-            if d.panel_cost[0] > COSTLY:
+            if d.panel_cost[0] > COSTLY and d.panel_cost[0] > FILLED * d.panel_cost[1]:
                 write_lane(d.ordered, 0, lane, 1.0)
                 some = 1
             else:
