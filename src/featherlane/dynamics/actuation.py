@@ -1,13 +1,10 @@
-"""Actuators on joints: length and velocity, force from control, and its effect on the dofs.
-
-An actuator's moment is its gear: one number for a slide or a hinge, an axis for a ball, six numbers for a free joint.
-"""
+"""Forces of actuators: from control, length and velocity, and their effect on the dofs."""
 
 from __future__ import annotations
 
 from featherlane.lanes import clip, fabs, fma, kernel, not_, real, rint, stage, where
-from featherlane.spatial.quaternion import PI, quat_conj, quat_log, quat_normalize, rotate
-from featherlane.spatial.vector import dot3, load3, load4, norm3, store3
+from featherlane.spatial.quaternion import PI
+from featherlane.spatial.vector import load3, norm3
 
 from .flags import (
     BALL,
@@ -18,9 +15,8 @@ from .flags import (
     GAIN_AFFINE,
     GAIN_FIXED,
     SLIDE,
-    TRN_JOINTINPARENT,
-    joint_dofs,
 )
+from .transmission import add_output_force, drives_joint, output_velocity
 
 MAXVAL = 1e10  # a control beyond this is no number to trust
 
@@ -30,51 +26,6 @@ def is_disabled(m, i):
     """Is the actuator's group switched off?  Groups beyond 30 cannot be."""
     g = m.actuator_group[i]
     return g >= 0 and g <= 30 and ((m.opt_disableactuator >> g) & 1) == 1
-
-
-@kernel
-def _rotation_moment(m, d, i, a, g):
-    """Moment on three rotational dofs: gear g, in the body's axes; the joint's quaternion stands at qpos[a]."""
-    axis = load3(m.actuator_gear, g)
-    if m.actuator_trntype[i] == TRN_JOINTINPARENT:
-        axis = rotate(quat_conj(quat_normalize(load4(d.qpos, a))), axis)
-    return axis
-
-
-@stage
-def transmission(m, d):
-    """Lengths and moments of the actuators.
-
-    Slide and hinge: gear times the coordinate.  Ball: gear is an axis, the length its part of the rotation vector.
-    Free joint: gear is a force and a moment, the length 0.
-    Source: MuJoCo mj_transmission.
-    Reads:  qpos.   Writes: actuator_length (nout,) [m, rad], actuator_moment (nout, 6) on the dofs of the joint.
-    """
-    for i in range(m.nactuator):
-        o, j = m.actuator_outadr[i], m.actuator_trnid[2 * i]
-        a, kind, g = m.jnt_qposadr[j], m.jnt_type[j], 6 * o
-        if kind >= SLIDE:
-            d.actuator_moment[g] = m.actuator_gear[g]
-            d.actuator_length[o] = d.qpos[a] * m.actuator_gear[g]
-        elif kind == BALL:
-            axis = _rotation_moment(m, d, i, a, g)
-            store3(d.actuator_moment, g, axis)
-            d.actuator_length[o] = dot3(quat_log(quat_normalize(load4(d.qpos, a))), axis)
-        else:
-            store3(d.actuator_moment, g, load3(m.actuator_gear, g))
-            store3(d.actuator_moment, g + 3, _rotation_moment(m, d, i, a + 3, g + 3))
-            d.actuator_length[o] = real(d, 0.0)
-
-
-@kernel
-def _velocity(m, d, i):
-    """Rate of the actuator's length: moment times qvel."""
-    j, o = m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
-    v = m.jnt_dofadr[j]
-    rate = d.actuator_moment[o] * d.qvel[v]
-    for k in range(1, joint_dofs(m.jnt_type[j])):
-        rate = fma(d.actuator_moment[o + k], d.qvel[v + k], rate)
-    return rate
 
 
 @kernel
@@ -106,7 +57,8 @@ def _nearest_setpoint(m, d, i, x):
     """A position servo on a ball aims at the nearest of the setpoints that mean the same rotation."""
     o = m.actuator_outadr[i]
     if (
-        m.jnt_type[m.actuator_trnid[2 * i]] == BALL
+        drives_joint(m, i)
+        and m.jnt_type[m.actuator_trnid[2 * i]] == BALL
         and m.actuator_gaintype[i] == GAIN_FIXED
         and m.actuator_biastype[i] == BIAS_AFFINE
     ):
@@ -144,15 +96,6 @@ def _force(m, d, i):
 
 
 @kernel
-def _apply(m, d, i, force):
-    """qfrc_actuator += moment * force."""
-    j, o = m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
-    v = m.jnt_dofadr[j]
-    for k in range(joint_dofs(m.jnt_type[j])):
-        d.qfrc_actuator[v + k] = fma(d.actuator_moment[o + k], force, d.qfrc_actuator[v + k])
-
-
-@kernel
 def _joint_limits(m, d):
     """Gravity compensation that counts as actuation, then the range of each joint's sum."""
     compensated = m.ngravcomp > 0 and not (m.opt_disableflags & DISABLE_GRAVITY)
@@ -186,11 +129,12 @@ def actuation(m, d):
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         _check_controls(m, d)
         for i in range(m.nactuator):
-            d.actuator_velocity[m.actuator_outadr[i]] = _velocity(m, d, i)
+            o = m.actuator_outadr[i]
+            d.actuator_velocity[o] = output_velocity(m, d, o)
             if not is_disabled(m, i):
                 force = _force(m, d, i)
-                d.actuator_force[m.actuator_outadr[i]] = force
-                _apply(m, d, i, force)
+                d.actuator_force[o] = force
+                add_output_force(m, d, o, force, d.qfrc_actuator)
         _joint_limits(m, d)
 
 
@@ -201,7 +145,7 @@ def is_saturated(m, d, i):
     mask = not_(f == f)
     if m.actuator_forcelimited[i]:
         mask = (f <= m.actuator_forcerange[2 * i]) | (f >= m.actuator_forcerange[2 * i + 1])
-    if m.jnt_actfrclimited[j] and m.jnt_type[j] >= SLIDE:
+    if drives_joint(m, i) and m.jnt_actfrclimited[j] and m.jnt_type[j] >= SLIDE:
         q = d.qfrc_actuator[m.jnt_dofadr[j]]
         mask = mask | (q <= m.jnt_actfrcrange[2 * j]) | (q >= m.jnt_actfrcrange[2 * j + 1])
     return mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from featherlane.lanes import fabs, fma, kernel
 
 from .actuation import force_rate, is_disabled
-from .flags import joint_dofs
+from .outer import add_outer
 from .reflected import damping
 
 
@@ -26,14 +26,8 @@ def damping_rate(m, d, i):
 @kernel
 def add_moments(m, d, i, s, A):
     """A += s moment^T moment of actuator i, where M's pattern has the entry."""
-    j, o = m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
-    v = m.jnt_dofadr[j]
-    for r in range(joint_dofs(m.jnt_type[j])):
-        last = m.M_rowadr[v + r] + m.M_rownnz[v + r] - 1
-        for c in range(r + 1):
-            if r - c < m.M_rownnz[v + r]:
-                product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
-                A[last - r + c] = fma(s, product, A[last - r + c])
+    for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+        add_outer(m, d.actuator_moment, m.moment_colind, m.moment_rowadr[o], m.moment_rownnz[o], s, A)
 
 
 @kernel
@@ -51,5 +45,6 @@ def add_diagonal_actuator_rates(m, d):
     h = m.opt_timestep[0]
     for i in range(m.nactuator):
         if not is_disabled(m, i):
-            v, g = m.jnt_dofadr[m.actuator_trnid[2 * i]], d.actuator_moment[6 * m.actuator_outadr[i]]
+            e = m.moment_rowadr[m.actuator_outadr[i]]
+            v, g = m.moment_colind[e], d.actuator_moment[e]
             d.qHDiagInv[v] = fma(-(h * force_rate(m, d, i)), g * g, d.qHDiagInv[v])

@@ -21,6 +21,7 @@ from .derivative import add_moments, damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_SPRING, FREE, PGS, SLIDE, joint_dofs
 from .inertia import factor, factor_and_solve
 from .passive import ball_deflection, is_sprung, stiffness
+from .transmission import add_output_force
 
 
 @kernel
@@ -71,10 +72,9 @@ def add_stiffness(m, d, s, x):
     if actuators_count(m):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
-                j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
-                v, force = m.jnt_dofadr[j], s * (h * fmax(-length_rate(m, d, i), 0.0)) * d.actuator_velocity[o]
-                for k in range(joint_dofs(m.jnt_type[j])):
-                    x[v + k] = fma(d.actuator_moment[6 * o + k], force, x[v + k])
+                rate = h * fmax(-length_rate(m, d, i), 0.0)
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    add_output_force(m, d, o, s * rate * d.actuator_velocity[o], x)
 
 
 @kernel

@@ -53,12 +53,23 @@ def _fill_block(m, d, j):
             d.block[7 * r] = fma(h, damping_rate(m, d, v + r), d.block[7 * r])
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
-            if m.actuator_trnid[2 * i] == j and not is_disabled(m, i):
-                s, o = -(h * force_rate(m, d, i)), 6 * m.actuator_outadr[i]
-                for r in range(6):
-                    for c in range(6):
-                        product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
-                        d.block[6 * r + c] = fma(s, product, d.block[6 * r + c])
+            if not is_disabled(m, i):
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    _add_moment(m, d, o, v, -(h * force_rate(m, d, i)))
+
+
+@kernel
+def _add_moment(m, d, o, v, s):
+    """block += s moment^T moment of output o, as far as it acts on the six dofs from v on."""
+    first, last = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]
+    for r in range(first, last):
+        row = m.moment_colind[r] - v
+        if row >= 0 and row < 6:
+            for c in range(first, last):
+                column = m.moment_colind[c] - v
+                if column >= 0 and column < 6:
+                    product = d.actuator_moment[r] * d.actuator_moment[c]
+                    d.block[6 * row + column] = fma(s, product, d.block[6 * row + column])
 
 
 @kernel

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, real
 
+from .transmission import drives_joint
+
 
 @kernel
 def _gear_squared(m, k):
@@ -23,7 +25,7 @@ def reflected_armature(m, d, i):
     total = real(d, 0.0)
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
-            if m.actuator_trnid[2 * k] == j:
+            if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
                 total = fma(m.actuator_armature[k], _gear_squared(m, k), total)
     return total
 
@@ -35,7 +37,7 @@ def damping(m, d, i):
     b, c, e = m.dof_damping[i], m.dof_dampingpoly[2 * i], m.dof_dampingpoly[2 * i + 1]
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
-            if m.actuator_trnid[2 * k] == j:
+            if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
                 s = _gear_squared(m, k)
                 b = fma(m.actuator_damping[k], s, b)
                 c = fma(m.actuator_dampingpoly[2 * k], s, c)

@@ -6,11 +6,12 @@ Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 
 from __future__ import annotations
 
-from featherlane.lanes import fma, kernel, stage
+from featherlane.lanes import kernel, stage
 
 from .actuation import force_rate, is_disabled
 from .derivative import damping_rate
-from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, joint_dofs
+from .flags import DISABLE_ACTUATION, DISABLE_DAMPER
+from .outer import add_full_outer
 from .rne_derivative import add_rne_vel, clear_derivative
 
 
@@ -35,14 +36,10 @@ def _add_actuator_vel(m, d):
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
-                rate, j, o = force_rate(m, d, i), m.actuator_trnid[2 * i], 6 * m.actuator_outadr[i]
-                v, n = m.jnt_dofadr[j], joint_dofs(m.jnt_type[j])
-                for r in range(n):
-                    for c in range(n):
-                        # the dofs of a joint stand side by side in each other's rows
-                        e = diagonal(m, v + r) + c - r
-                        product = d.actuator_moment[o + r] * d.actuator_moment[o + c]
-                        d.qDeriv[e] = fma(rate, product, d.qDeriv[e])
+                rate = force_rate(m, d, i)
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    first, number = m.moment_rowadr[o], m.moment_rownnz[o]
+                    add_full_outer(m, d.actuator_moment, m.moment_colind, first, number, rate, d.qDeriv)
 
 
 @stage

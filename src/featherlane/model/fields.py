@@ -52,10 +52,19 @@ SIZES = (
     _size("nhfield", "height fields"),
     _size("nhfielddata", "heights of all height fields"),
     _size("ngravcomp", "bodies with gravity compensation; set_const counts again"),
+    _size("ncam", "cameras"),
+    _size("ntendon", "tendons"),
+    _size("nJten", "non-zeros of the tendons' Jacobian"),
+    _size("nwrap", "elements of all tendons' paths"),
+    _size("nsensor", "sensors"),
+    _size("nsensordata", "sensor values: length of sensordata"),
+    _size("nhistory", "history of delayed controls and sensors: length of history"),
+    _size("nplastic", "references of springs that yield: length of plastic"),
 )
 
 DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
+    _size("nmoment", "entries of all actuators' moments"),
     _size("nblock", "blocks of dofs: each the parent of the next, and no other dof's but the last of them"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
@@ -90,6 +99,10 @@ OPTIONS = (
     _size("opt_forward_dynamics", "accelerations without constraints: 0 auto, 1 crb (factor M), 2 aba; not MuJoCo's"),
     _real("opt_timestep", (1,), "s", "time step"),
     _real("opt_gravity", (3,), "m/s^2", "gravitational acceleration, world axes"),
+    _real("opt_wind", (3,), "m/s", "velocity of the medium, world axes"),
+    _real("opt_magnetic", (3,), "T", "magnetic flux, world axes"),
+    _real("opt_density", (1,), "kg/m^3", "density of the medium"),
+    _real("opt_viscosity", (1,), "Pa s", "viscosity of the medium"),
     _real("opt_impratio", (1,), "1", "ratio of frictional to normal contact impedance"),
     _real("opt_tolerance", (1,), "1", "solver stops at a scaled improvement or gradient below this"),
     _real("opt_ls_tolerance", (1,), "1", "line search stops at a relative slope below this"),
@@ -131,6 +144,7 @@ JOINTS = (
     _int("jnt_dofadr", ("njnt",), "first dof in qvel"),
     _int("jnt_bodyid", ("njnt",), "body that the joint moves"),
     _int("jnt_actuatorid", ("njnt",), "actuator that adds damping or armature: -1 none, -2 several"),
+    _int("jnt_plasticadr", ("njnt",), "first plastic reference of the joint's spring, -1: it does not yield"),
     _flag("jnt_limited", ("njnt",), "the joint has limits"),
     _flag("jnt_actfrclimited", ("njnt",), "the sum of actuator forces is clamped"),
     _flag("jnt_actgravcomp", ("njnt",), "gravity compensation counts as actuator force"),
@@ -145,6 +159,7 @@ JOINTS = (
     _real("jnt_axis", ("njnt", 3), "1", "axis in the body's frame"),
     _real("jnt_stiffness", ("njnt",), "N/m, N m/rad", "linear spring stiffness"),
     _real("jnt_stiffnesspoly", ("njnt", 2), "N/m^2, N/m^3", "stiffness coefficients of the second and third power"),
+    _real("jnt_springyield", ("njnt",), "N, N m", "spring force at which the spring's reference starts to move"),
     _real("jnt_range", ("njnt", 2), "m, rad", "lower and upper limit; a ball takes the larger as its largest angle"),
     _real("jnt_actfrcrange", ("njnt", 2), "N, N m", "range of the sum of actuator forces"),
     _real("jnt_margin", ("njnt",), "m, rad", "distance from the limit at which its row appears"),
@@ -217,6 +232,7 @@ GEOMS = (
     _real("geom_pos", ("ngeom", 3), "m", "offset from the body's frame"),
     _real("geom_quat", ("ngeom", 4), "1", "rotation from the body's frame"),
     _real("geom_friction", ("ngeom", 3), "1, m, m", "friction: sliding, spinning, rolling"),
+    _real("geom_fluid", ("ngeom", 12), "1", "coefficients of the ellipsoid model of fluid forces"),
     _real("geom_margin", ("ngeom",), "m", "distance below which a contact acts"),
     _real("geom_gap", ("ngeom",), "m", "distance beyond the margin at which a contact is listed without acting"),
 )
@@ -302,21 +318,76 @@ CANDIDATES = (
     _int("group_boxed", ("ngroup",), "1: all geoms of the group are bounded"),
 )
 
+TENDONS = (
+    _int("tendon_adr", ("ntendon",), "first element of the tendon's path"),
+    _int("tendon_num", ("ntendon",), "elements of the path"),
+    _int("tendon_actuatorid", ("ntendon",), "actuator that adds damping or armature: -1 none, -2 several"),
+    _int("tendon_plasticadr", ("ntendon",), "plastic reference of the tendon's spring, -1: it does not yield"),
+    _int("tendon_treenum", ("ntendon",), "kinematic trees along the path"),
+    _int("tendon_treeid", ("ntendon", 2), "the first two of them"),
+    _int("ten_J_rownnz", ("ntendon",), "non-zeros in a row of the tendons' Jacobian"),
+    _int("ten_J_rowadr", ("ntendon",), "address of a row's first entry"),
+    _int("ten_J_colind", ("nJten",), "dof of an entry, ascending in a row"),
+    _flag("tendon_limited", ("ntendon",), "the length has limits"),
+    _flag("tendon_actfrclimited", ("ntendon",), "the sum of actuator forces is clamped"),
+    _real("tendon_solref_lim", ("ntendon", 2), "s, 1", "reference of the limit"),
+    _real("tendon_solimp_lim", ("ntendon", 5), "1", "impedance of the limit"),
+    _real("tendon_solref_fri", ("ntendon", 2), "s, 1", "reference of the friction loss row"),
+    _real("tendon_solimp_fri", ("ntendon", 5), "1", "impedance of the friction loss row"),
+    _real("tendon_range", ("ntendon", 2), "m", "lower and upper limit of the length"),
+    _real("tendon_actfrcrange", ("ntendon", 2), "N", "range of the sum of actuator forces"),
+    _real("tendon_margin", ("ntendon",), "m", "distance from the limit at which its row appears"),
+    _real("tendon_stiffness", ("ntendon",), "N/m", "linear spring stiffness"),
+    _real("tendon_stiffnesspoly", ("ntendon", 2), "N/m^2, N/m^3", "stiffness coefficients of second and third power"),
+    _real("tendon_damping", ("ntendon",), "N s/m", "linear damping"),
+    _real("tendon_dampingpoly", ("ntendon", 2), "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
+    _real("tendon_armature", ("ntendon",), "kg", "inertia that goes with the rate of the length"),
+    _real("tendon_frictionloss", ("ntendon",), "N", "largest dry friction"),
+    _real("tendon_lengthspring", ("ntendon", 2), "m", "lengths between which the spring is at rest"),
+    _real("tendon_springyield", ("ntendon",), "N", "spring force at which the spring's reference starts to move"),
+    _real("tendon_length0", ("ntendon",), "m", "length in qpos0"),
+    _real("tendon_invweight0", ("ntendon",), "1/kg", "J M^-1 J^T in qpos0"),
+    _int("wrap_type", ("nwrap",), "0 none, 1 joint, 2 pulley, 3 site, 4 sphere, 5 cylinder"),
+    _int("wrap_objid", ("nwrap",), "joint, site or geom, -1: none"),
+    _real("wrap_prm", ("nwrap",), "1", "joint: coefficient; pulley: divisor; geom: number of its side site, -1: none"),
+)
+
 ACTUATORS = (
-    _int("actuator_trntype", ("nactuator",), "transmission: 0 joint, 1 joint in the parent's frame"),
-    _int("actuator_dyntype", ("nactuator",), "activation dynamics: 0 none"),
-    _int("actuator_gaintype", ("nactuator",), "gain: 0 fixed, 1 affine"),
-    _int("actuator_biastype", ("nactuator",), "bias: 0 none, 1 affine"),
+    _int(
+        "actuator_trntype",
+        ("nactuator",),
+        "transmission: 0 joint, 1 joint in the parent's frame, 2 slider-crank, 3 tendon, 4 site, 5 body, 6 so3",
+    ),
+    _int(
+        "actuator_dyntype",
+        ("nactuator",),
+        "activation: 0 none, 1 integrator, 2 filter, 3 filterexact, 4 muscle, 5 dcmotor, 6 pid, 7 user",
+    ),
+    _int("actuator_gaintype", ("nactuator",), "gain: 0 fixed, 1 affine, 2 muscle, 3 dcmotor, 4 so3, 5 pid, 6 user"),
+    _int("actuator_biastype", ("nactuator",), "bias: 0 none, 1 affine, 2 muscle, 3 dcmotor, 4 so3, 5 user"),
+    _int("actuator_ctrlspec", ("nactuator",), "what the controls mean, by the kind of gain"),
     _int("actuator_ctrladr", ("nactuator",), "first control in ctrl"),
     _int("actuator_ctrlnum", ("nactuator",), "controls of the actuator"),
     _int("actuator_outadr", ("nactuator",), "first force output"),
     _int("actuator_outnum", ("nactuator",), "force outputs of the actuator"),
     _int("actuator_actadr", ("nactuator",), "first activation, -1: none"),
     _int("actuator_actnum", ("nactuator",), "activations of the actuator"),
-    _int("actuator_trnid", ("nactuator", 2), "joint that the actuator drives; the second is unused"),
+    _int("actuator_trnid", ("nactuator", 2), "joint, tendon, site or body; second: slider's or reference's site"),
+    _int("actuator_history", ("nactuator", 2), "samples of the delayed control, and how they are interpolated"),
+    _int("actuator_historyadr", ("nactuator",), "first value in history, -1: none"),
+    _flag("actuator_actlimited", ("nactuator",), "the activation is clamped"),
+    _flag("actuator_actearly", ("nactuator",), "the force follows from the next activation"),
+    _int("moment_rownnz", ("nout",), "dofs that an output can act on"),
+    _int("moment_rowadr", ("nout",), "address of the output's first entry"),
+    _int("moment_colind", ("nmoment",), "dof of an entry, ascending in a row"),
     _int("actuator_group", ("nactuator",), "group; opt_disableactuator switches groups off"),
     _flag("actuator_ctrllimited", ("nu",), "the control is clamped"),
     _flag("actuator_forcelimited", ("nactuator",), "the force is clamped"),
+    _real("actuator_cranklength", ("nactuator",), "m", "length of the rod of a slider-crank"),
+    _real("actuator_dynprm", ("nactuator", 10), "s", "parameters of the activation"),
+    _real("actuator_actrange", ("nactuator", 2), "1", "range of the activation"),
+    _real("actuator_delay", ("nactuator",), "s", "delay of the control"),
+    _real("actuator_lengthrange", ("nout", 2), "m, rad", "lengths that the output can take"),
     _real("actuator_gainprm", ("nactuator", 10), "N, N/m, N s/m", "gain parameters"),
     _real("actuator_biasprm", ("nactuator", 10), "N, N/m, N s/m", "bias parameters"),
     _real("actuator_gear", ("nout", 6), "1", "scales length and transmitted force; balls and free joints use an axis"),
@@ -327,6 +398,40 @@ ACTUATORS = (
     _real("actuator_armature", ("nactuator",), "kg, kg m^2", "inertia added to the joint, times gear squared"),
     _real("actuator_acc0", ("nout",), "m/s^2, rad/s^2", "norm of the acceleration from unit force in qpos0"),
     _real("actuator_length0", ("nout",), "m, rad", "transmission length in qpos0"),
+)
+
+CAMERAS = (
+    _int("cam_mode", ("ncam",), "0 fixed, 1 track, 2 trackcom, 3 targetbody, 4 targetbodycom"),
+    _int("cam_bodyid", ("ncam",), "body that carries the camera"),
+    _int("cam_targetbodyid", ("ncam",), "body that it looks at, -1: none"),
+    _int("cam_resolution", ("ncam", 2), "pixels: width, height"),
+    _real("cam_pos", ("ncam", 3), "m", "offset from the body's frame"),
+    _real("cam_quat", ("ncam", 4), "1", "rotation from the body's frame"),
+    _real("cam_poscom0", ("ncam", 3), "m", "offset from the subtree's centre of mass in qpos0"),
+    _real("cam_pos0", ("ncam", 3), "m", "offset from the body in qpos0, world axes"),
+    _real("cam_mat0", ("ncam", 9), "1", "orientation in qpos0"),
+    _real("cam_fovy", ("ncam",), "degree", "vertical field of view"),
+    _real("cam_sensorsize", ("ncam", 2), "m", "size of the image sensor, zeros: none"),
+    _real("cam_intrinsic", ("ncam", 4), "m", "focal lengths, principal point"),
+)
+
+SENSORS = (
+    _int("sensor_type", ("nsensor",), "kind, as mjtSensor"),
+    _int("sensor_datatype", ("nsensor",), "0 real, 1 positive, 2 axis, 3 quaternion"),
+    _int("sensor_needstage", ("nsensor",), "1 position, 2 velocity, 3 acceleration"),
+    _int("sensor_objtype", ("nsensor",), "kind of the object, as mjtObj"),
+    _int("sensor_objid", ("nsensor",), "the object"),
+    _int("sensor_reftype", ("nsensor",), "kind of the reference frame's object"),
+    _int("sensor_refid", ("nsensor",), "that object, -1: the world"),
+    _int("sensor_intprm", ("nsensor", 3), "parameters of the kind"),
+    _int("sensor_dim", ("nsensor",), "values of the sensor"),
+    _int("sensor_adr", ("nsensor",), "first of them in sensordata"),
+    _int("sensor_history", ("nsensor", 2), "samples of the delayed values, and how they are interpolated"),
+    _int("sensor_historyadr", ("nsensor",), "first value in history, -1: none"),
+    _real("sensor_cutoff", ("nsensor",), "sensor's", "values are clamped to this, 0: not"),
+    _real("sensor_noise", ("nsensor",), "sensor's", "standard deviation of the noise that a user may add"),
+    _real("sensor_delay", ("nsensor",), "s", "delay of the values"),
+    _real("sensor_interval", ("nsensor", 2), "s", "period and phase of the samples, 0: each step"),
 )
 
 MODEL = Layout(
@@ -347,12 +452,21 @@ MODEL = Layout(
         *PAIRS,
         *EQUALITIES,
         *CANDIDATES,
+        *TENDONS,
         *ACTUATORS,
+        *CAMERAS,
+        *SENSORS,
     ),
 )
 
 # computed when the model is loaded; MuJoCo's model does not have them
-DERIVED = frozenset(("opt_forward_dynamics", *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS))))
+DERIVED = frozenset(
+    (
+        "opt_forward_dynamics",
+        *("moment_rownnz", "moment_rowadr", "moment_colind"),
+        *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS)),
+    )
+)
 
 # ints that kernels read anew at each step and nothing was derived from when the model was loaded
 EDITABLE_INTS = frozenset(

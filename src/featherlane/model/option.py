@@ -103,7 +103,7 @@ REFUSED = ("density", "viscosity")
 # and those that can have no effect on what is computed
 PASSED_THROUGH = (
     "jacobian", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
-    "sleep_tolerance", "wind", "magnetic",
+    "sleep_tolerance",
 )  # fmt: skip
 
 
@@ -281,6 +281,8 @@ class Option:
     tolerance = _Number(_not_negative, "The solver stops at a scaled improvement or gradient below this.")
     ls_tolerance = _Number(_not_negative, "The line search stops at a relative slope below this.")
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
+    wind = _Vector("Velocity of the medium (3,) [m/s].")
+    magnetic = _Vector("Magnetic flux (3,) [T], which magnetometers measure.")
     o_margin = _Number(_real, "Margin of all contacts [m], where the flag override is on.")
     o_solref = _Vector("Reference of all contacts (2,), where the flag override is on.")
     o_solimp = _Vector("Impedance of all contacts (5,), where the flag override is on.")

@@ -43,6 +43,8 @@ STATE = (
     Field("qpos", "real", ("nq",), "m, rad, quaternion", "position", "integrate"),
     Field("qvel", "real", ("nv",), "m/s, rad/s", "velocity", "integrate"),
     Field("act", "real", ("na",), "1", "actuator activation", "integrate"),
+    Field("history", "real", ("nhistory",), "1", "past controls and sensor values of those with a delay", "integrate"),
+    Field("plastic", "real", ("nplastic",), "m, rad", "references of springs that yield", "integrate"),
     Field("qacc_warmstart", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the solver starts from", "integrate"),
     Field("ctrl", "real", ("nu",), "1", "control (given by the user)"),
     Field("qfrc_applied", "real", ("nv",), "N, N m", "applied generalized force (given by the user)"),
@@ -71,24 +73,33 @@ POSITION = (
     Field("M", "real", ("nC",), "kg, kg m, kg m^2", "joint-space inertia matrix, lower triangle by rows (CSR)", "crb"),
     Field("qLD", "real", ("nC",), "1", "M = L^T D L: strict lower rows of L, D on the diagonal", "factor_m"),
     Field("qLDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D", "factor_m"),
+    Field("cam_xpos", "real", ("ncam", 3), "m", "position of the camera", "sensors"),
+    Field("cam_xmat", "real", ("ncam", 9), "1", "orientation of the camera", "sensors"),
+    Field("ten_length", "real", ("ntendon",), "m", "tendon length", "tendon"),
+    Field("ten_J", "real", ("nJten",), "1, m", "Jacobian of the tendon lengths, rows of ten_J_colind", "tendon"),
     Field("actuator_length", "real", ("nout",), "m, rad", "actuator length", "transmission"),
-    Field("actuator_moment", "real", ("nout", 6), "1, m", "actuator moment on its joint's dofs", "transmission"),
+    Field("actuator_moment", "real", ("nmoment",), "1, m", "actuator moments, rows of moment_colind", "transmission"),
     Field("energy", "real", (2,), "J", "potential and kinetic energy", "energy"),
 )
 
 VELOCITY = (
     Field("cvel", "real", ("nbody", 6), "rad/s, m/s", "body velocity at the tree's com, rotation first", "com_vel"),
     Field("cdof_dot", "real", ("nv", 6), "1/s, m/s", "rate of cdof", "com_vel"),
+    Field("ten_velocity", "real", ("ntendon",), "m/s", "rate of the tendon length", "tendon_velocity"),
     Field("actuator_velocity", "real", ("nout",), "m/s, rad/s", "actuator velocity", "actuation"),
     Field("qfrc_bias", "real", ("nv",), "N, N m", "Coriolis, centrifugal and gravity forces C(q, v)", "rne"),
     Field("qfrc_spring", "real", ("nv",), "N, N m", "joint spring force", "passive"),
     Field("qfrc_damper", "real", ("nv",), "N, N m", "joint damper force", "passive"),
     Field("qfrc_gravcomp", "real", ("nv",), "N, N m", "gravity compensation", "passive"),
+    Field("qfrc_fluid", "real", ("nv",), "N, N m", "fluid force", "passive"),
     Field("qfrc_passive", "real", ("nv",), "N, N m", "total passive force", "passive"),
+    Field("subtree_linvel", "real", ("nbody", 3), "m/s", "velocity of a subtree's centre of mass", "sensors"),
+    Field("subtree_angmom", "real", ("nbody", 3), "kg m^2/s", "angular momentum of a subtree about it", "sensors"),
 )
 
 FORCE = (
     Field("actuator_force", "real", ("nout",), "N, N m", "actuator force before gearing", "actuation"),
+    Field("act_dot", "real", ("na",), "1/s", "rate of the activation", "actuation"),
     Field("badctrl", "real", (1,), "1", "1: a control was no number, all counted as 0", "actuation"),
     Field("qfrc_actuator", "real", ("nv",), "N, N m", "actuator force in joint space", "actuation"),
     Field("qfrc_smooth", "real", ("nv",), "N, N m", "force without constraints", "smooth_acceleration"),
@@ -329,6 +340,11 @@ SOLVER = (
     Field("nbad", "real", (1,), "1", "times this world was reset for bad numbers", "step"),
 )
 
+SENSORS = (
+    Field("cfrc_int", "real", ("nbody", 6), "N m, N", "force from the parent, at the tree's com", "sensors"),
+    Field("cfrc_ext", "real", ("nbody", 6), "N m, N", "external force on the body, at the tree's com", "sensors"),
+)
+
 # what passes use within themselves
 SCRATCH = (
     Field("cacc", "real", ("nbody", 6), "rad/s^2, m/s^2", "body acceleration at the tree's com", "rne"),
@@ -510,5 +526,6 @@ DATA = Layout(
     + RAY
     + CONSTRAINT
     + SOLVER
+    + SENSORS
     + SCRATCH,
 )

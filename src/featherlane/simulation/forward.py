@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..collision.collision import collision
 from ..constraint.row import make_rows
-from ..dynamics.actuation import actuation, transmission
+from ..dynamics.actuation import actuation
 from ..dynamics.articulated import needs_factor, needs_inertia
 from ..dynamics.com import com_pos, com_vel
 from ..dynamics.flags import DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK4
@@ -20,6 +20,7 @@ from ..dynamics.newton_euler import bias, rne
 from ..dynamics.passive import passive
 from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
+from ..dynamics.transmission import transmission
 from ..lanes import any_, stage
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.solve import solve

@@ -15,7 +15,6 @@ import numpy as np
 
 from ..collision.collision import collision as _collision
 from ..dynamics.actuation import actuation as _actuation
-from ..dynamics.actuation import transmission as _transmission
 from ..dynamics.articulated import aba as _aba
 from ..dynamics.com import com_pos as _com_pos
 from ..dynamics.com import com_vel as _com_vel
@@ -32,6 +31,7 @@ from ..dynamics.passive import passive as _passive
 from ..dynamics.rne_derivative import rne_vel as _rne_vel
 from ..dynamics.smooth import energy as _energy
 from ..dynamics.smooth import smooth_acceleration as _smooth_acceleration
+from ..dynamics.transmission import transmission as _transmission
 from ..dynamics.velocity_derivative import actuator_vel as _actuator_vel
 from ..dynamics.velocity_derivative import passive_vel as _passive_vel
 from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
@@ -220,9 +220,9 @@ def factor_m(model: Model, data: Data) -> None:
 def transmission(model: Model, data: Data) -> None:
     """Lengths and moments of the actuators.
 
-    Writes `actuator_length` (nout,) [m, rad] and `actuator_moment` (nout, 6) on the dofs of the actuator's joint.
+    Writes `actuator_length` (nout,) [m, rad] and `actuator_moment` (nmoment,), rows on the dofs `moment_colind`.
 
-    Source: MuJoCo mj_transmission (which has moments as sparse rows over all dofs).
+    Source: MuJoCo mj_transmission (whose pattern follows from the state).
     """
     _run(model, data, _transmission)
 

@@ -16,7 +16,7 @@ from .given import given_fields, room_for
 from .workspace import Workspace, input_defaults
 
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
-EVOLVING = ("time", "qpos", "qvel", "act", "qacc_warmstart")
+EVOLVING = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
 GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
 ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them

@@ -67,8 +67,9 @@ def mark_touched(m, d):
         if actuators_count(m):
             for i in range(m.nactuator):
                 if not is_disabled(m, i):
-                    b = m.jnt_bodyid[m.actuator_trnid[2 * i]]
-                    _touch_tree(m, d, b, actuator_metric(m, d, i) > 0.0)
+                    o, acts = m.actuator_outadr[i], actuator_metric(m, d, i) > 0.0
+                    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+                        _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
 
 
 @kernel
