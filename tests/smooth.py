@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.dynamics.actuation import actuation, transmission
+from featherlane.dynamics.actuation import actuation
 from featherlane.dynamics.com import com_pos, com_vel
 from featherlane.dynamics.inertia import crb, factor_m
 from featherlane.dynamics.kinematics import frames, kinematics
 from featherlane.dynamics.newton_euler import rne
 from featherlane.dynamics.passive import passive
 from featherlane.dynamics.smooth import energy, smooth_acceleration
+from featherlane.dynamics.transmission import transmission
 from featherlane.simulation.workspace import Workspace
 from states import kicked
 
