@@ -69,6 +69,7 @@ from .simulation.stages import (
     smooth_vel,
     solve,
     step,
+    tendon,
     transmission,
 )
 from .simulation.state import State, get_state, set_keyframe, set_state, state_size
@@ -128,6 +129,7 @@ __all__ = [  # noqa: RUF022  in groups
     "kinematics",
     "mul_m",
     "solve_m",
+    "tendon",
     "transmission",
     # velocity
     "com_vel",

@@ -102,6 +102,16 @@ def _geom_frame(m, d, g):
     store9(d.geom_xmat, 9 * g, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g))))
 
 
+@kernel
+def _site_frame(m, d, s, turned):
+    """Position of site s from its body's frame, and its orientation where it is wanted."""
+    b = m.site_bodyid[s]
+    pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.site_pos, 3 * s))
+    store3(d.site_xpos, 3 * s, add3(load3(d.xpos, 3 * b), pos))
+    if turned:
+        store9(d.site_xmat, 9 * s, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.site_quat, 4 * s))))
+
+
 @stage
 def frames(m, d):
     """Frames of all geoms and sites.
@@ -112,10 +122,7 @@ def frames(m, d):
     for g in range(m.ngeom):
         _geom_frame(m, d, g)
     for s in range(m.nsite):
-        b = m.site_bodyid[s]
-        pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.site_pos, 3 * s))
-        store3(d.site_xpos, 3 * s, add3(load3(d.xpos, 3 * b), pos))
-        store9(d.site_xmat, 9 * s, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.site_quat, 4 * s))))
+        _site_frame(m, d, s, 1)
 
 
 @kernel
@@ -157,3 +164,15 @@ def collision_frames(m, d):
                 _geom_axis(m, d, m.collide_geom[k])
             else:
                 _geom_frame(m, d, m.collide_geom[k])
+
+
+@stage
+def path_frames(m, d):
+    """Frames of the sites and geoms that tendons and transmissions read, with the bits of `frames`.
+
+    Reads:  xpos, xquat, xmat, step_site, step_geom.   Writes: site_xpos, site_xmat, geom_xpos, geom_xmat of these.
+    """
+    for k in range(m.nstepsite):
+        _site_frame(m, d, m.step_site[k], m.step_site_turned[k])
+    for k in range(m.nstepgeom):
+        _geom_frame(m, d, m.step_geom[k])

@@ -65,6 +65,8 @@ SIZES = (
 DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
     _size("nmoment", "entries of all actuators' moments"),
+    _size("nstepsite", "sites whose frames a step needs"),
+    _size("nstepgeom", "geoms whose frames a step needs, colliding or not"),
     _size("nblock", "blocks of dofs: each the parent of the next, and no other dof's but the last of them"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
     _size("ncollide", "geoms in candidate pairs"),
@@ -352,6 +354,14 @@ TENDONS = (
     _real("wrap_prm", ("nwrap",), "1", "joint: coefficient; pulley: divisor; geom: number of its side site, -1: none"),
 )
 
+# what a step reads of sites and geoms beside contacts
+PATHS = (
+    _int("step_site", ("nstepsite",), "sites whose frames a step needs, ascending"),
+    _int("step_site_turned", ("nstepsite",), "1: their orientations, too; 0: positions alone"),
+    _int("step_geom", ("nstepgeom",), "geoms that tendons go round, ascending"),
+    _int("wrap_sideid", ("nwrap",), "side site of a geom on a tendon's path, -1: none (as wrap_prm said at loading)"),
+)
+
 ACTUATORS = (
     _int(
         "actuator_trntype",
@@ -453,6 +463,7 @@ MODEL = Layout(
         *EQUALITIES,
         *CANDIDATES,
         *TENDONS,
+        *PATHS,
         *ACTUATORS,
         *CAMERAS,
         *SENSORS,
@@ -464,7 +475,7 @@ DERIVED = frozenset(
     (
         "opt_forward_dynamics",
         *("moment_rownnz", "moment_rowadr", "moment_colind"),
-        *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS)),
+        *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS, *PATHS)),
     )
 )
 

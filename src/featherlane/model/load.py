@@ -32,6 +32,8 @@ COUNTED = {
     "nchain": "chain_colind",
     "nblock": "block_dofadr",
     "nmoment": "moment_colind",
+    "nstepsite": "step_site",
+    "nstepgeom": "step_geom",
     "ncand": "cand_geom1",
     "ncollide": "collide_geom",
     "nhullvert": "hull_vert",
@@ -214,6 +216,7 @@ def from_mujoco(mj_model, source: str) -> Model:
     from featherlane.model.candidates import candidates
     from featherlane.model.features import unsupported
     from featherlane.model.moments import moment_ints
+    from featherlane.model.paths import path_ints
 
     pairs = candidates(mj_model)
     problems = unsupported(mj_model, pairs)
@@ -223,7 +226,7 @@ def from_mujoco(mj_model, source: str) -> Model:
     broad, counts = broad_phase(mj_model, pairs)
     check_shapes(mj_model, broad["collide_geom"])
     derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
-    derived |= triangle_trees(mj_model) | moment_ints(mj_model, derived["body_lastdof"])
+    derived |= triangle_trees(mj_model) | moment_ints(mj_model, derived["body_lastdof"]) | path_ints(mj_model)
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
     sizes |= counts | {"opt_forward_dynamics": 0} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)

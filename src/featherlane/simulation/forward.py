@@ -15,11 +15,12 @@ from ..dynamics.flags import DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK
 from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import advance, euler, implicitfast
-from ..dynamics.kinematics import collision_frames, frames, kinematics
+from ..dynamics.kinematics import collision_frames, frames, kinematics, path_frames
 from ..dynamics.newton_euler import bias, rne
 from ..dynamics.passive import passive
 from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
+from ..dynamics.tendon import tendon, tendon_velocity
 from ..dynamics.transmission import transmission
 from ..lanes import any_, stage
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
@@ -37,7 +38,9 @@ def forward_position(m, d):
         frames(m, d)
     else:
         collision_frames(m, d)
+        path_frames(m, d)
     com_pos(m, d)
+    tendon(m, d)
     if needs_inertia(m, d):
         crb(m, d)
     if needs_factor(m, d):
@@ -53,6 +56,7 @@ def forward_velocity(m, d):
         rne(m, d)
     else:
         bias(m, d)
+    tendon_velocity(m, d)
     passive(m, d)
 
 

@@ -31,6 +31,7 @@ from ..dynamics.passive import passive as _passive
 from ..dynamics.rne_derivative import rne_vel as _rne_vel
 from ..dynamics.smooth import energy as _energy
 from ..dynamics.smooth import smooth_acceleration as _smooth_acceleration
+from ..dynamics.tendon import tendon as _tendon
 from ..dynamics.transmission import transmission as _transmission
 from ..dynamics.velocity_derivative import actuator_vel as _actuator_vel
 from ..dynamics.velocity_derivative import passive_vel as _passive_vel
@@ -98,7 +99,8 @@ def forward(model: Model, data: Data) -> None:
 
 
 def forward_position(model: Model, data: Data) -> None:
-    """All that depends on the position alone, but for contacts: kinematics, com_pos, crb, factor_m, transmission.
+    """All that depends on the position alone, but for contacts: kinematics, com_pos, tendon, crb, factor_m,
+    transmission.
 
     Source: MuJoCo mj_fwdPosition (without collisions and constraints).
     """
@@ -195,6 +197,18 @@ def com_pos(model: Model, data: Data) -> None:
     Source: MuJoCo mj_comPos; Featherstone eq. 2.63.
     """
     _run(model, data, _com_pos)
+
+
+def tendon(model: Model, data: Data) -> None:
+    """Lengths of the tendons, and their Jacobian: what each dof adds to the rate of a length.
+
+    Fixed tendons are sums of joint coordinates; spatial ones the shortest ways past sites and round geoms.  Writes
+    `ten_length` (ntendon,) [m] and `ten_J` (nJten,) [1, m]: row i stands from `model.ten_J_rowadr[i]` on, its dofs in
+    `model.ten_J_colind`.
+
+    Source: MuJoCo mj_tendon (without the path for drawing).
+    """
+    _run(model, data, _tendon)
 
 
 def crb(model: Model, data: Data) -> None:

@@ -1,0 +1,219 @@
+"""The shortest way of a tendon round a sphere or a cylinder, or through its inside: a problem in a plane.
+
+In the frame of the geom the two end points and its centre span the plane of a sphere; a cylinder is seen along its
+axis.  With the end points x_0, x_1 at l_0, l_1 from the centre of a circle of radius r, the tangent points lie
+
+    beta_i = acos(r / l_i)    from the end points towards each other,
+
+and the arc between them is phi = |theta| - beta_0 - beta_1, where theta is the angle by which the way turns round the
+centre.  Without a side site it turns the short way; with one as the way over that site, projected on the circle, turns.
+Where phi < 0 the straight segment turns that way already and the tendon leaves the geom alone.
+
+A side site inside the geom makes the tendon pass through it, touching the circle from within at one point, where the
+way is shortest.  With z = sin(angle of incidence) and A_i = r / l_i that is
+
+    asin(A_0 z) + asin(A_1 z) - 2 asin(z) + gamma = 0,    gamma the angle between the end points.
+
+Source: MuJoCo 4, XML reference, spatial/geom/sidesite (the way is homotopic to the polyline over the side site); that
+Newton's method runs in asin(z) from pi/2 down to a residual of 1e-6 was found by experiment with 4.0.1, and the point
+it stops at is part of MuJoCo's moments to 3e-7.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, asin, atan2, clip, fabs, fma, fmax, fmin, kernel, not_, real, sincos, sqrt, where
+from featherlane.spatial.vector import (
+    MINVAL,
+    add3,
+    axpy3,
+    cross,
+    dot3,
+    load3,
+    load9,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    norm3,
+    normalize3,
+    scale3,
+    sub3,
+)
+
+SPHERE, CYLINDER = 4, 5  # mjtWrap
+HALF_PI, TWO_PI = 1.5707963267948966, 6.283185307179586
+STEPS, RESIDUAL = 20, 1e-6  # of Newton's method
+
+
+# ---- two dimensions --------------------------------------------------------------------------------------------------
+@kernel
+def dot2(a, b):
+    """a . b."""
+    return fma(a[0], b[0], a[1] * b[1])
+
+
+@kernel
+def cross2(a, b):
+    """a x b, positive where b lies to the left of a."""
+    return a[0] * b[1] - a[1] * b[0]
+
+
+@kernel
+def where2(mask, a, b):
+    """a where the mask is set, else b."""
+    return where(mask, a[0], b[0]), where(mask, a[1], b[1])
+
+
+@kernel
+def _meets_circle(a, b, r):
+    """Mask: the segment from a to b comes as near to the origin as r."""
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    square = fma(dx, dx, dy * dy)
+    s = clip(-fma(dx, a[0], dy * a[1]) / fmax(square, MINVAL), 0.0, 1.0)
+    near = (fma(s, dx, a[0]), fma(s, dy, a[1]))
+    return (dot2(near, near) <= r * r) & (square >= MINVAL)
+
+
+@kernel
+def _tangent_point(a, r, square, turn):
+    """Where the tangent from a touches the circle that the tendon follows to the left (turn = 1) or right (-1)."""
+    s = r / fmax(square, MINVAL)
+    along, across = s * r, s * (turn * sqrt(fmax(square - r * r, 0.0)))
+    return fma(along, a[0], -(across * a[1])), fma(along, a[1], across * a[0])
+
+
+@kernel
+def _turn(a, b, side, sided):
+    """(+1 left or -1 right, mask: by more than half a circle): how the way from a to b goes round the origin."""
+    c = cross2(a, b)
+    turn = where(c < 0.0, -1.0, 1.0)
+    far = (c < 0.0) & (c > 0.0)
+    if sided:
+        first, second = cross2(a, side), cross2(side, b)
+        far = ((first > 0.0) & (second > 0.0) & (c < 0.0)) | ((first < 0.0) & (second < 0.0) & (c > 0.0))
+        turn = where(far, -turn, turn)
+    return turn, far
+
+
+@kernel
+def round_circle(a, b, r, side, sided):
+    """(mask, p, q, arc): whether the way from a to b follows the circle, from p to q, and how far; sided: by `side`."""
+    aa, bb, rr = dot2(a, a), dot2(b, b), r * r
+    turn, far = _turn(a, b, side, sided)
+    wraps = (aa >= rr) & (bb >= rr) & (r >= MINVAL) & (far | _meets_circle(a, b, r))
+    p, q = _tangent_point(a, r, aa, turn), _tangent_point(b, r, bb, -turn)
+    phi = turn * atan2(cross2(p, q), dot2(p, q))
+    phi = where(far & (phi < 0.0), phi + TWO_PI, fmax(phi, 0.0))
+    return wraps, p, q, r * phi
+
+
+@kernel
+def _incidence(d, A, B, gamma):
+    """asin(z) of the point that the tendon touches from within, as far as MuJoCo's iteration goes."""
+    angle, s, c, k = real(d, HALF_PI), real(d, 1.0), real(d, 0.0), 0
+    live = gamma > 0.0
+    while k <= STEPS and any_(live):
+        f = asin(A * s) + asin(B * s) - 2.0 * angle + gamma
+        slope = A * c / sqrt(fmax(fma(-A * s, A * s, 1.0), MINVAL)) - 2.0
+        slope = fmin(slope + B * c / sqrt(fmax(fma(-B * s, B * s, 1.0), MINVAL)), -MINVAL)
+        live = live & (fabs(f) > RESIDUAL)
+        angle = where(live, angle - f / slope, angle)
+        s, c = sincos(angle)
+        k += 1
+    return angle, s
+
+
+@kernel
+def through_circle(d, a, b, r):
+    """(mask, p): whether a tendon that must pass inside is bent, and where it touches the circle."""
+    la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
+    bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
+    A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
+    c = cross2(a, b)
+    gamma = where(bends, atan2(fabs(c), dot2(a, b)), 0.0)
+    angle, z = _incidence(d, A, B, gamma)
+    # turned to the left from the end point on the right
+    left = c > 0.0
+    u = where2(left, a, b)
+    s = r / fmax(where(left, la, lb), MINVAL)
+    sin, cos = sincos(angle - asin(where(left, A, B) * z))
+    return bends, (s * (cos * u[0] - sin * u[1]), s * (sin * u[0] + cos * u[1]))
+
+
+# ---- three dimensions ------------------------------------------------------------------------------------------------
+@kernel
+def _other_normal(a):
+    """A normal of the unit vector a: a x (1, 1, 1) with 0 at the largest component of a."""
+    x, y, z = fabs(a[0]), fabs(a[1]), fabs(a[2])
+    second, third = (y > x) & (y > z), (z > x) & (z > y)
+    e = (where(second | third, 1.0, 0.0), where(second, 0.0, 1.0), where(third, 0.0, 1.0))
+    n, _ = normalize3(cross(a, e))
+    return n
+
+
+@kernel
+def _plane(p, q):
+    """Two unit vectors that span the plane of p, q and the origin: along p, and to the side of q."""
+    first, _ = normalize3(p)
+    n, size = normalize3(cross(p, q))
+    aligned = size < MINVAL
+    if any_(aligned):
+        o = _other_normal(first)
+        n = (where(aligned, o[0], n[0]), where(aligned, o[1], n[1]), where(aligned, o[2], n[2]))
+    second, _ = normalize3(cross(n, first))
+    return first, second
+
+
+@kernel
+def _axes(d, p, q, kind):
+    """The plane of the problem in the frame of the geom."""
+    if kind == SPHERE:
+        x, y = _plane(p, q)
+    else:
+        one, zero = real(d, 1.0), real(d, 0.0)
+        x, y = (one, zero, zero), (zero, one, zero)
+    return x, y
+
+
+@kernel
+def _raise(p, q, a, u, v, b, arc):
+    """A cylinder: heights of the two points of contact, in proportion to the way, and the length of the helix.
+
+    p, q: the end points;  a, b: their projections;  u, v: the points on the circle.
+    """
+    first = sqrt(dot2((a[0] - u[0], a[1] - u[1]), (a[0] - u[0], a[1] - u[1])))
+    last = sqrt(dot2((b[0] - v[0], b[1] - v[1]), (b[0] - v[0], b[1] - v[1])))
+    whole, rise = fmax(first + arc + last, MINVAL), q[2] - p[2]
+    z, w = fma(rise, first / whole, p[2]), fma(rise, (first + arc) / whole, p[2])
+    return z, w, sqrt(fma(arc, arc, (w - z) * (w - z)))
+
+
+@kernel
+def wrap(m, d, start, end, g, kind, side):
+    """(mask, x, y, length): does the tendon bend at geom g, from point x to point y, and how long is it between them?
+
+    Args:
+        start, end: the sites before and after the geom.
+        g: a sphere or a cylinder, which counts as infinitely long.
+        kind: mjtWrap.
+        side: its side site, -1: none.
+    """
+    R, centre, r = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g), m.geom_size[3 * g]
+    p = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * start), centre))
+    q = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * end), centre))
+    x, y = _axes(d, p, q, kind)
+    a, b = (dot3(p, x), dot3(p, y)), (dot3(q, x), dot3(q, y))
+    s = p
+    if side >= 0:
+        s = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * side), centre))
+    bends, u, v, arc = round_circle(a, b, r, (dot3(s, x), dot3(s, y)), 1 if side >= 0 else 0)
+    if side >= 0:
+        inside = norm3(s) < r
+        if any_(inside):
+            within, t = through_circle(d, a, b, r)
+            bends = (inside & within) | (not_(inside) & bends)
+            u, v, arc = where2(inside, t, u), where2(inside, t, v), where(inside, 0.0, arc)
+    bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
+    first, last = axpy3(u[0], x, scale3(u[1], y)), axpy3(v[0], x, scale3(v[1], y))
+    if kind == CYLINDER:
+        z, w, arc = _raise(p, q, a, u, v, b, arc)
+        first, last = (first[0], first[1], z), (last[0], last[1], w)
+    return bends, add3(mat_mul_vec(R, first), centre), add3(mat_mul_vec(R, last), centre), arc
