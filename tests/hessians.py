@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.solver.pattern import COUPLED
+from featherlane.solver.pattern import COUPLED, PATHS
 
 
 def columns(w, i):
     """Columns of row i of the pattern, ascending, the diagonal last."""
     m, a = w.model, w.arrays
+    if a["H_pattern"][0] == PATHS:
+        return a["H_colind"][a["H_rowadr"][i] :][: a["H_rownnz"][i]]
     if a["H_pattern"][0] != COUPLED:
         return m.chain_colind[m.chain_rowadr[i] :][: m.chain_rownnz[i]]
     b = m.dof_blockid[i]

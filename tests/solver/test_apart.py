@@ -7,7 +7,7 @@ import featherlane as fl
 from featherlane.simulation import capacity
 from featherlane.simulation.forward import forward
 from featherlane.simulation.workspace import Workspace
-from featherlane.solver.hessian import APART, COUPLED
+from featherlane.solver.hessian import APART, COUPLED, PATHS
 
 CLOSE = 1e-5  # of the largest acceleration: trees apart end where rounding hides what is left to gain
 
@@ -39,7 +39,7 @@ def solved(xml, limit, monkeypatch, width=1, shift=0.0):
 def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
     full = solved(pile(cone, condim), 10**9, monkeypatch)
     apart = solved(pile(cone, condim), 150, monkeypatch)
-    assert full.arrays["H_pattern"][0] == COUPLED
+    assert full.arrays["H_pattern"][0] in (COUPLED, PATHS)
     assert apart.arrays["H_pattern"][0] == APART
     assert apart.arrays["solver_niter"] > full.arrays["solver_niter"]
     a, b = full.arrays["qacc"], apart.arrays["qacc"]

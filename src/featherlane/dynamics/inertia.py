@@ -109,7 +109,7 @@ def crb(m, d):
 @kernel
 def factor(m, source, LD, inverse, unused):
     """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, source, LD, inverse, 1, 0, unused)
+    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, 1, 0, unused)
 
 
 @kernel
@@ -122,7 +122,7 @@ def solve(m, LD, inverse, x):
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
     """Both in one sweep, with the same bits; own: 0 takes the diagonal from `inverse`."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, source, LD, inverse, own, 1, x)
+    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own, 1, x)
     expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, m.M_colind, LD, inverse, x)
 
 

@@ -93,16 +93,36 @@ def multiply_rows(n, rowadr, rownnz, colind, A, x, y):
 
 # ---- the same, column by column ------------------------------------------------------------------------
 #
-# Row i is finished from the rows below it, which `below` counts: the rows i + 1 ... i + below[i] and no others have an
-# entry in column i, at the place of row i's diagonal.  What it takes from them is summed in registers and stored once:
-# 0.65 us instead of 1.35 us in a tile of humanoids, with the same roundings in the same order.
+# Row i is finished from the rows below it, which `below` counts: those that have an entry in column i, at the place of
+# row i's diagonal.  What it takes from them is summed in registers and stored once: 0.65 us instead of 1.35 us in a
+# tile of humanoids, with the same roundings in the same order.
+#
+# listed: 0 the rows below are i + below[i] ... i + 1, as on a model's own tree; 1 they stand in `rows`, from first[i]
+# on.  A pass takes the place `start` of the first of them, the highest, and their number n.
 
 
 @kernel
-def finish_diagonal(rowadr, A, inverse, i, last, at, start, reduce, f):
+def row_below(rows, listed, start, t):
+    """The t-th row below."""
+    k = start - t
+    if listed:
+        k = rows[start + t]
+    return k
+
+
+@kernel
+def is_only_child(rowadr, rownnz, colind, below, i):
+    """Is row i - 1 the parent of row i and of no other?"""
+    a, at = rowadr[i], rownnz[i] - 1
+    return at > 0 and below[i - 1] == below[i] + 1 and colind[a + at - 1] == i - 1
+
+
+@kernel
+def finish_diagonal(rowadr, rows, listed, A, inverse, i, start, n, at, x, reduce, f):
     """L_ki = A_ki / D_k for the rows k below i, and 1 / D_i; with reduce, f_i -= L_ki f_k."""
-    x, g = start, f[i]
-    for k in range(last, i, -1):
+    g = f[i]
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e = rowadr[k] + at
         y = A[e]
         s = y * inverse[k]
@@ -117,11 +137,12 @@ def finish_diagonal(rowadr, A, inverse, i, last, at, start, reduce, f):
 
 
 @kernel
-def finish_four(rowadr, source, A, i, last, at, c):
+def finish_four(rowadr, rows, listed, source, A, i, start, n, at, c):
     """Entries c to c + 3 of row i, less L_ki times those of each row k below."""
     a = rowadr[i] + c
     x0, x1, x2, x3 = source[a], source[a + 1], source[a + 2], source[a + 3]
-    for k in range(last, i, -1):
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e = rowadr[k]
         s = A[e + at]
         x0 = fma(-s, A[e + c], x0)
@@ -132,11 +153,12 @@ def finish_four(rowadr, source, A, i, last, at, c):
 
 
 @kernel
-def finish_two(rowadr, source, A, i, last, at, c):
+def finish_two(rowadr, rows, listed, source, A, i, start, n, at, c):
     """Entries c and c + 1 of row i."""
     a = rowadr[i] + c
     x0, x1 = source[a], source[a + 1]
-    for k in range(last, i, -1):
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e = rowadr[k]
         s = A[e + at]
         x0 = fma(-s, A[e + c], x0)
@@ -145,22 +167,24 @@ def finish_two(rowadr, source, A, i, last, at, c):
 
 
 @kernel
-def finish_one(rowadr, source, A, i, last, at, c):
+def finish_one(rowadr, rows, listed, source, A, i, start, n, at, c):
     """Entry c of row i."""
     a = rowadr[i] + c
     x = source[a]
-    for k in range(last, i, -1):
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e = rowadr[k]
         x = fma(-A[e + at], A[e + c], x)
     A[a] = x
 
 
 @kernel
-def finish_diagonals(rowadr, A, inverse, i, last, at, x, m, z, reduce, f):
+def finish_diagonals(rowadr, rows, listed, A, inverse, i, start, n, at, x, m, z, reduce, f):
     """The same for row i and its parent i - 1, which no other branch joins, and L between the two, which it returns."""
     a, b = rowadr[i] + at, rowadr[i - 1] + at - 1
     g, h = f[i], f[i - 1]
-    for k in range(last, i, -1):
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e, v = rowadr[k] + at, inverse[k]
         p, q = A[e], A[e - 1]
         s, t = p * v, q * v
@@ -185,12 +209,13 @@ def finish_diagonals(rowadr, A, inverse, i, last, at, x, m, z, reduce, f):
 
 
 @kernel
-def finish_four_of_pair(rowadr, source, A, i, last, at, c, link):
+def finish_four_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link):
     """Entries c to c + 3 of rows i and i - 1; link is L between them."""
     a, b = rowadr[i] + c, rowadr[i - 1] + c
     x0, x1, x2, x3 = source[a], source[a + 1], source[a + 2], source[a + 3]
     y0, y1, y2, y3 = source[b], source[b + 1], source[b + 2], source[b + 3]
-    for k in range(last, i, -1):
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e = rowadr[k]
         s, t = A[e + at], A[e + at - 1]
         r0, r1, r2, r3 = A[e + c], A[e + c + 1], A[e + c + 2], A[e + c + 3]
@@ -202,11 +227,12 @@ def finish_four_of_pair(rowadr, source, A, i, last, at, c, link):
 
 
 @kernel
-def finish_two_of_pair(rowadr, source, A, i, last, at, c, link):
+def finish_two_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link):
     """Entries c and c + 1 of rows i and i - 1."""
     a, b = rowadr[i] + c, rowadr[i - 1] + c
     x0, x1, y0, y1 = source[a], source[a + 1], source[b], source[b + 1]
-    for k in range(last, i, -1):
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e = rowadr[k]
         s, t, r0, r1 = A[e + at], A[e + at - 1], A[e + c], A[e + c + 1]
         x0, x1, y0, y1 = fma(-s, r0, x0), fma(-s, r1, x1), fma(-t, r0, y0), fma(-t, r1, y1)
@@ -215,11 +241,12 @@ def finish_two_of_pair(rowadr, source, A, i, last, at, c, link):
 
 
 @kernel
-def finish_one_of_pair(rowadr, source, A, i, last, at, c, link):
+def finish_one_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link):
     """Entry c of rows i and i - 1."""
     a, b = rowadr[i] + c, rowadr[i - 1] + c
     x, y = source[a], source[b]
-    for k in range(last, i, -1):
+    for q in range(n):
+        k = row_below(rows, listed, start, q)
         e = rowadr[k]
         r = A[e + c]
         x, y = fma(-A[e + at], r, x), fma(-A[e + at - 1], r, y)
@@ -228,43 +255,68 @@ def finish_one_of_pair(rowadr, source, A, i, last, at, c, link):
 
 
 @kernel
-def factor_columns(n, rowadr, rownnz, below, source, A, inverse, own, reduce, f):
-    """A <- L^T D L of the matrix `source` (which may be A itself); inverse = 1 / D.  Two rows of a chain at a time.
+def finish_row(rowadr, rows, listed, source, A, i, start, n, at):
+    """All entries of row i but the diagonal."""
+    c = 0
+    while c + 4 <= at:
+        finish_four(rowadr, rows, listed, source, A, i, start, n, at, c)
+        c += 4
+    if at & 2:
+        finish_two(rowadr, rows, listed, source, A, i, start, n, at, c)
+        c += 2
+    if at & 1:
+        finish_one(rowadr, rows, listed, source, A, i, start, n, at, c)
+
+
+@kernel
+def finish_pair(rowadr, rows, listed, source, A, i, start, n, at, link):
+    """All entries of rows i and i - 1 but those between the two and the diagonals."""
+    c = 0
+    while c + 4 < at:
+        finish_four_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link)
+        c += 4
+    if (at - 1) & 2:
+        finish_two_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link)
+        c += 2
+    if (at - 1) & 1:
+        finish_one_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link)
+
+
+@kernel
+def eliminate_columns(n, rowadr, rownnz, colind, below, first, rows, listed, source, A, inverse, own, reduce, f):
+    """What `factor_columns` and `factor_listed` do.  Two rows of a chain at a time."""
+    i = n - 1
+    while i >= 0:
+        at, count = rownnz[i] - 1, below[i]
+        start = first[i] if listed else i + count
+        x = source[rowadr[i] + at] if own else inverse[i]
+        if is_only_child(rowadr, rownnz, colind, below, i):
+            a, b = rowadr[i] + at, rowadr[i - 1] + at - 1
+            z = source[b] if own else inverse[i - 1]
+            m = source[a - 1]
+            link = finish_diagonals(rowadr, rows, listed, A, inverse, i, start, count, at, x, m, z, reduce, f)
+            finish_pair(rowadr, rows, listed, source, A, i, start, count, at, link)
+            i -= 2
+        else:
+            finish_diagonal(rowadr, rows, listed, A, inverse, i, start, count, at, x, reduce, f)
+            finish_row(rowadr, rows, listed, source, A, i, start, count, at)
+            i -= 1
+
+
+@kernel
+def factor_columns(n, rowadr, rownnz, colind, below, source, A, inverse, own, reduce, f):
+    """A <- L^T D L of the matrix `source` (which may be A itself); inverse = 1 / D.
 
     own: 1 the diagonal is that of source, 0 it is what stands in `inverse`.
     reduce: 1 also f <- L^-T f, as one more column.
     """
-    i = n - 1
-    while i >= 0:
-        at, last = rownnz[i] - 1, i + below[i]
-        if at > 0 and below[i - 1] == below[i] + 1 and rownnz[i - 1] == at:
-            a, b = rowadr[i] + at, rowadr[i - 1] + at - 1
-            x = source[a] if own else inverse[i]
-            z = source[b] if own else inverse[i - 1]
-            link = finish_diagonals(rowadr, A, inverse, i, last, at, x, source[a - 1], z, reduce, f)
-            c = 0
-            while c + 4 < at:
-                finish_four_of_pair(rowadr, source, A, i, last, at, c, link)
-                c += 4
-            if (at - 1) & 2:
-                finish_two_of_pair(rowadr, source, A, i, last, at, c, link)
-                c += 2
-            if (at - 1) & 1:
-                finish_one_of_pair(rowadr, source, A, i, last, at, c, link)
-            i -= 2
-        else:
-            x = source[rowadr[i] + at] if own else inverse[i]
-            finish_diagonal(rowadr, A, inverse, i, last, at, x, reduce, f)
-            c = 0
-            while c + 4 <= at:
-                finish_four(rowadr, source, A, i, last, at, c)
-                c += 4
-            if at & 2:
-                finish_two(rowadr, source, A, i, last, at, c)
-                c += 2
-            if at & 1:
-                finish_one(rowadr, source, A, i, last, at, c)
-            i -= 1
+    eliminate_columns(n, rowadr, rownnz, colind, below, below, below, 0, source, A, inverse, own, reduce, f)
+
+
+@kernel
+def factor_listed(n, rowadr, rownnz, colind, below, first, rows, A, inverse, f):
+    """A <- L^T D L in place and f <- L^-T f; the rows below column i are rows[first[i]], ..., descending."""
+    eliminate_columns(n, rowadr, rownnz, colind, below, first, rows, 1, A, A, inverse, 1, 1, f)
 
 
 @kernel
@@ -296,8 +348,7 @@ def expand_columns(n, rowadr, rownnz, below, colind, L, inverse, x):
     while k < n:
         a, above = rowadr[k], rownnz[k] - 1
         y = x[k] * inverse[k]
-        if below[k] > 0:
-            # the row after k is that of a child
+        if below[k] > 0 and rownnz[k + 1] == above + 2 and colind[rowadr[k + 1] + above] == k:
             b, z = rowadr[k + 1], x[k + 1] * inverse[k + 1]
             for c in range(above):
                 v = x[colind[a + c]]

@@ -10,6 +10,7 @@ CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world wi
 
 CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for each geom of a crowd
 HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
+PATH_DOFS = 128  # at most, for rows closed under paths: models of more are mostly stacks and piles, whose rows fill
 HISTORY_LIMIT = 1000  # iterations of a solve that are recorded
 MANIFOLD_LIMIT = 50  # contact points of one pair of geoms, as MuJoCo's mjMAXCONPAIR
 
@@ -19,6 +20,12 @@ SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidat
 def hessian_entries(model) -> int:
     """Entries of a Hessian whose rows are all full: the lower triangle, blocks on the diagonal as squares."""
     return (model.nv**2 + int((model.block_dofnum**2).sum())) // 2
+
+
+def path_entries(model) -> int:
+    """Entries of rows closed under paths, all of them full; 0 in a model that has block rows alone."""
+    entries = model.nv * (model.nv + 1) // 2
+    return entries if model.nv <= PATH_DOFS and entries <= HESSIAN_LIMIT else 0
 
 
 def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
@@ -46,6 +53,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
         "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"],
+        "npath": path_entries(model),
         "nH": min(hessian_entries(model), HESSIAN_LIMIT),
         **panel_capacity(model),
         "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),

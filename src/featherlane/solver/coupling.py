@@ -119,7 +119,7 @@ def subtract_block(m, d, b, rows, c, n):
     """H_ij -= S_i . K S_j for the first dofs i of block b and j of block c, so many each; K S_j in pair_J."""
     i0, j0 = m.block_dofadr[b], m.block_dofadr[c]
     below = b > c
-    place = block_place(d, b, c) if below else block_place(d, c, b)
+    place = block_place(m, d, b, c) if below else block_place(m, d, c, b)
     for i in range(i0, i0 + rows):
         s, unit = load6(d.cdof, 6 * i), is_translation(m, i)
         axis = i - m.jnt_dofadr[m.dof_jntid[i]]

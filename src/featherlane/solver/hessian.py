@@ -6,9 +6,9 @@ w_ab q_a q_b^T, with q the contact's basis wrenches, and composed toward the roo
     H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
 
 A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (coupling.py); one between two bodies
-of one tree has pair.py.  Where no row couples two branches H has the tree's own rows, those of the ancestors; else it
-has block rows with exact fill (pattern.py, block_factor.py).  Zeros that a wider pattern brings are exact, so the
-pattern, which the worlds of a tile share, never shows in a world's bits.
+of one tree has pair.py.  Where no row couples two branches H has the tree's own rows, those of the ancestors; else
+those of a wider tree (path.py), or block rows with exact fill (pattern.py, block_factor.py).  Zeros that a wider
+pattern brings are exact, so the pattern, which the worlds of a tile share, never shows in a world's bits.
 
 Where the rows of the pattern do not fit (a pile of thousands of bodies), a tile is split; a world that is alone takes
 the trees apart: each of a contact's two bodies gets its stiffness, and the coupling is left out.  What comes out is
@@ -19,7 +19,7 @@ Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); the st
 from __future__ import annotations
 
 from ..dynamics.flags import FREE, PYRAMIDAL
-from ..dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
+from ..dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns, factor_listed
 from ..lanes import any_, fma, kernel, real, stage, where
 from ..spatial.vector import load3, load6
 from .block_factor import expand_blocks, factor_blocks
@@ -34,7 +34,18 @@ from .coupling import (
 )
 from .ordered import solve_ordered
 from .pair import add_normal_pair, add_pair, add_wide_pair
-from .pattern import APART, COUPLED, ORDERED, column_block, column_place, has_block_rows, is_above, last_block
+from .pattern import (
+    APART,
+    COUPLED,
+    ORDERED,
+    PATHS,
+    column_block,
+    column_place,
+    has_block_rows,
+    has_couplings,
+    is_above,
+    last_block,
+)
 from .pyramid import least_edge
 from .stiffness import (
     add_cone,
@@ -70,64 +81,87 @@ def translations(m, a, n):
 
 
 @kernel
-def tree_row(m, d, i):
-    """Row i of M on the row of ancestors: zeros where M stores only a simple body's diagonal."""
-    h, n, q = d.H_rowadr[i], d.H_rownnz[i], m.M_rowadr[i]
-    if n == m.M_rownnz[i]:
-        for c in range(n):
-            d.H[h + c] = d.M[q + c]
-    else:
+def is_full(m, i):
+    """Does M store row i with all ancestors, and not the diagonal alone?"""
+    return m.M_rownnz[i] == m.chain_rownnz[i]
+
+
+@kernel
+def clear_row(m, d, i):
+    """Row i of H is zero, where not all of its entries are those of M."""
+    if d.H_rownnz[i] > m.M_rownnz[i]:
         zero = real(d, 0.0)
-        for c in range(n - 1):
-            d.H[h + c] = zero
-        d.H[h + n - 1] = d.M[q]
+        for e in range(d.H_rowadr[i], d.H_rowadr[i] + d.H_rownnz[i]):
+            d.H[e] = zero
+
+
+@kernel
+def inertia_row(m, d, i):
+    """Row i of ancestors: H_ij = M_ij."""
+    clear_row(m, d, i)
+    h, q, n = d.H_rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
+    if is_full(m, i):
+        a = m.chain_rowadr[i]
+        for e in range(n):
+            d.H[h + d.H_rownnz[m.chain_colind[a + e]]] = d.M[q + e]
+    else:
+        d.H[h + d.H_rownnz[i]] = d.M[q]
 
 
 @kernel
 def stiffness_row(m, d, i):
     """Row i of ancestors: H_ij += S_j . K^c S_i."""
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
-    h, a, n = d.H_rowadr[i], m.chain_rowadr[i], m.chain_rownnz[i]
+    h, a, n = d.H_rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n)
     if start > 0:
-        d.H[h], d.H[h + 1], d.H[h + 2] = f[3] + d.H[h], f[4] + d.H[h + 1], f[5] + d.H[h + 2]
+        u = h + d.H_rownnz[m.chain_colind[a]]
+        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.H[u], f[4] + d.H[u + 1], f[5] + d.H[u + 2]
     for e in range(start, n):
-        d.H[h + e] = entry(d, m.chain_colind[a + e], f, d.H[h + e])
+        j = m.chain_colind[a + e]
+        u = h + d.H_rownnz[j]
+        d.H[u] = entry(d, j, f, d.H[u])
 
 
 @kernel
-def stiffness_row_pair(m, d, i):
-    """Rows i and i - 1, its parent: each S_j is read once for both."""
+def row_pair(m, d, i):
+    """Rows i and i - 1, its parent, of M + S^T K^c S: each S_j is read once for both."""
+    clear_row(m, d, i)
+    clear_row(m, d, i - 1)
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
     g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
-    h, k = d.H_rowadr[i], d.H_rowadr[i - 1]
+    h, k, p, q = d.H_rowadr[i] - 1, d.H_rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
     a, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n - 1)
     if start > 0:
-        d.H[h], d.H[h + 1], d.H[h + 2] = f[3] + d.H[h], f[4] + d.H[h + 1], f[5] + d.H[h + 2]
-        d.H[k], d.H[k + 1], d.H[k + 2] = g[3] + d.H[k], g[4] + d.H[k + 1], g[5] + d.H[k + 2]
+        c = d.H_rownnz[m.chain_colind[a]]
+        u, v = h + c, k + c
+        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.M[p], f[4] + d.M[p + 1], f[5] + d.M[p + 2]
+        d.H[v], d.H[v + 1], d.H[v + 2] = g[3] + d.M[q], g[4] + d.M[q + 1], g[5] + d.M[q + 2]
     for e in range(start, n - 1):
-        s = load6(d.cdof, 6 * m.chain_colind[a + e])
-        x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], d.H[h + e])))
-        y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], d.H[k + e])))
-        d.H[h + e] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
-        d.H[k + e] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
-    d.H[h + n - 1] = entry(d, i, f, d.H[h + n - 1])
+        j = m.chain_colind[a + e]
+        s, c = load6(d.cdof, 6 * j), d.H_rownnz[j]
+        x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], d.M[p + e])))
+        y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], d.M[q + e])))
+        d.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
+        d.H[k + c] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
+    d.H[h + d.H_rownnz[i]] = entry(d, i, f, d.M[p + n - 1])
 
 
 @kernel
-def assemble_tree(m, d):
-    """H = M + S^T K^c S on rows of ancestors."""
+def assemble_rows(m, d):
+    """H = M + S^T K^c S on rows of ancestors, where dof j stands at place H_rownnz[j] - 1 of every row that has it."""
     i = m.nv - 1
     while i >= 0:
-        tree_row(m, d, i)
-        if d.body_reached[m.dof_bodyid[i]] and i > 0 and m.dof_parentid[i] == i - 1:
-            tree_row(m, d, i - 1)
-            stiffness_row_pair(m, d, i)
+        reached = d.body_reached[m.dof_bodyid[i]]
+        if reached and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
+            row_pair(m, d, i)
+            i -= 2
+        else:
+            inertia_row(m, d, i)
+            if reached:
+                stiffness_row(m, d, i)
             i -= 1
-        elif d.body_reached[m.dof_bodyid[i]]:
-            stiffness_row(m, d, i)
-        i -= 1
 
 
 @kernel
@@ -148,7 +182,7 @@ def block_row(m, d, i):
     h, end = d.H_rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.H_rownnz[i] + end - i - 1):
         d.H[e] = zero
-    reached, full = d.body_reached[m.dof_bodyid[i]], m.M_rownnz[i] == m.chain_rownnz[i]
+    reached, full = d.body_reached[m.dof_bodyid[i]], is_full(m, i)
     f = load6(d.cdof, 6 * i)
     if reached:
         f = stiffness_times(d, m.dof_bodyid[i], f)
@@ -198,12 +232,12 @@ def weighted_sum(d, e, step, y, x):
 
 @kernel
 def add_tree_entries(m, d, o, step, a, y):
-    """Row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for i's own ancestors j."""
+    """Row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for the ancestors j of i."""
     i = d.genrow_dof[o + a]
     for b in range(a + 1):
         j = d.genrow_dof[o + b]
-        if is_above(m, j, i):
-            e = d.H_rowadr[i] + m.chain_rownnz[j] - 1
+        if d.H_pattern[0] == PATHS or is_above(m, j, i):
+            e = d.H_rowadr[i] + d.H_rownnz[j] - 1
             d.H[e] = weighted_sum(d, o + b, step, y, d.H[e])
 
 
@@ -325,20 +359,20 @@ def add_within_trees(m, d):
 @kernel
 def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows, on the tile's pattern."""
-    if has_block_rows(d):
+    coupled = has_couplings(d)
+    if coupled:
         clear_couplings(m, d)
-        assemble_bodies(m, d)
+    assemble_bodies(m, d)
+    if has_block_rows(d):
         assemble_blocks(m, d)
-        add_dof_rows(m, d)
-        add_general_rows(m, d)
+    else:
+        assemble_rows(m, d)
+    add_dof_rows(m, d)
+    add_general_rows(m, d)
+    if coupled:
         add_within_trees(m, d)
         for k in range(d.ncoupling[0]):
             subtract_coupling(m, d, k)
-    else:
-        assemble_bodies(m, d)
-        assemble_tree(m, d)
-        add_dof_rows(m, d)
-        add_general_rows(m, d)
 
 
 # ---- solve ----------------------------------------------------------------------------------------------------------
@@ -350,9 +384,23 @@ def solve_hessian(m, d):
     elif d.H_pattern[0] == COUPLED:
         factor_blocks(m, d)
         expand_blocks(m, d)
+    elif d.H_pattern[0] == PATHS:
+        factor_listed(
+            m.nv,
+            d.H_rowadr,
+            d.H_rownnz,
+            d.H_colind,
+            d.H_below,
+            d.H_belowadr,
+            d.H_belowrow,
+            d.H,
+            d.H_dinv,
+            d.search,
+        )
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_below, d.H_colind, d.H, d.H_dinv, d.search)
     elif m.nC == m.nchain:
         # the pattern is that of M: column by column, in two thirds of the time
-        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
+        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, m.M_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
         expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, m.chain_colind, d.H, d.H_dinv, d.search)
     else:
         factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)

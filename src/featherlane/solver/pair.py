@@ -9,7 +9,7 @@ from ..dynamics.flags import PYRAMIDAL
 from ..lanes import fma, kernel, real, stage, where
 from ..spatial.vector import axpy3, cross, dot3, load3, load6, scale3
 from .cone import cone_weights
-from .pattern import column_block, column_place, last_block
+from .pattern import has_block_rows, last_block, next_place
 from .pyramid import edge_weights, turning_weights
 from .rows import arm, other_arm, turn
 
@@ -55,18 +55,18 @@ def pair_jacobian(m, d, k):
 @kernel
 def add_pair(m, d, k):
     """H += J^T W J for a contact with friction between two moving bodies."""
-    count = pair_jacobian(m, d, k)
+    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
     for a in range(count):
         i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], last_block(m, d, i)
+        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
         x, y, z = load3(d.pair_J, 3 * a)
         gx = fma(nn, x, fma(n1, y, n2 * z))
         gy = fma(n1, x, w11 * y)
         gz = fma(n2, x, w22 * z)
         for b in range(a, count):
-            e = column_block(m, d, e, d.pair_dof[b])
-            u = h + column_place(m, d, e, d.pair_dof[b])
+            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            u = h + place
             p, q, r = load3(d.pair_J, 3 * b)
             d.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.H[u])))
 
@@ -74,15 +74,15 @@ def add_pair(m, d, k):
 @kernel
 def add_normal_pair(m, d, k):
     """The same for a contact without friction."""
-    count = pair_jacobian(m, d, k)
+    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
     w = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
     for a in range(count):
         i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], last_block(m, d, i)
+        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
         g = w * d.pair_J[3 * a]
         for b in range(a, count):
-            e = column_block(m, d, e, d.pair_dof[b])
-            u = h + column_place(m, d, e, d.pair_dof[b])
+            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            u = h + place
             d.H[u] = fma(g, d.pair_J[3 * b], d.H[u])
 
 
@@ -113,10 +113,10 @@ def weighted_pyramid(d, k, x, y):
 @stage
 def add_wide_pair(m, d, k):
     """H += J^T W J for a contact whose cone is elliptic or that has turns."""
-    count, zero = pair_jacobian(m, d, k), real(d, 0.0)
+    count, blocks, zero = pair_jacobian(m, d, k), has_block_rows(d), real(d, 0.0)
     for a in range(count):
         i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], last_block(m, d, i)
+        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
         x, y = load3(d.pair_J, 3 * a), (zero, zero, zero)
         if d.con_dim[k] > 3:
             y = load3(d.pair_J, 3 * (m.nv + a))
@@ -125,8 +125,8 @@ def add_wide_pair(m, d, k):
         else:
             f, g = weighted_cone(d, k, x, y)
         for b in range(a, count):
-            e = column_block(m, d, e, d.pair_dof[b])
-            u = h + column_place(m, d, e, d.pair_dof[b])
+            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            u = h + place
             z = d.H[u]
             if d.con_dim[k] > 3:
                 z = z + dot3(g, load3(d.pair_J, 3 * (m.nv + b)))
