@@ -382,6 +382,11 @@ ACTUATORS = (
     _int("actuator_outnum", ("nactuator",), "force outputs of the actuator"),
     _int("actuator_actadr", ("nactuator",), "first activation, -1: none"),
     _int("actuator_actnum", ("nactuator",), "activations of the actuator"),
+    _int(
+        "actuator_states",
+        ("nactuator",),
+        "bits of optional activations, in order: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current",
+    ),
     _int("actuator_trnid", ("nactuator", 2), "joint, tendon, site or body; second: slider's or reference's site"),
     _int("actuator_history", ("nactuator", 2), "samples of the delayed control, and how they are interpolated"),
     _int("actuator_historyadr", ("nactuator",), "first value in history, -1: none"),
@@ -474,7 +479,7 @@ MODEL = Layout(
 DERIVED = frozenset(
     (
         "opt_forward_dynamics",
-        *("moment_rownnz", "moment_rowadr", "moment_colind"),
+        *("moment_rownnz", "moment_rowadr", "moment_colind", "actuator_states"),
         *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS, *PATHS)),
     )
 )

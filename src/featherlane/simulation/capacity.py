@@ -62,6 +62,6 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "want_frames": 1,
         "want_energy": 0,
         "want_history": 0,
-        "nhistory": HISTORY_LIMIT + 1,
+        "nrecord": HISTORY_LIMIT + 1,
         "want_all": 1,
     }

@@ -263,7 +263,7 @@ class Data(NamedAccess):
         """
         if not self.record_solver:
             raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
-        n = min(self.solver_niter + 1, self.nhistory)
+        n = min(self.solver_niter + 1, self.nrecord)
         names = ("cost", "gradient", "improvement", "step")
         columns = [self.__dict__[f"stat_{name}"][:n] for name in names]
         return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])

@@ -14,7 +14,7 @@ ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too
 @kernel
 def record(d, k, cost, gradient, improvement, step):
     """Point k of the record: scaled cost and gradient there, what the iteration gained, how far it went."""
-    if d.want_history and k < d.nhistory:
+    if d.want_history and k < d.nrecord:
         d.stat_cost[k] = cost
         d.stat_gradient[k] = gradient
         d.stat_improvement[k] = improvement
