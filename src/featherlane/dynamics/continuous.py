@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, real, stage, where
 
+from .actuator_rate import actuator_rates
 from .articulated import inertia_times, uses_articulated
-from .flags import DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
+from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
 from .free_body import multiply_free_bodies
 from .inertia import multiply
 from .integrate import damped_diagonal, implicit_diagonal, implicit_matrix
@@ -29,6 +30,8 @@ def _times_diagonal(m, d, x, y):
 @kernel
 def _times_fast(m, d, x, y):
     """y <- (M - h D) x as `implicitfast` has it."""
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
     if uses_articulated(m) and m.implicit_diagonal:
         implicit_diagonal(m, d)
         _times_diagonal(m, d, x, y)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from featherlane.lanes import fabs, fma, kernel
 
-from .actuation import force_rate, is_disabled
+from .actuator_rate import force_rate
+from .control import is_disabled
 from .outer import add_outer
 from .reflected import damping
 

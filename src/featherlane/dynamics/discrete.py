@@ -16,7 +16,8 @@ from __future__ import annotations
 from featherlane.lanes import any_, fma, fmax, kernel, real, where
 from featherlane.spatial.vector import load3, norm3, sub3
 
-from .actuation import force_rate, is_disabled, length_rate
+from .actuator_rate import actuator_rates, force_rate, length_rate
+from .control import is_disabled
 from .derivative import add_moments, damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_SPRING, FREE, PGS, SLIDE, joint_dofs
 from .inertia import factor, factor_and_solve
@@ -103,6 +104,7 @@ def _effective_metric(m, d):
             last = m.M_rowadr[k] + m.M_rownnz[k] - 1
             d.Mhat[last] = fma(h, s, d.Mhat[last])
     if actuators_count(m):
+        actuator_rates(m, d)
         _add_actuators(m, d)
 
 

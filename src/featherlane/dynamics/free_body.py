@@ -23,7 +23,8 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-from .actuation import force_rate, is_disabled
+from .actuator_rate import force_rate
+from .control import is_disabled
 from .derivative import damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, FREE
 

@@ -11,10 +11,13 @@ from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.spatial.quaternion import quat_integrate
 from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
 
+from .activation import advance_activations
+from .actuator_rate import actuator_rates
 from .articulated import articulated_solve, uses_articulated
 from .derivative import add_actuator_rates, add_diagonal_actuator_rates, damping_rate, polynomial_rate
 from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE
 from .free_body import solve_free_bodies
+from .history import insert_controls
 from .inertia import factor_and_solve
 from .reflected import damping
 
@@ -35,8 +38,10 @@ def integrate_pos(m, qpos, velocity, start, h):
 
 @kernel
 def advance_state(m, d, acceleration):
-    """Velocity, then position with the new velocity; time; the solver's next start."""
+    """Histories, activations, velocity, then position with the new velocity; time; the solver's next start."""
     h = m.opt_timestep[0]
+    insert_controls(m, d)
+    advance_activations(m, d, d.act_dot)
     for i in range(m.nv):
         d.qvel[i] = fma(h, acceleration[i], d.qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]
@@ -126,6 +131,8 @@ def implicitfast(m, d):
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
     if uses_articulated(m) and m.implicit_diagonal:
         implicit_diagonal(m, d)
         articulated_solve(m, d, d.qHDiagInv, d.qacc_step)

@@ -14,7 +14,9 @@ from __future__ import annotations
 from featherlane.lanes import fma, fmax, kernel, real, sincos, sqrt, stage, where
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
+from .activation import advance_activations
 from .flags import BALL, FREE
+from .history import insert_controls
 from .integrate import integrate_pos
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
@@ -39,17 +41,21 @@ def rotation_rate(u, w):
 
 @kernel
 def _add_stage(m, d, weight):
-    """Add the last stage's rate and acceleration to the weighted sums."""
+    """Add the last stage's rates and acceleration to the weighted sums."""
     for i in range(m.nv):
         d.rk_velocity[i] = fma(weight, d.rk_rate[i], d.rk_velocity[i])
         d.rk_acceleration[i] = fma(weight, d.qacc[i], d.rk_acceleration[i])
+    for a in range(m.na):
+        d.rk_act_dot[a] = fma(weight, d.act_dot[a], d.rk_act_dot[a])
 
 
 @stage
 def rk4_start(m, d):
     """Remember the state at which the first acceleration was evaluated.
 
-    Reads:  qpos, qvel, time.   Writes: rk_qpos, rk_qvel, rk_time, rk_rate; zeros in rk_velocity, rk_acceleration.
+    Reads:  qpos, qvel, act, time.
+    Writes: rk_qpos, rk_qvel, rk_act, rk_length, rk_rate_of_length, rk_time, rk_rate; zeros in rk_velocity,
+        rk_acceleration, rk_act_dot.
     """
     for i in range(m.nq):
         d.rk_qpos[i] = d.qpos[i]
@@ -58,6 +64,12 @@ def rk4_start(m, d):
         d.rk_rate[i] = d.qvel[i]
         d.rk_velocity[i] = real(d, 0.0)
         d.rk_acceleration[i] = real(d, 0.0)
+    for a in range(m.na):
+        d.rk_act[a] = d.act[a]
+        d.rk_act_dot[a] = real(d, 0.0)
+    for o in range(m.nout):
+        d.rk_length[o] = d.actuator_length[o]
+        d.rk_rate_of_length[o] = d.actuator_velocity[o]
     d.rk_time[0] = d.time[0]
 
 
@@ -80,7 +92,7 @@ def rk4_stage(m, d, k):
     """Take up the acceleration of stage k - 1 and move to the state of stage k = 1, 2, 3.
 
     q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the stage before.
-    Reads:  qacc, rk_*.   Writes: qpos, qvel, time, rk_rate, rk_velocity, rk_acceleration.
+    Reads:  qacc, act_dot, rk_*.   Writes: qpos, qvel, act, time, rk_rate, rk_velocity, rk_acceleration, rk_act_dot.
     """
     h = m.opt_timestep[0]
     if k == 1:
@@ -92,8 +104,22 @@ def rk4_stage(m, d, k):
     integrate_pos(m, d.qpos, d.rk_rate, d.rk_qpos, h)
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.qacc[i], d.rk_qvel[i])
+    for a in range(m.na):
+        d.act[a] = fma(h, d.act_dot[a], d.rk_act[a])
     _set_rates(m, d, h)
     d.time[0] = d.rk_time[0] + h
+
+
+@kernel
+def _finish_activations(m, d):
+    """act after the step: by the weighted rates, and by length and velocity of actuators at its start."""
+    for a in range(m.na):
+        d.act[a] = d.rk_act[a]
+    if m.na > 0:
+        for o in range(m.nout):
+            d.actuator_length[o] = d.rk_length[o]
+            d.actuator_velocity[o] = d.rk_rate_of_length[o]
+    advance_activations(m, d, d.rk_act_dot)
 
 
 @stage
@@ -101,10 +127,15 @@ def rk4_finish(m, d):
     """The step: weighted sums 1/6, 1/3, 1/3, 1/6 of rates and accelerations, from the remembered state.
 
     Source: MuJoCo mj_RungeKutta.
-    Reads:  qacc, rk_*.   Writes: qpos, qvel, time, qacc_warmstart.
+    Reads:  qacc, ctrl, rk_*.
+    Writes: qpos, qvel, act, history, time, qacc_warmstart; with activations actuator_length and actuator_velocity of
+        the step's start.
     """
     h = m.opt_timestep[0]
     _add_stage(m, d, 1.0 / 6.0)
+    d.time[0] = d.rk_time[0]
+    insert_controls(m, d)
+    _finish_activations(m, d)
     integrate_pos(m, d.qpos, d.rk_velocity, d.rk_qpos, h)
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.rk_acceleration[i], d.rk_qvel[i])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from featherlane.lanes import kernel, stage
 
-from .actuation import force_rate, is_disabled
+from .actuator_rate import actuator_rates, force_rate
+from .control import is_disabled
 from .derivative import damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER
 from .outer import add_full_outer
@@ -34,6 +35,7 @@ def _add_passive_vel(m, d):
 def _add_actuator_vel(m, d):
     """qDeriv += moment^T (d force / d velocity) moment."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
         for i in range(m.nactuator):
             if not is_disabled(m, i):
                 rate = force_rate(m, d, i)
@@ -59,7 +61,7 @@ def actuator_vel(m, d):
 
     An actuator whose force, or the sum on whose joint, is clamped contributes nothing.
     Source: MuJoCo mjd_actuator_vel.
-    Reads:  actuator_moment, actuator_force, qfrc_actuator, ctrl.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Reads:  actuator_moment, and what `actuation` wrote.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
     """
     clear_derivative(m, d)
     _add_actuator_vel(m, d)

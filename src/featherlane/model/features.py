@@ -8,7 +8,7 @@ touch nothing.  What MuJoCo's model holds and this file does not name is either 
 - enable flags: energy is computed, fwdinv records statistics, invdiscrete changes what inverse dynamics returns and
   not the motion, ipc concerns flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
-- histories of actuators without delay, and of sensors.
+- histories of sensors.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FLAGS = {
 # per actuator field: the values that are computed, and the enum that names the others
 COMPUTED_ACTUATORS = {
     "trntype": ({mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT}, mujoco.mjtTrn),
-    "dyntype": ({mujoco.mjtDyn.mjDYN_NONE}, mujoco.mjtDyn),
-    "gaintype": ({mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE}, mujoco.mjtGain),
-    "biastype": ({mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE}, mujoco.mjtBias),
+    "dyntype": (set(mujoco.mjtDyn.__members__.values()) - {mujoco.mjtDyn.mjDYN_USER}, mujoco.mjtDyn),
+    "gaintype": (set(mujoco.mjtGain.__members__.values()) - {mujoco.mjtGain.mjGAIN_USER}, mujoco.mjtGain),
+    "biastype": (set(mujoco.mjtBias.__members__.values()) - {mujoco.mjtBias.mjBIAS_USER}, mujoco.mjtBias),
 }
 
 # equality constraints that are computed
@@ -47,7 +47,7 @@ CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_
 # fields that act wherever they are not zero
 ACTING = {
     "tendon": ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "armature", "frictionloss", "limited"),
-    "actuator": ("delay",),
+    "actuator": (),
 }
 
 

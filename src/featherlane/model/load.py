@@ -212,6 +212,7 @@ def _label(source) -> str:
 def from_mujoco(mj_model, source: str) -> Model:
     """A `Model` that owns `mj_model`, after the check of its features."""
     # these import mujoco, which costs more than the whole package
+    from featherlane.model.actuators import actuator_ints, check_actuators
     from featherlane.model.broad_phase import broad_phase
     from featherlane.model.candidates import candidates
     from featherlane.model.features import unsupported
@@ -223,10 +224,12 @@ def from_mujoco(mj_model, source: str) -> Model:
     if problems:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
+    check_actuators(mj_model)
     broad, counts = broad_phase(mj_model, pairs)
     check_shapes(mj_model, broad["collide_geom"])
     derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
     derived |= triangle_trees(mj_model) | moment_ints(mj_model, derived["body_lastdof"]) | path_ints(mj_model)
+    derived |= actuator_ints(mj_model)
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
     sizes |= counts | {"opt_forward_dynamics": 0} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)

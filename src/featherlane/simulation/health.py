@@ -6,6 +6,7 @@ Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.
 from __future__ import annotations
 
 from ..dynamics.flags import DISABLE_AUTORESET
+from ..dynamics.history import reset_histories
 from ..lanes import any_, fabs, kernel, real, stage, where
 from ..spatial.quaternion import quat_normalize
 from ..spatial.vector import load4
@@ -48,6 +49,7 @@ def reset_worlds(m, d, mask):
         d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
     clear(d.qvel, m.nv, mask)
     clear(d.act, m.na, mask)
+    reset_histories(m, d, mask)
     clear(d.qacc_warmstart, m.nv, mask)
     clear(d.time, 1, mask)
     clear(d.ctrl, m.nu, mask)

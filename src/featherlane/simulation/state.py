@@ -82,7 +82,7 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
 
     Note:
         Parts that the engine does not keep, because no motion that it computes depends on them (user data, states of
-        plugins, histories), are there as zeros.
+        plugins), are there as zeros.
     """
     lead, dtype = _frame(model, data)
     out = np.zeros((*lead, state_size(model, bits)), dtype)

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 from ..lanes import Record, Stage, allocate
 from ..lanes.record import aligned
 from ..model.fields import MODEL
+from ..model.history import empty_history
 from ..model.model import BUFFERS
 from .capacity import capacities
 from .fields import DATA, ROOM
@@ -115,6 +116,7 @@ class Workspace:
             if f.kind != "size" and f.name not in ROOM:
                 self.arrays[f.name][...] = 0
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
+        self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T
         self.arrays["active"][...] = 1
         for name, value in input_defaults(self.model).items():
             self.arrays[name][: value.size] = value.reshape(-1, 1)

@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.fields import MODEL
+from ..model.history import empty_history
 from ..model.model import Model
 from ..model.names import NamedAccess
 from .fields import DATA, GIVEN, STATUS
@@ -279,7 +280,16 @@ class Worlds(NamedAccess):
             self._arrays[name][at] = 0
         q0 = self._expanded.get("qpos0")
         self._arrays["qpos"][at] = self.model.qpos0 if q0 is None else q0[at]
+        if self.model.nhistory:
+            step, interval = (self._own(name, at) for name in ("opt_timestep", "sensor_interval"))
+            self._arrays["history"][at] = empty_history(self.model, step.ravel(), interval)
         self._clear_inputs(at)
+
+    def _own(self, name: str, at: np.ndarray) -> np.ndarray:
+        """A real model field of the worlds named, (n, ...) float64."""
+        rows = self._expanded.get(name)
+        value = self.model.__dict__[name]
+        return np.broadcast_to(value, (len(at), *value.shape)) if rows is None else rows[at].astype(float)
 
     def _clear_inputs(self, at: np.ndarray) -> None:
         for name in (*INPUTS, "given_present", "given_replace"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dynamics.actuation import is_disabled
+from ..dynamics.control import is_disabled
 from ..dynamics.discrete import actuator_metric, actuators_count, add_stiffness
 from ..dynamics.flags import DISCRETE
 from ..dynamics.free_body import solve_untouched_bodies

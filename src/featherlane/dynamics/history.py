@@ -1,0 +1,228 @@
+"""Histories: the last n samples of a control or of a sensor, and what they were at an earlier time.
+
+A history with n samples of dim numbers stands in `history` as MuJoCo lays it:
+
+    user (1), cursor (1), times (n), samples (n, dim)
+
+Samples stand in a circle in order of time; the cursor is the place of the newest.  The user's number is the time of
+the last tick of a sensor that has a period.  Each world has a cursor of its own.
+Source: MuJoCo 4, "delays" of actuators and sensors; mju_historyInsert, mju_historyRead, mj_resetData.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, clip, fabs, floor, gather_rows, kernel, not_, real, where
+
+CURSOR, TIMES = 1, 2  # places of the cursor and of the first time
+HOLD, LINEAR, CUBIC = 0, 1, 2  # how a value between two samples is found
+SAME_TIME = 1e-15  # times closer than this are one [s]
+
+
+@kernel
+def _slot(x, n):
+    """A whole number x >= 0 as a place in the circle; whatever x is, a place that exists."""
+    return clip(x - n * floor(x / n), 0.0, n - 1.0)
+
+
+@kernel
+def _place(d, a, n, k):
+    """Place of the sample that is number k from the oldest."""
+    return _slot(_slot(d.history[a + CURSOR], n) + 1.0 + k, n)
+
+
+@kernel
+def _time(d, a, n, k):
+    """Time of sample k from the oldest."""
+    return gather_rows(d.history, _place(d, a, n, k) + 1.0 * (a + TIMES))
+
+
+@kernel
+def _find(d, a, n, t):
+    """Number i of the sample with time[i - 1] < t <= time[i]: 0 before the oldest, n after the newest."""
+    low, high = real(d, 0.0), real(d, n - 1.0)
+    steps = n
+    while steps > 1:
+        middle = floor(0.5 * (low + high))
+        halves = high - low > 1.0
+        later = halves & (_time(d, a, n, middle) < t)
+        low, high = where(later, middle, low), where(later, high, where(halves, middle, high))
+        steps = (steps + 1) // 2
+    i = where(t > _time(d, a, n, real(d, n - 1.0)), 1.0 * n, high)
+    return where(t <= _time(d, a, n, real(d, 0.0)), 0.0, i)
+
+
+@kernel
+def _drop_oldest(d, a, n, dim, i, mask):
+    """Samples 1 to i - 1 move one place towards the oldest, which is lost, where the mask holds."""
+    start = _slot(d.history[a + CURSOR], n) + 1.0
+    first, values = d.history[a + TIMES], a + TIMES + n
+    for k in range(n):
+        moves = mask & (_slot(k - start + n, n) < i - 1.0)
+        time = d.history[a + TIMES + k + 1] if k + 1 < n else first
+        d.history[a + TIMES + k] = where(moves, time, d.history[a + TIMES + k])
+    for c in range(dim):
+        first = d.history[values + c]
+        for k in range(n):
+            moves = mask & (_slot(k - start + n, n) < i - 1.0)
+            x = d.history[values + dim * (k + 1) + c] if k + 1 < n else first
+            d.history[values + dim * k + c] = where(moves, x, d.history[values + dim * k + c])
+
+
+@kernel
+def insert(d, a, n, dim, t, x, first, mask):
+    """The dim numbers x[first], ... become the sample at time t where the mask holds; the oldest sample is lost.
+
+    A sample with the same time is replaced.  One that is older than all others takes the place of the oldest.
+    Source: MuJoCo mju_historyInsert.
+    Reads:  x.   Writes: the history of n samples at address a.   Cost: O(n dim).
+    """
+    i = _find(d, a, n, t)
+    inside = (i > 0.0) & (i < n)
+    same = (i < n) & (fabs(t - _time(d, a, n, clip(i, 0.0, n - 1.0))) < SAME_TIME)
+    between = mask & inside & not_(same)
+    if any_(between):
+        _drop_oldest(d, a, n, dim, i, between)
+    place = _place(d, a, n, where(same, i, where(inside, i - 1.0, 0.0)))
+    d.history[a + CURSOR] = where(mask & (i >= n), place, d.history[a + CURSOR])
+    for k in range(n):
+        here = mask & (place == k)
+        d.history[a + TIMES + k] = where(here & not_(same), t, d.history[a + TIMES + k])
+        for c in range(dim):
+            e = a + TIMES + n + dim * k + c
+            d.history[e] = where(here, x[first + c], d.history[e])
+
+
+@kernel
+def bracket(d, a, n, t):
+    """(i, mask) for the value at time t: between samples i - 1 and i, or that of sample i alone where the mask holds.
+
+    Before the oldest and after the newest sample their values hold.
+    """
+    oldest, newest = _time(d, a, n, real(d, 0.0)), _time(d, a, n, real(d, n - 1.0))
+    i = clip(_find(d, a, n, t), 0.0, n - 1.0)
+    exact = fabs(t - _time(d, a, n, i)) < SAME_TIME
+    before, after = t <= oldest + SAME_TIME, t >= newest - SAME_TIME
+    i = where(before, 0.0, where(after, n - 1.0, i))
+    return i, before | after | exact
+
+
+@kernel
+def _value(d, a, n, dim, c, k):
+    """Number c of sample k; k is forced into the history."""
+    return gather_rows(d.history, dim * _place(d, a, n, clip(k, 0.0, n - 1.0)) + 1.0 * (a + TIMES + n + c))
+
+
+@kernel
+def _slope(d, a, n, dim, c, k):
+    """Slope at sample k, from its neighbours; 0 at both ends."""
+    before, after = clip(k - 1.0, 0.0, n - 1.0), clip(k + 1.0, 0.0, n - 1.0)
+    span = _time(d, a, n, after) - _time(d, a, n, before)
+    rise = _value(d, a, n, dim, c, after) - _value(d, a, n, dim, c, before)
+    inside = (k > 0.0) & (k < n - 1.0)
+    return where(inside, rise / where(span == 0.0, 1.0, span), 0.0)
+
+
+@kernel
+def interpolate(d, a, n, dim, c, t, at, order):
+    """Number c of the value at time t, with at = `bracket`: the sample before it, on a line, or on a cubic spline.
+
+    The spline has the slopes of Catmull and Rom, (x[k + 1] - x[k - 1]) / (t[k + 1] - t[k - 1]).
+    Source: MuJoCo mju_historyRead.
+    """
+    i, alone = at
+    high = _value(d, a, n, dim, c, i)
+    low = _value(d, a, n, dim, c, i - 1.0)
+    value = low
+    if order != HOLD:
+        start = _time(d, a, n, clip(i - 1.0, 0.0, n - 1.0))
+        span = _time(d, a, n, i) - start
+        s = (t - start) / where(span == 0.0, 1.0, span)
+        if order == LINEAR:
+            value = low + s * (high - low)
+        else:
+            s2 = s * s
+            s3 = s2 * s
+            first = span * _slope(d, a, n, dim, c, i - 1.0)
+            last = span * _slope(d, a, n, dim, c, i)
+            value = (2.0 * s3 - 3.0 * s2 + 1.0) * low + (s3 - 2.0 * s2 + s) * first
+            value = value + (3.0 * s2 - 2.0 * s3) * high + (s3 - s2) * last
+    return where(alone, high, value)
+
+
+@kernel
+def read(d, a, n, dim, c, t, order):
+    """Number c of the value at time t of the history of n samples at address a.
+
+    Several numbers of one history: call `bracket` once, and `interpolate` for each.
+    """
+    return interpolate(d, a, n, dim, c, t, bracket(d, a, n, t), order)
+
+
+# ---- the history of nothing, after a reset ---------------------------------------------------------------------------
+@kernel
+def _set_number(d, e, x, mask):
+    """history[e] <- x where the mask holds."""
+    d.history[e] = where(mask, x, d.history[e])
+
+
+@kernel
+def _reset(d, a, n, dim, user, mask):
+    """Zeros for the samples, the oldest first, and what the user's number is."""
+    _set_number(d, a, user, mask)
+    _set_number(d, a + CURSOR, n - 1.0, mask)
+    for e in range(a + TIMES + n, a + TIMES + n + n * dim):
+        _set_number(d, e, 0.0, mask)
+
+
+@kernel
+def _reset_control(m, d, i, a, n, mask):
+    """Samples of the controls of actuator i, one each step before time 0."""
+    _reset(d, a, n, m.actuator_ctrlnum[i], real(d, 0.0), mask)
+    for k in range(n):
+        _set_number(d, a + TIMES + k, (k - n) * m.opt_timestep[0], mask)
+
+
+@kernel
+def _reset_sensor(m, d, i, a, n, mask):
+    """Samples of sensor i, one each step before time 0, or one each period, at the first step that is not before it."""
+    h, period, phase = m.opt_timestep[0], m.sensor_interval[2 * i], m.sensor_interval[2 * i + 1]
+    ticks = period > 0.0
+    last = where(ticks, where(phase == 0.0, -period, phase), -h)
+    _reset(d, a, n, m.sensor_dim[i], last, mask)
+    for k in range(n):
+        tick = last - (n - 1 - k) * period
+        rounded_up = -(floor(-(tick / h)) * h)
+        _set_number(d, a + TIMES + k, where(ticks, rounded_up, (k - n) * h), mask)
+
+
+@kernel
+def reset_histories(m, d, mask):
+    """Where the mask holds: histories of zeros up to time 0.
+
+    Source: MuJoCo mj_resetData.
+    Reads:  actuator_history, sensor_history, sensor_interval.   Writes: history.
+    """
+    if m.nhistory > 0:
+        for i in range(m.nactuator):
+            if m.actuator_history[2 * i] > 0:
+                _reset_control(m, d, i, m.actuator_historyadr[i], m.actuator_history[2 * i], mask)
+        for i in range(m.nsensor):
+            if m.sensor_history[2 * i] > 0:
+                _reset_sensor(m, d, i, m.sensor_historyadr[i], m.sensor_history[2 * i], mask)
+
+
+# ---- controls --------------------------------------------------------------------------------------------------------
+@kernel
+def insert_controls(m, d):
+    """The controls of this step become the newest samples of the actuators that have a history.
+
+    Source: MuJoCo mj_advance.
+    Reads:  ctrl, time.   Writes: history.
+    """
+    if m.nhistory > 0:
+        always = real(d, 1.0) > 0.0
+        for i in range(m.nactuator):
+            n = m.actuator_history[2 * i]
+            if n > 0:
+                first = m.actuator_ctrladr[i]
+                insert(d, m.actuator_historyadr[i], n, m.actuator_ctrlnum[i], d.time[0], d.ctrl, first, always)

@@ -1,0 +1,144 @@
+"""Histories of delayed values: what is inserted, what is read at any time, and how they start."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.dynamics.history import bracket, insert, interpolate, reset_histories
+from featherlane.lanes import real, stage
+from featherlane.lanes.record import python_record
+from featherlane.model.history import empty_history
+from featherlane.model.load import from_mujoco
+from featherlane.simulation.workspace import Workspace
+
+ROUNDING = 1e-12  # of a spline through samples that lie close to each other
+DELAYED = """<mujoco><option timestep="0.007"/><worldbody><body>
+  <joint name="hinge" axis="0 1 0"/><geom size="0.1" pos="0.3 0 0"/></body></worldbody>
+<actuator><motor joint="hinge" delay="0.03" nsample="5"/>
+  <motor joint="hinge" delay="0.02" nsample="6" interp="linear"/>
+  <pid joint="hinge" input="pos vel" delay="0.025" nsample="7" interp="cubic"/><motor joint="hinge" nsample="1"/>
+</actuator>
+<sensor><jointpos joint="hinge" delay="0.02" nsample="3"/><jointpos joint="hinge" interval="0.035" nsample="3"/>
+  <jointpos joint="hinge" interval="0.035 -0.005" nsample="4" delay="0.1"/>
+  <framepos objtype="body" objname="world" nsample="2"/></sensor></mujoco>"""
+
+
+@stage
+def _insert_given(m, d):
+    """ctrl[0] is the time, ctrl[2] and ctrl[3] are the numbers; for the history of actuator 2."""
+    insert(d, m.actuator_historyadr[2], m.actuator_history[4], 2, d.ctrl[0], d.ctrl, 2, real(d, 1.0) > 0.0)
+
+
+@stage
+def _read_given(m, d, order):
+    """ctrl[2], ctrl[3] <- the numbers at time ctrl[0]."""
+    a, n = m.actuator_historyadr[2], m.actuator_history[4]
+    at = bracket(d, a, n, d.ctrl[0])
+    d.ctrl[2] = interpolate(d, a, n, 2, 0, d.ctrl[0], at, order)
+    d.ctrl[3] = interpolate(d, a, n, 2, 1, d.ctrl[0], at, order)
+
+
+@stage
+def _reset(m, d):
+    reset_histories(m, d, d.ctrl[0] > 0.0)
+
+
+def run(workspace, kernel, *numbers):
+    """A stage of these tests, uncompiled."""
+    with np.errstate(all="ignore"):
+        kernel.function(python_record(workspace.rows.record), python_record(workspace.record), *numbers)
+
+
+@pytest.fixture(scope="module")
+def mj():
+    return mujoco.MjModel.from_xml_string(DELAYED)
+
+
+@pytest.fixture(scope="module")
+def model(mj):
+    return from_mujoco(mj, "test")
+
+
+@pytest.mark.parametrize("timestep", [0.007, 0.01, 0.0123])
+def test_a_reset_leaves_mujocos_history(mj, model, timestep):
+    mj.opt.timestep = timestep
+    given = mujoco.MjData(mj).history
+    assert np.array_equal(empty_history(model, timestep)[0], given)
+    space = Workspace(model, 4)
+    space.arrays["history"][...] = 7.0
+    space.rows.own(["opt_timestep"])
+    model.opt.timestep = timestep
+    space.arrays["ctrl"][0] = [1, 0, 1, 0]
+    space.rows.refresh()
+    run(space, _reset)
+    assert np.array_equal(space.arrays["history"][:, ::2], np.repeat(given[:, None], 2, 1))
+    assert (space.arrays["history"][:, 1::2] == 7).all()
+
+
+def test_samples_are_inserted_as_mujoco_does(mj, model, rng):
+    """Newer, older than all, between two, at the time of another one; worlds apart, a cursor of its own in each."""
+    space, worlds = Workspace(model, 4), [mujoco.MjData(mj) for _ in range(4)]
+    mj.opt.timestep = model.opt_timestep[0]
+    for data in worlds:
+        mujoco.mj_resetData(mj, data)
+    for k in range(40):
+        for w, data in enumerate(worlds):
+            a = mj.actuator_historyadr[2]
+            known = data.history[a + 2 : a + 2 + 7]
+            data.time = [known.max() + rng.random(), rng.choice(known), rng.uniform(known.min() - 0.1, known.max())][
+                (k + w) % 3
+            ]
+            data.ctrl[:] = rng.standard_normal(5)
+            space.arrays["ctrl"][:, w] = [data.time, 0, *data.ctrl[2:4], 0]
+            before, time = data.history.copy(), data.time
+            mj.opt.disableflags = int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+            mujoco.mj_Euler(mj, data)
+            data.time, inserted = time, data.history.copy()
+            data.history[:] = before
+            last = a + 2 + 3 * 7
+            data.history[a:last] = inserted[a:last]
+        run(space, _insert_given)
+        for w, data in enumerate(worlds):
+            assert np.array_equal(space.arrays["history"][a:last, w], data.history[a:last]), (k, w)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_values_are_read_as_mujoco_does(mj, model, rng, order):
+    """At, between, before and after the samples, wherever the cursor stands."""
+    space, data = Workspace(model, 4), mujoco.MjData(mj)
+    a = mj.actuator_historyadr[2]
+    for k in range(30):
+        cursor, times = k % 7, np.sort(rng.standard_normal(7))
+        data.history[a + 1] = cursor
+        data.history[a + 2 : a + 9] = np.roll(times, cursor + 1)
+        data.history[a + 9 : a + 23] = rng.standard_normal(14)
+        space.arrays["history"][...] = data.history[:, None]
+        at = np.array([rng.choice(times), rng.uniform(times[0], times[-1]), times[0] - 1, times[-1] + k % 2])
+        space.arrays["ctrl"][0] = at
+        run(space, _read_given, order)
+        for w in range(4):
+            out = np.zeros(2)
+            # with exact samples MuJoCo gives a place in the history
+            given = mujoco.mj_readCtrl(mj, data, 2, at[w] + mj.actuator_delay[2], out, order)
+            given = out if given is None else given
+            read = space.arrays["ctrl"][2:4, w]
+            assert np.allclose(read, given, rtol=ROUNDING, atol=ROUNDING * abs(data.history).max()), (k, w)
+
+
+def test_a_state_holds_the_histories(mj, model, rng):
+    data = fl.Data(model)
+    given = rng.standard_normal(mj.nhistory)
+    fl.set_state(model, data, given, fl.State.HISTORY)
+    assert np.array_equal(data.history, given)
+    assert np.array_equal(fl.get_state(model, data, fl.State.HISTORY), given)
+    data.reset()
+    assert np.array_equal(data.history, empty_history(model)[0])
+
+
+def test_worlds_start_with_histories_of_their_own_step(model):
+    batch = fl.Batch(model, 3)
+    batch.expand("opt_timestep")[:] = [[0.01], [0.02], [0.04]]
+    batch.reset()
+    each = [empty_history(model, h)[0] for h in (0.01, 0.02, 0.04)]
+    assert np.array_equal(batch.history, each)
