@@ -83,17 +83,9 @@ ELEMENTS = {
     "actuator 'drive': trntype tendon": fixed("") + '<actuator><motor name="drive" tendon="string"/></actuator>',
     "actuator 'drive': trntype site": '<actuator><motor name="drive" site="site"/></actuator>',
     "actuator 'drive': trntype body": '<actuator><adhesion name="drive" body="b" ctrlrange="0 1"/></actuator>',
-    "actuator 'drive': dyntype integrator": general('dyntype="integrator"'),
-    "actuator 'drive': dyntype filter": general('dyntype="filter"'),
-    "actuator 'drive': dyntype filterexact": general('dyntype="filterexact"'),
     "actuator 'drive': dyntype user": general('dyntype="user"'),
     "actuator 'drive': gaintype user": general('gaintype="user"'),
     "actuator 'drive': biastype user": general('biastype="user"'),
-    "actuator 'drive': dyntype muscle, gaintype muscle, biastype muscle": (
-        '<actuator><muscle name="drive" joint="hinge" lengthrange="0 1"/></actuator>'
-    ),
-    "actuator 'drive': gaintype pid": '<actuator><pid name="drive" joint="hinge"/></actuator>',
-    "actuator 'drive': delay": general('nsample="3" delay="0.004"'),
 }
 
 
@@ -186,12 +178,12 @@ def test_callbacks_are_named():
 
 def test_several_features_are_all_named():
     tail = fixed("") + '<equality><tendon tendon1="string"/></equality>'
-    tail += general('dyntype="filter" gaintype="user"')
+    tail += general('dyntype="user" gaintype="user"')
     lines = found(TWO.format("box", 'adhesion="2"'), tail, '<option density="1.2"/>')
     assert lines == [
         "option density: 1.2",
         "equality #0: tendon",
-        "actuator 'drive': dyntype filter, gaintype user",
+        "actuator 'drive': dyntype user, gaintype user",
         "geom 'a': adhesion",
     ]
 

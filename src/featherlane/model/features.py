@@ -158,12 +158,12 @@ def uncoupled(mj: mujoco.MjModel) -> list[str]:
     Of a simple body M is stored as its diagonal: an actuator that couples dofs of a free joint or a ball there, by the
     rates of its force, has no place.
     """
-    affine = (mj.actuator_gaintype == int(mujoco.mjtGain.mjGAIN_AFFINE)) | (
-        mj.actuator_biastype == int(mujoco.mjtBias.mjBIAS_AFFINE)
+    sloped = (mj.actuator_gaintype != int(mujoco.mjtGain.mjGAIN_FIXED)) | (
+        mj.actuator_biastype != int(mujoco.mjtBias.mjBIAS_NONE)
     )
     turned = mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)
     found = []
-    for i in np.flatnonzero(affine & (turned | (mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_JOINT)))):
+    for i in np.flatnonzero(sloped & (turned | (mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_JOINT)))):
         joint = mj.actuator_trnid[i, 0]
         body, several = mj.jnt_bodyid[joint], np.count_nonzero(mj.actuator_gear[mj.actuator_outadr[i]]) > 1
         rotates = mj.jnt_type[joint] <= int(mujoco.mjtJoint.mjJNT_BALL)
