@@ -67,7 +67,7 @@ def given_contacts(m, d):
                 for c in range(2):
                     alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
                 k = d.ncon_slot[0]
-                append(d, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
+                append(d, i, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
                 if d.ncon_slot[0] > k:
                     complete(m, d, k, i, lane)
                 d.given_left[0] = where(alike, zero, d.given_left[0])

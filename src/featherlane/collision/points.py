@@ -48,7 +48,7 @@ def plane_sphere_points(m, d, g, h, near, limit):
     """Up to one point."""
     n = z_axis(d, g)
     touch, dist, pos = plane_sphere(load3(d.geom_xpos, 3 * g), n, load3(d.geom_xpos, 3 * h), m.geom_size[3 * h], limit)
-    append(d, near & touch, dist, pos, frame_of(n))
+    append(d, 0, near & touch, dist, pos, frame_of(n))
 
 
 @kernel
@@ -60,7 +60,7 @@ def plane_capsule_points(m, d, g, h, near, limit):
     frame = frame_along(n, a)
     for end in range(2):
         touch, dist, pos = plane_sphere(o, n, axpy3((1.0 - 2.0 * end) * half, a, c), r, limit)
-        append(d, near & touch, dist, pos, frame)
+        append(d, end, near & touch, dist, pos, frame)
 
 
 @kernel
@@ -84,7 +84,7 @@ def plane_box_points(m, d, g, h, near, limit):
         pos = axpy3(sx * size[0], (R[0], R[3], R[6]), c)
         pos = axpy3(sy * size[1], (R[1], R[4], R[7]), pos)
         pos = axpy3(sz * size[2], (R[2], R[5], R[8]), pos)
-        append(d, near & (corner >= 0.0), dist, axpy3(-0.5 * dist, n, pos), frame)
+        append(d, i, near & (corner >= 0.0), dist, axpy3(-0.5 * dist, n, pos), frame)
 
 
 @kernel
@@ -93,7 +93,7 @@ def plane_ellipsoid_points(m, d, g, h, near, limit):
     o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
     c, R, size = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
     touch, dist, pos = plane_ellipsoid(o, n, c, R, size, limit)
-    append(d, near & touch, dist, pos, frame_of(n))
+    append(d, 0, near & touch, dist, pos, frame_of(n))
 
 
 @kernel
@@ -106,7 +106,7 @@ def plane_cylinder_points(m, d, g, h, near, limit):
     lowest = found[0][0]
     for i in range(4):
         dist, pos = found[i]
-        append(d, near & (lowest <= limit) & (dist <= limit), dist, pos, frame)
+        append(d, i, near & (lowest <= limit) & (dist <= limit), dist, pos, frame)
 
 
 @kernel
@@ -118,7 +118,7 @@ def sphere_points(m, d, g, h, near, limit):
         touch, dist, pos, n = sphere_sphere(c1, z1, r1, c2, z2, r2, limit)
     else:
         touch, dist, pos, n = sphere_capsule(c1, z1, r1, c2, z2, r2, m.geom_size[3 * h + 1], limit)
-    append(d, near & touch, dist, pos, frame_of(n))
+    append(d, 0, near & touch, dist, pos, frame_of(n))
 
 
 @kernel
@@ -127,7 +127,7 @@ def sphere_cylinder_points(m, d, g, h, near, limit):
     c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
     c2, z2, r2, half = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h], m.geom_size[3 * h + 1]
     touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
-    append(d, near & touch, dist, pos, frame_of(n))
+    append(d, 0, near & touch, dist, pos, frame_of(n))
 
 
 @kernel
@@ -136,7 +136,7 @@ def sphere_box_points(m, d, g, h, near, limit):
     c, R = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h)
     centre = seen_from(R, sub3(load3(d.geom_xpos, 3 * g), c))
     touch, dist, pos, n = sphere_box(centre, m.geom_size[3 * g], load3(m.geom_size, 3 * h), limit)
-    append(d, near & touch, dist, add3(mat_mul_vec(R, pos), c), frame_of(mat_mul_vec(R, n)))
+    append(d, 0, near & touch, dist, add3(mat_mul_vec(R, pos), c), frame_of(mat_mul_vec(R, n)))
 
 
 @kernel
@@ -147,7 +147,7 @@ def capsule_capsule_points(m, d, g, h, near, limit):
     a1, a2 = scale3(m.geom_size[3 * g + 1], z1), scale3(m.geom_size[3 * h + 1], z2)
     parallel, x1, x2, y1, y2 = capsule_segments(c1, a1, c2, a2)
     touch, dist, pos, n = sphere_sphere(axpy3(x1, a1, c1), z1, r1, axpy3(x2, a2, c2), z2, r2, limit)
-    append(d, near & touch, dist, pos, frame_of(n))
+    append(d, 0, near & touch, dist, pos, frame_of(n))
     if any_(near & parallel):
         touch, dist, pos, n = sphere_sphere(axpy3(y1, a1, c1), z1, r1, axpy3(y2, a2, c2), z2, r2, limit)
-        append(d, near & parallel & touch, dist, pos, frame_of(n))
+        append(d, 1, near & parallel & touch, dist, pos, frame_of(n))

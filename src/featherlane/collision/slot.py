@@ -27,11 +27,12 @@ def active_worlds(d):
 
 
 @kernel
-def append(d, touch, dist, pos, frame):
-    """Add a slot if the point touches in some world; where no slot is left, the overflow is noted."""
+def append(d, number, touch, dist, pos, frame):
+    """Add a slot for a pair's point of that number if it touches in some world; a lack of slots is noted."""
     if any_(touch):
         k, zero = d.ncon_slot[0], real(d, 0.0)
         if k < d.nconmax:
+            d.con_point[k] = number
             d.con_present[k] = where(touch, real(d, 1.0), zero)
             d.con_dist[k] = where(touch, dist, NO_CONTACT)
             store3(d.con_pos, 3 * k, select3(touch, pos, (zero, zero, zero)))
@@ -56,9 +57,10 @@ def load_shape(m, d, side, g, lane):
 
 
 @kernel
-def open_slot(d, k):
-    """Slot k without a contact in any world."""
+def open_slot(d, k, number):
+    """Slot k for a pair's point of that number, without a contact in any world."""
     zero = real(d, 0.0)
+    d.con_point[k] = number
     d.con_present[k] = zero
     d.con_dist[k] = real(d, NO_CONTACT)
     store3(d.con_pos, 3 * k, (zero, zero, zero))
@@ -73,7 +75,7 @@ def store_manifold(d, first, lane):
         k = first + i
         if k < d.nconmax:
             if k == d.ncon_slot[0]:
-                open_slot(d, k)
+                open_slot(d, k, i)
                 d.ncon_slot[0] = k + 1
             write_lane(d.con_present, k, lane, 1.0)
             write_lane(d.con_dist, k, lane, d.manifold_dist[i])

@@ -155,6 +155,7 @@ CONTACT = (
     Field("con_cand", "int", ("nconmax",), "1", "candidate pair of the slot", "collision"),
     Field("con_geom", "int", ("nconmax", 2), "1", "geoms of the slot, -1: given by its bodies alone", "collision"),
     Field("con_carrier", "int", ("nconmax", 2), "1", "bodies that carry the two geoms", "collision"),
+    Field("con_point", "int", ("nconmax",), "1", "which of its pair's points the slot is", "collision"),
     Field("con_dim", "int", ("nconmax",), "1", "dimension of the contact space", "collision"),
     Field("con_pair", "int", ("nconmax",), "1", "explicit pair that set the parameters, -1: none", "collision"),
     Field("con_present", "real", ("nconmax",), "1", "1 where the world has this contact, else 0", "collision"),
@@ -422,6 +423,8 @@ SCRATCH = (
     Field("dual_f", "real", ("ndualmax", 10), "N, N m", "force of each row, of each edge of a pyramid", "solve"),
     Field("dual_old", "real", ("ndualmax", 10), "N, N m", "dual_f before the momentum of a sweep", "solve"),
     Field("dual_z", "real", ("nv",), "1", "Y^T f", "solve"),
+    Field("visit_key", "long", ("ndualmax",), "1", "blocks in the order of a sweep, in the lower 31 bits", "solve"),
+    Field("visit_room", "long", ("ndualmax",), "1", "room to sort them", "solve"),
     Field("dual_room", "real", (96,), "1", "room for the problem of one block", "solve"),
     Field(
         "H_pattern",
@@ -519,7 +522,7 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 ROOM = frozenset(
     "H panel graph_col graph_colplace H_blockcol H_blockplace"
     " coupling_key coupling_room coupling_last coupling_K near_key near_room"
-    " dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
+    " visit_key visit_room dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )
 

@@ -11,9 +11,8 @@ k counts sweeps since one last went against that, or left the cost higher than t
 sweep gains less than the tolerance.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Where we differ: A is not
-formed; blocks come in a fixed order, for an order drawn at random would depend on the worlds of the tile; a contact is
-visited twice in a row, which costs no row product; a contact without force looks along its rim, too; and momentum ends
-where the cost grows, without which a humanoid at rest with elliptic contacts does not converge.
+formed; blocks are shuffled in each fourth sweep alone (visit_order.py); a contact is visited twice in a row, which
+costs no row product; a contact without force looks along its rim, too; and momentum ends where the cost grows.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ from .friction_disc import T as DISC_T
 from .friction_disc import entry, solve_on_disc
 from .history import record
 from .primal import TINY, place_rows, subtract_reference, trace_of_inertia
+from .visit_order import is_scrambled, order_blocks, visited
 
 ROUNDS = 2  # visits of a contact within a sweep
 PATIENCE = 4.0  # sweeps without progress
@@ -249,7 +249,10 @@ def sweep_blocks(m, d, sweep, live):
     """One sweep; returns the cost's fall and the drift of all forces."""
     fall, against = real(d, 0.0), real(d, 0.0)
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
-    for q in range(d.ndual[0]):
+    if is_scrambled(sweep):
+        order_blocks(d, sweep)
+    for at in range(d.ndual[0]):
+        q = visited(d, sweep, at)
         if q < first:
             s, t = visit_row(d, q, d.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
         elif q < joint:
