@@ -40,7 +40,7 @@ def test_a_plain_robot_has_nothing_unsupported():
 OPTIONS = {
     "option density: 1.2": '<option density="1.2"/>',
     "option viscosity: 0.5": '<option viscosity="0.5"/>',
-    "option flag: sleep": '<option><flag sleep="enable"/></option>',
+    "option flag: sleep": '<option integrator="RK4"><flag sleep="enable"/></option>',
     "option flag: speculative": '<option><flag speculative="enable"/></option>',
 }
 
@@ -58,6 +58,7 @@ HARMLESS = {
     "the step map": '<option integrator="discrete"/>',
     "cones": '<option cone="elliptic" impratio="10"/>',
     "override": '<option o_margin="0.1" o_solref="0.01 1"><flag override="enable" diagexact="enable"/></option>',
+    "sleep": '<option sleep_tolerance="0.01"><flag sleep="enable"/></option>',
 }
 
 

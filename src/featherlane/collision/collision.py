@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from featherlane.dynamics.awake import pair_awake, sleeping, stirs
 from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
 from featherlane.lanes import any_, fabs, fmax, has, kernel, not_, real, stage, where, width
 from featherlane.model.candidates import (
@@ -22,7 +23,7 @@ from featherlane.model.candidates import (
 from featherlane.spatial.vector import dot3, load3, load9, sub3
 
 from .bounds import body_boxes, box_centre, boxes_overlap, boxes_part, crowd_boxes
-from .crowd import add_key, crowd_pairs, load_boxes, pair_key, pair_of, unite_pairs
+from .crowd import add_key, crowd_pairs, load_awake, load_boxes, pair_key, pair_of, unite_pairs
 from .given import given_contacts
 from .mixing import geom_margin_and_gap, margin_and_gap
 from .narrow import branching_points
@@ -60,11 +61,25 @@ def is_near(m, d, e, g, h):
 
 
 @kernel
+def near_and_awake(m, d, first, last, n):
+    """The same where bodies may sleep: of each pair one must be awake."""
+    for p in range(first, last):
+        g, h = m.cand_geom1[p], m.cand_geom2[p]
+        a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+        if stirs(d, a, b):
+            d.cand_near[n] = p
+            n += any_(is_near(m, d, m.cand_pair[p], g, h) & pair_awake(d, a, b))
+    return n
+
+
+@kernel
 def near_in_group(m, d, first, last, n):
     """Note which of the candidates first .. last - 1 are near in some world, from place n on; returns the next place.
 
     Every pair is written, and kept by moving on: no branch to mispredict.
     """
+    if sleeping(m):
+        return near_and_awake(m, d, first, last, n)
     for p in range(first, last):
         d.cand_near[n] = p
         n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
@@ -103,7 +118,7 @@ def near_pairs(m, d):
             add_key(d, pair_key(m, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
         crowd_boxes(m, d)
         for lane in range(width(d)):
-            if has(d.detects[0] > 0.0, lane):
+            if has(d.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)
                 crowd_pairs(m, d)
         unite_pairs(m, d)
@@ -141,6 +156,8 @@ def parted(m, d, function, g, h, limit):
 def points(m, d, function, e, g, h):
     """Append the contact points of one pair."""
     near = is_near(m, d, e, g, h)
+    if sleeping(m):
+        near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
     margin, gap = margin_and_gap(m, e, g, h)
     if function == PLANE_SPHERE:
         plane_sphere_points(m, d, g, h, near, margin + gap)

@@ -19,7 +19,8 @@ Sweep-and-prune was not taken: on one axis it meets n^1.5 pairs of a flat crowd.
 
 from __future__ import annotations
 
-from featherlane.lanes import clip, fmax, fmin, kernel, read_lane, real, stage, whole
+from featherlane.dynamics.awake import sleeping
+from featherlane.lanes import clip, fmax, fmin, has, kernel, read_lane, real, stage, whole
 
 from .bounds import boxes_overlap
 from .sort import drop_repeats, sort, sort_digits
@@ -194,11 +195,36 @@ def find_pairs(m1, d1, leaves, depth):
             add_leaf_pair(m1, d1, a - leaves, b - leaves)
 
 
+@kernel
+def is_awake(d, i):
+    """Is the geom of leaf i awake in the world at hand?"""
+    return d.leaf_awake[d.leaf_key[i] & ((1 << INDEX_BITS) - 1)] != 0
+
+
+@kernel
+def find_pairs_of_awake(m1, d1, leaves):
+    """The pairs of which one is awake: for each awake leaf those whose boxes overlap its own, from the root down."""
+    for i in range(m1.ncrowd):
+        if is_awake(d1, i):
+            d1.node_stack[0] = 1
+            top = 1
+            while top > 0:
+                top -= 1
+                a = d1.node_stack[top]
+                if boxes_overlap(d1.node_box, 6 * a, d1.node_box, 6 * (leaves + i)):
+                    if a < leaves:
+                        d1.node_stack[top], d1.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        top += 2
+                    elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
+                        add_leaf_pair(m1, d1, i, a - leaves)
+
+
 @stage
 def crowd_pairs(m1, d1):
     """Append the keys of the pairs of the crowd that are near in one world.
 
-    Reads:  leaf_box (ncrowd, 6).   Writes: near_key, near_count, con_overflow; leaf_*, node_* for itself.
+    Where bodies may sleep one of each pair must be awake.
+    Reads:  leaf_box (ncrowd, 6), leaf_awake.   Writes: near_key, near_count, con_overflow; leaf_*, node_* for itself.
     Cost:   O(n log n + pairs).
     """
     depth = 0
@@ -206,7 +232,20 @@ def crowd_pairs(m1, d1):
         depth += 1
     order_leaves(m1, d1)
     build_tree(m1, d1, 1 << depth)
-    find_pairs(m1, d1, 1 << depth, depth)
+    if sleeping(m1):
+        find_pairs_of_awake(m1, d1, 1 << depth)
+    else:
+        find_pairs(m1, d1, 1 << depth, depth)
+
+
+@kernel
+def load_awake(m, d, lane):
+    """Which geoms of the crowd are awake in one world; returns how many."""
+    n = 0
+    for i in range(m.ncrowd):
+        d.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
+        n += d.leaf_awake[i]
+    return n
 
 
 @kernel

@@ -7,7 +7,8 @@ share a slot, and the others get further ones.  The contacts of one world keep t
 
 from __future__ import annotations
 
-from featherlane.lanes import has, kernel, read_lane, real, stage, where, whole, width
+from featherlane.dynamics.awake import pair_awake, sleeping
+from featherlane.lanes import has, kernel, read_lane, real, stage, where, whole, width, write_lane
 from featherlane.spatial.vector import load3, load9
 
 from .slot import append
@@ -49,6 +50,16 @@ def complete(m, d, k, i, lane):
     d.ncon[0] = d.ncon[0] + d.con_present[k]
 
 
+@kernel
+def leave_asleep(m, d, i):
+    """A world whose i-th contact joins no body that is awake does without it."""
+    for lane in range(width(d)):
+        a = number(d.given_body, 2 * i, lane, 0, m.nbody - 1)
+        b = number(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
+        if not has(pair_awake(d, a, b), lane):
+            write_lane(d.given_left, 0, lane, 0.0)
+
+
 @stage
 def given_contacts(m, d):
     """Slots of the contacts that the caller gave to active worlds, and which worlds detect contacts beside them.
@@ -61,6 +72,8 @@ def given_contacts(m, d):
     d.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero)
     for i in range(d.ngiven):
         d.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero)
+        if sleeping(m):
+            leave_asleep(m, d, i)
         for lane in range(width(d)):
             if has(d.given_left[0] > 0.0, lane):
                 alike = (d.given_left[0] > 0.0) & agrees(d, d.given_dim, i, lane)

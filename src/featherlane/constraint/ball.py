@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..dynamics.awake import sleeping, tree_awake
 from ..dynamics.flags import BALL, LIMIT_JOINT
 from ..lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
 from ..spatial.quaternion import quat_normalize
@@ -53,6 +54,8 @@ def ball_rows(m, d, k, o, shortest):
             axis, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
             dist = fmax(m.jnt_range[2 * j], m.jnt_range[2 * j + 1]) - angle
             near = dist < m.jnt_margin[j]
+            if sleeping(m):
+                near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
             if any_(near):
                 ball_row(m, d, k, o, j, axis, dist, near, shortest)
                 k += 1

@@ -13,6 +13,7 @@ mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 
 from __future__ import annotations
 
+from ..dynamics.awake import held_awake, sleeping
 from ..dynamics.flags import EQUALITY
 from ..dynamics.newton_euler import pass_joints
 from ..lanes import any_, fma, kernel, real, sqrt, where
@@ -294,6 +295,18 @@ def rows_of(m, e):
 
 
 @kernel
+def equality_awake(m, d, e):
+    """Mask: is one of the two bodies that equality e holds awake?"""
+    if m.eq_type[e] == JOINT:
+        b1, b2 = m.jnt_bodyid[m.eq_obj1id[e]], 0
+        if m.eq_obj2id[e] >= 0:
+            b2 = m.jnt_bodyid[m.eq_obj2id[e]]
+    else:
+        b1, b2 = fastened_body(m, e, 0), fastened_body(m, e, 1)
+    return held_awake(m, d, b1, b2)
+
+
+@kernel
 def equality_rows(m, d, shortest):
     """The first general rows of the tile: of each equality that is active in some world and moves anything.
 
@@ -302,6 +315,8 @@ def equality_rows(m, d, shortest):
     k, o = 0, 0
     for e in range(m.neq):
         present = d.eq_active[e] != 0.0
+        if sleeping(m):
+            present = present & equality_awake(m, d, e)
         if any_(present):
             if m.eq_type[e] == JOINT:
                 n = list_joint_dofs(m, d, o, e)

@@ -9,6 +9,7 @@ The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within
 
 from __future__ import annotations
 
+from ..dynamics.awake import sleeping, tree_awake
 from ..dynamics.flags import (
     BALL,
     CONTACT_ELLIPTIC,
@@ -126,6 +127,8 @@ def limit_rows(m, d, k, j, shortest):
         sign = 1.0 - 2.0 * side
         dist = sign * (q - m.jnt_range[2 * j + side])
         near = dist < m.jnt_margin[j]
+        if sleeping(m):
+            near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
         if any_(near):
             limit_row(m, d, k, j, sign, dist, near, shortest)
             k += 1
@@ -143,6 +146,8 @@ def make_dof_rows(m, d):
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
         for i in range(m.nv):
             present = m.dof_frictionloss[i] > 0.0
+            if sleeping(m):
+                present = present & tree_awake(d, m.dof_treeid[i])
             if any_(present):
                 friction_row(m, d, n, i, present, shortest)
                 n += 1

@@ -5,8 +5,8 @@ touch nothing.  What MuJoCo's model holds and this file does not name is either 
 
 - options: magnetic concerns sensors, wind needs a density or viscosity, jacobian is a matter of storage, ccd_* steer
   MuJoCo's own algorithm for convex shapes, sdf_* concern shapes that are refused;
-- enable flags: energy is computed, fwdinv records statistics, invdiscrete changes what inverse dynamics returns and
-  not the motion, ipc concerns flexes;
+- enable flags: energy and sleep are computed, fwdinv records statistics, invdiscrete changes what inverse dynamics
+  returns and not the motion, ipc concerns flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
 - histories of sensors.
 """
@@ -20,13 +20,13 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.candidates import HFIELD, NO_FUNCTION
+from featherlane.model.option import sleepless
 
 # sensors whose values are computed, as mjtSensor
 COMPUTED_SENSORS: frozenset[int] = frozenset()
 
 # enable flags that change the motion
 FLAGS = {
-    "sleep": mujoco.mjtEnableBit.mjENBL_SLEEP,
     "speculative": mujoco.mjtEnableBit.mjENBL_SPECULATIVE,
 }
 
@@ -66,6 +66,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
         found += [*_deformables(mj), *_equalities(mj), *_springs(mj), *_tendons(mj), *_actuators(mj), *_plugins(mj)]
     if mj.opt.integrator == mujoco.mjtIntegrator.mjINT_DISCRETE:
         found += uncoupled(mj)
+    found += sleepless(mj.opt.integrator, mj.opt.enableflags, mj.opt.disableflags)
     found += [*_shapes(mj, cand), *_contacts(mj, cand)]
     return found
 

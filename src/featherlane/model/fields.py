@@ -109,6 +109,7 @@ OPTIONS = (
     _real("opt_tolerance", (1,), "1", "solver stops at a scaled improvement or gradient below this"),
     _real("opt_ls_tolerance", (1,), "1", "line search stops at a relative slope below this"),
     _real("opt_noslip_tolerance", (1,), "1", "the pass against slip stops at a scaled improvement below this"),
+    _real("opt_sleep_tolerance", (1,), "m/s", "a tree whose velocities are below this may fall asleep"),
     _real("opt_o_margin", (1,), "m", "margin of all contacts, with the flag override"),
     _real("opt_o_solref", (2,), "s, 1", "reference of all contacts, with the flag override"),
     _real("opt_o_solimp", (5,), "1", "impedance of all contacts, with the flag override"),
@@ -178,6 +179,7 @@ DOFS = (
     _real("dof_solref", ("nv", 2), "s, 1", "reference of the friction loss row"),
     _real("dof_solimp", ("nv", 5), "1", "impedance of the friction loss row"),
     _real("dof_frictionloss", ("nv",), "N, N m", "largest dry friction"),
+    _real("dof_length", ("nv",), "m", "turns a velocity of the dof into m/s: 1, or the mean length of what it turns"),
     _real("dof_armature", ("nv",), "kg, kg m^2", "inertia added on the diagonal of M"),
     _real("dof_damping", ("nv",), "N s/m, N m s/rad", "linear damping"),
     _real("dof_dampingpoly", ("nv", 2), "N s^2/m^2, N s^3/m^3", "damping coefficients of the second and third power"),
@@ -190,6 +192,8 @@ TREE = (
     _int("tree_bodynum", ("ntree",), "bodies of the tree"),
     _int("tree_dofadr", ("ntree",), "first dof of the tree"),
     _int("tree_dofnum", ("ntree",), "dofs of the tree"),
+    _int("tree_sleep_policy", ("ntree",), "1, 3: never sleeps; 2, 4: may sleep; 5: starts asleep (mjtSleepPolicy)"),
+    _int("tree_asleep0", ("ntree",), "tree_asleep after a reset, with the flag sleep"),
     _int("M_rownnz", ("nv",), "non-zeros in a row of M's lower triangle, the diagonal last"),
     _int("M_rowadr", ("nv",), "address of a row's first entry"),
     _int("M_colind", ("nC",), "column of an entry, ascending in a row"),
@@ -478,7 +482,7 @@ MODEL = Layout(
 # computed when the model is loaded; MuJoCo's model does not have them
 DERIVED = frozenset(
     (
-        "opt_forward_dynamics",
+        *("opt_forward_dynamics", "tree_asleep0"),
         *("moment_rownnz", "moment_rowadr", "moment_colind", "actuator_states"),
         *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS, *PATHS)),
     )

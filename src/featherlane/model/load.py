@@ -23,6 +23,7 @@ from featherlane.model.hull import hulls, triangle_trees, triangles
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
 from featherlane.model.shapes import check_shapes
+from featherlane.model.sleep import asleep_at_start
 from featherlane.model.urdf import dropped_elements
 
 REPAIR = "pip uninstall -y mujoco && pip install --force-reinstall --no-deps 'mujoco-core>=4.0.1'"
@@ -230,6 +231,7 @@ def from_mujoco(mj_model, source: str) -> Model:
     derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
     derived |= triangle_trees(mj_model) | moment_ints(mj_model, derived["body_lastdof"]) | path_ints(mj_model)
     derived |= actuator_ints(mj_model)
+    derived["tree_asleep0"] = asleep_at_start(mj_model)
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
     sizes |= counts | {"opt_forward_dynamics": 0} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)

@@ -95,7 +95,7 @@ SUPPORTED_INTEGRATORS = tuple(Integrator)
 SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
-SUPPORTED_ENABLE = Enable.OVERRIDE | Enable.ENERGY | Enable.FWDINV | Enable.INVDISCRETE | Enable.DIAGEXACT | Enable.IPC
+SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
 CONTACT_MODELS = ("convex",)
 
 # MuJoCo's options that change the motion when they are not zero, and are not computed
@@ -103,7 +103,6 @@ REFUSED = ("density", "viscosity")
 # and those that can have no effect on what is computed
 PASSED_THROUGH = (
     "jacobian", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
-    "sleep_tolerance",
 )  # fmt: skip
 
 
@@ -188,6 +187,23 @@ def _enable_bits(name: str, value: Any) -> int:
     return bits
 
 
+def sleepless(integrator: int, enableflags: int, disableflags: int) -> list[str]:
+    """Why these options do not go with the flag `sleep`, if it is on; as MuJoCo has it."""
+    if not enableflags & Enable.SLEEP:
+        return []
+    if integrator == Integrator.RK4:
+        return ["option flag: sleep with the integrator rk4, allowed are the others"]
+    if integrator == Integrator.DISCRETE and disableflags & Disable.ISLAND:
+        return ["option flag: sleep with the integrator discrete and the flag island off, allowed is island on"]
+    return []
+
+
+def _refuse_sleepless(integrator: int, enableflags: int, disableflags: int) -> None:
+    problems = sleepless(integrator, enableflags, disableflags)
+    if problems:
+        raise UnsupportedFeatureError(problems)
+
+
 class _Number:
     """An option that is one real of the record."""
 
@@ -258,6 +274,7 @@ class _IntegratorChoice(_Integer):
             problems = uncoupled(opt._model.mj_model)
             if problems:
                 raise UnsupportedFeatureError(problems)
+        _refuse_sleepless(number, opt.enableflags, opt.disableflags)
         opt._model._set_size("opt_integrator", number)
 
 
@@ -268,7 +285,17 @@ class _Disable(_Integer):
         bits = self.check(self.name, value)
         if (bits ^ opt.disableflags) & Disable.FILTERPARENT:
             raise ModelError("option disableflags: filterparent is fixed when the model is loaded; set it in the XML")
+        _refuse_sleepless(opt.integrator, opt.enableflags, bits)
         opt._model._set_size("opt_disableflags", bits)
+
+
+class _Enable(_Integer):
+    """Enable bits: `sleep` goes with some integrators only."""
+
+    def __set__(self, opt, value):
+        bits = self.check(self.name, value)
+        _refuse_sleepless(opt.integrator, bits, opt.disableflags)
+        opt._model._set_size("opt_enableflags", bits)
 
 
 class Option:
@@ -292,10 +319,11 @@ class Option:
     solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "newton, cg (primal) or pgs (dual).", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")
     noslip_iterations = _Integer(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
+    sleep_tolerance = _Number(_real, "A tree whose velocities are below this may fall asleep [m/s].")
     noslip_tolerance = _Number(_not_negative, "The pass against slip stops at a scaled improvement below this.")
     ls_iterations = _Integer(_count, "Most iterations of the line search.")
     disableflags = _Disable(_disable_bits, "Bits of mjtDisableBit.", Disable)
-    enableflags = _Integer(_enable_bits, "Bits of mjtEnableBit.", Enable)
+    enableflags = _Enable(_enable_bits, "Bits of mjtEnableBit.", Enable)
     forward_dynamics = _Integer(
         _choice(ForwardDynamics, SUPPORTED_FORWARD_DYNAMICS),
         "auto (by counted cost), crb (factor of M) or aba (articulated bodies).",

@@ -25,7 +25,7 @@ from .ray import Hits, Query, cast_tiles
 from .stages import check_inverse
 from .transfer import Plan, Transfer
 from .workspace import ModelRows, Workspace
-from .worlds import EVOLVING, GIVEN_ROWS, REPORTS, STATE, Worlds, count
+from .worlds import EVOLVING, LASTING, REPORTS, SLEEP_ROWS, Worlds, count
 
 LATE_FRAMES = ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat")
 
@@ -203,7 +203,7 @@ class Batch(Worlds):
         if len(chosen):
             with self._entered():
                 workspaces = self._prepare()
-                names = [n for n in (*STATE, *GIVEN_ROWS) if n in self._arrays]
+                names = [n for n in LASTING if n in self._arrays]
                 transfers["load"] = self._load((*names, "warning", "nbad"))
                 wanted = {"want_frames": 0, "want_energy": 0, "want_all": 0}
                 plan = Plan(workspaces, transfers, self.nworld, wanted, inverse_tiles)
@@ -291,6 +291,7 @@ class Batch(Worlds):
         if not len(chosen):
             return
         with self._entered():
+            self._keep_sleep()
             bad = self._arrays["nbad"][chosen, 0]
             for width, part in self._parts(chosen):
                 self._prepare(width)
@@ -374,10 +375,11 @@ class Batch(Worlds):
         """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
         if extra is None and (forward, width) in self._plans:
             return self._plans[forward, width]
-        names = [n for n in (*STATE, *GIVEN_ROWS) if n in self._arrays]
+        names = [n for n in LASTING if n in self._arrays]
         load = [Transfer(n, self._arrays[n]) for n in (*names, "warning", "nbad")]
         load += [Transfer(n, a, True) for n, a in self._expanded.items()]
-        store = [Transfer(n, self._arrays[n]) for n in (*EVOLVING, *REPORTS) if not (forward and n in EVOLVING)]
+        kept = [n for n in (*EVOLVING, *SLEEP_ROWS) if n in self._arrays and not forward]
+        store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]
         store += [Transfer(n, a) for n, a in self._bound.items()]
         asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
         wanted = {
@@ -410,7 +412,7 @@ class Batch(Worlds):
 
         (w,) = self._ids([world])
         data = Data(self.get_model(world), self.ngiven)
-        for name in (*STATE, *GIVEN_ROWS):
+        for name in LASTING:
             if name in self._arrays:
                 data.workspace.arrays[name][: self._arrays[name][w].size, 0] = self._arrays[name][w].reshape(-1)
         data.forward()

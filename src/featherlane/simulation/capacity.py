@@ -58,7 +58,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **panel_capacity(model),
         "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
-        "npart": 2 * nv + 5,
+        "npart": 2 * nv + model.ntree + 6,
         "want_frames": 1,
         "want_energy": 0,
         "want_history": 0,

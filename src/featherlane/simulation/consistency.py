@@ -7,8 +7,8 @@ was applied.  Both differences vanish as the solver converges.
 
 from __future__ import annotations
 
-from ..collision.collision import collision
 from ..dynamics.articulated import inertia_times
+from ..dynamics.awake import clear_asleep, sleeping
 from ..dynamics.discrete import add_stiffness
 from ..dynamics.flags import DISCRETE
 from ..dynamics.free_body import multiply_untouched_bodies
@@ -16,12 +16,13 @@ from ..dynamics.inertia import multiply
 from ..dynamics.xfrc import add_xfrc
 from ..lanes import fma, kernel, real, sqrt, stage
 from .part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
+from .wake import find_contacts
 
 
 @kernel
 def inverse_constraint(m, d, store):
     """Contacts, rows and their forces at the acceleration qacc."""
-    collision(m, d)
+    find_contacts(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
     if d.con_overflow[0]:
@@ -32,6 +33,7 @@ def inverse_constraint(m, d, store):
 def inverse_force(m, d):
     """qfrc_inverse <- M qacc + C(q, v) - passive - constraint forces; under `discrete` Mhat qacc + h K qvel + ...
 
+    A tree that sleeps needs no force.
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     """
     if m.opt_integrator == DISCRETE:
@@ -42,6 +44,8 @@ def inverse_force(m, d):
         inertia_times(m, d, d.qacc, d.Ma)
     for i in range(m.nv):
         d.qfrc_inverse[i] = ((d.Ma[i] + d.qfrc_bias[i]) - d.qfrc_passive[i]) - d.qfrc_constraint[i]
+    if sleeping(m):
+        clear_asleep(m, d, d.qfrc_inverse)
 
 
 @stage

@@ -18,6 +18,7 @@ from ..lanes.layout import Field
 from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
+from ..model.sleep import AWAKE
 from .fields import DATA, STATUS
 from .given import given_fields, room_for
 from .workspace import Workspace
@@ -99,6 +100,9 @@ class Data(NamedAccess):
             own["model"], own["_step"] = model, None
         self.workspace.rows.refresh_sizes()
         self.workspace.record.set_size("want_energy", int(bool(model.opt_enableflags & Enable.ENERGY)))
+        if not model.opt_enableflags & Enable.SLEEP:
+            self.tree_asleep[...] = AWAKE
+        self.tree_settled[...] = 0
         own["_revision"] = model.revision
 
     def _check_sizes(self, model: Model) -> None:

@@ -28,7 +28,7 @@ SIZES = (
     Field("npanelcolumn", "size", doc="columns of the widest panel"),
     Field("npanelscale", "size", doc="square of the most dofs of a tree"),
     Field("nsignature", "size", doc="words of 24 bits that say which candidate pairs touch"),
-    Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + 4"),
+    Field("npart", "size", doc="values kept of each world while a tile is solved in parts, 2 nv + ntree + 6"),
     Field("want_frames", "size", doc="1: compute the frames of all geoms and sites, 0: of colliding geoms only"),
     Field("want_energy", "size", doc="1: compute energies in each step"),
     Field("want_history", "size", doc="1: record each iteration of the solver"),
@@ -53,6 +53,31 @@ STATE = (
     Field("mocap_pos", "real", ("nmocap", 3), "m", "positions of mocap bodies (given by the user)"),
     Field("mocap_quat", "real", ("nmocap", 4), "1", "orientations of mocap bodies (given by the user)"),
     Field("eq_active", "real", ("neq",), "1", "1: the equality constraint acts, 0: not (given by the user)"),
+    Field(
+        "tree_asleep",
+        "real",
+        ("ntree",),
+        "1",
+        "below 0: awake, counts up to -1, ready to sleep; else the next tree of the sleeping island",
+        "sleep",
+    ),
+    Field("sleep_qpos", "real", ("nq",), "m, rad, quaternion", "qpos of the trees that sleep", "sleep"),
+    Field("sleep_mocap", "real", ("nmocap", 7), "m, 1", "poses of mocap bodies as they were last looked at", "sleep"),
+)
+
+# with the flag `sleep`; ints tell of all worlds of a tile together, and serve to skip what would change nothing
+AWAKE = (
+    Field("tree_awake", "real", ("ntree",), "1", "1: the tree is awake, 0: asleep", "sleep"),
+    Field("body_awake", "real", ("nbody",), "1", "1: of an awake tree or a mocap body; 0: asleep or static", "sleep"),
+    Field("sleep_perturbed", "real", ("ntree",), "1", "1: the user has changed the sleeping tree", "sleep"),
+    Field("tree_settled", "int", ("ntree",), "1", "1: asleep in all worlds, its derived fields stand", "sleep"),
+    Field("body_stirs", "int", ("nbody",), "1", "1: the body is awake in some world", "sleep"),
+    Field("nstir", "int", (1,), "1", "trees that are not settled, and reasons to compute all the same", "sleep"),
+    Field("con_fresh", "int", (1,), "1", "1: the contacts of the present positions are found", "sleep"),
+    Field("leaf_awake", "int", ("ncrowd",), "1", "1: the geom of the crowd is awake in the world at hand", "sleep"),
+    Field("island_ready", "int", ("ntree",), "1", "1: all trees of the island are ready to sleep", "sleep"),
+    Field("island_first", "int", ("ntree",), "1", "first tree of an island that falls asleep", "sleep"),
+    Field("island_last", "int", ("ntree",), "1", "the last one so far", "sleep"),
 )
 
 POSITION = (
@@ -531,6 +556,7 @@ DATA = Layout(
     "Data",
     SIZES
     + STATE
+    + AWAKE
     + GIVEN
     + POSITION
     + VELOCITY

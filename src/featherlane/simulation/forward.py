@@ -6,10 +6,10 @@ step       forward, then one time step
 
 from __future__ import annotations
 
-from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation
 from ..dynamics.articulated import needs_factor, needs_inertia
+from ..dynamics.awake import sleeping
 from ..dynamics.com import com_pos, com_vel
 from ..dynamics.flags import DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK4
 from ..dynamics.implicit import implicit
@@ -22,12 +22,14 @@ from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
 from ..dynamics.tendon import tendon, tendon_velocity
 from ..dynamics.transmission import transmission
-from ..lanes import any_, stage
+from ..lanes import any_, kernel, stage
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.solve import solve
 from .consistency import compare_forward_inverse
 from .health import bad_acceleration, reset_bad
 from .part import SOLVE, rows_and_forces, solve_in_parts
+from .sleep import drop_forces, fall_asleep, hold_asleep, settle
+from .wake import find_contacts, rests, wake_touched
 
 
 @stage
@@ -63,7 +65,7 @@ def forward_velocity(m, d):
 @stage
 def forward_constraint(m, d):
     """Contacts, rows and the acceleration under them; a tile whose slots do not fit is solved in parts."""
-    collision(m, d)
+    find_contacts(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, SOLVE)
     if d.con_overflow[0]:
@@ -92,16 +94,26 @@ def solve_constraint(m, d):
 def forward(m, d):
     """The acceleration of every world of the tile, and everything on the way to it.
 
-    Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number).
+    With the flag `sleep` trees wake first; where all sleep that the tile has, everything stands as it is.
+    Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number; with the flag
+        `sleep` before them).
     Reads:  the state.   Writes: every field down to qacc.
     """
-    forward_position(m, d)
-    forward_velocity(m, d)
-    actuation(m, d)
-    smooth_acceleration(m, d)
-    forward_constraint(m, d)
-    if d.want_energy:
-        energy(m, d)
+    sleeps = sleeping(m)
+    if not sleeps or not rests(m, d):
+        forward_position(m, d)
+        if sleeps:
+            wake_touched(m, d)
+        forward_velocity(m, d)
+        actuation(m, d)
+        smooth_acceleration(m, d)
+        if sleeps:
+            drop_forces(m, d)
+        forward_constraint(m, d)
+        if sleeps:
+            settle(m, d)
+        if d.want_energy:
+            energy(m, d)
 
 
 @stage
@@ -112,6 +124,21 @@ def runge_kutta(m, d):
         rk4_stage(m, d, k)
         forward(m, d)
     rk4_finish(m, d)
+
+
+@kernel
+def integrate(m, d):
+    """The next state."""
+    if m.opt_integrator == RK4:
+        runge_kutta(m, d)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast(m, d)
+    elif m.opt_integrator == IMPLICIT:
+        implicit(m, d)
+    elif m.opt_integrator == DISCRETE:
+        advance(m, d)
+    else:
+        euler(m, d)
 
 
 @stage
@@ -128,13 +155,9 @@ def step(m, d):
         forward(m, d)
     if m.opt_enableflags & ENABLE_FWDINV:
         compare_forward_inverse(m, d)
-    if m.opt_integrator == RK4:
-        runge_kutta(m, d)
-    elif m.opt_integrator == IMPLICITFAST:
-        implicitfast(m, d)
-    elif m.opt_integrator == IMPLICIT:
-        implicit(m, d)
-    elif m.opt_integrator == DISCRETE:
-        advance(m, d)
+    if sleeping(m):
+        fall_asleep(m, d)
+        integrate(m, d)
+        hold_asleep(m, d)
     else:
-        euler(m, d)
+        integrate(m, d)

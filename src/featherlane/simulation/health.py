@@ -5,11 +5,13 @@ Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.
 
 from __future__ import annotations
 
+from ..dynamics.awake import sleeping
 from ..dynamics.flags import DISABLE_AUTORESET
 from ..dynamics.history import reset_histories
 from ..lanes import any_, fabs, kernel, real, stage, where
 from ..spatial.quaternion import quat_normalize
 from ..spatial.vector import load4
+from .wake import unsettle
 
 LARGEST = 1e10  # beyond it a number is bad, as is NaN
 
@@ -71,6 +73,21 @@ def reset_worlds(m, d, mask):
             d.mocap_quat[4 * k + 3] = where(mask, z, d.mocap_quat[4 * k + 3])
 
 
+@kernel
+def restart_sleep(m, d, mask):
+    """The trees that sleep at the start sleep again where the mask holds."""
+    unsettle(m, d)
+    for t in range(m.ntree):
+        d.tree_asleep[t] = where(mask, 1.0 * m.tree_asleep0[t], d.tree_asleep[t])
+    for i in range(m.nq):
+        d.sleep_qpos[i] = where(mask, m.qpos0[i], d.sleep_qpos[i])
+    for k in range(m.nmocap):
+        for c in range(3):
+            d.sleep_mocap[7 * k + c] = where(mask, d.mocap_pos[3 * k + c], d.sleep_mocap[7 * k + c])
+        for c in range(4):
+            d.sleep_mocap[7 * k + 3 + c] = where(mask, d.mocap_quat[4 * k + c], d.sleep_mocap[7 * k + 3 + c])
+
+
 @stage
 def reset_bad(m, d, acceleration):
     """Count bad worlds and, with autoreset, reset them: by their state, or by their acceleration.
@@ -86,3 +103,5 @@ def reset_bad(m, d, acceleration):
         if m.opt_disableflags & DISABLE_AUTORESET == 0:
             d.nbad[0] = where(mask, d.nbad[0] + 1.0, d.nbad[0])
             reset_worlds(m, d, mask)
+            if sleeping(m):
+                restart_sleep(m, d, mask)

@@ -6,6 +6,7 @@ position -> velocity -> acceleration of the moment -> constraint -> force
 from __future__ import annotations
 
 from ..dynamics.actuation import actuation
+from ..dynamics.awake import sleeping
 from ..dynamics.continuous import continuous_acceleration
 from ..dynamics.discrete import discrete_metric
 from ..dynamics.flags import DISCRETE, ENABLE_INVDISCRETE, RK4
@@ -14,6 +15,7 @@ from ..lanes import kernel, lane_index, stage, where, width
 from .consistency import inverse_constraint, inverse_force
 from .forward import forward, forward_position, forward_velocity
 from .tiles import load_worlds, read_controls, store_worlds, write_records
+from .wake import unsettle, wake_perturbed, wake_touched
 
 
 @kernel
@@ -34,7 +36,11 @@ def inverse(m, d):
     Reads:  the state, qacc.   Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts, rows,
         all that follows from position and velocity.
     """
+    if sleeping(m):
+        wake_perturbed(m, d)
     forward_position(m, d)
+    if sleeping(m):
+        wake_touched(m, d)
     forward_velocity(m, d)
     discrete = is_discrete(m)
     if discrete:
@@ -62,6 +68,7 @@ def inverse_tiles(m, d, b, thread, first, last):
     for tile in range(first, last):
         load_worlds(b, thread, tile, W)
         d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+        unsettle(m, d)
         if b.nstep == 0:
             forward(m, d)
         for s in range(b.nstep):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from ..collision.collision import collision
 from ..constraint.row import make_rows
+from ..dynamics.awake import sleeping
 from ..lanes import kernel, lane_index, stage, where, width
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.inverse import constraint_forces
+from ..solver.island import islands
 from ..solver.solve import solve
 
 # what the rows are for: the acceleration, or the forces that follow from it, of the rows as well or of the dofs alone
@@ -29,6 +31,10 @@ def keep(m, d, mask):
     d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
     d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
     d.part[n + 4] = where(mask, d.ordered[0], d.part[n + 4])
+    if sleeping(m):
+        d.part[n + 5] = where(mask, d.nisland[0], d.part[n + 5])
+        for t in range(m.ntree):
+            d.part[n + 6 + t] = where(mask, d.tree_island[t], d.part[n + 6 + t])
 
 
 @kernel
@@ -43,17 +49,23 @@ def give_back(m, d):
     d.solver_residual[0] = d.part[n + 2]
     d.solver_gap[0] = d.part[n + 3]
     d.ordered[0] = d.part[n + 4]
+    if sleeping(m):
+        d.nisland[0] = d.part[n + 5]
+        for t in range(m.ntree):
+            d.tree_island[t] = d.part[n + 6 + t]
 
 
 @kernel
 def rows_and_forces(m, d, purpose):
-    """Rows of the tile and what they are for, in the metric of the integrator."""
+    """Rows of the tile and what they are for, in the metric of the integrator; the islands of what may fall asleep."""
     enter_metric(m, d)
     make_rows(m, d)
     mark_touched(m, d)
     if purpose == SOLVE:
         solve(m, d)
         turn_free_bodies(m, d)
+        if sleeping(m):
+            islands(m, d)
     else:
         constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
     leave_metric(m, d)

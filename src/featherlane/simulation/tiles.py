@@ -15,6 +15,7 @@ from __future__ import annotations
 from ..lanes import Field, Layout, kernel, lane_index, real, scalars, stage, where, width
 from .capacity import SIGNATURE_BITS
 from .forward import forward, step
+from .wake import unsettle
 
 _TRANSFERS = (
     ("load", "once, before the first step"),
@@ -137,6 +138,7 @@ def run_tiles(m, d, b, thread, first, last):
     for tile in range(first, last):
         load_worlds(b, thread, tile, W)
         d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+        unsettle(m, d)
         if b.nstep == 0:
             forward(m, d)
         for s in range(b.nstep):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, UnsupportedFeatureError
 from ..model.model import Model
+from ..model.option import Enable
 from .batch import Batch
 from .data import Data, ready
 from .position import differentiate_pos, integrate_pos
@@ -74,7 +75,7 @@ def transition_fd(
     Raises:
         ModelError: eps is not positive; the model is not the data's.
         TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: `sensors`.
+        UnsupportedFeatureError: `sensors`; the flag `sleep` is on.
 
     Source: MuJoCo mjd_transitionFD (which refuses RK4).
     """
@@ -115,6 +116,7 @@ def inverse_fd(
     Raises:
         ModelError: eps is not positive; a shape that does not fit; the model is not the data's; as `inverse` does.
         TypeError: `data` is neither a Data nor a Batch.
+        UnsupportedFeatureError: the flag `sleep` is on.
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
@@ -142,6 +144,8 @@ class _Points:
             raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
         self.model, self.eps, self.centered, self.nthread = model, float(eps), centered, nthread
         self.kept = _kept(model, data)
+        if model.opt.enableflags & Enable.SLEEP:
+            raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
         self.single, self.nworld, self.ngiven = isinstance(data, Data), len(self.kept["qpos"]), data.ngiven
         self.data, self.fields = data, fields
 

@@ -13,6 +13,8 @@ from ..lanes.record import aligned
 from ..model.fields import MODEL
 from ..model.history import empty_history
 from ..model.model import BUFFERS
+from ..model.option import Enable
+from ..model.sleep import AWAKE
 from .capacity import capacities
 from .fields import DATA, ROOM
 from .library import library
@@ -120,6 +122,19 @@ class Workspace:
         self.arrays["active"][...] = 1
         for name, value in input_defaults(self.model).items():
             self.arrays[name][: value.size] = value.reshape(-1, 1)
+        self.reset_sleep(sleep_defaults(self.model))
+
+    def reset_sleep(self, start: dict[str, np.ndarray]) -> None:
+        """What sleeps, and the masks that follow from it."""
+        for name, value in start.items():
+            self.arrays[name][: value.size] = value.reshape(-1, 1)
+        awake = start["tree_asleep"] < 0
+        tree, mocap = self.model.body_treeid, self.model.body_mocapid[self.model.body_rootid] >= 0
+        bodies = np.where(tree >= 0, np.append(awake, False)[tree], mocap)
+        for name, value in (("tree_awake", awake), ("body_awake", bodies)):
+            self.arrays[name][: value.size] = value.reshape(-1, 1)
+        self.arrays["body_stirs"][: bodies.size] = bodies
+        self.arrays["tree_settled"][...] = 0
 
     def bound(self, stage: Stage):
         """The stage as a function of its whole numbers, on this workspace."""
@@ -139,6 +154,16 @@ class Workspace:
         if f.kind == "real" and self.width > 1:
             return a.reshape(*f.dims(self.sizes), self.width)
         return a.reshape(f.dims(self.sizes))
+
+
+def sleep_defaults(model) -> dict[str, np.ndarray]:
+    """What sleeps after a reset: nothing without the flag `sleep`."""
+    sleeps, inputs = model.opt_enableflags & Enable.SLEEP, input_defaults(model)
+    return {
+        "tree_asleep": model.tree_asleep0.astype(float) if sleeps else np.full(model.ntree, float(AWAKE)),
+        "sleep_qpos": model.qpos0,
+        "sleep_mocap": np.hstack([inputs["mocap_pos"], inputs["mocap_quat"]]),
+    }
 
 
 def input_defaults(model) -> dict[str, np.ndarray]:

@@ -12,18 +12,22 @@ from ..model.fields import MODEL
 from ..model.history import empty_history
 from ..model.model import Model
 from ..model.names import NamedAccess
+from ..model.option import Enable
+from ..model.sleep import AWAKE
 from .fields import DATA, GIVEN, STATUS
 from .given import given_fields, room_for
-from .workspace import Workspace, input_defaults
+from .workspace import Workspace, input_defaults, sleep_defaults
 
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
 EVOLVING = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
 GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
 ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
+SLEEP_ROWS = ("tree_asleep", "sleep_qpos", "sleep_mocap")  # kept once the flag `sleep` was on
+LASTING = (*STATE, *GIVEN_ROWS, *SLEEP_ROWS)
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
 # slots and scratch: of a tile, not of a world
-HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_")
+HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_")
 
 
 class Worlds(NamedAccess):
@@ -56,6 +60,7 @@ class Worlds(NamedAccess):
         for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", "eq_active", *given):
             own["_arrays"][name] = self._rows(DATA[name])
         self._set_defaults(np.arange(nworld))
+        self._keep_sleep()
 
     def _rows(self, field) -> np.ndarray:
         return np.zeros((self.nworld, *field.dims(self._sizes)), self.dtype)
@@ -75,6 +80,9 @@ class Worlds(NamedAccess):
         if name in ON_DEMAND:
             arrays[name] = self._rows(DATA[name])
             self._rows_changed()
+            return arrays[name]
+        if name in SLEEP_ROWS:
+            self._add_sleep()
             return arrays[name]
         if name == "sensordata" or (name in DATA and self._bindable(name)):
             return self.bind(name)
@@ -125,7 +133,7 @@ class Worlds(NamedAccess):
             UnsupportedFeatureError: `sensordata`, with the sensors that are not computed.
         """
         self._check_bindable("bind", name)
-        if name in STATE or name in self._arrays:
+        if name in LASTING or name in self._arrays:
             return getattr(self, name)
         if name not in self._bound:
             self._bound[name] = self._rows(DATA[name])
@@ -284,12 +292,35 @@ class Worlds(NamedAccess):
             step, interval = (self._own(name, at) for name in ("opt_timestep", "sensor_interval"))
             self._arrays["history"][at] = empty_history(self.model, step.ravel(), interval)
         self._clear_inputs(at)
+        if "tree_asleep" in self._arrays:
+            self._set_sleep_defaults(at)
 
     def _own(self, name: str, at: np.ndarray) -> np.ndarray:
         """A real model field of the worlds named, (n, ...) float64."""
         rows = self._expanded.get(name)
         value = self.model.__dict__[name]
         return np.broadcast_to(value, (len(at), *value.shape)) if rows is None else rows[at].astype(float)
+
+    def _add_sleep(self) -> None:
+        """Rows of what sleeps."""
+        for name in SLEEP_ROWS:
+            self._arrays[name] = self._rows(DATA[name])
+        self._set_sleep_defaults(np.arange(self.nworld))
+        self._rows_changed()
+
+    def _set_sleep_defaults(self, at: np.ndarray) -> None:
+        """Worlds as the model starts them, asleep or awake."""
+        for name, value in sleep_defaults(self.model).items():
+            self._arrays[name][at] = value
+        self._arrays["sleep_qpos"][at] = self._arrays["qpos"][at]
+
+    def _keep_sleep(self) -> None:
+        """Rows of what sleeps where the flag `sleep` is on; all awake where it was switched off."""
+        if self.model.opt_enableflags & Enable.SLEEP:
+            if "tree_asleep" not in self._arrays:
+                self._add_sleep()
+        elif "tree_asleep" in self._arrays:
+            self._arrays["tree_asleep"][...] = AWAKE
 
     def _clear_inputs(self, at: np.ndarray) -> None:
         for name in (*INPUTS, "given_present", "given_replace"):
@@ -311,13 +342,13 @@ class Worlds(NamedAccess):
             ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
         """
         for name in self._arrays:
-            if name not in kept and name not in ON_DEMAND:
+            if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
                 raise ModelError(f"restore: the checkpoint lacks {name!r}")
         plan = []
         for key in kept:
             name = key.removeprefix("model.")
             target = self.expand(name) if key.startswith("model.") else self.__dict__["_arrays"].get(name)
-            if target is None and name in ON_DEMAND:
+            if target is None and name in (*ON_DEMAND, *SLEEP_ROWS):
                 target = getattr(self, name)
             value = np.asarray(kept[key])
             if target is None or value.shape != target.shape or value.dtype != self.dtype:
@@ -329,6 +360,8 @@ class Worlds(NamedAccess):
         for name in ON_DEMAND:
             if name in self._arrays and name not in kept:
                 self._arrays[name][...] = 0
+        if "tree_asleep" in self._arrays and "tree_asleep" not in kept:
+            self._arrays["tree_asleep"][...] = AWAKE
         for name, rows in self._expanded.items():
             if f"model.{name}" not in kept:
                 rows[...] = self.model.__dict__[name]

@@ -1,0 +1,241 @@
+"""Sleeping: scenes against MuJoCo, stillness to the bit, worlds in company, what is refused."""
+
+from __future__ import annotations
+
+import copy
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.model.option import Enable
+from featherlane.model.sleep import AWAKE
+from sleep_scenes import SCENES, STACK, TWO, roll, scene, worst_difference
+
+# both solvers converge to rounding, and a hundred steps keep it small
+POSITION = 1e-11
+SAMPLE = (
+    "ball into a stack",
+    "perturbed",
+    "welded while asleep",
+    "mocap",
+    "policies",
+    "joints",
+    "actuators",
+    "without islands",
+    "discrete",
+)
+ROLLING, _, _ = SCENES["ball into a stack"]
+
+
+def rolled(world, steps, start=0):
+    """A world, or a batch of one, through the scene."""
+    for i in range(start, start + steps):
+        if isinstance(world, fl.Batch):
+            for w in range(world.nworld):
+                roll(i - 3 * w, _Row(world, w))
+            world.step()
+        else:
+            roll(i, world)
+            fl.step(world.model, world)
+
+
+class _Row:
+    """One world of a batch, as `roll` takes it."""
+
+    def __init__(self, batch, w):
+        self.qvel = batch.qvel[w]
+
+
+# ---- against MuJoCo --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", SAMPLE)
+def test_trees_sleep_and_wake_as_mujocos(name):
+    worst, fell, _ = worst_difference(name)
+    assert worst < POSITION and fell > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in SCENES if n not in SAMPLE])
+def test_trees_sleep_and_wake_as_mujocos_everywhere(name):
+    assert worst_difference(name)[0] < POSITION
+
+
+def test_the_scenes_wake_trees():
+    assert worst_difference("ball into a stack")[2] == 2
+    assert worst_difference("perturbed")[2] == 4
+
+
+# ---- laws ------------------------------------------------------------------------------------------------------------
+def test_what_sleeps_keeps_its_bits():
+    model = fl.load(ROLLING)
+    data = fl.Data(model)
+    rolled(data, 60)
+    assert (data.tree_asleep[:3] >= 0).all() and data.tree_asleep[3] >= 0
+    q = data.qpos.copy()
+    rolled(data, 12, start=60)
+    asleep = np.repeat(data.tree_asleep >= 0, 7)
+    assert asleep[:21].all() and not asleep[21:].any()
+    assert np.array_equal(data.qpos[asleep], q[asleep])
+    assert not data.qvel[:18].any() and not data.qacc[:18].any() and not data.qfrc_constraint[:18].any()
+
+
+def test_a_scene_that_sleeps_has_no_contacts_and_goes_on_in_time():
+    model = fl.load(scene(STACK))
+    data = fl.Data(model)
+    fl.step(model, data, 60)
+    before = data.time
+    fl.step(model, data, 5)
+    assert data.ncon == 0 and data.nefc == 0 and data.solver_niter == 0
+    assert data.time == pytest.approx(before + 5 * model.opt.timestep)
+
+
+def test_worlds_keep_their_bits_in_company():
+    model, n = fl.load(ROLLING), 9
+    batch = fl.Batch(model, n, nthread=1)
+    rolled(batch, 120)
+    assert len(np.unique(batch.tree_asleep, axis=0)) > 1
+    for w in range(n):
+        alone = fl.Data(model)
+        rolled(alone, 120, start=-3 * w)
+        for name in ("qpos", "qvel", "qacc_warmstart", "tree_asleep", "sleep_qpos"):
+            assert np.array_equal(getattr(batch, name)[w], getattr(alone, name)), (w, name)
+
+
+def test_single_precision_sleeps_too():
+    model = fl.load(scene(STACK))
+    model.opt.tolerance = 1e-6
+    batch = fl.Batch(model, 3, dtype="float32")
+    batch.step(80)
+    assert (batch.tree_asleep >= 0).all() and not batch.qvel.any()
+
+
+def test_without_the_flag_no_bit_changes():
+    model = fl.load(scene(STACK))
+    model.opt.enableflags = 0
+    plain = fl.load(scene(STACK).replace('sleep="enable"', ""))
+    ours, other = fl.Data(model), fl.Data(plain)
+    fl.step(model, ours, 60)
+    fl.step(plain, other, 60)
+    assert np.array_equal(ours.qpos, other.qpos) and (ours.tree_asleep == AWAKE).all() and ours.ncon > 0
+
+
+def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
+    from featherlane.simulation import capacity
+
+    model, n = fl.load(ROLLING), 4
+    roomy = fl.Batch(model, n, nthread=1)
+    monkeypatch.setattr(capacity, "CONTACT_LIMIT", 14)  # one world has 13
+    tight = fl.Batch(model, n, nthread=1)
+    for batch in (roomy, tight):
+        batch.qpos[:, 21] = -0.5 + 0.001 * np.arange(n)
+        batch.qpos[:, 0] = 1e-4 * np.arange(n)
+        rolled(batch, 100)
+    assert np.array_equal(roomy.qpos, tight.qpos) and np.array_equal(roomy.tree_asleep, tight.tree_asleep)
+
+
+# ---- state -----------------------------------------------------------------------------------------------------------
+def test_policy_init_sleeps_after_a_reset():
+    xml, _, _ = SCENES["policies"]
+    model = fl.load(xml)
+    data, batch = fl.Data(model), fl.Batch(model, 3)
+    start = mujoco.MjData(model.mj_model).tree_asleep
+    assert (start[2:] >= 0).all()
+    fl.step(model, data, 50)
+    batch.step(50)
+    data.reset()
+    batch.reset()
+    assert np.array_equal(data.tree_asleep, start) and (batch.tree_asleep == start).all()
+
+
+def test_a_world_that_turns_bad_starts_asleep_again():
+    xml, _, _ = SCENES["policies"]
+    model = fl.load(xml)
+    batch = fl.Batch(model, 2)
+    batch.step(40)
+    batch.qpos[1, 0] = np.nan
+    batch.step()
+    assert batch.nbad[1] == 1
+    assert np.array_equal(batch.tree_asleep[1, 2:], model.tree_asleep0[2:]) and batch.tree_asleep[1, 1] < 0
+
+
+def test_copies_and_checkpoints_keep_what_sleeps():
+    model = fl.load(ROLLING)
+    data, batch = fl.Data(model), fl.Batch(model, 2)
+    rolled(data, 60)
+    batch.step(60)
+    twin, kept = copy.copy(data), batch.checkpoint()
+    rolled(data, 40, start=60)
+    rolled(twin, 40, start=60)
+    assert np.array_equal(data.qpos, twin.qpos) and np.array_equal(data.tree_asleep, twin.tree_asleep)
+    batch.qvel[:, 0] = 1.0
+    batch.step(3)
+    batch.restore(kept)
+    assert (batch.tree_asleep >= 0).all() and np.array_equal(batch.get_data(1).tree_asleep, batch.tree_asleep[1])
+
+
+def test_switching_the_flag_off_wakes():
+    model = fl.load(scene(TWO))
+    data, batch = fl.Data(model), fl.Batch(model, 2)
+    fl.step(model, data, 50)
+    batch.step(50)
+    assert (data.tree_asleep >= 0).all() and (batch.tree_asleep >= 0).all()
+    model.opt.enableflags = 0
+    fl.step(model, data)
+    batch.step()
+    assert (data.tree_asleep == AWAKE).all() and (batch.tree_asleep == AWAKE).all() and data.ncon == 8
+
+
+def test_the_flag_may_be_switched_on_later():
+    model = fl.load(scene(TWO).replace('sleep="enable"', ""))
+    batch = fl.Batch(model, 2)
+    batch.step(20)
+    model.opt.enableflags = Enable.SLEEP
+    batch.step(50)
+    assert (batch.tree_asleep >= 0).all()
+
+
+def test_a_cycle_that_was_overwritten_does_no_harm():
+    model = fl.load(scene(STACK))
+    data = fl.Data(model)
+    fl.step(model, data, 60)
+    data.tree_asleep[:] = 1e9, 2, 1
+    data.qvel[0] = 1e-3
+    fl.step(model, data, 3)
+    assert data.tree_asleep[0] < 0 and np.isfinite(data.qpos).all()
+
+
+def test_energy_and_inverse_of_a_sleeping_world():
+    model = fl.load(scene(STACK, flags='energy="enable" fwdinv="enable"'))
+    data, other = fl.Data(model), mujoco.MjData(model.mj_model)
+    for _ in range(60):
+        fl.step(model, data)
+        mujoco.mj_step(model.mj_model, other)
+    assert data.energy[0] == pytest.approx(other.energy[0], rel=1e-12) and data.energy[1] == 0
+    assert not data.solver_fwdinv.any()
+    fl.inverse(model, data)
+    assert not data.qfrc_inverse.any()
+
+
+# ---- refused ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("wrong", ['integrator="RK4"', 'integrator="discrete"'])
+def test_combinations_that_mujoco_does_not_have_are_refused(wrong):
+    flags = 'island="disable"' if "discrete" in wrong else ""
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+        fl.load(scene(TWO, option=wrong, flags=flags))
+
+
+def test_setting_such_a_combination_is_refused():
+    model = fl.load(scene(TWO))
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+        model.opt.integrator = "rk4"
+    model.opt.enableflags = 0
+    model.opt.integrator = "rk4"
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+        model.opt.enableflags = Enable.SLEEP
+
+
+def test_derivatives_are_refused():
+    model = fl.load(scene(TWO))
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+        fl.transition_fd(model, fl.Data(model))
