@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model import broad_phase
 from featherlane.model.option import Enable
 from featherlane.model.sleep import AWAKE
-from sleep_scenes import SCENES, STACK, TWO, roll, scene, worst_difference
+from sleep_scenes import BOX, SCENES, STACK, TWO, roll, scene, worst_difference
 
 # both solvers converge to rounding, and a hundred steps keep it small
 POSITION = 1e-11
@@ -132,6 +133,26 @@ def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
         batch.qpos[:, 0] = 1e-4 * np.arange(n)
         rolled(batch, 100)
     assert np.array_equal(roomy.qpos, tight.qpos) and np.array_equal(roomy.tree_asleep, tight.tree_asleep)
+
+
+def test_a_crowd_sleeps_as_listed_pairs_do(monkeypatch):
+    boxes = "".join(f'<body pos="{0.19 * (i % 5)} {0.19 * (i // 5)} .0998">{BOX}</body>' for i in range(20))
+    found = []
+    for limit in (10**9, 0):
+        monkeypatch.setattr(broad_phase, "CROWD_PAIRS", limit)
+        batch = fl.Batch(fl.load(scene(boxes)), 3, nthread=1)
+        batch.bind("tree_awake")
+        # the last trees of world w sleep, one by one
+        for w in range(3):
+            batch.tree_asleep[w, 6 * w + 4 :] = np.arange(6 * w + 4, 20)
+        batch.forward()
+        found.append((batch.ncon.copy(), batch.bind("tree_awake").copy()))
+        batch.step(5)
+        found[-1] += (batch.qpos.copy(), batch.tree_asleep.copy())
+    for listed, crowd in zip(*found, strict=True):
+        assert np.array_equal(listed, crowd)
+    awake, contacts = found[0][1], found[0][0]
+    assert awake.sum(axis=1).min() < 20 and len(set(contacts)) > 1
 
 
 # ---- state -----------------------------------------------------------------------------------------------------------

@@ -141,6 +141,16 @@ def integrate(m, d):
         euler(m, d)
 
 
+@kernel
+def integrate_awake(m, d):
+    """The next state where trees may sleep; where all do, time passes."""
+    if d.nstir[0]:
+        integrate(m, d)
+        hold_asleep(m, d)
+    else:
+        d.time[0] = d.time[0] + m.opt_timestep[0]
+
+
 @stage
 def step(m, d):
     """One time step.  A world whose numbers turn bad is reset, as MuJoCo's autoreset does, and counted.
@@ -157,7 +167,6 @@ def step(m, d):
         compare_forward_inverse(m, d)
     if sleeping(m):
         fall_asleep(m, d)
-        integrate(m, d)
-        hold_asleep(m, d)
+        integrate_awake(m, d)
     else:
         integrate(m, d)

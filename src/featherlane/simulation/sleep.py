@@ -9,10 +9,10 @@ Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 from __future__ import annotations
 
 from ..dynamics.awake import clear_asleep
-from ..dynamics.flags import BALL, DISABLE_ISLAND, FREE
+from ..dynamics.flags import DISABLE_ISLAND
 from ..lanes import any_, fabs, fmin, has, kernel, not_, read_lane, real, stage, where, whole, width, write_lane
 from ..model.sleep import AWAKE
-from .wake import AUTO_NEVER, NEVER, mark_awake
+from .wake import AUTO_NEVER, NEVER, mark_awake, positions
 
 
 # ---- which trees are ready ------------------------------------------------------------------------------------------
@@ -85,15 +85,6 @@ def link_islands(m, d, lane):
 
 
 # ---- positions ------------------------------------------------------------------------------------------------------
-@kernel
-def positions(m, t):
-    """(first, end) of a tree's entries in qpos."""
-    first = m.dof_jntid[m.tree_dofadr[t]]
-    last = m.dof_jntid[m.tree_dofadr[t] + m.tree_dofnum[t] - 1]
-    kind = m.jnt_type[last]
-    return m.jnt_qposadr[first], m.jnt_qposadr[last] + (7 if kind == FREE else 4 if kind == BALL else 1)
-
-
 @kernel
 def stop(m, d):
     """Trees that have just fallen asleep: no velocity, no acceleration, and their position is noted."""

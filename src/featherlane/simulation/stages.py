@@ -60,6 +60,8 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
     `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
     the state before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`.
+    With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
+    (`data.tree_asleep`).
 
     Args:
         model: the model.
@@ -92,6 +94,8 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
 def forward(model: Model, data: Data) -> None:
     """Everything that follows from the present state, down to the acceleration `qacc`, without a step.
+
+    With the flag `sleep` trees wake here, too; none falls asleep.
 
     Source: MuJoCo mj_forward.
     """

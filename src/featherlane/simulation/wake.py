@@ -100,6 +100,15 @@ def unsettle(m, d):
 
 # ---- the user -------------------------------------------------------------------------------------------------------
 @kernel
+def positions(m, t):
+    """(first, end) of a tree's entries in qpos."""
+    first = m.dof_jntid[m.tree_dofadr[t]]
+    last = m.dof_jntid[m.tree_dofadr[t] + m.tree_dofnum[t] - 1]
+    kind = m.jnt_type[last]
+    return m.jnt_qposadr[first], m.jnt_qposadr[last] + (7 if kind == FREE else 4 if kind == BALL else 1)
+
+
+@kernel
 def mocap_moved(d, k, moved):
     """moved, and 1 where mocap body k is not where it was."""
     for c in range(3):
@@ -113,12 +122,11 @@ def mocap_moved(d, k, moved):
 def perturbed(m, d, t):
     """1 in the worlds in which tree t, if it sleeps, is not as it was left, else 0."""
     changed = real(d, 1.0 if m.tree_sleep_policy[t] in (NEVER, AUTO_NEVER) else 0.0)
-    first, last, b = m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.tree_bodyadr[t]
-    for i in range(first, last + 1):
+    b = m.tree_bodyadr[t]
+    for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         changed = where((d.qvel[i] != 0.0) | (d.qfrc_applied[i] != 0.0), 1.0, changed)
-    j = m.dof_jntid[last]
-    end = m.jnt_qposadr[j] + (7 if m.jnt_type[j] == FREE else 4 if m.jnt_type[j] == BALL else 1)
-    for a in range(m.jnt_qposadr[m.dof_jntid[first]], end):
+    first, end = positions(m, t)
+    for a in range(first, end):
         changed = where(d.qpos[a] != d.sleep_qpos[a], 1.0, changed)
     for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
         changed = where(d.xfrc_applied[i] != 0.0, 1.0, changed)
