@@ -27,6 +27,7 @@ SAMPLE = (
     "without islands",
     "discrete",
 )
+WOKEN = {"ball into a stack": 2, "perturbed": 4, "mocap": 8}  # so that the scenes are of use
 ROLLING, _, _ = SCENES["ball into a stack"]
 
 
@@ -52,19 +53,16 @@ class _Row:
 # ---- against MuJoCo --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", SAMPLE)
 def test_trees_sleep_and_wake_as_mujocos(name):
-    worst, fell, _ = worst_difference(name)
-    assert worst < POSITION and fell > 0
+    worst, fell, woke = worst_difference(name)
+    assert worst < POSITION
+    assert woke == WOKEN.get(name, woke)
+    assert fell > 0 or name == "without islands"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in SCENES if n not in SAMPLE])
 def test_trees_sleep_and_wake_as_mujocos_everywhere(name):
     assert worst_difference(name)[0] < POSITION
-
-
-def test_the_scenes_wake_trees():
-    assert worst_difference("ball into a stack")[2] == 2
-    assert worst_difference("perturbed")[2] == 4
 
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
