@@ -134,21 +134,35 @@ def _bodies(mj) -> list[dict[str, Any]]:
     return bodies
 
 
+# what an actuator acts on, by transmission
+TARGETS = {"joint": "JOINT", "jointinparent": "JOINT", "tendon": "TENDON", "body": "BODY"}
+
+
+def _target(mj, i: int) -> str:
+    """What actuator i acts on: `elbow`, `tendon flexor`, `site hand from base`; joints go by their name alone."""
+    transmission, (first, second) = _word("mjtTrn", mj.actuator_trntype[i]), mj.actuator_trnid[i]
+    kind = TARGETS.get(transmission, "SITE" if transmission != "so3" or second >= 0 else "JOINT")
+    name = _name(mj, kind, first)
+    if kind == "JOINT":
+        return name
+    reference = f" from {_name(mj, kind, second)}" if kind == "SITE" and second >= 0 else ""
+    return f"{transmission} {name}{reference}"
+
+
 def _actuators(mj) -> list[dict[str, Any]]:
     rows = []
     for i in range(mj.nactuator):
-        transmission = _word("mjtTrn", mj.actuator_trntype[i])
-        on_joint = transmission in ("joint", "jointinparent")
-        limited = i < mj.nu and mj.actuator_ctrllimited[i]
+        u, o = mj.actuator_ctrladr[i], mj.actuator_outadr[i]
+        limited = mj.actuator_ctrlnum[i] > 0 and mj.actuator_ctrllimited[u]
         rows.append(
             {
                 "name": _name(mj, "ACTUATOR", i),
-                "target": _name(mj, "JOINT", mj.actuator_trnid[i, 0]) if on_joint else transmission,
-                "gear": np.ravel(mj.actuator_gear[i]).tolist(),
+                "target": _target(mj, i),
+                "gear": mj.actuator_gear[o].tolist(),
                 "gain": _word("mjtGain", mj.actuator_gaintype[i]),
                 "bias": _word("mjtBias", mj.actuator_biastype[i]),
                 "dynamics": _word("mjtDyn", mj.actuator_dyntype[i]),
-                "control_range": mj.actuator_ctrlrange[i].tolist() if limited else None,
+                "control_range": mj.actuator_ctrlrange[u].tolist() if limited else None,
             }
         )
     return rows

@@ -322,7 +322,7 @@ def _stages(model) -> list:
     from ..simulation import forward
 
     names = (
-        "kinematics collision_frames com_pos crb factor_m transmission com_vel rne passive actuation "
-        "smooth_acceleration collision make_rows solve step"
+        "kinematics collision_frames path_frames com_pos tendon crb factor_m transmission com_vel tendon_velocity rne "
+        "passive actuation smooth_acceleration collision make_rows solve step"
     )
     return [getattr(forward, name) for name in names.split()]

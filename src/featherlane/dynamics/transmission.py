@@ -2,7 +2,8 @@
 
 The moments are rows of a sparse matrix whose pattern is fixed when the model is loaded (moment_rownnz, moment_rowadr,
 moment_colind).  On a joint the moment is the gear: one number for a slide or a hinge, an axis for a ball, six numbers
-for a free joint.
+for a free joint.  On a tendon it is the gear times the tendon's Jacobian.  What acts at points of bodies has files of
+its own: site_transmission.py, slider_crank.py, and adhesion.py for what acts through contacts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from featherlane.lanes import fma, kernel, real, stage
 from featherlane.spatial.quaternion import quat_conj, quat_log, quat_normalize, rotate
 from featherlane.spatial.vector import dot3, load3, load4, store3
 
-from .flags import BALL, SLIDE, TRN_JOINT, TRN_JOINTINPARENT
+from .flags import BALL, SLIDE, TRN_JOINT, TRN_JOINTINPARENT, TRN_SITE, TRN_SLIDERCRANK, TRN_SO3, TRN_TENDON
+from .site_transmission import orientation_transmission, site_transmission
+from .slider_crank import slider_crank
 
 
 @kernel
@@ -47,17 +50,39 @@ def _joint_transmission(m, d, i):
         d.actuator_length[o] = real(d, 0.0)
 
 
+@kernel
+def _tendon_transmission(m, d, i):
+    """Length and moment of an actuator on a tendon, whose row of ten_J has the same dofs."""
+    o, t = m.actuator_outadr[i], m.actuator_trnid[2 * i]
+    e, a, gear = m.moment_rowadr[o], m.ten_J_rowadr[t], m.actuator_gear[6 * o]
+    d.actuator_length[o] = d.ten_length[t] * gear
+    for c in range(m.ten_J_rownnz[t]):
+        d.actuator_moment[e + c] = d.ten_J[a + c] * gear
+
+
 @stage
 def transmission(m, d):
-    """Lengths and moments of the actuators.
+    """Lengths and moments of the actuators, but for those that act through contacts.
 
     Slide and hinge: gear times the coordinate.  Ball: gear is an axis, the length its part of the rotation vector.
-    Free joint: gear is a force and a moment, the length 0.
+    Free joint: gear is a force and a moment, the length 0.  Tendon: gear times its length.  Site, slider-crank and
+    orientation: see their files.
     Source: MuJoCo mj_transmission.
-    Reads:  qpos.   Writes: actuator_length (nout,) [m, rad], actuator_moment (nmoment,).
+    Reads:  qpos, ten_length, ten_J, site_xpos, site_xmat, xquat, cdof, subtree_com.
+    Writes: actuator_length (nout,) [m, rad], actuator_moment (nmoment,).
     """
     for i in range(m.nactuator):
-        _joint_transmission(m, d, i)
+        kind = m.actuator_trntype[i]
+        if drives_joint(m, i):
+            _joint_transmission(m, d, i)
+        elif kind == TRN_TENDON:
+            _tendon_transmission(m, d, i)
+        elif kind == TRN_SITE:
+            site_transmission(m, d, i)
+        elif kind == TRN_SLIDERCRANK:
+            slider_crank(m, d, i)
+        elif kind == TRN_SO3:
+            orientation_transmission(m, d, i)
 
 
 @kernel

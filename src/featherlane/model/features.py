@@ -20,6 +20,7 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.candidates import HFIELD, NO_FUNCTION
+from featherlane.model.moments import JOINT, row_dofs
 from featherlane.model.option import sleepless
 
 # sensors whose values are computed, as mjtSensor
@@ -30,9 +31,12 @@ FLAGS = {
     "speculative": mujoco.mjtEnableBit.mjENBL_SPECULATIVE,
 }
 
+# transmissions of actuators that are computed
+TRANSMISSIONS = set(mujoco.mjtTrn.__members__.values()) - {mujoco.mjtTrn.mjTRN_UNDEFINED}
+
 # per actuator field: the values that are computed, and the enum that names the others
 COMPUTED_ACTUATORS = {
-    "trntype": ({mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT}, mujoco.mjtTrn),
+    "trntype": (TRANSMISSIONS, mujoco.mjtTrn),
     "dyntype": (set(mujoco.mjtDyn.__members__.values()) - {mujoco.mjtDyn.mjDYN_USER}, mujoco.mjtDyn),
     "gaintype": (set(mujoco.mjtGain.__members__.values()) - {mujoco.mjtGain.mjGAIN_USER}, mujoco.mjtGain),
     "biastype": (set(mujoco.mjtBias.__members__.values()) - {mujoco.mjtBias.mjBIAS_USER}, mujoco.mjtBias),
@@ -156,22 +160,37 @@ def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
 def uncoupled(mj: mujoco.MjModel) -> list[str]:
     """Actuators that the integrator discrete cannot take into its metric, which has M's pattern.
 
-    Of a simple body M is stored as its diagonal: an actuator that couples dofs of a free joint or a ball there, by the
-    rates of its force, has no place.
+    An actuator whose force has rates couples all dofs that it acts on.  M couples a dof with those above it alone, and
+    of a simple body it is stored as its diagonal.
     """
     sloped = (mj.actuator_gaintype != int(mujoco.mjtGain.mjGAIN_FIXED)) | (
         mj.actuator_biastype != int(mujoco.mjtBias.mjBIAS_NONE)
     )
-    turned = mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)
     found = []
-    for i in np.flatnonzero(sloped & (turned | (mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_JOINT)))):
-        joint = mj.actuator_trnid[i, 0]
-        body, several = mj.jnt_bodyid[joint], np.count_nonzero(mj.actuator_gear[mj.actuator_outadr[i]]) > 1
-        rotates = mj.jnt_type[joint] <= int(mujoco.mjtJoint.mjJNT_BALL)
-        if rotates and mj.body_simple[body] and (several or turned[i]):
-            where = _label(mj, "body", body)
-            found.append(f'{_label(mj, "actuator", i)}: integrator discrete; give {where} the attribute simple="false"')
+    for i in np.flatnonzero(sloped):
+        outputs = range(mj.actuator_outnum[i])
+        if not all(_couples(mj, _geared_dofs(mj, i, k)) for k in outputs):
+            remedy = "its force couples dofs of branches; allowed are dofs of one chain"
+            if mj.actuator_trntype[i] in [int(kind) for kind in JOINT]:
+                body = _label(mj, "body", mj.jnt_bodyid[mj.actuator_trnid[i, 0]])
+                remedy = f'give {body} the attribute simple="false"'
+            found.append(f"{_label(mj, 'actuator', i)}: integrator discrete; {remedy}")
     return found
+
+
+def _geared_dofs(mj: mujoco.MjModel, i: int, k: int) -> list[int]:
+    """Dofs that output k of actuator i acts on with its gear, ascending."""
+    dofs = row_dofs(mj, i, k)
+    if mj.actuator_trntype[i] == int(mujoco.mjtTrn.mjTRN_JOINT):
+        gear = mj.actuator_gear[mj.actuator_outadr[i]]
+        dofs = [dof for dof, g in zip(dofs, gear, strict=False) if g]
+    return dofs
+
+
+def _couples(mj: mujoco.MjModel, dofs: list[int]) -> bool:
+    """Whether M has an entry for every two of these dofs, which ascend."""
+    rows = (mj.M_colind[mj.M_rowadr[dof] :][: mj.M_rownnz[dof]] for dof in dofs)
+    return all(set(dofs[:n]) <= set(row.tolist()) for n, row in enumerate(rows))
 
 
 def _acting(mj: mujoco.MjModel, kind: str, ident: int) -> list[str]:

@@ -60,12 +60,15 @@ SIZES = (
     _size("nsensordata", "sensor values: length of sensordata"),
     _size("nhistory", "history of delayed controls and sensors: length of history"),
     _size("nplastic", "references of springs that yield: length of plastic"),
+    _size("flg_adhesion", "1: some geom or pair is adhesive; set_const looks again"),
+    _size("flg_surfacevel", "1: some geom's surface moves; set_const looks again"),
 )
 
 DERIVED_SIZES = (
     _size("nchain", "entries of all dofs' chains to the root"),
     _size("nmoment", "entries of all actuators' moments"),
     _size("nstepsite", "sites whose frames a step needs"),
+    _size("nadhesion", "actuators that act through the contacts of a body"),
     _size("nstepgeom", "geoms whose frames a step needs, colliding or not"),
     _size("nblock", "blocks of dofs: each the parent of the next, and no other dof's but the last of them"),
     _size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
@@ -241,6 +244,8 @@ GEOMS = (
     _real("geom_fluid", ("ngeom", 12), "1", "coefficients of the ellipsoid model of fluid forces"),
     _real("geom_margin", ("ngeom",), "m", "distance below which a contact acts"),
     _real("geom_gap", ("ngeom",), "m", "distance beyond the margin at which a contact is listed without acting"),
+    _real("geom_adhesion", ("ngeom",), "N", "force with which a contact can pull"),
+    _real("geom_surfacevel", ("ngeom", 6), "m/s, rad/s", "velocity of the surface in the geom's frame, turning last"),
 )
 
 # the convex hull of each mesh, its vertices numbered from 0; the mesh's own triangles are for rays alone
@@ -296,6 +301,7 @@ PAIRS = (
     _real("pair_margin", ("npair",), "m", "distance below which the contact acts"),
     _real("pair_gap", ("npair",), "m", "distance beyond the margin at which the contact is listed without acting"),
     _real("pair_friction", ("npair", 5), "1, 1, m, m, m", "friction: two sliding, spinning, two rolling"),
+    _real("pair_adhesion", ("npair",), "N", "force with which the contact can pull"),
 )
 
 EQUALITIES = (

@@ -217,7 +217,7 @@ def from_mujoco(mj_model, source: str) -> Model:
     from featherlane.model.broad_phase import broad_phase
     from featherlane.model.candidates import candidates
     from featherlane.model.features import unsupported
-    from featherlane.model.moments import moment_ints
+    from featherlane.model.moments import adhesion_count, moment_ints
     from featherlane.model.paths import path_ints
 
     pairs = candidates(mj_model)
@@ -229,11 +229,11 @@ def from_mujoco(mj_model, source: str) -> Model:
     broad, counts = broad_phase(mj_model, pairs)
     check_shapes(mj_model, broad["collide_geom"])
     derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
-    derived |= triangle_trees(mj_model) | moment_ints(mj_model, derived["body_lastdof"]) | path_ints(mj_model)
+    derived |= triangle_trees(mj_model) | moment_ints(mj_model) | path_ints(mj_model)
     derived |= actuator_ints(mj_model)
     derived["tree_asleep0"] = asleep_at_start(mj_model)
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
-    sizes |= counts | {"opt_forward_dynamics": 0} | choices(mj_model)
+    sizes |= counts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)
 
 

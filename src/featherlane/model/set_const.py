@@ -33,7 +33,7 @@ DEPENDENT_REALS = (
 )
 # of these a part is given: the second anchor and the relative pose follow from the rest
 BOTH = frozenset(("eq_data",))
-DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp")
+DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")
 
 
 def _run(mj_model, mj_data) -> None:

@@ -118,6 +118,7 @@ VELOCITY = (
     Field("qfrc_damper", "real", ("nv",), "N, N m", "joint damper force", "passive"),
     Field("qfrc_gravcomp", "real", ("nv",), "N, N m", "gravity compensation", "passive"),
     Field("qfrc_fluid", "real", ("nv",), "N, N m", "fluid force", "passive"),
+    Field("qfrc_adhesion", "real", ("nv",), "N, N m", "pull of adhesive contacts", "passive"),
     Field("qfrc_passive", "real", ("nv",), "N, N m", "total passive force", "passive"),
     Field("subtree_linvel", "real", ("nbody", 3), "m/s", "velocity of a subtree's centre of mass", "sensors"),
     Field("subtree_angmom", "real", ("nbody", 3), "kg m^2/s", "angular momentum of a subtree about it", "sensors"),

@@ -26,6 +26,7 @@ from ..lanes import any_, kernel, stage
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.solve import solve
 from .consistency import compare_forward_inverse
+from .early_contacts import early_contacts, forces_need_contacts
 from .health import bad_acceleration, reset_bad
 from .part import SOLVE, rows_and_forces, solve_in_parts
 from .sleep import drop_forces, fall_asleep, hold_asleep, settle
@@ -96,7 +97,7 @@ def forward(m, d):
 
     With the flag `sleep` trees wake first; where all sleep that the tile has, everything stands as it is.
     Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number; with the flag
-        `sleep` before them).
+        `sleep`, and where forces depend on contacts, before them).
     Reads:  the state.   Writes: every field down to qacc.
     """
     sleeps = sleeping(m)
@@ -104,6 +105,9 @@ def forward(m, d):
         forward_position(m, d)
         if sleeps:
             wake_touched(m, d)
+        if forces_need_contacts(m):
+            early_contacts(m, d)
+            d.con_fresh[0] = 1
         forward_velocity(m, d)
         actuation(m, d)
         smooth_acceleration(m, d)

@@ -13,6 +13,7 @@ from ..dynamics.flags import DISCRETE, ENABLE_INVDISCRETE, RK4
 from ..dynamics.smooth import energy
 from ..lanes import kernel, lane_index, stage, where, width
 from .consistency import inverse_constraint, inverse_force
+from .early_contacts import early_contacts, forces_need_contacts
 from .forward import forward, forward_position, forward_velocity
 from .tiles import load_worlds, read_controls, store_worlds, write_records
 from .wake import unsettle, wake_perturbed, wake_touched

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..collision.collision import collision as _collision
 from ..dynamics.actuation import actuation as _actuation
+from ..dynamics.adhesion import contact_transmission as _contact_transmission
 from ..dynamics.articulated import aba as _aba
 from ..dynamics.com import com_pos as _com_pos
 from ..dynamics.com import com_vel as _com_vel
@@ -44,6 +45,8 @@ from ..solver.island import islands as _islands
 from . import forward as _contents
 from .consistency import compare_forward_inverse as _compare_forward_inverse
 from .data import Data, ready
+from .early_contacts import early_contacts as _early_contacts
+from .early_contacts import forces_need_contacts
 from .inverse import inverse as _inverse
 
 
@@ -106,9 +109,13 @@ def forward_position(model: Model, data: Data) -> None:
     """All that depends on the position alone, but for contacts: kinematics, com_pos, tendon, crb, factor_m,
     transmission.
 
+    Where forces act through contacts these are found here, too.
+
     Source: MuJoCo mj_fwdPosition (without collisions and constraints).
     """
     _run(model, data, _contents.forward_position)
+    if forces_need_contacts(model):
+        _run(model, data, _early_contacts)
 
 
 def forward_velocity(model: Model, data: Data) -> None:
@@ -236,13 +243,15 @@ def factor_m(model: Model, data: Data) -> None:
 
 
 def transmission(model: Model, data: Data) -> None:
-    """Lengths and moments of the actuators.
+    """Lengths and moments of the actuators; those on bodies act through the contacts that `collision` left.
 
     Writes `actuator_length` (nout,) [m, rad] and `actuator_moment` (nmoment,), rows on the dofs `moment_colind`.
 
     Source: MuJoCo mj_transmission (whose pattern follows from the state).
     """
     _run(model, data, _transmission)
+    if model.nadhesion:
+        _run(model, data, _contact_transmission)
 
 
 def collision(model: Model, data: Data) -> None:

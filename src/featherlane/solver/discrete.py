@@ -67,9 +67,15 @@ def mark_touched(m, d):
         if actuators_count(m):
             for i in range(m.nactuator):
                 if not is_disabled(m, i):
-                    o, acts = m.actuator_outadr[i], actuator_metric(m, d, i) > 0.0
-                    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
-                        _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
+                    _touch_by_actuator(m, d, i, actuator_metric(m, d, i) > 0.0)
+
+
+@kernel
+def _touch_by_actuator(m, d, i, acts):
+    """Marks of the trees that actuator i acts on, in worlds where it does."""
+    for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+        for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+            _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
 
 
 @kernel
