@@ -9,9 +9,12 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
     "batch_rollout": ["16", "5"],
+    "end_effector": ["1.5"],
     "first_steps": ["0.5"],
     "jacobian": ["20"],
+    "piston_engine": ["2"],
     "randomize_masses": ["16", "20"],
+    "suction_gripper": [],
     "tree_factorization": [],
     "vector_env": ["16", "20"],
 }

@@ -12,6 +12,8 @@ from featherlane.simulation import capacity
 from featherlane.simulation.forward import forward, step
 from featherlane.simulation.workspace import Workspace
 from states import kicked
+from tendon_scenes import FIXED, PATHS
+from tendon_scenes import scene as tendons
 
 TOLERANCE = 1e-11  # the issue's bound for lengths, moments, velocities and forces; rounding stays below 1e-13
 ACCELERATION = 1e-8  # the issue's bound for qacc: a solver's
@@ -152,7 +154,9 @@ def solved_exactly(model):
     return model
 
 
+PULLED = "".join(f'<general name="{name}" tendon="{name}" gear="1.5"/>' for name in (*PATHS, *FIXED))
 SCENES = {
+    "tendons": tendons(tail=f"<actuator>{PULLED}</actuator>"),
     "mechanism": mechanism([*ON_CHAINS.values(), *ACROSS.values()]),
     "servos": mechanism([f'site="hand" refsite="{ref}" {g}' for ref in ("still", "lone") for g in TURNING], SERVO),
     "frictionless": gripper(1),
@@ -199,9 +203,10 @@ def test_steps_equal_mujocos(integrator, limit):
 
 # ---- laws -----------------------------------------------------------------------------------------------------------
 def test_the_moment_is_the_gradient_of_the_length():
-    """Of sliders and cranks, and of positions and turns about one axis as a reference that stands still sees them."""
+    """Of sliders and cranks, and of positions as a reference that stands still sees them."""
     cranks = [text for name, text in ON_CHAINS.items() if "crank" in name]
-    model = fl.load(mechanism([*cranks, ACROSS["crank of two trees"], 'site="hand" refsite="still" gear=".3 1 2"']))
+    across = ACROSS["crank of two trees"]
+    model = fl.load(mechanism([*cranks, across, 'site="hand" refsite="still" gear=".3 1 2"']))
     data, rng, small = fl.Data(model), np.random.default_rng(1), 1e-6
 
     def lengths(qpos):
@@ -218,7 +223,7 @@ def test_the_moment_is_the_gradient_of_the_length():
 
 
 def test_what_acts_between_two_bodies_keeps_the_momentum():
-    """A site and its reference push each other with opposite forces; a slider-crank turns nothing as a whole, either."""
+    """A site and its reference push each other with opposite forces; a slider-crank turns nothing, either."""
     sites = [text for name, text in ACROSS.items() if "another free body" in name]
     model = fl.load(mechanism([*sites, 'cranksite="simple" slidersite="lone" cranklength="3"']))
     ws, free = filled(model, 8, states(model, 8)), model.jnt_dofadr[model.jnt_type == 0]
@@ -229,8 +234,10 @@ def test_what_acts_between_two_bodies_keeps_the_momentum():
         assert np.abs(force).max() < 1e-11  # the issue's bound; rounding of numbers of size 1
         bodies = model.dof_bodyid[free]
         R, p = (ws.view(name)[..., lane][bodies] for name in ("xmat", "xpos"))
-        turns = [moment[1, v + 3 : v + 6] @ R[k].reshape(3, 3).T for k, v in enumerate(free)]
-        total = sum(turn + np.cross(p[k], moment[1, v : v + 3]) for (k, v), turn in zip(enumerate(free), turns))
+        total = sum(
+            R[k].reshape(3, 3) @ moment[1, v + 3 : v + 6] + np.cross(p[k], moment[1, v : v + 3])
+            for k, v in enumerate(free)
+        )
         assert np.abs(total).max() < 1e-11
 
 

@@ -169,7 +169,7 @@ def uncoupled(mj: mujoco.MjModel) -> list[str]:
     found = []
     for i in np.flatnonzero(sloped):
         outputs = range(mj.actuator_outnum[i])
-        if not all(_couples(mj, _geared_dofs(mj, i, k)) for k in outputs):
+        if not all(_couples(mj, _geared_dofs(mj, int(i), k)) for k in outputs):
             remedy = "its force couples dofs of branches; allowed are dofs of one chain"
             if mj.actuator_trntype[i] in [int(kind) for kind in JOINT]:
                 body = _label(mj, "body", mj.jnt_bodyid[mj.actuator_trnid[i, 0]])

@@ -1,7 +1,7 @@
 """Contacts before forces, in models in which some act through contacts: actuators on bodies, adhesive geoms.
 
-A tile whose slots do not fit goes part by part here, too, and each part leaves what its worlds take from their contacts.
-The contacts themselves are found once more when the rows are made, for slots hold one part at a time.
+A tile whose slots do not fit goes part by part here, too, and each part leaves what its worlds take from their
+contacts.  The contacts themselves are found once more when the rows are made, for slots hold one part at a time.
 """
 
 from __future__ import annotations
