@@ -110,9 +110,11 @@ def actuation(m, d):
     for i in range(m.nv):
         d.qfrc_actuator[i] = zero
     for o in range(m.nout):
-        d.actuator_velocity[o] = output_velocity(m, d, o)
+        d.actuator_velocity[o] = zero
         d.actuator_force[o] = zero
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
+        for o in range(m.nout):
+            d.actuator_velocity[o] = output_velocity(m, d, o)
         read_controls(m, d)
         if m.na > 0:
             activation(m, d)
