@@ -42,6 +42,8 @@ def inverse(m, d):
     forward_position(m, d)
     if sleeping(m):
         wake_touched(m, d)
+    if forces_need_contacts(m):
+        early_contacts(m, d)
     forward_velocity(m, d)
     discrete = is_discrete(m)
     if discrete:
