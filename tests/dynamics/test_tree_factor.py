@@ -45,7 +45,7 @@ def test_columns_give_the_bits_of_rows(name, own):
     by_columns = np.zeros_like(A)
     given, *columns, g = views(source, by_columns, D, y)
     factor_columns(n, adr, nnz, col, below, given, *columns, own, 1, g)
-    expand_columns(n, adr, nnz, below, col, *columns, g)
+    expand_columns(n, adr, nnz, col, *columns, g)
     for one, other in ((by_rows, by_columns), (inverse, D), (x, y)):
         np.testing.assert_array_equal(one, other)
     for k in range(WIDTH):

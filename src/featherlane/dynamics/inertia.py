@@ -116,14 +116,14 @@ def factor(m, source, LD, inverse, unused):
 def solve(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x."""
     solve_lt_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, LD, x)
-    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, m.M_colind, LD, inverse, x)
+    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, x)
 
 
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
     """Both in one sweep, with the same bits; own: 0 takes the diagonal from `inverse`."""
     factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own, 1, x)
-    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, m.M_colind, LD, inverse, x)
+    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, x)
 
 
 @kernel

@@ -78,17 +78,37 @@ def expand_rows(n, rowadr, rownnz, colind, L, inverse, x):
 
 
 @kernel
+def follows(rowadr, rownnz, colind, n, k):
+    """Is row k + 1 that of a child of k?"""
+    return k + 1 < n and rownnz[k + 1] == rownnz[k] + 1 and colind[rowadr[k + 1] + rownnz[k] - 1] == k
+
+
+@kernel
 def multiply_rows(n, rowadr, rownnz, colind, A, x, y):
-    """y <- A x for the symmetric matrix whose lower triangle A is."""
-    for k in range(n):
-        a, xk = rowadr[k], x[k]
-        last = a + rownnz[k] - 1
-        yk = A[last] * xk
-        for c in range(a, last):
-            i = colind[c]
-            yk = fma(A[c], x[i], yk)
-            y[i] = fma(A[c], xk, y[i])
-        y[k] = yk
+    """y <- A x for the symmetric matrix whose lower triangle A is: the rows of a parent and its child at once."""
+    k = 0
+    while k < n:
+        a, above, xk = rowadr[k], rownnz[k] - 1, x[k]
+        yk = A[a + above] * xk
+        if follows(rowadr, rownnz, colind, n, k):
+            b, xj = rowadr[k + 1], x[k + 1]
+            yj = A[b + above + 1] * xj
+            for c in range(above):
+                i = colind[a + c]
+                p, q, v = A[a + c], A[b + c], x[i]
+                yk, yj = fma(p, v, yk), fma(q, v, yj)
+                y[i] = fma(q, xj, fma(p, xk, y[i]))
+            link = A[b + above]
+            y[k] = fma(link, xj, yk)
+            y[k + 1] = fma(link, xk, yj)
+            k += 2
+        else:
+            for c in range(a, a + above):
+                i = colind[c]
+                yk = fma(A[c], x[i], yk)
+                y[i] = fma(A[c], xk, y[i])
+            y[k] = yk
+            k += 1
 
 
 # ---- the same, column by column ------------------------------------------------------------------------
@@ -342,13 +362,13 @@ def solve_lt_columns(n, rowadr, rownnz, below, L, x):
 
 
 @kernel
-def expand_columns(n, rowadr, rownnz, below, colind, L, inverse, x):
+def expand_columns(n, rowadr, rownnz, colind, L, inverse, x):
     """x <- L^-1 D^-1 x, with the bits of `expand_rows`; two rows of a chain at a time, whose sums overlap."""
     k = 0
     while k < n:
         a, above = rowadr[k], rownnz[k] - 1
         y = x[k] * inverse[k]
-        if below[k] > 0 and rownnz[k + 1] == above + 2 and colind[rowadr[k + 1] + above] == k:
+        if follows(rowadr, rownnz, colind, n, k):
             b, z = rowadr[k + 1], x[k + 1] * inverse[k + 1]
             for c in range(above):
                 v = x[colind[a + c]]

@@ -397,7 +397,14 @@ SCRATCH = (
         "n, mu1 t1, mu2 t2, pointing at the body that is pushed; then turns: mu3 n, mu4 t1, mu5 t2",
         "solve",
     ),
-    Field("body_reached", "int", ("nbody",), "1", "1: a slot acts on the body or below it", "solve"),
+    Field(
+        "body_reached",
+        "int",
+        ("nbody",),
+        "1",
+        "a slot acts on the body or below it: 1 with a body of its tree, 2 to 4 as a stiffness",
+        "solve",
+    ),
     Field("con_motion", "real", ("nbody", 6), "rad/s^2, m/s^2", "body motion that a joint-space vector makes", "solve"),
     Field(
         "con_wrench",

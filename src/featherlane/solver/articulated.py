@@ -25,6 +25,7 @@ from ..lanes import any_, fma, kernel, real, where
 from ..spatial.motion import axpy6, dot6
 from ..spatial.vector import load6, store6
 from .hessian import add_contact, free_weight, is_pushing
+from .rows import ACTED
 from .stiffness import clear_stiffness
 
 
@@ -177,7 +178,7 @@ def solve_articulated(m, d, x):
     rest = (zero, zero, zero, zero, zero, zero)
     for i in range(1, m.nbody):
         store_rigid(d, i)
-        if d.body_reached[i]:
+        if d.body_reached[i] == ACTED:
             add_body_stiffness(d, i)
         store6(d.cfrc, 6 * i, rest)
     for i in range(m.nbody - 1, 0, -1):

@@ -47,6 +47,7 @@ from .pattern import (
     last_block,
 )
 from .pyramid import least_edge
+from .rows import has_stiffness
 from .stiffness import (
     add_cone,
     add_stiffness,
@@ -153,13 +154,13 @@ def assemble_rows(m, d):
     """H = M + S^T K^c S on rows of ancestors, where dof j stands at place H_rownnz[j] - 1 of every row that has it."""
     i = m.nv - 1
     while i >= 0:
-        reached = d.body_reached[m.dof_bodyid[i]]
-        if reached and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
+        stiff = has_stiffness(d, m.dof_bodyid[i])
+        if stiff and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
             row_pair(m, d, i)
             i -= 2
         else:
             inertia_row(m, d, i)
-            if reached:
+            if stiff:
                 stiffness_row(m, d, i)
             i -= 1
 
@@ -182,13 +183,13 @@ def block_row(m, d, i):
     h, end = d.H_rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.H_rownnz[i] + end - i - 1):
         d.H[e] = zero
-    reached, full = d.body_reached[m.dof_bodyid[i]], is_full(m, i)
+    stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
     f = load6(d.cdof, 6 * i)
-    if reached:
+    if stiff:
         f = stiffness_times(d, m.dof_bodyid[i], f)
     d.H[h + d.H_rownnz[i] - 1] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     e, j = last_block(m, d, i), i
-    while j >= 0 and (reached or full):
+    while j >= 0 and (stiff or full):
         e = column_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
         u, n = h + d.H_blockplace[e], j - first + 1
@@ -196,7 +197,7 @@ def block_row(m, d, i):
             q = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
                 d.H[u + c] = d.M[q + c]
-        if reached:
+        if stiff:
             stiffness_columns(m, d, u, first, n, f)
         j = m.dof_parentid[first]
 
@@ -397,11 +398,11 @@ def solve_hessian(m, d):
             d.H_dinv,
             d.search,
         )
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_below, d.H_colind, d.H, d.H_dinv, d.search)
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, d.search)
     elif m.nC == m.nchain:
         # the pattern is that of M: column by column, in two thirds of the time
         factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, m.M_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.M_below, m.chain_colind, d.H, d.H_dinv, d.search)
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
     else:
         factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
         expand_rows(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)

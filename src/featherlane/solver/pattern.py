@@ -26,6 +26,7 @@ from ..collision.sort import sort
 from ..lanes import kernel, real, stage
 from .ordered import mark_ordered
 from .path import find_path_rows, join_paths, own_tree, path_cost
+from .rows import ACTED
 
 # what H_pattern holds; 0: nothing yet
 TREE, APART = 1, 3  # rows of ancestors
@@ -263,6 +264,14 @@ def take_coupled(m, d, label):
 
 
 @kernel
+def own_all_contacts(m, d):
+    """Where trees are taken apart the contacts of pairs, too, are stiffnesses of their bodies."""
+    for b in range(m.nbody):
+        if d.body_reached[b] > 0:
+            d.body_reached[b] = ACTED
+
+
+@kernel
 def find_pattern(m, d):
     """The pattern for the tile's slots: the model's own tree where no slot couples two branches.
 
@@ -285,6 +294,7 @@ def find_pattern(m, d):
             d.con_overflow[0] = 0
             d.ordered[0] = real(d, 0.0)
             take_tree(m, d, APART)
+            own_all_contacts(m, d)
     elif d.H_pattern[0] != TREE:
         take_tree(m, d, TREE)
 

@@ -43,10 +43,19 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 
 
 @kernel
-def subtract_reference(m, d, dof_x, gen_x, con_y):
-    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, J v from body velocities."""
+def contact_velocities(d):
+    """con_z = J v of the contacts, from body velocities: what their aref are made of."""
     for k in range(d.ncon_slot[0]):
         contact_rows(d, k, d.cvel, d.con_z)
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            turning_rows(d, k, d.cvel, d.con_z)
+
+
+@kernel
+def subtract_reference_at(m, d, dof_x, gen_x, con_y):
+    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, with J v in con_z."""
+    for k in range(d.ncon_slot[0]):
         con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.con_z[3 * k], d.con_stiffpos[k])
         b = d.con_frictiondamping[k]
         if d.con_dim[k] > 1:
@@ -54,7 +63,6 @@ def subtract_reference(m, d, dof_x, gen_x, con_y):
             con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            turning_rows(d, k, d.cvel, d.con_z)
             r, b = 3 * turn(d, k), d.con_frictiondamping[k]
             for i in range(r, r + 3):
                 con_y[i] = fma(b, d.con_z[i], con_y[i])
@@ -62,6 +70,13 @@ def subtract_reference(m, d, dof_x, gen_x, con_y):
         dof_x[k] = dof_x[k] - d.dofrow_aref[k]
     for k in range(d.ngenrow[0]):
         gen_x[k] = gen_x[k] - d.genrow_aref[k]
+
+
+@kernel
+def subtract_reference(m, d, dof_x, gen_x, con_y):
+    """The same, and J v into con_z."""
+    contact_velocities(d)
+    subtract_reference_at(m, d, dof_x, gen_x, con_y)
 
 
 @kernel
@@ -147,9 +162,9 @@ def warm_start(m, d):
         d.Ma[i] = d.qfrc_smooth[i]
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         smooth = row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
-        # con_z is taken by subtract_reference: the warm point's rows go to con_warm
+        # con_z holds J v: the warm point's rows go to con_warm
         place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
-        subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
+        subtract_reference_at(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
         inertia_times(m, d, d.qacc_warmstart, d.Mv)
         gauss = real(d, 0.0)
         for i in range(m.nv):

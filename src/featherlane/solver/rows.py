@@ -25,12 +25,25 @@ def moving_body(m, b):
     return b if m.body_lastdof[b] >= 0 else 0
 
 
+# what body_reached holds; 0: no contact acts on the body or below it
+PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (pair.py)
+BELOW, SUMMED = 2, 3  # a stiffness of bodies below it passes; the same, and its sum has begun (stiffness.py)
+ACTED = 4  # a contact's stiffness is its own
+
+
 @kernel
-def reach(m, d, b):
-    """Mark body b and all above it as reached by a contact."""
-    while b > 0 and d.body_reached[b] == 0:
-        d.body_reached[b] = 1
-        b = m.body_parentid[b]
+def reach(m, d, b, own, above):
+    """Mark body b, and all above it, as reached by a contact."""
+    mark = own
+    while b > 0 and d.body_reached[b] < mark:
+        d.body_reached[b] = mark
+        b, mark = m.body_parentid[b], above
+
+
+@kernel
+def has_stiffness(d, b):
+    """Does a stiffness act on body b or below it?"""
+    return d.body_reached[b] > PAIRED
 
 
 @kernel
@@ -65,7 +78,7 @@ def prepare_contacts(m, d):
 
     con_body: the body that the basis pushes, and the other one if both move (else 0).  con_arm: the contact point
     from the com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), turned round where geom 1's body is the only one
-    that moves. body_reached[b] = 1 where a contact acts on b or below it; passes over the tree skip all others.
+    that moves.  body_reached[b] > 0 where a contact acts on b or below it; passes over the tree skip all others.
     """
     for b in range(m.nbody):
         d.body_reached[b] = 0
@@ -76,8 +89,11 @@ def prepare_contacts(m, d):
             b, other, sign = other, 0, real(d, -1.0)
         d.con_body[2 * k] = b
         d.con_body[2 * k + 1] = other
-        reach(m, d, b)
-        reach(m, d, other)
+        own, above = ACTED, BELOW
+        if other > 0 and m.body_treeid[b] == m.body_treeid[other]:
+            own, above = PAIRED, PAIRED
+        reach(m, d, b, own, above)
+        reach(m, d, other, own, above)
         store_arm(m, d, k, 0, b)
         if other > 0:
             store_arm(m, d, k, 1, other)

@@ -15,17 +15,19 @@ from ..lanes import fma, kernel, real, stage, where
 from ..spatial.vector import axpy3, cross, dot3, load3, load6, scale3
 from .cone import cone_weights
 from .pyramid import edge_weights, turning_weights
-from .rows import turn
+from .rows import ACTED, BELOW, SUMMED, has_stiffness, turn
 
 
 @kernel
 def clear_stiffness(m, d):
-    """No stiffness on any body that contacts reach."""
+    """No stiffness on any body that contacts act on; the sums of those above begin with their last child's."""
     zero = real(d, 0.0)
     for b in range(m.nbody):
-        if d.body_reached[b]:
+        if d.body_reached[b] == ACTED:
             for c in range(21):
                 d.body_K[21 * b + c] = zero
+        elif d.body_reached[b] == SUMMED:
+            d.body_reached[b] = BELOW
 
 
 @kernel
@@ -185,7 +187,11 @@ def compose_stiffness(m, d):
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         p = m.body_parentid[b]
-        if d.body_reached[b] and d.body_reached[p]:
+        if has_stiffness(d, b) and d.body_reached[p] == BELOW:
+            d.body_reached[p] = SUMMED
+            for c in range(21):
+                d.body_K[21 * p + c] = d.body_K[21 * b + c]
+        elif has_stiffness(d, b) and p > 0:
             for c in range(21):
                 d.body_K[21 * p + c] = d.body_K[21 * p + c] + d.body_K[21 * b + c]
 
