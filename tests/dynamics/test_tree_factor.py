@@ -7,7 +7,14 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.dynamics.tree_factor import expand_columns, expand_rows, factor_and_reduce, factor_columns
+from featherlane.dynamics.tree_factor import (
+    expand_columns,
+    expand_rows,
+    factor_and_reduce,
+    factor_columns,
+    factor_listed,
+    multiply_rows,
+)
 from featherlane.lanes.record import Rows
 
 WIDTH = 8
@@ -51,3 +58,38 @@ def test_columns_give_the_bits_of_rows(name, own):
     for k in range(WIDTH):
         M = smooth.dense(model, A[:, k])
         assert smooth.relative(x[:, k], np.linalg.solve(M, f[:, k])) <= LAW * np.linalg.cond(M)
+
+
+def scattered_tree(rng, n=20):
+    """Rows of ancestors of a tree whose descendants do not follow each other: rowadr, rownnz, colind, rows below."""
+    rows = []
+    for i in range(n):
+        parent = i - 1 if i % 3 == 1 else int(rng.integers(max(i - 7, -1), max(i, 1)))
+        rows.append([*(rows[parent] if 0 <= parent < i else []), i])
+    nnz = np.array([len(r) for r in rows])
+    below = [[k for k in range(n - 1, i, -1) if i in rows[k]] for i in range(n)]
+    return np.cumsum(nnz) - nnz, nnz, np.concatenate(rows), below
+
+
+def test_listed_columns_give_the_bits_of_rows(rng):
+    adr, nnz, col, below = scattered_tree(rng)
+    n, count = len(nnz), np.array([len(b) for b in below])
+    A, f = rng.uniform(-1, 1, (len(col), WIDTH)), rng.standard_normal((n, WIDTH))
+    A[adr + nnz - 1] += 2 * n
+    results = []
+    for listed in (0, 1):
+        L, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
+        rows = views(L, inverse, x)
+        if listed:
+            factor_listed(n, adr, nnz, col, count, np.cumsum(count) - count, np.concatenate(below).astype(int), *rows)
+            expand_columns(n, adr, nnz, col, *rows)
+        else:
+            factor_and_reduce(n, adr, nnz, col, *rows)
+            expand_rows(n, adr, nnz, col, *rows)
+        results.append((L, x, inverse))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+    product = np.zeros((n, WIDTH))
+    matrix, x, y = views(A, results[0][1], product)
+    multiply_rows(n, adr, nnz, col, matrix, x, y)
+    assert smooth.relative(product, f) <= LAW * n
