@@ -18,17 +18,16 @@ from ..lanes import fma, kernel, real
 from ..spatial.motion import add6
 from ..spatial.vector import add3, cross, dot3, load3, load6, scale3, store3, store6, sub3
 
+# what body_reached holds; 0: no contact acts on the body or below it
+PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (pair.py)
+BELOW, SUMMED = 2, 3  # a stiffness of bodies below it passes; the same, and its sum has begun (stiffness.py)
+ACTED = 4  # a contact's stiffness is its own
+
 
 @kernel
 def moving_body(m, b):
     """Body b, 0 where it cannot move."""
     return b if m.body_lastdof[b] >= 0 else 0
-
-
-# what body_reached holds; 0: no contact acts on the body or below it
-PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (pair.py)
-BELOW, SUMMED = 2, 3  # a stiffness of bodies below it passes; the same, and its sum has begun (stiffness.py)
-ACTED = 4  # a contact's stiffness is its own
 
 
 @kernel
