@@ -25,7 +25,7 @@ ACTUATORS = {
     "filter-early-limited": '<general {j} dyntype="filter" dynprm="0.04" actearly="true" actlimited="true" '
     f'actrange="-0.1 0.1" {AFFINE}/>',
     "filterexact": f'<general {{j}} dyntype="filterexact" dynprm="0.04" {AFFINE}/>',
-    "filterexact-fast": f'<general {{j}} dyntype="filterexact" dynprm="0.0004" actearly="true" {AFFINE}/>',
+    "filterexact-fast": f'<general {{j}} dyntype="filterexact" dynprm="0.004" actearly="true" {AFFINE}/>',
     "filterexact-limited": '<general {j} dyntype="filterexact" dynprm="0.03" actlimited="true" actrange="-0.2 0.3"/>',
     "position-filtered": '<position {j} kp="12" kv="1.5" timeconst="0.03"/>',
     "velocity": '<velocity {j} kv="2"/>',

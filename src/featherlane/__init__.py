@@ -18,6 +18,7 @@ from .errors import (
 )
 from .model import Model, bundled_names, load, set_const
 from .simulation.batch import Batch
+from .simulation.control_history import init_ctrl_history, read_ctrl
 from .simulation.data import Data
 from .simulation.distance import geom_distance
 from .simulation.point import (
@@ -110,6 +111,9 @@ __all__ = [  # noqa: RUF022  in groups
     "set_keyframe",
     "set_state",
     "state_size",
+    # histories of controls
+    "init_ctrl_history",
+    "read_ctrl",
     # inverse dynamics
     "compare_forward_inverse",
     "inverse",

@@ -126,6 +126,26 @@ def test_values_are_read_as_mujoco_does(mj, model, rng, order):
             assert np.allclose(read, given, rtol=ROUNDING, atol=ROUNDING * abs(data.history).max()), (k, w)
 
 
+@pytest.mark.parametrize("interp", ["zoh", "linear", "cubic"])
+def test_a_user_reads_and_fills_histories_as_in_mujoco(mj, model, rng, interp):
+    mj.opt.timestep = model.opt_timestep[0]
+    data, given = fl.Data(model), mujoco.MjData(mj)
+    times, values = np.cumsum(rng.random(7)), rng.standard_normal((7, 2))
+    fl.init_ctrl_history(model, data, 2, values, times)
+    mujoco.mj_initCtrlHistory(mj, given, 2, times, values)
+    assert np.array_equal(data.history, given.history)
+    for time in (*rng.uniform(0, 4, 30), *times, times[3] + mj.actuator_delay[2]):
+        out = np.zeros(2)
+        read = mujoco.mj_readCtrl(mj, given, 2, time, out, ["zoh", "linear", "cubic"].index(interp))
+        expected = out if read is None else read
+        assert np.allclose(fl.read_ctrl(model, data, 2, time, interp), expected, rtol=0, atol=ROUNDING)
+    data.ctrl[4] = 3.0
+    with pytest.raises(fl.ModelError, match="actuator #2: values: got shape"):
+        fl.init_ctrl_history(model, data, 2, values[:5])
+    with pytest.raises(fl.ModelError, match="do not ascend"):
+        fl.init_ctrl_history(model, data, 2, values, times[::-1])
+
+
 def test_a_state_holds_the_histories(mj, model, rng):
     data = fl.Data(model)
     given = rng.standard_normal(mj.nhistory)

@@ -162,6 +162,9 @@ def _actuators(mj) -> list[dict[str, Any]]:
                 "gain": _word("mjtGain", mj.actuator_gaintype[i]),
                 "bias": _word("mjtBias", mj.actuator_biastype[i]),
                 "dynamics": _word("mjtDyn", mj.actuator_dyntype[i]),
+                "controls": int(mj.actuator_ctrlnum[i]),
+                "activations": int(mj.actuator_actnum[i]),
+                "delay": float(mj.actuator_delay[i]),
                 "control_range": mj.actuator_ctrlrange[u].tolist() if limited else None,
             }
         )
@@ -290,12 +293,20 @@ def _actuator_table(actuators: list[dict[str, Any]]):
             a["target"],
             " ".join(f"{g:g}" for g in np.trim_zeros(a["gear"], "b")) or "0",
             f"{a['gain']}, {a['bias']}",
-            a["dynamics"],
+            _dynamics(a),
             "[{:g}, {:g}]".format(*a["control_range"]) if a["control_range"] else "",
         ]
         for a in actuators
     ]
     return table("Actuators", ["name", "on", "gear", "gain, bias", "dynamics", "control range"], rows)
+
+
+def _dynamics(actuator: dict[str, Any]) -> str:
+    """Kind of the activation, how many there are where it is not one, and the delay of the control."""
+    text, number, delay = actuator["dynamics"], actuator["activations"], actuator["delay"]
+    if number > 1:
+        text += f" ({number})"
+    return f"{text}, {1000 * delay:g} ms late" if delay else text
 
 
 def _print_costs(screen, d: dict[str, Any]) -> None:

@@ -55,12 +55,23 @@ def _mocap_row(model, i: int) -> Rows:
     return row if row >= 0 else slice(0, 0)
 
 
+def _few(start: int, number: int) -> Rows:
+    """The row of one, as a number; rows of several, or none, as an array."""
+    if number == 1:
+        return int(start)
+    return slice(int(start), int(start + number)) if number else slice(0, 0)
+
+
 def _control(model, i: int) -> Rows:
-    return int(model.actuator_ctrladr[i])
+    return _few(model.actuator_ctrladr[i], model.actuator_ctrlnum[i])
 
 
 def _output(model, i: int) -> Rows:
-    return int(model.actuator_outadr[i])
+    return _few(model.actuator_outadr[i], model.actuator_outnum[i])
+
+
+def _activation(model, i: int) -> Rows:
+    return _few(model.actuator_actadr[i], model.actuator_actnum[i])
 
 
 def _sensor_rows(model, i: int) -> Rows:
@@ -86,7 +97,12 @@ KINDS = {
     "actuator": Kind(
         "mjOBJ_ACTUATOR",
         "nactuator",
-        (*_both("nactuator", "actuator_"), *_both("nu", "actuator_", _control), *_both("nout", "actuator_", _output)),
+        (
+            *_both("nactuator", "actuator_"),
+            *_both("nu", "actuator_", _control),
+            *_both("nout", "actuator_", _output),
+            Axis("na", "", _activation),
+        ),
     ),
     "sensor": Kind("mjOBJ_SENSOR", "nsensor", _both("nsensordata", "sensor", _sensor_rows), "sensor_"),
     "camera": Kind("mjOBJ_CAMERA", "ncam", _both("ncam", "cam_"), "cam_"),

@@ -1,0 +1,234 @@
+"""Actuators: every activation, gain and bias against MuJoCo, the curves of muscles, exact filters, what is refused."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from actuator_models import ACTUATORS, INTEGRATORS, ROTATIONS, scene
+from states import kicked
+
+EVERYTHING = mujoco.mjtState.mjSTATE_INTEGRATION.value
+# relative to the largest number of the field; forces and activations of one step from the same state
+TOLERANCE = {
+    "actuator_velocity": 1e-12,
+    "actuator_force": 1e-11,
+    "qfrc_actuator": 1e-11,
+    "act_dot": 1e-12,
+    "act": 1e-12,
+    "history": 1e-12,
+    "qvel": 1e-10,
+    "qacc": 1e-8,
+}
+BRANCHES = [*ACTUATORS, *ROTATIONS]
+# what RK4 leaves is that of its last stage, and not the same in both engines
+LAST_STAGE = ("actuator_velocity", "qacc")
+SINGLE = 2e-4  # of the scale of a number in float32, after one step
+
+
+def branch(name, integrator="Euler", **options):
+    """MuJoCo's model of a branch; groups of that name are switched off."""
+    if name.startswith("group"):
+        options["option"] = 'actuatorgroupdisable="3"'
+    mj = mujoco.MjModel.from_xml_string(scene(name, integrator, **options))
+    mj.opt.tolerance = 0
+    return mj
+
+
+def random_control(mj, rng, step):
+    """Controls, now and then one beyond its range."""
+    ctrl = rng.uniform(-1, 1, mj.nu)
+    if mj.nu and step % 7 == 3:
+        ctrl[rng.integers(mj.nu)] *= 3
+    return ctrl
+
+
+def states(mj, rng, count):
+    """States of a trajectory under random control, (count, n) in MuJoCo's layout, and its data after each step."""
+    data, out, after = mujoco.MjData(mj), np.empty((count, mujoco.mj_stateSize(mj, EVERYTHING))), []
+    data.qpos[:], data.qvel[:] = kicked(mj, rng)
+    data.act[:] = rng.uniform(0, 0.1, mj.na)
+    for k in range(count):
+        data.ctrl[:] = random_control(mj, rng, k)
+        mujoco.mj_getState(mj, data, out[k], EVERYTHING)
+        mujoco.mj_step(mj, data)
+        after.append({name: getattr(data, name).copy() for name in TOLERANCE})
+    return out, after
+
+
+def check_parity(mj, rng, count):
+    model = fl.load(mj)
+    data = fl.Data(model)
+    for k, (state, after) in enumerate(zip(*states(mj, rng, count), strict=True)):
+        fl.set_state(model, data, state, EVERYTHING)
+        fl.step(model, data)
+        for name, tolerance in TOLERANCE.items():
+            if mj.opt.integrator != mujoco.mjtIntegrator.mjINT_RK4 or name not in LAST_STAGE:
+                expected = after[name]
+                bound = tolerance * max(1.0, np.abs(expected).max(initial=0))
+                assert np.allclose(getattr(data, name), expected, rtol=0, atol=bound), (k, name)
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_step_is_mujocos(name, rng):
+    """One integrator for each branch, in turn: the slow test has them all."""
+    integrator = INTEGRATORS[BRANCHES.index(name) % len(INTEGRATORS)]
+    check_parity(branch(name, integrator), rng, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_step_of_every_integrator_is_mujocos(name, integrator, rng):
+    check_parity(branch(name, integrator), rng, 300)
+
+
+@pytest.mark.parametrize("option", ["clampctrl", "actuation"])
+@pytest.mark.parametrize("name", ["motor", "muscle", "pid-all", "dcmotor-servo-all"])
+def test_flags_act_as_mujocos(name, option, rng):
+    check_parity(branch(name, "implicitfast", flag=f'{option}="disable"'), rng, 10)
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "discrete"])
+@pytest.mark.parametrize("name", ["affine", "muscle", "dcmotor-bristles", "pid-all"])
+def test_the_limit_of_the_joint_bounds_the_sum(name, integrator, rng):
+    check_parity(branch(name, integrator, joint='actuatorfrcrange="-0.4 0.5"'), rng, 20)
+
+
+@pytest.mark.parametrize("name", ["muscle-smooth", "dcmotor-servo-all", "delay-several", "ball-pid"])
+def test_a_world_has_the_same_bits_in_any_company(name, rng):
+    mj = branch(name)
+    model = fl.load(mj)
+    rows, _ = states(mj, rng, 11)
+    batch, data = fl.Batch(model, 11), fl.Data(model)
+    fl.set_state(model, batch, rows, EVERYTHING)
+    batch.step(3)
+    for w, row in enumerate(rows):
+        fl.set_state(model, data, row, EVERYTHING)
+        fl.step(model, data, 3)
+        for field in ("qpos", "qvel", "act", "history"):
+            assert np.array_equal(getattr(batch, field)[w], getattr(data, field)), (w, field)
+
+
+@pytest.mark.parametrize("name", ["muscle", "filterexact", "dcmotor-servo-all", "pid-all", "delay-linear"])
+def test_single_precision_follows(name, rng):
+    mj = branch(name)
+    model = fl.load(mj)
+    rows, after = states(mj, rng, 5)
+    batch = fl.Batch(model, 5, dtype=np.float32)
+    fl.set_state(model, batch, rows, EVERYTHING)
+    batch.step()
+    for field in ("qvel", "act"):
+        expected = np.stack([data[field] for data in after])
+        assert np.allclose(getattr(batch, field), expected, rtol=SINGLE, atol=SINGLE * (1 + np.abs(expected).max()))
+
+
+# ---- laws ------------------------------------------------------------------------------------------------------------
+FILTERS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="j"/><geom size="0.1"/></body>
+</worldbody><actuator><general joint="j" dyntype="{kind}" dynprm="{tau}"/></actuator></mujoco>"""
+
+
+def filtered(kind, h, tau, time, control=1.0):
+    """The activation after some time under a constant control."""
+    model = fl.load(FILTERS.format(kind=kind, h=h, tau=tau))
+    data = fl.Data(model)
+    data.ctrl[0] = control
+    fl.step(model, data, round(time / h))
+    return data.act[0]
+
+
+def test_exact_filters_are_exact_and_others_meet_them_at_first_order():
+    exact = 1 - np.exp(-1)
+    errors = []
+    for h in (0.02, 0.01, 0.005):
+        assert abs(filtered("filterexact", h, 0.1, 0.1) - exact) < 1e-14
+        errors.append(abs(filtered("filter", h, 0.1, 0.1) - exact))
+    assert 1.8 < errors[0] / errors[1] < 2.2 and 1.8 < errors[1] / errors[2] < 2.2
+
+
+@pytest.mark.parametrize("tau", [1e-4, 1e-12, 1e12])
+def test_exact_filters_are_stable_at_any_time_constant(tau):
+    act = filtered("filterexact", 0.01, tau, 0.1)
+    assert abs(act + np.expm1(-0.1 / tau)) < 1e-14
+
+
+def test_muscles_have_mujocos_curves(rng):
+    """Along both curves and beyond their ends, for parameters at random."""
+    text = scene("muscle-static")
+    mj = mujoco.MjModel.from_xml_string(text)
+    mj.actuator_forcelimited[:], mj.opt.gravity[:] = 0, 0
+    model = fl.load(mj)
+    data = fl.Data(model)
+    for _ in range(50):
+        prm = np.array([0.7, 1.1, rng.choice([-1, 40]), 300, 0.4, 1.7, 1.4, 1.3, 1.25]) * rng.uniform(0.9, 1.1, 9)
+        data.qpos[0], data.qvel[0] = rng.uniform(-5, 5), rng.uniform(-12, 12)
+        data.ctrl[:] = 0.6
+        model.actuator_gainprm[0, :9] = model.actuator_biasprm[0, :9] = prm
+        fl.forward(model, data)
+        length, velocity = data.actuator_length[0], data.actuator_velocity[0]
+        known = mj.actuator_lengthrange[0], mj.actuator_acc0[0], prm
+        force = 0.6 * mujoco.mju_muscleGain(length, velocity, *known) + mujoco.mju_muscleBias(length, *known)
+        assert abs(data.actuator_force[0] - force) <= 1e-12 * (1 + abs(force))
+
+
+def test_muscles_have_mujocos_activation(rng):
+    mj = mujoco.MjModel.from_xml_string(scene("muscle"))
+    model = fl.load(mj)
+    data = fl.Data(model)
+    for k in range(60):
+        model.actuator_dynprm[0, :3] = prm = [*rng.uniform(0.005, 0.1, 2), rng.choice([0, 0.1, 1])]
+        data.act[0], data.ctrl[0] = rng.uniform(-0.3, 1.3), rng.uniform(0, 1)
+        if k % 5 == 0:
+            data.act[0] = data.ctrl[0]
+        fl.forward(model, data)
+        rate = mujoco.mju_muscleDynamics(data.ctrl[0], data.act[0], np.array(prm))
+        assert abs(data.act_dot[0] - rate) <= 1e-12 * (1 + abs(rate))
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
+def test_derivatives_of_a_step_know_activations(integrator, rng):
+    mj = branch("muscle-smooth", integrator)
+    model = fl.load(mj)
+    data, given = fl.Data(model), mujoco.MjData(mj)
+    given.qpos[:], given.qvel[:] = kicked(mj, rng)
+    given.act[:], given.ctrl[:] = [0.3, 0.4], [0.6, 0.2]
+    state = np.empty(mujoco.mj_stateSize(mj, EVERYTHING))
+    mujoco.mj_getState(mj, given, state, EVERYTHING)
+    fl.set_state(model, data, state, EVERYTHING)
+    n = 2 * mj.nv + mj.na
+    A, B = np.zeros((n, n)), np.zeros((n, mj.nu))
+    mujoco.mjd_transitionFD(mj, given, 1e-6, True, A, B, None, None)
+    found = fl.transition_fd(model, data)
+    assert np.allclose(found.A, A, atol=1e-6) and np.allclose(found.B, B, atol=1e-6)
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+REFUSED = {
+    'dyntype="filter" dynprm="-0.1"': "time constant dynprm[0] is -0.1, allowed is > 0",
+    'dyntype="filterexact" dynprm="0"': "time constant dynprm[0] is 0, allowed is > 0",
+    'dyntype="muscle" dynprm="0.1 0"': "time constants dynprm[:2] are 0.1 and 0, allowed is > 0",
+}
+
+
+@pytest.mark.parametrize("attributes", REFUSED)
+def test_parameters_that_make_no_actuator_are_refused(attributes):
+    with pytest.raises(fl.ModelError) as error:
+        fl.load(scene(f'<general name="pull" joint="hinge" {attributes}/>'))
+    assert "actuator 'pull': " in str(error.value) and REFUSED[attributes] in str(error.value)
+
+
+def test_a_muscle_without_a_range_is_refused():
+    mj = branch("muscle")
+    mj.actuator_gainprm[1, :2] = 1
+    with pytest.raises(fl.ModelError, match=r"actuator #1: range gainprm\[:2\] of the muscle is 1 to 1, allowed"):
+        fl.load(mj)
+    mj.actuator_lengthrange[:] = 0
+    with pytest.raises(fl.ModelError, match="lengthrange is 0 to 0, allowed for a muscle is a range that is not empty"):
+        fl.load(mj)
+
+
+def test_a_motor_whose_parameters_lost_a_state_is_refused():
+    mj = branch("dcmotor-lag")
+    mj.actuator_dynprm[0, 0] = 0
+    with pytest.raises(fl.ModelError, match="actuator #0: has 1 activations, its parameters mean 0"):
+        fl.load(mj)
