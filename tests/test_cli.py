@@ -19,7 +19,7 @@ UNSUPPORTED = """<mujoco><worldbody><body name="a"><joint name="j"/><geom size="
 <body name="b"><joint/><geom size="1" pos="5 0 0"/></body></worldbody>
 <tendon><fixed name="string"><joint joint="j" coef="1"/></fixed></tendon>
 <equality><tendon name="loop" tendon1="string"/></equality>
-<actuator><general name="biceps" joint="j" dyntype="filter" dynprm="1"/></actuator></mujoco>"""
+<actuator><general name="biceps" joint="j" dyntype="user"/></actuator></mujoco>"""
 ARM_STEPS = 6
 
 

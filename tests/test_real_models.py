@@ -38,11 +38,7 @@ MISSING = {
         "tendon stiffness, frictionloss, limited": 1,
     },
     "mjx": {
-        "actuator dyntype filter": 1,
-        "actuator dyntype filterexact": 1,
-        "actuator dyntype integrator": 1,
-        "actuator trntype tendon": 2,
-        "actuator trntype tendon, dyntype muscle, gaintype muscle, biastype muscle": 1,
+        "actuator trntype tendon": 3,
         "tendon armature": 1,
         "tendon limited": 1,
         "tendon stiffness, damping, limited": 1,
