@@ -123,6 +123,20 @@ def test_single_precision_follows(name, rng):
         assert np.allclose(getattr(batch, field), expected, rtol=SINGLE, atol=SINGLE * (1 + np.abs(expected).max()))
 
 
+def test_activations_are_reached_by_the_name_of_their_actuator():
+    model = fl.load(scene("dcmotor-servo-all").replace("<dcmotor ", '<dcmotor name="drive" ', 1))
+    data, batch = fl.Data(model), fl.Batch(model, 2)
+    drive = data.actuator("drive")
+    drive.act = [1, 2, 3, 4, 5]
+    drive.ctrl = [6, 7, 8, 9]
+    assert np.array_equal(data.act, [1, 2, 3, 4, 5, 0, 0, 0, 0, 0]) and np.array_equal(drive.act, [1, 2, 3, 4, 5])
+    assert np.array_equal(data.ctrl[:5], [6, 7, 8, 9, 0]) and drive.force == 0 and drive.act_dot.shape == (5,)
+    batch.actuator("drive").act = 0.5
+    assert np.array_equal(batch.act[:, :5], np.full((2, 5), 0.5)) and batch.act.shape == (2, 10)
+    single = fl.Data(fl.load(scene("filter")))
+    assert single.actuator(1).act == 0 and single.actuator(0).ctrl.shape == ()
+
+
 # ---- laws ------------------------------------------------------------------------------------------------------------
 FILTERS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="j"/><geom size="0.1"/></body>
 </worldbody><actuator><general joint="j" dyntype="{kind}" dynprm="{tau}"/></actuator></mujoco>"""

@@ -7,7 +7,6 @@ Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` takes, were 
 from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, not_, real, stage, where
-from featherlane.spatial.vector import load3, norm3
 
 from .actuation import is_on_limited_tendon
 from .control import is_disabled
@@ -24,6 +23,7 @@ from .flags import (
 )
 from .gain import driver
 from .muscle import muscle_bias_slope, muscle_gain_slopes
+from .orientation import is_bound
 from .transmission import drives_joint
 
 
@@ -36,7 +36,7 @@ def _is_saturated(m, d, i):
     if m.actuator_forcelimited[i]:
         low, high = m.actuator_forcerange[2 * i], m.actuator_forcerange[2 * i + 1]
         if m.actuator_gaintype[i] == GAIN_SO3:
-            mask = norm3(load3(d.actuator_force, o)) >= high
+            mask = is_bound(m, d, i)
         else:
             mask = (f <= low) | (f >= high)
     if drives_joint(m, i) and m.jnt_actfrclimited[j] and m.jnt_type[j] >= SLIDE:

@@ -3,7 +3,8 @@
     force = kp log(q* q_target) + b - kv w,    in the axes of the moving frame
 
 The lengths of the outputs are the rotation vector of q.
-Source: MuJoCo 4, actuator `orientation`.
+Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque at its bound to AT_BOUND counts as bound; MuJoCo compares
+    what rounding made of its length.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from featherlane.spatial.vector import load3, load4, norm3, scale3, store3
 
 from .activation import early_activation
 from .flags import CHART_QUAT, DYN_NONE
+
+AT_BOUND = 1e-6  # relative
 
 
 @kernel
@@ -41,6 +44,13 @@ def orient(m, d, i):
     x = load3(d.actuator_force, o)
     force = (fma(kp, error[0], x[0]), fma(kp, error[1], x[1]), fma(kp, error[2], x[2]))
     store3(d.actuator_force, o, force)
+
+
+@kernel
+def is_bound(m, d, i):
+    """Mask: the torque is as long as the range allows, to rounding."""
+    length = norm3(load3(d.actuator_force, m.actuator_outadr[i]))
+    return length >= (1.0 - AT_BOUND) * m.actuator_forcerange[2 * i + 1]
 
 
 @kernel
