@@ -71,13 +71,22 @@ ACTUATORS = {
     "group-integrator": '<general {j} group="3" dyntype="integrator" actlimited="true" actrange="-0.1 0.1" '
     f"{AFFINE}/>",
 }
-# servos that several setpoints mean the same to
-ROTATIONS = {
+SERVO = 'gaintype="so3" biastype="so3" gainprm="3" biasprm="0 -3 -0.2" dyntype="integrator"'
+# other joints than a hinge and a slide: servos that several setpoints mean the same to, and tendons
+OTHERS = {
     "ball": '<position joint="ball" gear="1 0 0" kp="3" kv="0.2"/><position joint="ball" gear="0 0.6 0.8" kp="2"/>',
     "ball-integrator": '<intvelocity joint="ball" gear="0 1 0" kp="3" actrange="-20 20"/>',
     "ball-parent": '<position jointinparent="ball" gear="0 0 1" kp="3" kv="0.2"/>',
     "ball-pid": '<pid joint="ball" gear="0 1 0" kp="3" kv="0.2" ki="2" slewmax="9"/>',
     "ball-muscle": '<muscle joint="ball" gear="0 1 0" lengthrange="-1.2 1.3" force="5"/>',
+    "orientation": '<orientation joint="ball" kp="3" kv="0.2"/>',
+    "orientation-quat": '<orientation joint="ball" kp="3" kv="0.2" input="quat"/>',
+    "orientation-integrator": f'<general joint="ball" {SERVO}/>',
+    "orientation-early": f'<general joint="ball" {SERVO} actearly="true"/>',
+    "orientation-delay": '<orientation joint="ball" kp="3" kv="0.2" delay="0.02" nsample="4" interp="linear"/>',
+    "tendon": '<muscle tendon="string" lengthrange="-1 1" force="5"/><position tendon="string" kp="3" kv="0.2"/>',
+    "tendon-limited": '<muscle tendon="bounded" lengthrange="-1 1" force="2"/><motor tendon="string"/>'
+    '<position tendon="bounded" kp="3" kv="0.2"/>',
     "free": '<motor joint="free" gear="1 0 2 0 3 0"/><velocity joint="free" gear="0 0 0 0 0 1" kv="2"/>',
 }
 SCENE = """<mujoco><option timestep="0.01" integrator="{integrator}" {option}><flag {flag}/></option>
@@ -91,7 +100,11 @@ SCENE = """<mujoco><option timestep="0.01" integrator="{integrator}" {option}><f
       </body></body></body>
   <body pos="2 0 3"><freejoint name="free"/>
     <geom type="box" size="0.2 0.1 0.3" contype="0" conaffinity="0" mass="3"/></body>
-</worldbody><actuator>{actuators}</actuator></mujoco>"""
+</worldbody>
+<tendon><fixed name="string"><joint joint="hinge" coef="0.5"/><joint joint="slide" coef="-1"/></fixed>
+  <fixed name="bounded" actuatorfrcrange="-0.3 0.4">
+    <joint joint="hinge" coef="0.5"/><joint joint="slide" coef="1"/></fixed>
+</tendon><actuator>{actuators}</actuator></mujoco>"""
 
 
 def scene(actuators: str, integrator: str = "Euler", option: str = "", flag: str = "", joint: str = "") -> str:
@@ -99,5 +112,5 @@ def scene(actuators: str, integrator: str = "Euler", option: str = "", flag: str
     if actuators in ACTUATORS:
         kind = ACTUATORS[actuators]
         actuators = kind.format(j='joint="hinge" gear="0.7"') + kind.format(j='joint="slide" gear="-1.3"')
-    actuators = ROTATIONS.get(actuators, actuators)
+    actuators = OTHERS.get(actuators, actuators)
     return SCENE.format(actuators=actuators, integrator=integrator, option=option, flag=flag, joint=joint)

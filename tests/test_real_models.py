@@ -38,7 +38,6 @@ MISSING = {
         "tendon stiffness, frictionloss, limited": 1,
     },
     "mjx": {
-        "actuator trntype tendon": 3,
         "tendon armature": 1,
         "tendon limited": 1,
         "tendon stiffness, damping, limited": 1,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from actuator_models import ACTUATORS, INTEGRATORS, ROTATIONS, scene
+from actuator_models import ACTUATORS, INTEGRATORS, OTHERS, scene
 from states import kicked
 
 EVERYTHING = mujoco.mjtState.mjSTATE_INTEGRATION.value
@@ -20,7 +20,7 @@ TOLERANCE = {
     "qvel": 1e-10,
     "qacc": 1e-8,
 }
-BRANCHES = [*ACTUATORS, *ROTATIONS]
+BRANCHES = [*ACTUATORS, *OTHERS]
 # what RK4 leaves is that of its last stage, and not the same in both engines
 LAST_STAGE = ("actuator_velocity", "qacc")
 SINGLE = 2e-4  # of the scale of a number in float32, after one step
@@ -135,6 +135,14 @@ def test_activations_are_reached_by_the_name_of_their_actuator():
     assert np.array_equal(batch.act[:, :5], np.full((2, 5), 0.5)) and batch.act.shape == (2, 10)
     single = fl.Data(fl.load(scene("filter")))
     assert single.actuator(1).act == 0 and single.actuator(0).ctrl.shape == ()
+
+
+@pytest.mark.parametrize("name", ["orientation", "orientation-quat"])
+def test_an_orientation_servo_gives_no_more_torque_than_it_may(name, rng):
+    """Explicitly integrated: implicit rates vanish where MuJoCo's rounded length of the torque reaches the bound."""
+    mj = branch(name)
+    mj.actuator_forcelimited[:], mj.actuator_forcerange[:] = 1, [0, 1.2]
+    check_parity(mj, rng, 20)
 
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
