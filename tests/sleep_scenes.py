@@ -24,14 +24,14 @@ def scene(bodies: str, extra: str = "", option: str = "", flags: str = "") -> st
 # boxes start 0.2 mm deep, where they rest
 STACK = f'<body pos="0 0 .0998">{BOX}</body><body pos="0 0 .2996">{BOX}</body><body pos="1 0 .0998">{BOX}</body>'
 TWO = f'<body name="a" pos="0 0 .0998">{BOX}</body><body name="b" pos="1 0 .0998">{BOX}</body>'
-BALL = '<body pos="-.5 0 .1"><freejoint/><geom size=".1"/></body>'
+BALL = '<body pos="-.35 0 .1"><freejoint/><geom size=".1"/></body>'
 WELD = '<equality><weld body1="a" body2="b" active="{}"/></equality>'
 
 
 def roll(i, world):
     """The ball rolls into the sleeping stack."""
     if i == 60:
-        world.qvel[18:24] = 1.5, 0, 0, 0, 15, 0
+        world.qvel[18:24] = 3, 0, 0, 0, 30, 0
 
 
 def touch(i, world):
@@ -84,7 +84,7 @@ MOTORS = f"""
 # xml, steps, what the user does
 SCENES = {
     "stack": (scene(STACK), 60, None),
-    "ball into a stack": (scene(STACK + BALL), 160, roll),
+    "ball into a stack": (scene(STACK + BALL), 110, roll),
     "perturbed": (scene(TWO), 190, touch),
     "welded while asleep": (scene(TWO, WELD.format("false")), 240, fasten),
     "mocap": (scene(TWO + MOCAP), 120, drag),
@@ -98,7 +98,7 @@ SCENES = {
     "implicitfast": (scene(TWO, WELD.format("true"), 'integrator="implicitfast"'), 60, None),
     "discrete": (scene(TWO, WELD.format("true"), 'integrator="discrete"'), 60, None),
     "pgs": (scene(STACK, option='solver="PGS" iterations="2000"').replace('iterations="200"', ""), 50, None),
-    "elliptic": (scene(STACK + BALL, option='cone="elliptic" solver="CG"'), 90, roll),
+    "elliptic": (scene(STACK + BALL, option='cone="elliptic" solver="CG"'), 100, roll),
 }
 
 
