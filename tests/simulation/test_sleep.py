@@ -79,6 +79,17 @@ def test_what_sleeps_keeps_its_bits():
     assert not data.qvel[:18].any() and not data.qacc[:18].any() and not data.qfrc_constraint[:18].any()
 
 
+def test_an_actuator_of_what_sleeps_gives_no_force():
+    xml, _, _ = SCENES["actuators"]
+    model = fl.load(xml)
+    data = fl.Data(model)
+    fl.step(model, data, 12)
+    data.ctrl[:] = 0.5
+    fl.step(model, data)
+    assert data.tree_asleep[0] >= 0 and data.tree_asleep[1] < 0
+    assert data.actuator_force[0] == 0 and data.qfrc_actuator[0] == 0 and data.actuator_force[1] == 0.5
+
+
 def test_a_scene_that_sleeps_has_no_contacts_and_goes_on_in_time():
     model = fl.load(scene(STACK))
     data = fl.Data(model)

@@ -131,13 +131,26 @@ def hold_asleep(m, d):
     clear_asleep(m, d, d.qacc_warmstart)
 
 
+@kernel
+def drop_actuators(m, d):
+    """No force of an actuator all of whose dofs sleep."""
+    for o in range(m.nout):
+        asleep = d.active[0] >= 0.0
+        for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+            asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
+        if m.moment_rownnz[o] > 0:
+            d.actuator_force[o] = where(asleep, 0.0, d.actuator_force[o])
+
+
 @stage
 def drop_forces(m, d):
     """No force acts on what sleeps, and no acceleration comes of it.
 
-    Source: MuJoCo keeps the forces and accelerations of the last step awake, of which nothing is read.
-    Reads: tree_awake.   Writes: qfrc_actuator, qfrc_smooth, qacc_smooth of sleeping trees.
+    Source: MuJoCo keeps the forces and accelerations of the last step awake, of which nothing is read; an activation
+        goes on at its last rate there, and by its dynamics here.
+    Reads: tree_awake.   Writes: actuator_force, qfrc_actuator, qfrc_smooth, qacc_smooth of sleeping trees.
     """
+    drop_actuators(m, d)
     clear_asleep(m, d, d.qfrc_actuator)
     clear_asleep(m, d, d.qfrc_smooth)
     clear_asleep(m, d, d.qacc_smooth)
