@@ -87,6 +87,13 @@ WHEELS = {
         sha256="99e25d9baf97f2f1a19ca89c0d2ca9c6a2b396d9a9be81729de64eedc683f0d3",
         folder="metaworld/assets",
     ),
+    # later ones fetch their models from elsewhere
+    "myosuite": Wheel(
+        project="myosuite",
+        version="2.12.2",
+        sha256="bec0133d9d4ba0249aeccdd7de632eead4749436ffb4e5a3c44a8f9cedafd9ea",
+        folder="myosuite",
+    ),
 }
 GYMNASIUM_MODELS = tuple(f"gymnasium/{name}" for name in WHEELS["gymnasium"].models)
 DM_CONTROL_MODELS = tuple(f"dm_control/{name}" for name in WHEELS["dm_control"].models)

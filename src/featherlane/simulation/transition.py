@@ -58,7 +58,8 @@ def transition_fd(
 ) -> Transition:
     """Derivatives of `step` by state and controls, at the present state.
 
-    A control at the border of its range is moved inwards only; one beyond it has no derivative, zeros.  All points
+    A control at the border of its range is moved inwards only; one beyond it has no derivative, zeros.  Histories are
+    held: a control that acts only after a delay has no derivative here, either (MuJoCo refuses delays).  All points
     start the solver where the world itself would start it.  Set `model.opt.tolerance` to 0 where accuracy matters.
 
     Args:
