@@ -98,7 +98,7 @@ SCENES = {
     "implicitfast": (scene(TWO, WELD.format("true"), 'integrator="implicitfast"'), 60, None),
     "discrete": (scene(TWO, WELD.format("true"), 'integrator="discrete"'), 60, None),
     "pgs": (scene(STACK, option='solver="PGS" iterations="2000"').replace('iterations="200"', ""), 50, None),
-    "elliptic": (scene(STACK + BALL, option='cone="elliptic" solver="CG"'), 100, roll),
+    "elliptic": (scene(STACK + BALL, option='cone="elliptic"'), 100, roll),
 }
 
 
