@@ -32,15 +32,13 @@ ALL_MODELS = wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS + BUNDLED_MODELS
 
 # models that do not load, and the kinds of features that they have and the engine lacks
 LEFT_OUT = {
-    "gymnasium/swimmer": {"density", "viscosity"},
     "dm_control/ball_in_cup": {"tendon"},
     "dm_control/dog": {"trntype tendon", "dyntype filter"},
-    "dm_control/fish": {"density", "tendon", "trntype tendon"},
+    "dm_control/fish": {"tendon", "trntype tendon"},
     "dm_control/manipulator": {"equality", "trntype tendon"},
     "dm_control/point_mass": {"trntype tendon"},
     "dm_control/quadruped": {"equality", "dyntype filter", "trntype tendon"},
     "dm_control/stacker": {"equality", "trntype tendon"},
-    "dm_control/swimmer": {"density"},
 }
 MODELS = tuple(name for name in ALL_MODELS if name not in LEFT_OUT)
 

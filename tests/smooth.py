@@ -16,6 +16,7 @@ from featherlane.simulation.workspace import Workspace
 from states import kicked
 
 WIDTHS = (1, 8)
+STEP = 1e-5  # rad/s, m/s: of difference quotients, which are exact for forces quadratic in the velocities
 FORWARD = (
     kinematics,
     frames,
@@ -165,3 +166,22 @@ def dense(model, rows: np.ndarray) -> np.ndarray:
         at = slice(model.M_rowadr[i], model.M_rowadr[i] + model.M_rownnz[i])
         M[i, model.M_colind[at]] = M[model.M_colind[at], i] = rows[at]
     return M
+
+
+def dense_rate(model, values):
+    """A matrix on the pattern of D, dense."""
+    A = np.zeros((model.nv, model.nv))
+    A[np.repeat(np.arange(model.nv), model.D_rownnz), model.D_colind] = values
+    return A
+
+
+def differences(model, data, force):
+    """d force() / d qvel by central differences; force computes from the data as it is."""
+    A, v = np.zeros((model.nv, model.nv)), data.qvel.copy()
+    for k in range(model.nv):
+        for sign in (1.0, -1.0):
+            data.qvel = v
+            data.qvel[k] += sign * STEP
+            A[:, k] += sign * force() / (2 * STEP)
+    data.qvel = v
+    return A

@@ -46,7 +46,7 @@ def test_stage_by_stage_gives_mujocos_fields(model, both):
         fl.transmission: "actuator_length",
         fl.com_vel: "cvel cdof_dot",
         fl.rne: "qfrc_bias",
-        fl.passive: "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_passive",
+        fl.passive: "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_fluid qfrc_passive",
         fl.actuation: "actuator_velocity actuator_force qfrc_actuator",
         fl.smooth_acceleration: "qfrc_smooth qacc_smooth",
     }

@@ -27,8 +27,6 @@ STILL, SAME_PLACE, SAME_FORCE = 1e-3, 1e-5, 1e-2  # [m/s, rad/s], [m], relative
 LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84}
 MISSING = {
     "gymnasium_robotics": {
-        "option density": 1,
-        "option viscosity": 1,
         "tendon limited": 11,
         "tendon stiffness, limited": 1,
     },

@@ -13,30 +13,11 @@ import smooth
 from featherlane.dynamics.rne_derivative import rne_vel
 from featherlane.dynamics.velocity_derivative import smooth_vel
 from featherlane.simulation.workspace import Workspace
+from smooth import dense_rate, differences
 from states import kicked
 
 DIFFERENCE = 1e-7  # relative: central differences with a step of 1e-5 leave 1e-10 of their own, the rest is rounding
 ORACLE = 1e-12  # relative, against MuJoCo's matrix: sums in another order
-STEP = 1e-5  # rad/s, m/s: exact for C, which is quadratic in the velocities
-
-
-def dense(model, values):
-    """A matrix on the pattern of D, dense."""
-    A = np.zeros((model.nv, model.nv))
-    A[np.repeat(np.arange(model.nv), model.D_rownnz), model.D_colind] = values
-    return A
-
-
-def differences(model, data, force):
-    """d force() / d qvel by central differences; force computes from the data as it is."""
-    A, v = np.zeros((model.nv, model.nv)), data.qvel.copy()
-    for k in range(model.nv):
-        for sign in (1.0, -1.0):
-            data.qvel = v
-            data.qvel[k] += sign * STEP
-            A[:, k] += sign * force() / (2 * STEP)
-    data.qvel = v
-    return A
 
 
 def prepared(model, rng):
@@ -70,7 +51,7 @@ def test_the_rate_of_the_bias_force_is_its_difference_quotient(seed, nbody):
     expected = differences(model, data, lambda: bias(model, data))
     fl.com_vel(model, data)
     fl.rne_vel(model, data)
-    assert smooth.relative(dense(model, data.qDeriv), expected) < DIFFERENCE
+    assert smooth.relative(dense_rate(model, data.qDeriv), expected) < DIFFERENCE
 
 
 def test_the_rate_of_all_smooth_forces_is_their_difference_quotient(rng):
@@ -80,7 +61,7 @@ def test_the_rate_of_all_smooth_forces_is_their_difference_quotient(rng):
         expected = differences(model, data, lambda d=data: smooth_force(model, d))
         smooth_force(model, data)
         fl.smooth_vel(model, data)
-        assert smooth.relative(dense(model, data.qDeriv), expected) < DIFFERENCE
+        assert smooth.relative(dense_rate(model, data.qDeriv), expected) < DIFFERENCE
 
 
 def test_the_parts_add_up(rng):

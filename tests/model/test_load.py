@@ -164,7 +164,8 @@ def test_a_bad_option_value_is_refused():
 
 
 def test_unsupported_features_are_all_listed():
-    text = all_joints.XML.replace("<option ", "<option density='1' viscosity='1' ")
+    flags = "<option><flag sleep='enable' speculative='enable'/></option>"
+    text = all_joints.XML.replace("<worldbody>", f"{flags}<worldbody>")
     with pytest.raises(UnsupportedFeatureError) as caught:
         load(text)
     assert len(caught.value.features) == 2

@@ -103,6 +103,9 @@ def test_integrators_come_as_names_numbers_and_mujocos_enums(model, value):
         ("contact_model", "soft"),
         ("disableflags", 1 << 25),
         ("disableflags", mujoco.mjtDisableBit.mjDSBL_FILTERPARENT),
+        ("density", -1.0),
+        ("viscosity", -1e-3),
+        ("viscosity", float("nan")),
     ],
 )
 def test_options_refuse_wrong_values(model, name, value):
@@ -116,7 +119,6 @@ def test_options_refuse_wrong_values(model, name, value):
     ("name", "value"),
     [
         ("enableflags", mujoco.mjtEnableBit.mjENBL_SPECULATIVE),
-        ("viscosity", 0.1),
     ],
 )
 def test_options_that_are_not_computed_are_unsupported(model, name, value):

@@ -16,6 +16,7 @@ from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
 
 from .flags import DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
+from .fluid_derivative import medium_counts
 from .inertia import multiply as multiply_inertia
 from .newton_euler import world_acceleration
 from .reflected import reflected_armature
@@ -93,7 +94,7 @@ def needs_factor(m, d):
 @kernel
 def needs_inertia(m, d):
     """Is M computed in each step, with rows or without?"""
-    fast = m.opt_integrator == IMPLICITFAST and m.implicit_diagonal == 0
+    fast = m.opt_integrator == IMPLICITFAST and (m.implicit_diagonal == 0 or medium_counts(m))
     implicit = fast or m.opt_integrator == IMPLICIT
     return needs_factor(m, d) or implicit or not uses_articulated(m)
 

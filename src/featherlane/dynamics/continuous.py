@@ -12,6 +12,8 @@ from featherlane.lanes import fma, kernel, real, stage, where
 from .actuator_rate import actuator_rates
 from .articulated import inertia_times, uses_articulated
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
+from .fluid import in_medium
+from .fluid_derivative import medium_counts
 from .free_body import multiply_free_bodies
 from .inertia import multiply
 from .integrate import damped_diagonal, implicit_diagonal, implicit_matrix
@@ -32,12 +34,18 @@ def _times_fast(m, d, x, y):
     """y <- (M - h D) x as `implicitfast` has it."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
-    if uses_articulated(m) and m.implicit_diagonal:
-        implicit_diagonal(m, d)
-        _times_diagonal(m, d, x, y)
-    else:
+    if not (uses_articulated(m) and m.implicit_diagonal):
         implicit_matrix(m, d)
         multiply(m, d.qH, x, y)
+    else:
+        implicit_diagonal(m, d)
+        _times_diagonal(m, d, x, y)
+        if medium_counts(m):
+            medium = in_medium(m)
+            implicit_matrix(m, d)
+            multiply(m, d.qH, x, d.qproduct)
+            for i in range(m.nv):
+                y[i] = where(medium, d.qproduct[i], y[i])
     multiply_free_bodies(m, d, x, y)
 
 

@@ -6,7 +6,8 @@ Smooth forces are taken at the end of the step, to first order, as far as that k
 
 D: rates of dampers and actuators by velocity, K: rates of joint springs and actuators by length, each term clamped to
 the sign that dissipates.  A spring of a ball or a free joint counts with its rate along the deflection in every
-direction.  Actuators whose force is clamped have no rates, and under the solver PGS none has.
+direction.  Actuators whose force is clamped have no rates, and under the solver PGS none has.  Of a medium D has the
+symmetric rates of drag and viscous resistance.
 Mhat has M's pattern: an actuator couples the dofs of one joint.
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
@@ -20,8 +21,10 @@ from .actuator_rate import actuator_rates, force_rate, length_rate
 from .control import is_disabled
 from .derivative import add_moments, damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_SPRING, FREE, PGS, SLIDE, joint_dofs
+from .fluid_derivative import add_fluid_metric, medium_counts
 from .inertia import factor, factor_and_solve
 from .passive import ball_deflection, is_sprung, stiffness
+from .plastic import spring_reference
 from .transmission import add_output_force
 
 
@@ -37,13 +40,13 @@ def _spring_rates(m, d, j):
     a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
     first, rest = real(d, 0.0), real(d, 0.0)
     if kind >= SLIDE:
-        first = _spring_rate(k, d.qpos[a] - m.qpos_spring[a])
+        first = _spring_rate(k, d.qpos[a] - spring_reference(m, d, j))
     elif any_(is_sprung(k)):
         if kind == FREE:
             first = _spring_rate(k, norm3(sub3(load3(d.qpos, a), load3(m.qpos_spring, a))))
-            rest = _spring_rate(k, norm3(ball_deflection(m, d, a + 3)))
+            rest = _spring_rate(k, norm3(ball_deflection(m, d, j)))
         else:
-            first = _spring_rate(k, norm3(ball_deflection(m, d, a)))
+            first = _spring_rate(k, norm3(ball_deflection(m, d, j)))
     return first, rest
 
 
@@ -103,6 +106,8 @@ def _effective_metric(m, d):
                 s = s + fmax(damping_rate(m, d, k), 0.0)
             last = m.M_rowadr[k] + m.M_rownnz[k] - 1
             d.Mhat[last] = fma(h, s, d.Mhat[last])
+    if medium_counts(m):
+        add_fluid_metric(m, d, 1, d.Mhat)
     if actuators_count(m):
         actuator_rates(m, d)
         _add_actuators(m, d)

@@ -27,6 +27,7 @@ from .actuator_rate import force_rate
 from .control import is_disabled
 from .derivative import damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, FREE
+from .fluid_derivative import add_fluid_block, medium_counts
 
 
 @kernel
@@ -57,6 +58,8 @@ def _fill_block(m, d, j):
             if not is_disabled(m, i):
                 for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
                     _add_moment(m, d, o, v, -(h * force_rate(m, d, i)))
+    if medium_counts(m):
+        add_fluid_block(m, d, m.jnt_bodyid[j], v)
 
 
 @kernel

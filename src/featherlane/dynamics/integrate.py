@@ -16,9 +16,12 @@ from .actuator_rate import actuator_rates
 from .articulated import articulated_solve, uses_articulated
 from .derivative import add_actuator_rates, add_diagonal_actuator_rates, damping_rate, polynomial_rate
 from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE
+from .fluid import in_medium
+from .fluid_derivative import add_fluid_metric, medium_counts
 from .free_body import solve_free_bodies
 from .history import insert_controls
 from .inertia import factor_and_solve
+from .plastic import yield_springs
 from .reflected import damping
 
 
@@ -38,7 +41,7 @@ def integrate_pos(m, qpos, velocity, start, h):
 
 @kernel
 def advance_state(m, d, acceleration):
-    """Histories, activations, velocity, then position with the new velocity; time; the solver's next start."""
+    """Histories, activations, velocity, position with the new velocity; springs that yield; time; the next start."""
     h = m.opt_timestep[0]
     insert_controls(m, d)
     advance_activations(m, d, d.act_dot)
@@ -46,6 +49,7 @@ def advance_state(m, d, acceleration):
         d.qvel[i] = fma(h, acceleration[i], d.qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]
     integrate_pos(m, d.qpos, d.qvel, d.qpos, h)
+    yield_springs(m, d)
     d.time[0] = d.time[0] + h
 
 
@@ -104,6 +108,8 @@ def implicit_matrix(m, d):
             d.qH[last] = fma(h, damping_rate(m, d, i), d.qH[last])
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         add_actuator_rates(m, d)
+    if medium_counts(m):
+        add_fluid_metric(m, d, 0, d.qH)
 
 
 @kernel
@@ -116,6 +122,19 @@ def implicit_diagonal(m, d):
             d.qHDiagInv[i] = h * damping_rate(m, d, i)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         add_diagonal_actuator_rates(m, d)
+
+
+@kernel
+def _solve_by_medium(m, d):
+    """qacc_step <- (M - h D)^-1 qacc_step: by the factor in worlds with a medium, by articulated bodies in others."""
+    medium = in_medium(m)
+    for i in range(m.nv):
+        d.qvec[i] = d.qacc_step[i]
+    articulated_solve(m, d, d.qHDiagInv, d.qvec)
+    implicit_matrix(m, d)
+    factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
+    for i in range(m.nv):
+        d.qacc_step[i] = where(medium, d.qacc_step[i], d.qvec[i])
 
 
 @stage
@@ -133,12 +152,15 @@ def implicitfast(m, d):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
-    if uses_articulated(m) and m.implicit_diagonal:
-        implicit_diagonal(m, d)
-        articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
-    else:
+    if not (uses_articulated(m) and m.implicit_diagonal):
         implicit_matrix(m, d)
         factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
+    else:
+        implicit_diagonal(m, d)
+        if medium_counts(m):
+            _solve_by_medium(m, d)
+        else:
+            articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
     solve_free_bodies(m, d)
     advance_state(m, d, d.qacc_step)
 

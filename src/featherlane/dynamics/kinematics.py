@@ -94,12 +94,19 @@ def kinematics(m, d):
 
 
 @kernel
-def _geom_frame(m, d, g):
-    """Frame of geom g from its body's."""
+def geom_pose(m, d, g):
+    """Position and orientation of geom g from its body's."""
     b = m.geom_bodyid[g]
     pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.geom_pos, 3 * g))
-    store3(d.geom_xpos, 3 * g, add3(load3(d.xpos, 3 * b), pos))
-    store9(d.geom_xmat, 9 * g, quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g))))
+    return add3(load3(d.xpos, 3 * b), pos), quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g)))
+
+
+@kernel
+def _geom_frame(m, d, g):
+    """Frame of geom g."""
+    pos, R = geom_pose(m, d, g)
+    store3(d.geom_xpos, 3 * g, pos)
+    store9(d.geom_xmat, 9 * g, R)
 
 
 @kernel

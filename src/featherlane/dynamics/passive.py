@@ -1,4 +1,4 @@
-"""Passive joint forces: springs, dampers, gravity compensation."""
+"""Passive joint forces: springs, dampers, gravity compensation, and what a medium adds (fluid.py)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from featherlane.spatial.vector import load3, load4, load6, norm3, scale3, sub3
 
 from .com import last_dof, point_wrench
 from .flags import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING, FREE, SLIDE
+from .fluid import fluid_force, in_medium, medium_acts
+from .plastic import ball_reference, spring_reference
 from .reflected import damping
 
 
@@ -35,9 +37,14 @@ def _vector_spring(d, v, k, x):
 
 
 @kernel
-def ball_deflection(m, d, a):
-    """Rotation vector of the ball whose quaternion stands at qpos[a], from its spring's rest."""
-    return quat_sub(quat_normalize(load4(d.qpos, a)), load4(m.qpos_spring, a))
+def ball_deflection(m, d, j):
+    """Rotation vector of ball j, or of free joint j, from its spring's rest."""
+    a = m.jnt_qposadr[j]
+    if m.jnt_type[j] == FREE:
+        a, rest = a + 3, load4(m.qpos_spring, a + 3)
+    else:
+        rest = ball_reference(m, d, j)
+    return quat_sub(quat_normalize(load4(d.qpos, a)), rest)
 
 
 @kernel
@@ -47,13 +54,13 @@ def _springs(m, d):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         k = stiffness(m, j)
         if kind >= SLIDE:
-            x = d.qpos[a] - m.qpos_spring[a]
+            x = d.qpos[a] - spring_reference(m, d, j)
             d.qfrc_spring[v] = where(is_sprung(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
         elif any_(is_sprung(k)):
             if kind == FREE:
                 _vector_spring(d, v, k, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)))
-                a, v = a + 3, v + 3
-            _vector_spring(d, v, k, ball_deflection(m, d, a))
+                v += 3
+            _vector_spring(d, v, k, ball_deflection(m, d, j))
 
 
 @kernel
@@ -85,20 +92,21 @@ def _gravity_compensation(m, d):
 
 @stage
 def passive(m, d):
-    """Passive forces: springs, dampers and gravity compensation.
+    """Passive forces: springs, dampers, gravity compensation and forces of a medium.
 
     Spring -x (k + c x + e x^2), of a ball or a free joint along the deflection and by its length; damper
     -v (b + c |v| + e v^2).  Compensation that counts as an actuator's (jnt_actgravcomp) is left to `actuation`.
     Source: MuJoCo mj_passive; chapter Computation, passive forces.
-    Reads:  qpos, qvel, xipos, subtree_com, cdof.
-    Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_passive (nv,) [N, N m].
-    Note:   with both springs and dampers disabled nothing passive acts, gravity compensation included.
+    Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof; in a medium cvel and the frames of bodies.
+    Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m].
+    Note:   with both springs and dampers disabled nothing passive acts, gravity compensation and media included.
     """
     flags, zero = m.opt_disableflags, real(d, 0.0)
     for i in range(m.nv):
         d.qfrc_spring[i] = zero
         d.qfrc_damper[i] = zero
         d.qfrc_gravcomp[i] = zero
+        d.qfrc_fluid[i] = zero
     if not (flags & DISABLE_SPRING):
         _springs(m, d)
     if not (flags & DISABLE_DAMPER):
@@ -111,3 +119,8 @@ def passive(m, d):
         if not m.jnt_actgravcomp[m.dof_jntid[i]]:
             f = f + d.qfrc_gravcomp[i]
         d.qfrc_passive[i] = f
+    medium = in_medium(m)
+    if medium_acts(m) and any_(medium):
+        fluid_force(m, d)
+        for i in range(m.nv):
+            d.qfrc_passive[i] = where(medium, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])

@@ -18,6 +18,7 @@ from .activation import advance_activations
 from .flags import BALL, FREE
 from .history import insert_controls
 from .integrate import integrate_pos
+from .plastic import yield_springs
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
 
@@ -128,8 +129,8 @@ def rk4_finish(m, d):
 
     Source: MuJoCo mj_RungeKutta.
     Reads:  qacc, ctrl, rk_*.
-    Writes: qpos, qvel, act, history, time, qacc_warmstart; with activations actuator_length and actuator_velocity of
-        the step's start.
+    Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; with activations actuator_length and
+        actuator_velocity of the step's start.
     """
     h = m.opt_timestep[0]
     _add_stage(m, d, 1.0 / 6.0)
@@ -137,6 +138,7 @@ def rk4_finish(m, d):
     insert_controls(m, d)
     _finish_activations(m, d)
     integrate_pos(m, d.qpos, d.rk_velocity, d.rk_qpos, h)
+    yield_springs(m, d)
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.rk_acceleration[i], d.rk_qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]

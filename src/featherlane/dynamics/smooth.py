@@ -10,6 +10,7 @@ from .discrete import discrete_smooth
 from .flags import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, SLIDE
 from .inertia import factor_and_solve, solve
 from .passive import ball_deflection, is_sprung, stiffness
+from .plastic import spring_reference
 from .xfrc import add_xfrc
 
 
@@ -59,7 +60,7 @@ def energy(m, d):
     """Potential energy of gravity and springs, and kinetic energy.
 
     Source: MuJoCo mj_energyPos, mj_energyVel.
-    Reads:  xipos, qpos, qvel, M.   Writes: energy (2,) [J].
+    Reads:  xipos, qpos, qvel, plastic, M.   Writes: energy (2,) [J].
     """
     potential, kinetic = real(d, 0.0), real(d, 0.0)
     if not (m.opt_disableflags & DISABLE_GRAVITY):
@@ -70,13 +71,12 @@ def energy(m, d):
         for j in range(m.njnt):
             a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
             if kind >= SLIDE:
-                potential = potential + _spring_energy(k, d.qpos[a] - m.qpos_spring[a])
+                potential = potential + _spring_energy(k, d.qpos[a] - spring_reference(m, d, j))
             elif any_(is_sprung(k)):
                 if kind == FREE:
                     x = sub3(load3(d.qpos, a), load3(m.qpos_spring, a))
                     potential = potential + _spring_energy(k, norm3(x))
-                    a += 3
-                potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, a)))
+                potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, j)))
     for i in range(m.nv):
         first, v = m.M_rowadr[i], d.qvel[i]
         last = first + m.M_rownnz[i] - 1

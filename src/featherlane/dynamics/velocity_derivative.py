@@ -12,6 +12,7 @@ from .actuator_rate import actuator_rates, force_rate
 from .control import is_disabled
 from .derivative import damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER
+from .fluid_derivative import add_fluid_vel, medium_counts
 from .outer import add_full_outer
 from .rne_derivative import add_rne_vel, clear_derivative
 
@@ -24,7 +25,9 @@ def diagonal(m, i):
 
 @kernel
 def _add_passive_vel(m, d):
-    """qDeriv -= rates of the damping forces."""
+    """qDeriv += rates of the damping forces and of those of a medium."""
+    if medium_counts(m):
+        add_fluid_vel(m, d)
     if not (m.opt_disableflags & DISABLE_DAMPER):
         for i in range(m.nv):
             e = diagonal(m, i)
@@ -46,10 +49,11 @@ def _add_actuator_vel(m, d):
 
 @stage
 def passive_vel(m, d):
-    """qDeriv <- d qfrc_passive / d qvel: -(b + 2 c |v| + 3 e v^2) on the diagonal.
+    """qDeriv <- d qfrc_passive / d qvel: -(b + 2 c |v| + 3 e v^2) on the diagonal, and what a medium adds.
 
-    Source: MuJoCo mjd_passive_vel (without fluids).
-    Reads:  qvel.   Writes: qDeriv (nD,) [N s/m, N m s/rad].   Cost: O(nD).
+    Source: MuJoCo mjd_passive_vel.
+    Reads:  qvel; in a medium cvel, cdof and the frames of bodies.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Cost:   O(nD).
     """
     clear_derivative(m, d)
     _add_passive_vel(m, d)

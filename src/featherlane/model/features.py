@@ -3,8 +3,8 @@
 Everything else in a model loads: cameras, lights, skins, sensors, user data, tendons that exert no force, geoms that
 touch nothing.  What MuJoCo's model holds and this file does not name is either computed or cannot change the motion:
 
-- options: magnetic concerns sensors, wind needs a density or viscosity, jacobian is a matter of storage, ccd_* steer
-  MuJoCo's own algorithm for convex shapes, sdf_* concern shapes that are refused;
+- options: magnetic concerns sensors, jacobian is a matter of storage, ccd_* steer MuJoCo's own algorithm for convex
+  shapes, sdf_* concern shapes that are refused;
 - enable flags: energy and sleep are computed, fwdinv records statistics, invdiscrete changes what inverse dynamics
   returns and not the motion, ipc concerns flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
@@ -67,7 +67,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     """
     found = [*_options(mj), *_callbacks()]
     if mj.nv:
-        found += [*_deformables(mj), *_equalities(mj), *_springs(mj), *_tendons(mj), *_actuators(mj), *_plugins(mj)]
+        found += [*_deformables(mj), *_equalities(mj), *_tendons(mj), *_actuators(mj), *_plugins(mj)]
     if mj.opt.integrator == mujoco.mjtIntegrator.mjINT_DISCRETE:
         found += uncoupled(mj)
     found += sleepless(mj.opt.integrator, mj.opt.enableflags, mj.opt.disableflags)
@@ -105,11 +105,8 @@ def _word(enum: type, value: int) -> str:
 
 
 def _options(mj: mujoco.MjModel) -> Iterator[str]:
-    """Medium and flags."""
-    opt = mj.opt
-    if mj.nv:
-        yield from (f"option {name}: {getattr(opt, name):g}" for name in ("density", "viscosity") if getattr(opt, name))
-    yield from (f"option flag: {name}" for name, bit in FLAGS.items() if opt.enableflags & bit)
+    """Flags."""
+    yield from (f"option flag: {name}" for name, bit in FLAGS.items() if mj.opt.enableflags & bit)
 
 
 def _callbacks() -> Iterator[str]:
@@ -128,11 +125,6 @@ def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
     for i in range(mj.neq):
         if mujoco.mjtEq(int(mj.eq_type[i])) not in EQUALITIES:
             yield f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
-
-
-def _springs(mj: mujoco.MjModel) -> Iterator[str]:
-    """Joint springs that yield: their reference is a state of its own."""
-    yield from (f"{_label(mj, 'joint', i)}: springyield" for i in np.flatnonzero(mj.jnt_plasticadr >= 0))
 
 
 def _tendons(mj: mujoco.MjModel) -> Iterator[str]:

@@ -23,7 +23,7 @@ from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
 
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
-KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat")
+KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
 

@@ -98,9 +98,7 @@ SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
 CONTACT_MODELS = ("convex",)
 
-# MuJoCo's options that change the motion when they are not zero, and are not computed
-REFUSED = ("density", "viscosity")
-# and those that can have no effect on what is computed
+# MuJoCo's options that can have no effect on what is computed
 PASSED_THROUGH = (
     "jacobian", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
 )  # fmt: skip
@@ -307,6 +305,8 @@ class Option:
     impratio = _Number(_positive, "Ratio of frictional to normal contact impedance, > 0.")
     tolerance = _Number(_not_negative, "The solver stops at a scaled improvement or gradient below this.")
     ls_tolerance = _Number(_not_negative, "The line search stops at a relative slope below this.")
+    density = _Number(_not_negative, "Density of the medium [kg/m^3]; 0: there is none.")
+    viscosity = _Number(_not_negative, "Viscosity of the medium [Pa s].")
     gravity = _Vector("Gravitational acceleration (3,) [m/s^2].")
     wind = _Vector("Velocity of the medium (3,) [m/s].")
     magnetic = _Vector("Magnetic flux (3,) [T], which magnetometers measure.")
@@ -345,15 +345,12 @@ class Option:
             raise ModelError(f"option contact_model: got {value!r}, allowed is {', '.join(map(repr, CONTACT_MODELS))}")
 
     def __getattr__(self, name: str):
-        if name in REFUSED or name in PASSED_THROUGH:
+        if name in PASSED_THROUGH:
             return getattr(self._model.mj_model.opt, name)
         raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
 
     def __setattr__(self, name: str, value: Any):
-        if name in REFUSED:
-            if _real(name, value) != 0:
-                raise UnsupportedFeatureError([f"option {name}: {value}, allowed is 0"])
-        elif name in PASSED_THROUGH:
+        if name in PASSED_THROUGH:
             setattr(self._model.mj_model.opt, name, value)
         elif hasattr(type(self), name):
             object.__setattr__(self, name, value)
@@ -361,7 +358,7 @@ class Option:
             raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
 
     def __dir__(self):
-        return [*(n for n in vars(type(self)) if not n.startswith("_")), *REFUSED, *PASSED_THROUGH]
+        return [*(n for n in vars(type(self)) if not n.startswith("_")), *PASSED_THROUGH]
 
     def __repr__(self) -> str:
         return (

@@ -30,9 +30,10 @@ DEPENDENT_REALS = (
     "geom_rbound",
     "geom_aabb",
     "eq_data",
+    "geom_fluid",
 )
-# of these a part is given: the second anchor and the relative pose follow from the rest
-BOTH = frozenset(("eq_data",))
+# of these a part is given: the second anchor and the relative pose follow from the rest; so does the added mass
+BOTH = frozenset(("eq_data", "geom_fluid"))
 DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")
 
 

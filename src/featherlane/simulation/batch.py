@@ -116,7 +116,7 @@ class Batch(Worlds):
             for k in np.unique(keys[keys >= 0]):
                 at, model = chosen[keys == k], self.model
                 self._arrays["time"][at] = model.key_time[k]
-                for name in ("qpos", "qvel", "act", "ctrl"):
+                for name in ("qpos", "qvel", "act", "ctrl", "plastic"):
                     self._arrays[name][at] = getattr(model, f"key_{name}")[k]
                 for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
                     shape = self._arrays[name].shape[1:]

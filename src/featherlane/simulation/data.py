@@ -26,7 +26,7 @@ from .workspace import Workspace
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
 COUNTS = ("ncon", "solver_niter", "nbad", "nisland")  # whole numbers, kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
-KEYFRAME |= {"mocap_pos": "mpos", "mocap_quat": "mquat"}
+KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
 # a data can change over to a model that agrees in these
 SHAPING = sorted({n for f in DATA.fields for n in f.shape if isinstance(n, str)})
 

@@ -45,7 +45,7 @@ STATE = (
     Field("qvel", "real", ("nv",), "m/s, rad/s", "velocity", "integrate"),
     Field("act", "real", ("na",), "1", "actuator activation", "integrate"),
     Field("history", "real", ("nhistory",), "1", "past controls and sensor values of those with a delay", "integrate"),
-    Field("plastic", "real", ("nplastic",), "m, rad", "references of springs that yield", "integrate"),
+    Field("plastic", "real", ("nplastic",), "m, rad, quaternion", "references of springs that yield", "integrate"),
     Field("qacc_warmstart", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the solver starts from", "integrate"),
     Field("ctrl", "real", ("nu",), "1", "control (given by the user)"),
     Field("qfrc_applied", "real", ("nv",), "N, N m", "applied generalized force (given by the user)"),
@@ -527,6 +527,10 @@ SCRATCH = (
     Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler"),
     Field("qDeriv", "real", ("nD",), "N s/m, N m s/rad", "d (passive + actuator - bias force) / d qvel", "smooth_vel"),
     Field("qLU", "real", ("nD",), "1", "M - h qDeriv = U L, L with ones on the diagonal", "implicit"),
+    Field(
+        "cfrc_fluid", "real", ("nbody", 6), "N m, N", "composite: wrench of the medium, at the tree's com", "passive"
+    ),
+    Field("crb_drag", "real", ("nbody", 36), "N s/m, N m s/rad", "composite: its rates by the velocity", "smooth_vel"),
     Field("crb_rate", "real", ("nbody", 12), "kg m^2/s", "composite: rate of inertia (6), momentum (6)", "rne_vel"),
     Field("cdof_rate", "real", ("nv", 6), "1/s, m/s", "d acceleration / d qvel, less the body's part", "rne_vel"),
     Field("Mhat", "real", ("nC",), "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern", "discrete"),
@@ -553,7 +557,7 @@ ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".spl
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
-    "H panel graph_col graph_colplace H_blockcol H_blockplace"
+    "crb_drag H panel graph_col graph_colplace H_blockcol H_blockplace"
     " coupling_key coupling_room coupling_last coupling_K near_key near_room"
     " visit_key visit_room dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()

@@ -6,7 +6,7 @@ Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.
 from __future__ import annotations
 
 from ..dynamics.awake import sleeping
-from ..dynamics.flags import DISABLE_AUTORESET
+from ..dynamics.flags import BALL, DISABLE_AUTORESET
 from ..dynamics.history import reset_histories
 from ..lanes import any_, fabs, kernel, real, stage, where
 from ..spatial.quaternion import quat_normalize
@@ -45,10 +45,27 @@ def clear(x, n, mask):
 
 
 @kernel
+def reset_references(m, d, mask):
+    """References of springs that yield to those of the model where the mask holds."""
+    if m.nplastic > 0:
+        for j in range(m.njnt):
+            a, p = m.jnt_qposadr[j], m.jnt_plasticadr[j]
+            if p >= 0:
+                for k in range(4 if m.jnt_type[j] == BALL else 1):
+                    d.plastic[p + k] = where(mask, m.qpos_spring[a + k], d.plastic[p + k])
+        for t in range(m.ntendon):
+            p = m.tendon_plasticadr[t]
+            if p >= 0:
+                for k in range(2):
+                    d.plastic[p + k] = where(mask, m.tendon_lengthspring[2 * t + k], d.plastic[p + k])
+
+
+@kernel
 def reset_worlds(m, d, mask):
     """The model's default state where the mask holds: qpos0, inputs as at the start, all else zero."""
     for i in range(m.nq):
         d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
+    reset_references(m, d, mask)
     clear(d.qvel, m.nv, mask)
     clear(d.act, m.na, mask)
     reset_histories(m, d, mask)

@@ -280,9 +280,10 @@ def com_vel(model: Model, data: Data) -> None:
 
 
 def passive(model: Model, data: Data) -> None:
-    """Forces of springs, dampers and gravity compensation.
+    """Forces of springs, dampers, gravity compensation and a medium.
 
-    Writes `qfrc_spring`, `qfrc_damper`, `qfrc_gravcomp` and their sum `qfrc_passive`, each (nv,) [N, N m].
+    Writes `qfrc_spring`, `qfrc_damper`, `qfrc_gravcomp`, `qfrc_fluid` and their sum `qfrc_passive`, each (nv,)
+    [N, N m].  In a medium it reads what `com_vel` left.
 
     Source: MuJoCo mj_passive.
     """

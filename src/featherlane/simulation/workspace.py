@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..dynamics.flags import BALL
 from ..lanes import Record, Stage, allocate
 from ..lanes.record import aligned
 from ..model.fields import MODEL
@@ -120,6 +121,8 @@ class Workspace:
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
         self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T
         self.arrays["active"][...] = 1
+        rest = plastic_defaults(self.model, self.model.qpos_spring, self.model.tendon_lengthspring)
+        self.arrays["plastic"][: rest.size] = rest[:, None]
         for name, value in input_defaults(self.model).items():
             self.arrays[name][: value.size] = value.reshape(-1, 1)
         self.reset_sleep(sleep_defaults(self.model))
@@ -164,6 +167,28 @@ def sleep_defaults(model) -> dict[str, np.ndarray]:
         "sleep_qpos": model.qpos0,
         "sleep_mocap": np.hstack([inputs["mocap_pos"], inputs["mocap_quat"]]),
     }
+
+
+def plastic_defaults(model, qpos_spring: np.ndarray, tendon_lengthspring: np.ndarray) -> np.ndarray:
+    """References of the springs that yield, where nothing has yielded yet.
+
+    Args:
+        model: the model.
+        qpos_spring: (..., nq) its own, or those of several worlds.
+        tendon_lengthspring: (..., ntendon, 2) likewise.
+
+    Returns:
+        (..., nplastic) [m, rad, quaternion].
+    """
+    lead = np.broadcast_shapes(qpos_spring.shape[:-1], tendon_lengthspring.shape[:-2])
+    out = np.zeros((*lead, model.nplastic))
+    for j in np.flatnonzero(model.jnt_plasticadr >= 0):
+        a, p, n = model.jnt_qposadr[j], model.jnt_plasticadr[j], 4 if model.jnt_type[j] == BALL else 1
+        out[..., p : p + n] = qpos_spring[..., a : a + n]
+    for t in np.flatnonzero(model.tendon_plasticadr >= 0):
+        p = model.tendon_plasticadr[t]
+        out[..., p : p + 2] = tendon_lengthspring[..., t, :]
+    return out
 
 
 def input_defaults(model) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from ..model.option import Enable
 from ..model.sleep import AWAKE
 from .fields import DATA, GIVEN, STATUS
 from .given import given_fields, room_for
-from .workspace import Workspace, input_defaults, sleep_defaults
+from .workspace import Workspace, input_defaults, plastic_defaults, sleep_defaults
 
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
 EVOLVING = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
@@ -176,10 +176,13 @@ class Worlds(NamedAccess):
 
         chosen, constants = self._ids(ids), Constants(self.model)
         inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS or n in BOTH}
-        targets = {n: self.expand(n) for n in DEPENDENT_REALS}
+        # most models have no geom for a medium: their worlds need no coefficients of their own
+        media = "geom_fluid" in self._expanded or self.model.geom_fluid.any()
+        targets = {n: self.expand(n) for n in DEPENDENT_REALS if n != "geom_fluid" or media}
         for w in chosen:
-            for name, value in constants({n: a[w].astype(np.float64) for n, a in inputs.items()}).items():
-                targets[name][w] = value
+            values = constants({n: a[w].astype(np.float64) for n, a in inputs.items()})
+            for name, rows in targets.items():
+                rows[w] = values[name]
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     def give_contacts(
@@ -283,7 +286,7 @@ class Worlds(NamedAccess):
         return keys
 
     def _set_defaults(self, at: np.ndarray) -> None:
-        """The model's default state, with per-world qpos0 where it is expanded."""
+        """The model's default state, with per-world qpos0 and references of springs where they are expanded."""
         for name in (*EVOLVING, *REPORTS):
             self._arrays[name][at] = 0
         q0 = self._expanded.get("qpos0")
@@ -291,6 +294,9 @@ class Worlds(NamedAccess):
         if self.model.nhistory:
             step, interval = (self._own(name, at) for name in ("opt_timestep", "sensor_interval"))
             self._arrays["history"][at] = empty_history(self.model, step.ravel(), interval)
+        if self.model.nplastic:
+            rest = (self._own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
+            self._arrays["plastic"][at] = plastic_defaults(self.model, *rest)
         self._clear_inputs(at)
         if "tree_asleep" in self._arrays:
             self._set_sleep_defaults(at)
