@@ -49,7 +49,7 @@ def advance_state(m, d, acceleration):
         d.qvel[i] = fma(h, acceleration[i], d.qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]
     integrate_pos(m, d.qpos, d.qvel, d.qpos, h)
-    yield_springs(m, d)
+    yield_springs(m, d, d.ten_length, d.ten_J, d.qvel)
     d.time[0] = d.time[0] + h
 
 

@@ -54,9 +54,9 @@ def _add_stage(m, d, weight):
 def rk4_start(m, d):
     """Remember the state at which the first acceleration was evaluated.
 
-    Reads:  qpos, qvel, act, time.
-    Writes: rk_qpos, rk_qvel, rk_act, rk_length, rk_rate_of_length, rk_time, rk_rate; zeros in rk_velocity,
-        rk_acceleration, rk_act_dot.
+    Reads:  qpos, qvel, act, time, lengths and Jacobian of tendons.
+    Writes: rk_qpos, rk_qvel, rk_act, rk_length, rk_rate_of_length, rk_ten_length, rk_ten_J, rk_time, rk_rate; zeros in
+        rk_velocity, rk_acceleration, rk_act_dot.
     """
     for i in range(m.nq):
         d.rk_qpos[i] = d.qpos[i]
@@ -72,6 +72,11 @@ def rk4_start(m, d):
         d.rk_length[o] = d.actuator_length[o]
         d.rk_rate_of_length[o] = d.actuator_velocity[o]
     d.rk_time[0] = d.time[0]
+    if m.nplastic > 0:
+        for i in range(m.ntendon):
+            d.rk_ten_length[i] = d.ten_length[i]
+        for e in range(m.nJten):
+            d.rk_ten_J[e] = d.ten_J[e]
 
 
 @kernel
@@ -138,7 +143,7 @@ def rk4_finish(m, d):
     insert_controls(m, d)
     _finish_activations(m, d)
     integrate_pos(m, d.qpos, d.rk_velocity, d.rk_qpos, h)
-    yield_springs(m, d)
+    yield_springs(m, d, d.rk_ten_length, d.rk_ten_J, d.rk_velocity)
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.rk_acceleration[i], d.rk_qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]

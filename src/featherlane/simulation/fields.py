@@ -543,6 +543,8 @@ SCRATCH = (
     Field("rk_length", "real", ("nout",), "m, rad", "actuator length at the start of the step", "rk4_start"),
     Field("rk_rate_of_length", "real", ("nout",), "m/s, rad/s", "its rate there", "rk4_start"),
     Field("rk_time", "real", (1,), "s", "time at the start of the step", "rk4_start"),
+    Field("rk_ten_length", "real", ("ntendon",), "m", "tendon length at the start, where springs yield", "rk4_start"),
+    Field("rk_ten_J", "real", ("nJten",), "1, m", "Jacobian of the lengths there", "rk4_start"),
     Field("rk_velocity", "real", ("nv",), "m/s, rad/s", "weighted sum of the stages' velocities", "rk4_stage"),
     Field("rk_acceleration", "real", ("nv",), "m/s^2, rad/s^2", "weighted sum of the stages' qacc", "rk4_stage"),
     Field(
