@@ -164,7 +164,7 @@ def test_a_bad_option_value_is_refused():
 
 
 def test_unsupported_features_are_all_listed():
-    flags = "<option><flag sleep='enable' speculative='enable'/></option>"
+    flags = "<option integrator='RK4'><flag sleep='enable' speculative='enable'/></option>"
     text = all_joints.XML.replace("<worldbody>", f"{flags}<worldbody>")
     with pytest.raises(UnsupportedFeatureError) as caught:
         load(text)
