@@ -95,7 +95,7 @@ def test_the_limit_of_the_joint_bounds_the_sum(name, integrator, rng):
     check_parity(branch(name, integrator, joint='actuatorfrcrange="-0.4 0.5"'), rng, 20)
 
 
-@pytest.mark.parametrize("name", ["muscle-smooth", "dcmotor-servo-all", "delay-several", "ball-pid"])
+@pytest.mark.parametrize("name", BRANCHES)
 def test_a_world_has_the_same_bits_in_any_company(name, rng):
     mj = branch(name)
     model = fl.load(mj)
@@ -108,6 +108,25 @@ def test_a_world_has_the_same_bits_in_any_company(name, rng):
         fl.step(model, data, 3)
         for field in ("qpos", "qvel", "act", "history"):
             assert np.array_equal(getattr(batch, field)[w], getattr(data, field)), (w, field)
+
+
+@pytest.mark.parametrize("name", ["muscle-smooth", "dcmotor-servo-all", "delay-cubic"])
+def test_worlds_may_have_parameters_of_their_own(name, rng):
+    mj = branch(name, "implicitfast")
+    model = fl.load(mj)
+    rows, _ = states(mj, rng, 9)
+    batch = fl.Batch(model, 9)
+    for field in "dynprm gainprm biasprm lengthrange delay gear acc0".split():
+        numbers = batch.expand(f"actuator_{field}")
+        numbers *= rng.uniform(0.8, 1.2, numbers.shape)
+    fl.set_state(model, batch, rows, EVERYTHING)
+    batch.step(2)
+    for w in (0, 4, 8):
+        alone = batch.get_model(w)
+        data = fl.Data(alone)
+        fl.set_state(alone, data, rows[w], EVERYTHING)
+        fl.step(alone, data, 2)
+        assert np.array_equal(batch.qvel[w], data.qvel) and np.array_equal(batch.act[w], data.act)
 
 
 @pytest.mark.parametrize("name", ["muscle", "filterexact", "dcmotor-servo-all", "pid-all", "delay-linear"])

@@ -53,7 +53,8 @@ def _pid_rates(m, d, i):
 def activation(m, d):
     """act_dot of all actuators, those of disabled groups too.
 
-    Source: MuJoCo mj_fwdActuation.
+    Source: MuJoCo mj_fwdActuation.  Deviation: an activation follows its equation while its tree sleeps; MuJoCo goes on
+        with the rate at which it fell asleep, whatever the control.
     Reads:  actuator_input, act, actuator_length, actuator_velocity.
     Writes: act_dot (na,) [1/s]; actuator_input of slewed setpoints.
     """
