@@ -314,3 +314,14 @@ def test_the_rates_of_passive_forces_alone(rng):
     tile.run(passive_vel)
     rate = tile.arrays["qDeriv"][: model.nD, 0]
     assert np.count_nonzero(rate) == 5  # two hinges and the three axes of a ball are damped
+
+
+def test_a_bound_force_vanishes_with_the_medium(rng):
+    batch = fl.Batch(fl.load(scene()), 2, 1)
+    batch.qvel[:] = rng.standard_normal(batch.qvel.shape)
+    force = batch.bind("qfrc_fluid")
+    batch.step()
+    assert force.any()
+    batch.model.opt.density = batch.model.opt.viscosity = 0
+    batch.step()
+    assert not force.any()

@@ -106,7 +106,6 @@ def passive(m, d):
         d.qfrc_spring[i] = zero
         d.qfrc_damper[i] = zero
         d.qfrc_gravcomp[i] = zero
-        d.qfrc_fluid[i] = zero
     if not (flags & DISABLE_SPRING):
         _springs(m, d)
     if not (flags & DISABLE_DAMPER):
@@ -124,3 +123,6 @@ def passive(m, d):
         fluid_force(m, d)
         for i in range(m.nv):
             d.qfrc_passive[i] = where(medium, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])
+    elif d.want_all:
+        for i in range(m.nv):
+            d.qfrc_fluid[i] = zero

@@ -27,9 +27,8 @@ from .flags import BALL, DISABLE_SPRING
 @kernel
 def spring_reference(m, d, j):
     """Where the spring of slide or hinge j is at rest."""
-    p = m.jnt_plasticadr[j]
-    if p >= 0:
-        x = d.plastic[p]
+    if m.nplastic > 0 and m.jnt_plasticadr[j] >= 0:
+        x = d.plastic[m.jnt_plasticadr[j]]
     else:
         x = m.qpos_spring[m.jnt_qposadr[j]]
     return x

@@ -555,7 +555,7 @@ SCRATCH = (
 )
 
 # written only with want_all: a step does not read them, or has no need of them in some models
-ON_REQUEST = frozenset("ximat crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
+ON_REQUEST = frozenset("ximat qfrc_fluid crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = frozenset(
