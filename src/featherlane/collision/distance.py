@@ -99,6 +99,24 @@ def store_distance(d, lane, flip):
             write_lane(d.distance_fromto, i, lane, 0.0)
 
 
+@kernel
+def measure(m, d, g, h, lane):
+    """Signed distance of geoms g and h in one world, up to distance_limit, into convex_*; says if h comes first there."""
+    flip = m.geom_type[g] > m.geom_type[h]
+    if flip:
+        g, h = h, g
+    load_shape(m, d, 0, g, lane)
+    load_shape(m, d, 1, h, lane)
+    d.shape_limit[0] = d.distance_limit[0]
+    if m.geom_type[g] == PLANE:
+        plane_distance(m, d)
+    elif m.geom_type[g] == HFIELD:
+        height_field_distance(m, d)
+    else:
+        closest(m, d)
+    return flip
+
+
 @stage
 def geom_distance(m, d):
     """Signed distance of the two geoms that each world names, and their nearest points.
@@ -109,16 +127,4 @@ def geom_distance(m, d):
     """
     for lane in range(width(d)):
         g, h = whole(read_lane(d.distance_geom, 0, lane)), whole(read_lane(d.distance_geom, 1, lane))
-        flip = m.geom_type[g] > m.geom_type[h]
-        if flip:
-            g, h = h, g
-        load_shape(m, d, 0, g, lane)
-        load_shape(m, d, 1, h, lane)
-        d.shape_limit[0] = d.distance_limit[0]
-        if m.geom_type[g] == PLANE:
-            plane_distance(m, d)
-        elif m.geom_type[g] == HFIELD:
-            height_field_distance(m, d)
-        else:
-            closest(m, d)
-        store_distance(d, lane, flip)
+        store_distance(d, lane, measure(m, d, g, h, lane))

@@ -13,7 +13,7 @@ touch nothing.  What MuJoCo's model holds and this file does not name is either 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import mujoco
 import numpy as np
@@ -23,8 +23,8 @@ from featherlane.model.candidates import HFIELD, NO_FUNCTION
 from featherlane.model.moments import JOINT, row_dofs
 from featherlane.model.option import sleepless
 
-# sensors whose values are computed, as mjtSensor
-COMPUTED_SENSORS: frozenset[int] = frozenset()
+# sensors whose values are not computed: those of deformable pads, of plugins, of the user
+OTHER_SENSORS = {mujoco.mjtSensor.mjSENS_TACTILE, mujoco.mjtSensor.mjSENS_PLUGIN, mujoco.mjtSensor.mjSENS_USER}
 
 # enable flags that change the motion
 FLAGS = {
@@ -75,22 +75,60 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     return found
 
 
+def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
+    """Why the value of sensor i is not computed; empty if it is."""
+    kind = mujoco.mjtSensor(int(mj.sensor_type[i]))
+    word = _word(mujoco.mjtSensor, kind)
+    if kind in OTHER_SENSORS:
+        return word
+    if kind == mujoco.mjtSensor.mjSENS_INSIDESITE and mj.sensor_intprm[i, 0]:
+        return f"{word} enclosed"
+    problem = _geometry_problem(mj, i, kind)
+    return f"{word}, {problem}" if problem else ""
+
+
+def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
+    """A site or geom of the sensor whose shape has no answer to what is asked; empty if there is none."""
+    mesh, sensors, site = mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtSensor, int(mujoco.mjtObj.mjOBJ_SITE)
+    obj, ref = int(mj.sensor_objid[i]), int(mj.sensor_refid[i])
+    if kind == sensors.mjSENS_TOUCH and mj.site_type[obj] == mesh:
+        return "a site that is a mesh"
+    sites = [ref] if kind == sensors.mjSENS_INSIDESITE else []
+    if kind == sensors.mjSENS_CONTACT and mj.sensor_objtype[i] == site:
+        sites = [obj]
+    if any(mj.site_type[s] == mesh and mj.mesh_graphadr[mj.site_dataid[s]] < 0 for s in sites):
+        return "a site whose mesh has no convex hull"
+    if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
+        for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
+            if mj.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SDF:
+                return f"{_label(mj, 'geom', geom)}: sdf"
+            if mj.geom_type[geom] == mesh and mj.mesh_graphadr[mj.geom_dataid[geom]] < 0:
+                return f"{_label(mj, 'geom', geom)}: its mesh has no convex hull"
+    return ""
+
+
+def _geoms(mj: mujoco.MjModel, kind: int, ident: int) -> range:
+    """The geoms that a sensor's object stands for: itself, or those of a body."""
+    if kind == int(mujoco.mjtObj.mjOBJ_BODY):
+        return range(mj.body_geomadr[ident], mj.body_geomadr[ident] + mj.body_geomnum[ident])
+    return range(ident, ident + 1)
+
+
 def sensor_support(mj: mujoco.MjModel) -> list[bool]:
-    """Per sensor of the model: whether its value is computed; reading another one raises."""
-    return [int(kind) in COMPUTED_SENSORS for kind in mj.sensor_type]
+    """Per sensor of the model: whether its value is computed; reading sensordata raises where one is not."""
+    return [not sensor_problem(mj, i) for i in range(mj.nsensor)]
 
 
-def refuse_sensors(mj: mujoco.MjModel) -> None:
-    """Raise for the results of sensors that are not computed.
+def refuse_sensors(mj: mujoco.MjModel, sensors: Iterable[int] | None = None) -> None:
+    """Raise where the results of sensors, all of them or these, are not computed.
 
     Raises:
         UnsupportedFeatureError: with the name and kind of each of them.
     """
-    lost = [i for i, computed in enumerate(sensor_support(mj)) if not computed]
-    names = [f"{_label(mj, 'sensor', i)}: {_word(mujoco.mjtSensor, mj.sensor_type[i])}" for i in lost]
-    raise UnsupportedFeatureError(
-        names or ["the model has no sensors"], what="the results of these sensors are not computed"
-    )
+    problems = [(i, sensor_problem(mj, i)) for i in (range(mj.nsensor) if sensors is None else sensors)]
+    lost = [f"{_label(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
+    if lost:
+        raise UnsupportedFeatureError(lost, what="the results of these sensors are not computed")
 
 
 def _label(mj: mujoco.MjModel, kind: str, ident: int | np.integer) -> str:

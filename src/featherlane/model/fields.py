@@ -238,6 +238,7 @@ GEOMS = (
     _real("geom_size", ("ngeom", 3), "m", "sizes; capsule: radius, half length; box: half sides"),
     _real("geom_aabb", ("ngeom", 6), "m", "bounding box in the geom's frame: centre, half sides"),
     _real("geom_rbound", ("ngeom",), "m", "radius of the bounding sphere, 0: unbounded"),
+    _flag("geom_visible", ("ngeom",), "rays of rangefinders see it: its colour is not wholly transparent"),
     _real("geom_pos", ("ngeom", 3), "m", "offset from the body's frame"),
     _real("geom_quat", ("ngeom", 4), "1", "rotation from the body's frame"),
     _real("geom_friction", ("ngeom", 3), "1, m, m", "friction: sliding, spinning, rolling"),
@@ -287,8 +288,11 @@ HFIELDS = (
 
 SITES = (
     _int("site_bodyid", ("nsite",), "body that carries the site"),
+    _int("site_type", ("nsite",), "shape: 2 sphere, 3 capsule, 4 ellipsoid, 5 cylinder, 6 box, 7 mesh"),
+    _int("site_dataid", ("nsite",), "mesh of the site, -1: none"),
     _real("site_pos", ("nsite", 3), "m", "offset from the body's frame"),
     _real("site_quat", ("nsite", 4), "1", "rotation from the body's frame"),
+    _real("site_size", ("nsite", 3), "m", "half sizes, as of a geom of the same type"),
 )
 
 PAIRS = (
@@ -429,6 +433,7 @@ CAMERAS = (
     _int("cam_mode", ("ncam",), "0 fixed, 1 track, 2 trackcom, 3 targetbody, 4 targetbodycom"),
     _int("cam_bodyid", ("ncam",), "body that carries the camera"),
     _int("cam_targetbodyid", ("ncam",), "body that it looks at, -1: none"),
+    _int("cam_projection", ("ncam",), "0 perspective, 1 orthographic"),
     _int("cam_resolution", ("ncam", 2), "pixels: width, height"),
     _real("cam_pos", ("ncam", 3), "m", "offset from the body's frame"),
     _real("cam_quat", ("ncam", 4), "1", "rotation from the body's frame"),
@@ -488,7 +493,7 @@ MODEL = Layout(
 # computed when the model is loaded; MuJoCo's model does not have them
 DERIVED = frozenset(
     (
-        *("opt_forward_dynamics", "tree_asleep0"),
+        *("opt_forward_dynamics", "tree_asleep0", "geom_visible"),
         *("moment_rownnz", "moment_rowadr", "moment_colind", "actuator_states"),
         *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS, *PATHS)),
     )

@@ -231,10 +231,18 @@ def from_mujoco(mj_model, source: str) -> Model:
     derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
     derived |= triangle_trees(mj_model) | moment_ints(mj_model) | path_ints(mj_model)
     derived |= actuator_ints(mj_model)
-    derived["tree_asleep0"] = asleep_at_start(mj_model)
+    derived |= {"tree_asleep0": asleep_at_start(mj_model), "geom_visible": visible_geoms(mj_model)}
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
     sizes |= counts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)
+
+
+def visible_geoms(mj_model) -> np.ndarray:
+    """Whether each geom is seen by the rays of rangefinders: neither its own nor its material's alpha is 0."""
+    alpha, material = mj_model.geom_rgba[:, 3], mj_model.geom_matid
+    if mj_model.nmat:
+        alpha = np.where(material >= 0, mj_model.mat_rgba[material, 3], alpha)
+    return alpha != 0
 
 
 def centred_inertias(mj_model) -> dict[str, np.ndarray]:

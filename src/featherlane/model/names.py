@@ -133,6 +133,9 @@ class NamedView:
         """The array that holds an attribute and the index of this object's rows in it."""
         owner, kind = self._owner, KINDS[self._kind]
         model = getattr(owner, "model", owner)
+        if self._kind == "sensor" and attribute == "data" and owner is not model:
+            worlds = (slice(None),) * getattr(owner, "world_axes", 0)
+            return owner.sensor_values(self.id), (*worlds, _sensor_rows(model, self.id))
         for axis in kind.axes:
             field = axis.prefix + attribute
             if field in owner.layout and owner.layout[field].shape[:1] == (axis.size,):
@@ -140,8 +143,6 @@ class NamedView:
                 return getattr(owner, field), (*worlds, axis.rows(model, self.id))
         if owner is model and kind.host_prefix and hasattr(model.mj_model, kind.host_prefix + attribute):
             return getattr(model.mj_model, kind.host_prefix + attribute), (self.id,)
-        if self._kind == "sensor" and attribute == "data" and owner is not model:
-            return owner.sensordata, self.id  # raises, and names the sensors that are not computed
         raise AttributeError(f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}")
 
     def __getattr__(self, attribute: str):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.model import Model
+from ..sensor.kinds import E_KINETIC, E_POTENTIAL
 from .distance import Distances, distance_tiles
 from .distance import Query as DistanceQuery
 from .fields import DATA, ON_REQUEST
@@ -27,7 +28,9 @@ from .transfer import Plan, Transfer
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, LASTING, REPORTS, SLEEP_ROWS, Worlds, count
 
-LATE_FRAMES = ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat")
+LATE_FRAMES = frozenset("geom_xpos geom_xmat site_xpos site_xmat cam_xpos cam_xmat".split())
+MOMENTA = frozenset("subtree_linvel subtree_angmom".split())
+WRENCHES = frozenset("cacc cfrc_int cfrc_ext".split())
 
 
 class Batch(Worlds):
@@ -205,7 +208,7 @@ class Batch(Worlds):
                 workspaces = self._prepare()
                 names = [n for n in LASTING if n in self._arrays]
                 transfers["load"] = self._load((*names, "warning", "nbad"))
-                wanted = {"want_frames": 0, "want_energy": 0, "want_all": 0}
+                wanted = self._wanted(set())
                 plan = Plan(workspaces, transfers, self.nworld, wanted, inverse_tiles)
                 self._work(plan, int(qacc is not None), chosen)
         return transfers["record"][0].array[:, 0]
@@ -382,15 +385,25 @@ class Batch(Worlds):
         store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]
         store += [Transfer(n, a) for n, a in self._bound.items()]
         asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
-        wanted = {
-            "want_frames": int(bool(asked & set(LATE_FRAMES))),
-            "want_energy": int("energy" in asked),
-            "want_all": int(bool(asked & ON_REQUEST)),
-        }
+        wanted = self._wanted(asked)
         plan = Plan(self._workspaces[width], {"load": load, "store": store, **(extra or {})}, self.nworld, wanted)
         if extra is None:
             self._plans[forward, width] = plan
         return plan
+
+    def _wanted(self, asked: set[str]) -> dict[str, int]:
+        """What a step computes for the outputs that are asked for."""
+        sensors = "sensordata" in asked
+        by_sensors = sensors and bool(np.isin(self.model.sensor_type, (E_POTENTIAL, E_KINETIC)).any())
+        wanted = {
+            "want_frames": sensors or asked & LATE_FRAMES,
+            "want_energy": "energy" in asked,
+            "want_sensors": sensors,
+            "want_subtree": asked & MOMENTA,
+            "want_wrenches": asked & WRENCHES,
+            "want_all": by_sensors or asked & ON_REQUEST,
+        }
+        return {name: int(bool(value)) for name, value in wanted.items()}
 
     def _load(self, names) -> list[Transfer]:
         """Transfers of fields of the batch, and of the model's that differ by world, into tiles."""

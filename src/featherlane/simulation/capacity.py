@@ -63,5 +63,8 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "want_energy": 0,
         "want_history": 0,
         "nrecord": HISTORY_LIMIT + 1,
+        "want_sensors": 1,
+        "want_subtree": 0,
+        "want_wrenches": 0,
         "want_all": 1,
     }

@@ -15,6 +15,7 @@ from ..dynamics.free_body import multiply_untouched_bodies
 from ..dynamics.inertia import multiply
 from ..dynamics.xfrc import add_xfrc
 from ..lanes import fma, kernel, real, sqrt, stage
+from ..sensor.measure import sensor_rows
 from .part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
 from .wake import find_contacts
 
@@ -27,6 +28,8 @@ def inverse_constraint(m, d, store):
         rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
     if d.con_overflow[0]:
         solve_in_parts(m, d, STORE_FORCES if store else KEEP_FORCES)
+    else:
+        sensor_rows(m, d)
 
 
 @kernel
@@ -61,7 +64,9 @@ def compare_forward_inverse(m, d):
     full, rows_full, unconverged = d.warning[0], d.warning[1], d.warning[3]
     for i in range(m.nv):
         d.search[i] = d.qfrc_constraint[i]
+    d.in_stage[0] = 1
     inverse_constraint(m, d, 0)
+    d.in_stage[0] = 0
     # what does not fit was counted when forward met it
     d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
     inverse_force(m, d)

@@ -80,7 +80,7 @@ class Data(NamedAccess):
         own["model"], own["workspace"] = model, Workspace(model, 1, given=given)
         own["_step"] = own["_revision"] = None  # the bound step, and the revision of the model that its record shows
         for f in DATA.fields:
-            if f.kind != "size" and not _is_scalar(f):
+            if f.kind != "size" and not _is_scalar(f) and f.name != "sensordata":
                 own[f.name] = self.workspace.view(f.name)
 
     def use(self, model: Model) -> None:
@@ -98,6 +98,7 @@ class Data(NamedAccess):
             self._check_sizes(model)
             self.workspace.change_model(model)
             own["model"], own["_step"] = model, None
+            own.pop("sensordata", None)
         self.workspace.rows.refresh_sizes()
         self.workspace.record.set_size("want_energy", int(bool(model.opt_enableflags & Enable.ENERGY)))
         if not model.opt_enableflags & Enable.SLEEP:
@@ -118,16 +119,14 @@ class Data(NamedAccess):
         workspace = self.__dict__.get("workspace")
         if workspace is not None and name in DATA:
             f = DATA[name]
+            if name == "sensordata":
+                return self._all_sensors()
             if f.kind == "size":
                 return workspace.record.size(name)
             number = workspace.arrays[name].item()
             return int(number) if name in COUNTS else number
         if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
             return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
-        if name == "sensordata" and workspace is not None:
-            from ..model.features import refuse_sensors
-
-            refuse_sensors(self.model.mj_model)
         raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -138,7 +137,7 @@ class Data(NamedAccess):
             raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
         if name not in SETTABLE:
             raise AttributeError(f"data.{name} is computed; it cannot be set")
-        target = self.workspace.arrays[name][:, 0] if name == "time" else self.__dict__[name]
+        target = self.workspace.arrays[name][:, 0] if name == "time" else getattr(self, name)
         try:
             np.copyto(target, value, casting="same_kind")
         except (TypeError, ValueError):
@@ -160,6 +159,26 @@ class Data(NamedAccess):
         self._start(state["model"], state["given"])
         for name, array in state["arrays"].items():
             self.workspace.arrays[name][...] = array
+
+    # ---- sensors -----------------------------------------------------------------------------------------------------
+    def _all_sensors(self) -> np.ndarray:
+        """`sensordata` (nsensordata,), live; refused where a sensor of the model is not computed."""
+        from ..model.features import refuse_sensors
+
+        refuse_sensors(self.model.mj_model)
+        values = self.__dict__["sensordata"] = self.workspace.view("sensordata")
+        return values
+
+    def sensor_values(self, sensor: int) -> np.ndarray:
+        """`sensordata`, for a look at one sensor.
+
+        Raises:
+            UnsupportedFeatureError: the sensor is not computed.
+        """
+        from ..model.features import refuse_sensors
+
+        refuse_sensors(self.model.mj_model, [sensor])
+        return self.workspace.view("sensordata")
 
     # ---- contacts, rows, reports -------------------------------------------------------------------------------------
     @property

@@ -36,6 +36,9 @@ SIZES = (
     Field("ndualmax", "size", doc="capacity: blocks of the dual problem: one-dof rows, general rows, contacts"),
     Field("ndualdofmax", "size", doc="capacity: dofs of all blocks"),
     Field("ndualYmax", "size", doc="capacity: entries of all blocks' rows"),
+    Field("want_sensors", "size", doc="1: compute the values of sensors in each step"),
+    Field("want_subtree", "size", doc="1: compute velocities and momenta of subtrees"),
+    Field("want_wrenches", "size", doc="1: compute accelerations of bodies, and forces on and between them"),
     Field("want_all", "size", doc="1: write every field, 0: only what a step reads (not those of ON_REQUEST)"),
 )
 
@@ -374,6 +377,9 @@ SOLVER = (
 SENSORS = (
     Field("cfrc_int", "real", ("nbody", 6), "N m, N", "force from the parent, at the tree's com", "sensors"),
     Field("cfrc_ext", "real", ("nbody", 6), "N m, N", "external force on the body, at the tree's com", "sensors"),
+    Field("in_stage", "int", (1,), "1", "1: this pass is a stage within a step, whose sensors do not count"),
+    Field("sensor_now", "real", ("nsensordata",), "sensor's", "values of this moment, before any delay", "sensors"),
+    Field("sensordata", "real", ("nsensordata",), "sensor's", "values of all sensors", "sensors"),
 )
 
 # what passes use within themselves

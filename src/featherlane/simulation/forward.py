@@ -23,6 +23,8 @@ from ..dynamics.smooth import energy, smooth_acceleration
 from ..dynamics.tendon import tendon, tendon_velocity
 from ..dynamics.transmission import transmission
 from ..lanes import any_, kernel, stage
+from ..sensor.camera import cameras
+from ..sensor.measure import needs_energy, sensor_acc, sensor_pos, sensor_rows, sensor_vel
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.solve import solve
 from .consistency import compare_forward_inverse
@@ -49,6 +51,9 @@ def forward_position(m, d):
     if needs_factor(m, d):
         factor_m(m, d)
     transmission(m, d)
+    if d.want_frames:
+        cameras(m, d)
+    sensor_pos(m, d)
 
 
 @stage
@@ -71,6 +76,8 @@ def forward_constraint(m, d):
         rows_and_forces(m, d, SOLVE)
     if d.con_overflow[0]:
         solve_in_parts(m, d, SOLVE)
+    else:
+        sensor_rows(m, d)
 
 
 @stage
@@ -110,23 +117,27 @@ def forward(m, d):
             d.con_fresh[0] = 1
         forward_velocity(m, d)
         actuation(m, d)
+        sensor_vel(m, d)
         smooth_acceleration(m, d)
         if sleeps:
             drop_forces(m, d)
         forward_constraint(m, d)
         if sleeps:
             settle(m, d)
-        if d.want_energy:
+        if needs_energy(m, d):
             energy(m, d)
+        sensor_acc(m, d)
 
 
 @stage
 def runge_kutta(m, d):
     """The fourth-order step: three more accelerations."""
     rk4_start(m, d)
+    d.in_stage[0] = 1
     for k in range(1, 4):
         rk4_stage(m, d, k)
         forward(m, d)
+    d.in_stage[0] = 0
     rk4_finish(m, d)
 
 

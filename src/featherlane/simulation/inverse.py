@@ -12,6 +12,7 @@ from ..dynamics.discrete import discrete_metric
 from ..dynamics.flags import DISCRETE, ENABLE_INVDISCRETE, RK4
 from ..dynamics.smooth import energy
 from ..lanes import kernel, lane_index, stage, where, width
+from ..sensor.measure import needs_energy, sensor_acc, sensor_vel
 from .consistency import inverse_constraint, inverse_force
 from .early_contacts import early_contacts, forces_need_contacts
 from .forward import forward, forward_position, forward_velocity
@@ -45,6 +46,7 @@ def inverse(m, d):
     if forces_need_contacts(m):
         early_contacts(m, d)
     forward_velocity(m, d)
+    sensor_vel(m, d)
     discrete = is_discrete(m)
     if discrete:
         actuation(m, d)
@@ -54,11 +56,12 @@ def inverse(m, d):
         discrete_metric(m, d)
     inverse_constraint(m, d, 1)
     inverse_force(m, d)
+    if needs_energy(m, d):
+        energy(m, d)
+    sensor_acc(m, d)
     if discrete:
         for i in range(m.nv):
             d.qacc[i] = d.qacc_step[i]
-    if d.want_energy:
-        energy(m, d)
 
 
 @stage

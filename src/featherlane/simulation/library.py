@@ -6,7 +6,7 @@ import functools
 import importlib
 import pkgutil
 
-from .. import collision, constraint, dynamics, simulation, solver
+from .. import collision, constraint, dynamics, sensor, simulation, solver
 from ..lanes import Library, Stage
 from ..model.fields import MODEL
 from .fields import DATA
@@ -24,7 +24,7 @@ RECORDS = {
 def stages() -> dict[str, Stage]:
     """Every stage defined in the layers that hold physics, by name."""
     found: dict[str, Stage] = {}
-    for package in (dynamics, collision, constraint, solver, simulation):
+    for package in (dynamics, collision, constraint, solver, sensor, simulation):
         for info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{info.name}")
             for value in vars(module).values():

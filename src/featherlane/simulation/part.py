@@ -10,6 +10,7 @@ from ..collision.collision import collision
 from ..constraint.row import make_rows
 from ..dynamics.awake import sleeping
 from ..lanes import kernel, lane_index, stage, where, width
+from ..sensor.measure import sensor_rows
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.inverse import constraint_forces
 from ..solver.island import islands
@@ -85,6 +86,7 @@ def solve_parts_of(m, d, size, purpose):
         rows_and_forces(m, d, purpose)
         if d.con_overflow[0]:
             return 0
+        sensor_rows(m, d)
         keep(m, d, mask)
         start += size
     return 1

@@ -27,7 +27,7 @@ SLEEP_ROWS = ("tree_asleep", "sleep_qpos", "sleep_mocap")  # kept once the flag 
 LASTING = (*STATE, *GIVEN_ROWS, *SLEEP_ROWS)
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
 # slots and scratch: of a tile, not of a world
-HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_")
+HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_", "sensor_now")
 
 
 class Worlds(NamedAccess):
@@ -84,7 +84,7 @@ class Worlds(NamedAccess):
         if name in SLEEP_ROWS:
             self._add_sleep()
             return arrays[name]
-        if name == "sensordata" or (name in DATA and self._bindable(name)):
+        if name in DATA and self._bindable(name):
             return self.bind(name)
         raise AttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
 
@@ -135,12 +135,27 @@ class Worlds(NamedAccess):
         self._check_bindable("bind", name)
         if name in LASTING or name in self._arrays:
             return getattr(self, name)
+        return self._bind(name)
+
+    def _bind(self, name: str) -> np.ndarray:
+        """A live array over an output."""
         if name not in self._bound:
             self._bound[name] = self._rows(DATA[name])
             self._rows_changed()
         view = self._bound[name].view()
         view.flags.writeable = False
         return view
+
+    def sensor_values(self, sensor: int) -> np.ndarray:
+        """`sensordata`, for a look at one sensor.
+
+        Raises:
+            UnsupportedFeatureError: the sensor is not computed.
+        """
+        from ..model.features import refuse_sensors
+
+        refuse_sensors(self.model.mj_model, [sensor])
+        return self._bind("sensordata")
 
     def expand(self, name: str) -> np.ndarray:
         """Give a real model field its own values in each world.

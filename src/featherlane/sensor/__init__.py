@@ -1,0 +1,15 @@
+"""What a robot would measure: frames of cameras, momenta, forces between bodies, and the values of sensors.
+
+Here is
+
+    kinds                     MuJoCo's numbers of sensors and of the objects that they are on
+    frame, camera, momentum   where objects are and how they move; cameras; subtrees
+    wrench                    accelerations of bodies, forces on them and between them
+    position, velocity, acceleration   sensors of each stage; range, distance, inside, contact, limit: kinds of their own
+    publish                   cutoff, sampling and delay: from the values of a moment to sensordata
+    measure                   the contents: what a step calls
+
+A position sensor sees positions alone, a velocity sensor those and velocities, an acceleration sensor everything down
+to the acceleration under the constraints; contacts and limits are read while the rows of their worlds stand in the
+tile.  Source: MuJoCo's documentation, XML reference, sensor.
+"""

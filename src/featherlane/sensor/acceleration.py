@@ -1,0 +1,74 @@
+"""Sensors of accelerations, forces and energy."""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, real
+from featherlane.spatial.vector import add3, cross, load3, load6, load9, mat_t_mul_vec, store3, sub3
+
+from .frame import object_acceleration
+from .kinds import (
+    ACCELEROMETER,
+    ACTUATORFRC,
+    E_KINETIC,
+    E_POTENTIAL,
+    FORCE,
+    FRAMEANGACC,
+    FRAMELINACC,
+    JOINTACTFRC,
+    SITE,
+    TENDONACTFRC,
+    TORQUE,
+)
+from .position import copy
+
+TRN_TENDON = 3  # mjtTrn
+
+
+@kernel
+def wrench_at_site(m, d, s):
+    """(force, moment) that the body of site s exerts on its parent, turned round: at the site, in its axes."""
+    b, R = m.site_bodyid[s], load9(d.site_xmat, 9 * s)
+    f = load6(d.cfrc_int, 6 * b)
+    force = (f[3], f[4], f[5])
+    arm = sub3(load3(d.site_xpos, 3 * s), load3(d.subtree_com, 3 * m.body_rootid[b]))
+    moment = add3((f[0], f[1], f[2]), cross(force, arm))
+    return mat_t_mul_vec(R, force), mat_t_mul_vec(R, moment)
+
+
+@kernel
+def tendon_actuator_force(m, d, t):
+    """Sum of the forces of all actuators that pull tendon t."""
+    total = real(d, 0.0)
+    for k in range(m.nactuator):
+        if m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == t:
+            total = total + d.actuator_force[m.actuator_outadr[k]]
+    return total
+
+
+@kernel
+def acceleration_sensor(m, d, i):
+    """The value of sensor i, if its type is one of accelerations, forces or energy.
+
+    Source: MuJoCo's documentation, XML reference, sensor.
+    Reads:  cacc, cvel, cfrc_int, actuator_force, qfrc_actuator, energy.   Writes: sensor_now.
+    """
+    kind, x, a, out = m.sensor_type[i], m.sensor_objid[i], m.sensor_adr[i], d.sensor_now
+    if kind == ACCELEROMETER:
+        _, v = object_acceleration(m, d, SITE, x)
+        store3(out, a, mat_t_mul_vec(load9(d.site_xmat, 9 * x), v))
+    elif kind == FRAMELINACC or kind == FRAMEANGACC:
+        w, v = object_acceleration(m, d, m.sensor_objtype[i], x)
+        store3(out, a, w if kind == FRAMEANGACC else v)
+    elif kind == FORCE or kind == TORQUE:
+        f, t = wrench_at_site(m, d, x)
+        store3(out, a, f if kind == FORCE else t)
+    elif kind == ACTUATORFRC:
+        copy(d, a, d.actuator_force, m.actuator_outadr[x], m.sensor_dim[i])
+    elif kind == JOINTACTFRC:
+        out[a] = d.qfrc_actuator[m.jnt_dofadr[x]]
+    elif kind == TENDONACTFRC:
+        out[a] = tendon_actuator_force(m, d, x)
+    elif kind == E_POTENTIAL:
+        out[a] = d.energy[0]
+    elif kind == E_KINETIC:
+        out[a] = d.energy[1]

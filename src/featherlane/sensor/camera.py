@@ -1,0 +1,122 @@
+"""Cameras: where they are and look, and the ray of light through a point or a pixel.
+
+A camera looks along -z, x to the right of its image and y up.
+Source: MuJoCo mj_camlight, mju_camPixelRay; its documentation, XML reference, body/camera/mode.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, fmax, kernel, real, sincos, stage, where
+from featherlane.spatial.quaternion import quat_mul, quat_to_mat
+from featherlane.spatial.vector import (
+    MINVAL,
+    add3,
+    cross,
+    load3,
+    load4,
+    load9,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    normalize3,
+    store3,
+    store9,
+    sub3,
+)
+
+TRACK, TRACKCOM, TARGETBODY, TARGETBODYCOM = 1, 2, 3, 4  # cam_mode
+PERSPECTIVE = 0  # cam_projection
+RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
+
+
+@kernel
+def look_at(d, pos, target):
+    """Orientation at pos of a camera that looks at a target, upright: x is horizontal."""
+    zero, one = real(d, 0.0), real(d, 1.0)
+    z = normalize3(sub3(pos, target))[0]
+    x = normalize3(cross((zero, zero, one), z))[0]
+    y = normalize3(cross(z, x))[0]
+    return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
+
+
+@stage
+def cameras(m, d):
+    """Frames of all cameras: fixed to a body, following it in world axes, or looking at another one.
+
+    Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
+    """
+    for i in range(m.ncam):
+        b, target, mode = m.cam_bodyid[i], m.cam_targetbodyid[i], m.cam_mode[i]
+        pos = add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), load3(m.cam_pos, 3 * i)))
+        R = quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.cam_quat, 4 * i)))
+        if mode == TRACK:
+            pos, R = add3(load3(d.xpos, 3 * b), load3(m.cam_pos0, 3 * i)), load9(m.cam_mat0, 9 * i)
+        elif mode == TRACKCOM:
+            pos, R = add3(load3(d.subtree_com, 3 * b), load3(m.cam_poscom0, 3 * i)), load9(m.cam_mat0, 9 * i)
+        elif mode == TARGETBODY and target >= 0:
+            R = look_at(d, pos, load3(d.xpos, 3 * target))
+        elif mode == TARGETBODYCOM and target >= 0:
+            R = look_at(d, pos, load3(d.subtree_com, 3 * target))
+        store3(d.cam_xpos, 3 * i, pos)
+        store9(d.cam_xmat, 9 * i, R)
+
+
+@kernel
+def image_size(m, i):
+    """Width and height of camera i's image [pixels], as values."""
+    return real(m, m.cam_resolution[2 * i]), real(m, m.cam_resolution[2 * i + 1])
+
+
+@kernel
+def focal_lengths(m, i):
+    """Focal lengths of camera i along x and y [pixels]: from its sensor's size where that is given, or from fovy.
+
+    Note: MuJoCo divides focal length by sensor size in float32.
+    """
+    wide, high = image_size(m, i)
+    sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
+    given = (sx != 0.0) & (sy != 0.0)
+    s, c = sincos(RAD_PER_HALF_DEGREE * m.cam_fovy[i])
+    f = 0.5 * high * (c / where(s == 0.0, 1.0, s))
+    fx = where(given, m.cam_intrinsic[4 * i] / where(given, sx, 1.0) * wide, f)
+    return fx, where(given, m.cam_intrinsic[4 * i + 1] / where(given, sy, 1.0) * high, f)
+
+
+@kernel
+def principal_point(m, i):
+    """Where the optical axis meets the image [pixels]; of a camera by fovy in the middle."""
+    wide, high = image_size(m, i)
+    sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
+    given = (sx != 0.0) & (sy != 0.0)
+    cx = where(given, m.cam_intrinsic[4 * i + 2] / where(given, sx, 1.0) * wide, 0.5 * wide)
+    return cx, where(given, m.cam_intrinsic[4 * i + 3] / where(given, sy, 1.0) * high, 0.5 * high)
+
+
+@kernel
+def project(m, d, i, point):
+    """Where camera i sees a point: pixels to the right of and below the upper left corner of its image."""
+    fx, fy = focal_lengths(m, i)
+    x, y, z = mat_t_mul_vec(load9(d.cam_xmat, 9 * i), sub3(point, load3(d.cam_xpos, 3 * i)))
+    z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
+    wide, high = image_size(m, i)
+    return fma(-fx, x / z, 0.5 * wide), fma(fy, y / z, 0.5 * high)
+
+
+@kernel
+def pixel_ray(m, d, i, column, row):
+    """(origin, unit direction) of the ray through the middle of a pixel; row 0 is the top of the image.
+
+    Orthographic cameras have parallel rays; fovy is then the height of the image [m], as wide as it is high.
+    """
+    pos, R = load3(d.cam_xpos, 3 * i), load9(d.cam_xmat, 9 * i)
+    u, v = real(d, column + 0.5), real(d, row + 0.5)
+    if m.cam_projection[i] == PERSPECTIVE:
+        fx, fy = focal_lengths(m, i)
+        cx, cy = principal_point(m, i)
+        direction = normalize3(mat_mul_vec(R, ((u - cx) / fx, (cy - v) / fy, real(d, -1.0))))[0]
+    else:
+        wide, high = image_size(m, i)
+        half = 0.5 * m.cam_fovy[i]
+        x, y = (2.0 * u - wide) / wide * half, (high - 2.0 * v) / high * half
+        pos = add3(pos, mat_mul_vec(R, (x, y, real(d, 0.0))))
+        direction = (-R[2], -R[5], -R[8])
+    return pos, direction

@@ -1,0 +1,295 @@
+"""Contact sensors: which contacts match, which of them are told, and what is told of them; one world at a time.
+
+Source: MuJoCo's documentation, XML reference, sensor/contact.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fmax, has, kernel, read_lane, sqrt, stage, width, write_lane
+from featherlane.model.candidates import MESH
+from featherlane.spatial.vector import MINVAL, add3, axpy3, cross, dot3, mat_mul_vec, mat_t_mul_vec, scale3, sub3
+
+from .inside import inside_hull, inside_shape
+from .kinds import BODY, GEOM, NINTPRM, SITE, UNKNOWN, XBODY
+from .one_world import point_in_site, read3, read9, write3
+
+# bits of the first parameter, as mjtConDataField
+FOUND, CONFORCE, CONTORQUE, DIST, CONPOS, NORMAL, TANGENT, LINVEL, ANGVEL = 1, 2, 4, 8, 16, 32, 64, 128, 256
+# the second parameter
+NONE, MINDIST, MAXFORCE, NETFORCE = 0, 1, 2, 3
+
+
+# ---- one world's contacts --------------------------------------------------------------------------------------------
+@kernel
+def force_of(d, k, lane):
+    """(force, moment) of contact k in its frame; zeros where it makes no row."""
+    f, t = read3(d.con_force, 6 * k, lane), read3(d.con_force, 6 * k + 3, lane)
+    s = 1.0
+    if read_lane(d.con_D, k, lane) == 0.0:
+        s = 0.0
+    return scale3(s, f), scale3(s, t)
+
+
+@kernel
+def motion_at(m, d, b, point, lane):
+    """(angular, linear) velocity of body b at a point."""
+    w, v = read3(d.cvel, 6 * b, lane), read3(d.cvel, 6 * b + 3, lane)
+    return w, add3(v, cross(w, sub3(point, read3(d.subtree_com, 3 * m.body_rootid[b], lane))))
+
+
+# ---- matching -------------------------------------------------------------------------------------------------------
+@kernel
+def is_side(m, d, k, side, kind, x):
+    """Is this side of contact k the object, or of it?  A site, or none, is met by both sides."""
+    b, same = d.con_carrier[2 * k + side], 1
+    if kind == GEOM:
+        same = 1 if d.con_geom[2 * k + side] == x else 0
+    elif kind == BODY:
+        same = 1 if b == x else 0
+    elif kind == XBODY:
+        while b > x:
+            b = m.body_parentid[b]
+        same = 1 if b == x else 0
+    return same
+
+
+@kernel
+def direction(m, d, i, k):
+    """0: contact k does not match sensor i; 1: it does, 2: and its normal is turned round.
+
+    The normal points from the first object to the second, away from the first alone, towards the second alone.
+    """
+    kind1, x1, kind2, x2 = m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i]
+    a1, b1 = is_side(m, d, k, 0, kind1, x1), is_side(m, d, k, 1, kind1, x1)
+    a2, b2 = is_side(m, d, k, 0, kind2, x2), is_side(m, d, k, 1, kind2, x2)
+    way = 0
+    if kind1 != UNKNOWN and kind2 != UNKNOWN:
+        if a1 and b2:
+            way = 1
+        elif b1 and a2:
+            way = 2
+    elif kind1 != UNKNOWN:
+        if a1:
+            way = 1
+        elif b1:
+            way = 2
+    elif kind2 == UNKNOWN or b2:
+        way = 1
+    elif a2:
+        way = 2
+    return way
+
+
+@kernel
+def in_site(m, d, i, k, lane):
+    """Is contact k inside the site that the sensor names, if it names one?"""
+    inside = 1
+    if m.sensor_objtype[i] == SITE:
+        s = m.sensor_objid[i]
+        p = point_in_site(d, s, read3(d.con_pos, 3 * k, lane), lane)
+        if m.site_type[s] == MESH:
+            inside = 1 if inside_hull(m, m.site_dataid[s], p) else 0
+        else:
+            inside = 1 if inside_shape(m.site_type[s], read3(m.site_size, 3 * s, lane), p) else 0
+    return inside
+
+
+@kernel
+def matches(m, d, i, k, lane):
+    """`direction` where the world has the contact, and inside the site."""
+    way = 0
+    if read_lane(d.con_present, k, lane) > 0.0:
+        way = direction(m, d, i, k)
+        if way and in_site(m, d, i, k, lane) == 0:
+            way = 0
+    return way
+
+
+# ---- reduction ------------------------------------------------------------------------------------------------------
+@kernel
+def rank(d, k, reduce, lane):
+    """Contacts with a smaller number are told first."""
+    x = 0.0
+    if reduce == MINDIST:
+        x = read_lane(d.con_dist, k, lane)
+    elif reduce == MAXFORCE:
+        f, t = force_of(d, k, lane)
+        x = -(dot3(f, f) + dot3(t, t))
+    return x
+
+
+@kernel
+def next_contact(m, d, i, last, lane):
+    """The matching contact that comes after contact `last` (-1: the first one), -1: none; of equal rank by number."""
+    reduce, found = m.sensor_intprm[NINTPRM * i + 1], -1
+    least, most = 0.0, 0.0
+    if last >= 0:
+        least = rank(d, last, reduce, lane)
+    for k in range(d.ncon_slot[0]):
+        if matches(m, d, i, k, lane):
+            x = rank(d, k, reduce, lane)
+            later = last < 0 or x > least or (x == least and k > last)
+            if later and (found < 0 or x < most):
+                found, most = k, x
+    return found
+
+
+@kernel
+def count_matches(m, d, i, lane):
+    """How many contacts of one world match."""
+    n = 0
+    for k in range(d.ncon_slot[0]):
+        if matches(m, d, i, k, lane):
+            n += 1
+    return n
+
+
+# ---- extraction -----------------------------------------------------------------------------------------------------
+@kernel
+def field_size(fields):
+    """Numbers that are told of each contact."""
+    n = 0
+    for bit in range(9):
+        if fields >> bit & 1:
+            n += 1 if bit == 0 or bit == 3 else 3
+    return n
+
+
+@kernel
+def turned(v, way):
+    """A vector in the contact's frame, as the opposite seen in the frame turned half round about its second tangent."""
+    z = v[2]
+    if way == 2:
+        z = -z
+    return v[0], v[1], z
+
+
+@kernel
+def relative_motion(m, d, k, lane):
+    """(angular, linear) velocity of the second body as seen from the first at the contact, in its frame."""
+    point, R = read3(d.con_pos, 3 * k, lane), read9(d.con_frame, 9 * k, lane)
+    w1, v1 = motion_at(m, d, d.con_carrier[2 * k], point, lane)
+    w2, v2 = motion_at(m, d, d.con_carrier[2 * k + 1], point, lane)
+    return mat_mul_vec(R, sub3(w2, w1)), mat_mul_vec(R, sub3(v2, v1))
+
+
+@kernel
+def tell(m, d, i, a, k, nfound, lane):
+    """The fields of contact k, from row a of sensor_now on."""
+    fields, out, way = m.sensor_intprm[NINTPRM * i], d.sensor_now, direction(m, d, i, k)
+    f, t = force_of(d, k, lane)
+    sign = 1.0 if way == 1 else -1.0
+    if fields & FOUND:
+        write_lane(out, a, lane, 1.0 * nfound)
+        a += 1
+    if fields & CONFORCE:
+        write3(out, a, lane, turned(f, way))
+        a += 3
+    if fields & CONTORQUE:
+        write3(out, a, lane, turned(t, way))
+        a += 3
+    if fields & DIST:
+        write_lane(out, a, lane, read_lane(d.con_dist, k, lane))
+        a += 1
+    if fields & CONPOS:
+        write3(out, a, lane, read3(d.con_pos, 3 * k, lane))
+        a += 3
+    if fields & NORMAL:
+        write3(out, a, lane, scale3(sign, read3(d.con_frame, 9 * k, lane)))
+        a += 3
+    if fields & TANGENT:
+        write3(out, a, lane, scale3(sign, read3(d.con_frame, 9 * k + 3, lane)))
+        a += 3
+    if fields & (LINVEL | ANGVEL):
+        w, v = relative_motion(m, d, k, lane)
+        if fields & LINVEL:
+            write3(out, a, lane, turned(v, way))
+            a += 3
+        if fields & ANGVEL:
+            write3(out, a, lane, turned(w, way))
+
+
+# ---- net force ------------------------------------------------------------------------------------------------------
+@kernel
+def centre_of_force(m, d, i, lane):
+    """Mean position of the matching contacts, weighted by the lengths of their forces."""
+    centre, total = (0.0, 0.0, 0.0), 0.0
+    for k in range(d.ncon_slot[0]):
+        if matches(m, d, i, k, lane):
+            f, _ = force_of(d, k, lane)
+            weight = sqrt(dot3(f, f))
+            centre = axpy3(weight, read3(d.con_pos, 3 * k, lane), centre)
+            total = total + weight
+    return scale3(1.0 / fmax(total, MINVAL), centre)
+
+
+@kernel
+def net_wrench(m, d, i, centre, lane):
+    """(force, moment about the centre) of all matching contacts together, in world axes."""
+    force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    for k in range(d.ncon_slot[0]):
+        way = matches(m, d, i, k, lane)
+        if way:
+            R, (f, t) = read9(d.con_frame, 9 * k, lane), force_of(d, k, lane)
+            sign = 1.0 if way == 1 else -1.0
+            f, t = scale3(sign, mat_t_mul_vec(R, f)), scale3(sign, mat_t_mul_vec(R, t))
+            arm = sub3(read3(d.con_pos, 3 * k, lane), centre)
+            force, moment = add3(force, f), add3(moment, add3(t, cross(arm, f)))
+    return force, moment
+
+
+@kernel
+def tell_net(m, d, i, a, nfound, lane):
+    """One contact that stands for all: at the centre of force, its frame the world's."""
+    fields, out, centre = m.sensor_intprm[NINTPRM * i], d.sensor_now, centre_of_force(m, d, i, lane)
+    force, moment = net_wrench(m, d, i, centre, lane)
+    if fields & FOUND:
+        write_lane(out, a, lane, 1.0 * nfound)
+        a += 1
+    if fields & CONFORCE:
+        write3(out, a, lane, force)
+        a += 3
+    if fields & CONTORQUE:
+        write3(out, a, lane, moment)
+        a += 3
+    if fields & DIST:
+        a += 1
+    if fields & CONPOS:
+        write3(out, a, lane, centre)
+        a += 3
+    if fields & NORMAL:
+        write3(out, a, lane, (1.0, 0.0, 0.0))
+        a += 3
+    if fields & TANGENT:
+        write3(out, a, lane, (0.0, 1.0, 0.0))
+
+
+# ---- the sensor -----------------------------------------------------------------------------------------------------
+@kernel
+def tell_world(m, d, i, lane):
+    """All slots of sensor i in one world; zeros where fewer contacts match."""
+    a, n = m.sensor_adr[i], m.sensor_dim[i]
+    size, nfound, last = field_size(m.sensor_intprm[NINTPRM * i]), count_matches(m, d, i, lane), -1
+    for c in range(n):
+        write_lane(d.sensor_now, a + c, lane, 0.0)
+    if m.sensor_intprm[NINTPRM * i + 1] == NETFORCE:
+        if nfound > 0:
+            tell_net(m, d, i, a, nfound, lane)
+    else:
+        for slot in range(min(n // size, nfound)):
+            last = next_contact(m, d, i, last, lane)
+            tell(m, d, i, a + slot * size, last, nfound, lane)
+
+
+@stage
+def contact_sensor(m, d, i):
+    """Sensor i: the contacts of each active world that match, as its data field asks.
+
+    Reads:  con_*, con_force, cvel, subtree_com, site_xpos, site_xmat.   Writes: sensor_now.
+    Frame: forces and velocities in the contact's, positions and directions in the world's.
+    Cost: O(contacts) for each slot.
+    """
+    active = d.active[0] > 0.0
+    for lane in range(width(d)):
+        if has(active, lane):
+            tell_world(m, d, i, lane)

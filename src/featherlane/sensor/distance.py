@@ -1,0 +1,81 @@
+"""Distance of two geoms, or of the nearest geoms of two bodies; the direction from one to the other, and the segment."""
+
+from __future__ import annotations
+
+from featherlane.lanes import fmax, kernel, read_lane, sqrt, stage, where, width, write_lane
+from featherlane.model.candidates import HFIELD
+from featherlane.spatial.vector import dot3, load6
+
+from ..collision.distance import measure, store_distance
+from .kinds import BODY, GEOMDIST, GEOMNORMAL
+
+
+@kernel
+def first_geom(m, kind, i):
+    """First geom of the object: itself, or the body's."""
+    g = i
+    if kind == BODY:
+        g = m.body_geomadr[i]
+    return g
+
+
+@kernel
+def geom_count(m, kind, i):
+    """Geoms of the object."""
+    n = 1
+    if kind == BODY:
+        n = m.body_geomnum[i]
+    return n
+
+
+@kernel
+def has_distance(m, g, h):
+    """Is one of two geoms convex?  Two planes or height fields have no distance."""
+    convex = 1
+    if m.geom_type[g] <= HFIELD and m.geom_type[h] <= HFIELD:
+        convex = 0
+    return convex
+
+
+@kernel
+def nearest_of_world(m, d, i, lane):
+    """The least distance of all pairs in one world, into `distance` and `distance_fromto`.
+
+    A pair farther apart than what was found before does not count: the limit is the least so far.
+    """
+    g0 = first_geom(m, m.sensor_objtype[i], m.sensor_objid[i])
+    h0 = first_geom(m, m.sensor_reftype[i], m.sensor_refid[i])
+    best = read_lane(m.sensor_cutoff, i, lane)
+    write_lane(d.distance, 0, lane, best)
+    for c in range(6):
+        write_lane(d.distance_fromto, c, lane, 0.0)
+    for g in range(g0, g0 + geom_count(m, m.sensor_objtype[i], m.sensor_objid[i])):
+        for h in range(h0, h0 + geom_count(m, m.sensor_reftype[i], m.sensor_refid[i])):
+            if has_distance(m, g, h):
+                d.distance_limit[0] = best
+                flip = measure(m, d, g, h, lane)
+                if d.convex_dist[0] < best:
+                    best = d.convex_dist[0]
+                    store_distance(d, lane, flip)
+
+
+@stage
+def nearest_geoms(m, d, i):
+    """Sensor i: signed distance, direction or segment of the nearest geoms; beyond the cutoff that, or zeros.
+
+    Source: MuJoCo's documentation, XML reference, collision sensors.
+    Reads:  geom_xpos, geom_xmat, sensor_cutoff.   Writes: sensor_now; distance_*.
+    """
+    for lane in range(width(d)):
+        nearest_of_world(m, d, i, lane)
+    a, x = m.sensor_adr[i], load6(d.distance_fromto, 0)
+    if m.sensor_type[i] == GEOMDIST:
+        d.sensor_now[a] = d.distance[0]
+    elif m.sensor_type[i] == GEOMNORMAL:
+        v = (x[3] - x[0], x[4] - x[1], x[5] - x[2])
+        n = sqrt(dot3(v, v))
+        for c in range(3):
+            d.sensor_now[a + c] = where(n > 0.0, v[c] / fmax(n, 1e-15), 0.0)
+    else:
+        for c in range(6):
+            d.sensor_now[a + c] = x[c]

@@ -1,0 +1,105 @@
+"""Objects that a sensor can be on, body, xbody, geom, site or camera: where they are and how they move, in world axes.
+
+`body` is the frame of the principal axes at the centre of mass, `xbody` the frame that the model gives.
+Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel
+from featherlane.spatial.quaternion import quat_mul, quat_to_mat
+from featherlane.spatial.vector import add3, cross, load3, load4, load6, load9, sub3
+
+from .kinds import BODY, CAMERA, GEOM, SITE, XBODY
+
+
+@kernel
+def object_body(m, kind, i):
+    """The body that carries object i of a kind."""
+    b = i
+    if kind == GEOM:
+        b = m.geom_bodyid[i]
+    elif kind == SITE:
+        b = m.site_bodyid[i]
+    elif kind == CAMERA:
+        b = m.cam_bodyid[i]
+    return b
+
+
+@kernel
+def object_pos(d, kind, i):
+    """Position of the object [m]."""
+    if kind == XBODY:
+        p = load3(d.xpos, 3 * i)
+    elif kind == BODY:
+        p = load3(d.xipos, 3 * i)
+    elif kind == GEOM:
+        p = load3(d.geom_xpos, 3 * i)
+    elif kind == SITE:
+        p = load3(d.site_xpos, 3 * i)
+    else:
+        p = load3(d.cam_xpos, 3 * i)
+    return p
+
+
+@kernel
+def object_mat(m, d, kind, i):
+    """Orientation of the object, a matrix by rows."""
+    if kind == XBODY:
+        R = load9(d.xmat, 9 * i)
+    elif kind == BODY:
+        R = inertial_mat(m, d, i)
+    elif kind == GEOM:
+        R = load9(d.geom_xmat, 9 * i)
+    elif kind == SITE:
+        R = load9(d.site_xmat, 9 * i)
+    else:
+        R = load9(d.cam_xmat, 9 * i)
+    return R
+
+
+@kernel
+def inertial_mat(m, d, b):
+    """ximat, which a step writes on request alone."""
+    return quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.body_iquat, 4 * b)))
+
+
+@kernel
+def object_quat(m, d, kind, i):
+    """Orientation of the object, a quaternion; of a camera as it is fixed to its body, whatever its mode."""
+    q = load4(d.xquat, 4 * object_body(m, kind, i))
+    if kind == BODY:
+        q = quat_mul(q, load4(m.body_iquat, 4 * i))
+    elif kind == GEOM:
+        q = quat_mul(q, load4(m.geom_quat, 4 * i))
+    elif kind == SITE:
+        q = quat_mul(q, load4(m.site_quat, 4 * i))
+    elif kind == CAMERA:
+        q = quat_mul(q, load4(m.cam_quat, 4 * i))
+    return q
+
+
+@kernel
+def point_motion(m, d, rows, b, point):
+    """(angular, linear) part of body b's row of cvel or cacc, at a point of the body instead of its tree's com."""
+    x = load6(rows, 6 * b)
+    w, v = (x[0], x[1], x[2]), (x[3], x[4], x[5])
+    return w, add3(v, cross(w, sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))))
+
+
+@kernel
+def object_velocity(m, d, kind, i):
+    """(angular, linear) velocity of the object [rad/s, m/s]."""
+    return point_motion(m, d, d.cvel, object_body(m, kind, i), object_pos(d, kind, i))
+
+
+@kernel
+def object_acceleration(m, d, kind, i):
+    """(angular, linear) acceleration of the object [rad/s^2, m/s^2], gravity included: at rest it is g upwards.
+
+    The acceleration of a point is that of the body's spatial one there, and omega x v.
+    """
+    b, p = object_body(m, kind, i), object_pos(d, kind, i)
+    w, v = point_motion(m, d, d.cvel, b, p)
+    alpha, a = point_motion(m, d, d.cacc, b, p)
+    return alpha, add3(a, cross(w, v))

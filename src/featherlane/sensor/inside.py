@@ -1,0 +1,72 @@
+"""Is a point inside a site?"""
+
+from __future__ import annotations
+
+from featherlane.lanes import clip, fabs, fma, kernel, real, where, width, write_lane
+from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
+from featherlane.spatial.vector import MINVAL, dot3, load3, load9, mat_t_mul_vec, store3, sub3
+
+from .frame import object_pos
+from .kinds import BODY
+from .one_world import point_in_site, read3
+
+
+@kernel
+def inside_shape(kind, size, p):
+    """Mask: is the point, in the shape's frame, within it?"""
+    x, y, z = p
+    if kind == CAPSULE:
+        rest = z - clip(z, -size[1], size[1])
+        inside = fma(x, x, fma(y, y, rest * rest)) < size[0] * size[0]
+    elif kind == ELLIPSOID:
+        x, y, z = x / size[0], y / size[1], z / size[2]
+        inside = fma(x, x, fma(y, y, z * z)) < 1.0
+    elif kind == CYLINDER:
+        inside = (fabs(z) < size[1]) & (fma(x, x, y * y) < size[0] * size[0])
+    elif kind == BOX:
+        inside = (fabs(x) < size[0]) & (fabs(y) < size[1]) & (fabs(z) < size[2])
+    else:
+        inside = dot3(p, p) < size[0] * size[0]
+    return inside
+
+
+@kernel
+def inside_hull(m, h, p):
+    """Is the point of one world, in the mesh's frame, behind every face of the hull of mesh h?"""
+    inside = p[0] == p[0]
+    for f in range(m.hull_polyadr[h], m.hull_polyadr[h] + m.hull_polynum[h]):
+        n = load3(m.hull_polynormal, 3 * f)
+        v = load3(m.hull_vert, 3 * (m.hull_vertadr[h] + m.hull_polyvert[m.hull_polyvertadr[f]]))
+        inside = inside & (fma(n[0], p[0] - v[0], fma(n[1], p[1] - v[1], n[2] * (p[2] - v[2]))) < 0.0)
+    return inside
+
+
+@kernel
+def inside_site(m, d, s, point):
+    """1 where a point of the world is inside site s, else 0."""
+    value = real(d, 0.0)
+    if m.site_type[s] == MESH:
+        store3(d.ray_point, 0, point)
+        for lane in range(width(d)):
+            p = point_in_site(d, s, read3(d.ray_point, 0, lane), lane)
+            write_lane(d.ray_distance, 0, lane, 1.0 if inside_hull(m, m.site_dataid[s], p) else 0.0)
+        value = d.ray_distance[0]
+    else:
+        p = mat_t_mul_vec(load9(d.site_xmat, 9 * s), sub3(point, load3(d.site_xpos, 3 * s)))
+        value = where(inside_shape(m.site_type[s], load3(m.site_size, 3 * s), p), 1.0, value)
+    return value
+
+
+@kernel
+def insidesite(m, d, i):
+    """Sensor i: 1 where the origin of an object is inside a site, else 0.
+
+    Of a body without mass that carries some, the origin is the centre of mass of what it carries.
+    """
+    kind, x = m.sensor_objtype[i], m.sensor_objid[i]
+    point = object_pos(d, kind, x)
+    if kind == BODY and x > 0:
+        carries = (m.body_mass[x] < MINVAL) & (m.body_subtreemass[x] >= MINVAL)
+        com = load3(d.subtree_com, 3 * x)
+        point = (where(carries, com[0], point[0]), where(carries, com[1], point[1]), where(carries, com[2], point[2]))
+    d.sensor_now[m.sensor_adr[i]] = inside_site(m, d, m.sensor_refid[i], point)

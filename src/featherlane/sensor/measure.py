@@ -1,0 +1,128 @@
+"""The contents of sensors: what a step calls, and when.
+
+position, velocity   once what they read is valid
+rows                 while the rows of a world stand in the tile: contacts, limits, external forces
+acceleration         after the solve; then the values are published
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, stage
+
+from .acceleration import acceleration_sensor
+from .contact import contact_sensor
+from .kinds import (
+    ACCELEROMETER,
+    CONTACT,
+    DISABLE_SENSOR,
+    E_KINETIC,
+    E_POTENTIAL,
+    FORCE,
+    FRAMEANGACC,
+    FRAMELINACC,
+    SUBTREEANGMOM,
+    SUBTREELINVEL,
+    TORQUE,
+    TOUCH,
+)
+from .limit import is_limit_sensor, limit_sensor
+from .momentum import subtree_vel
+from .position import position_sensor
+from .publish import publish
+from .touch import touch
+from .velocity import velocity_sensor
+from .wrench import external_forces, interaction_forces
+
+
+# ---- what is asked for ----------------------------------------------------------------------------------------------
+@kernel
+def measures(m, d):
+    """Are sensors computed in this pass?"""
+    on = m.nsensor > 0 and m.opt_disableflags & DISABLE_SENSOR == 0
+    return on and d.want_sensors != 0 and d.in_stage[0] == 0
+
+
+@kernel
+def needs_momenta(m, d):
+    """Are velocities and momenta of subtrees computed: for a sensor, or because they are asked for?"""
+    found = d.want_subtree != 0 and d.in_stage[0] == 0
+    if measures(m, d):
+        for i in range(m.nsensor):
+            if m.sensor_type[i] == SUBTREELINVEL or m.sensor_type[i] == SUBTREEANGMOM:
+                found = True
+    return found
+
+
+@kernel
+def needs_wrenches(m, d):
+    """Are accelerations of bodies and forces between them computed?"""
+    found = d.want_wrenches != 0 and d.in_stage[0] == 0
+    if measures(m, d):
+        for i in range(m.nsensor):
+            if m.sensor_type[i] in (ACCELEROMETER, FORCE, TORQUE, FRAMELINACC, FRAMEANGACC):
+                found = True
+    return found
+
+
+@kernel
+def needs_energy(m, d):
+    """Is the energy computed?"""
+    found = d.want_energy != 0 and d.in_stage[0] == 0
+    if measures(m, d):
+        for i in range(m.nsensor):
+            if m.sensor_type[i] == E_POTENTIAL or m.sensor_type[i] == E_KINETIC:
+                found = True
+    return found
+
+
+# ---- the stages of a step -------------------------------------------------------------------------------------------
+@stage
+def sensor_pos(m, d):
+    """Sensors of positions.   Source: MuJoCo mj_sensorPos."""
+    if measures(m, d):
+        for i in range(m.nsensor):
+            position_sensor(m, d, i)
+
+
+@stage
+def sensor_vel(m, d):
+    """Velocities of subtrees, and sensors of velocities.   Source: MuJoCo mj_sensorVel."""
+    if needs_momenta(m, d):
+        subtree_vel(m, d)
+    if measures(m, d):
+        for i in range(m.nsensor):
+            velocity_sensor(m, d, i)
+
+
+@stage
+def sensor_rows(m, d):
+    """What sensors see of contacts and limits, in the worlds whose rows stand in the tile.
+
+    Reads:  con_*, dofrow_*, genrow_* and their forces.   Writes: sensor_now, cfrc_ext of the active worlds.
+    """
+    if needs_wrenches(m, d):
+        external_forces(m, d)
+    if measures(m, d):
+        active = d.active[0] > 0.0
+        for i in range(m.nsensor):
+            kind = m.sensor_type[i]
+            if kind == TOUCH:
+                touch(m, d, i, active)
+            elif kind == CONTACT:
+                contact_sensor(m, d, i)
+            elif is_limit_sensor(kind):
+                limit_sensor(m, d, i, active)
+
+
+@stage
+def sensor_acc(m, d):
+    """Forces between bodies, sensors of accelerations and forces; then what all sensors show.
+
+    Source: MuJoCo mj_sensorAcc.
+    """
+    if needs_wrenches(m, d):
+        interaction_forces(m, d)
+    if measures(m, d):
+        for i in range(m.nsensor):
+            acceleration_sensor(m, d, i)
+        publish(m, d)

@@ -1,0 +1,63 @@
+"""Velocities and momenta of subtrees."""
+
+from __future__ import annotations
+
+from featherlane.lanes import fmax, kernel, stage
+from featherlane.spatial.vector import (
+    MINVAL,
+    add3,
+    axpy3,
+    cross,
+    load3,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    scale3,
+    store3,
+    sub3,
+)
+
+from .frame import inertial_mat, object_velocity
+from .kinds import BODY
+
+
+@kernel
+def _own_momenta(m, d):
+    """Linear and angular momentum of each body about its own centre of mass, into the rows of its subtree."""
+    for i in range(m.nbody):
+        w, v = object_velocity(m, d, BODY, i)
+        store3(d.subtree_linvel, 3 * i, scale3(m.body_mass[i], v))
+        R, I = inertial_mat(m, d, i), load3(m.body_inertia, 3 * i)
+        w = mat_t_mul_vec(R, w)
+        store3(d.subtree_angmom, 3 * i, mat_mul_vec(R, (I[0] * w[0], I[1] * w[1], I[2] * w[2])))
+
+
+@kernel
+def _add_moment(d, i, arm, velocity, mass):
+    """The angular momentum of subtree i grows by arm x mass velocity."""
+    store3(d.subtree_angmom, 3 * i, axpy3(mass, cross(arm, velocity), load3(d.subtree_angmom, 3 * i)))
+
+
+@stage
+def subtree_vel(m, d):
+    """Velocity of each subtree's centre of mass, and the subtree's angular momentum about it.
+
+    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), gathered from the leaves.
+    Source: MuJoCo mj_subtreeVel.
+    Reads:  cvel, xipos, xquat, subtree_com.
+    Writes: subtree_linvel (nbody, 3) [m/s], subtree_angmom (nbody, 3) [kg m^2/s].   Frame: world.   Cost: O(nbody).
+    """
+    _own_momenta(m, d)
+    for i in range(m.nbody - 1, -1, -1):
+        momentum = load3(d.subtree_linvel, 3 * i)
+        if i > 0:
+            p = m.body_parentid[i]
+            store3(d.subtree_linvel, 3 * p, add3(load3(d.subtree_linvel, 3 * p), momentum))
+        store3(d.subtree_linvel, 3 * i, scale3(1.0 / fmax(m.body_subtreemass[i], MINVAL), momentum))
+    for i in range(m.nbody - 1, 0, -1):
+        p = m.body_parentid[i]
+        _, v = object_velocity(m, d, BODY, i)
+        com, linvel = load3(d.subtree_com, 3 * i), load3(d.subtree_linvel, 3 * i)
+        _add_moment(d, i, sub3(load3(d.xipos, 3 * i), com), sub3(v, linvel), m.body_mass[i])
+        store3(d.subtree_angmom, 3 * p, add3(load3(d.subtree_angmom, 3 * p), load3(d.subtree_angmom, 3 * i)))
+        com, linvel = sub3(com, load3(d.subtree_com, 3 * p)), sub3(linvel, load3(d.subtree_linvel, 3 * p))
+        _add_moment(d, p, com, linvel, m.body_subtreemass[i])

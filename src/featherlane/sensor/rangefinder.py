@@ -1,0 +1,94 @@
+"""Rangefinders: one ray along the z axis of a site, or one through each pixel of a camera."""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, real, stage, where
+from featherlane.spatial.vector import axpy3, dot3, load3, load9, store3, sub3
+
+from ..collision.ray import cast
+from ..collision.ray_shape import FAR
+from .camera import pixel_ray
+from .kinds import CAMERA, NINTPRM
+
+# bits of the first parameter, as mjtRayDataField, and how many numbers each field has
+DIST, DIR, ORIGIN, POINT, NORMAL, DEPTH = 1, 2, 4, 8, 16, 32
+
+
+@kernel
+def see_visible_geoms(m, d):
+    """Rays meet all geoms whose colour is not wholly transparent, at any distance."""
+    n = 0
+    for g in range(m.ngeom):
+        if m.geom_visible[g]:
+            d.ray_seen[n] = g
+            n += 1
+    d.ray_ngeom[0] = n
+    d.ray_cutoff[0] = FAR
+
+
+@kernel
+def store_where(d, a, mask, v):
+    """sensor_now[a ..] <- v where the mask holds, else zeros."""
+    for c in range(3):
+        d.sensor_now[a + c] = where(mask, v[c], 0.0)
+
+
+@kernel
+def store_ray(d, fields, a, depth):
+    """What the ray has met, field by field from a on; returns where the next ray's numbers begin."""
+    dist, p, v = d.ray_distance[0], load3(d.ray_point, 0), load3(d.ray_direction, 0)
+    hit = d.ray_geom[0] >= 0.0
+    if fields & DIST:
+        d.sensor_now[a] = dist
+        a += 1
+    if fields & DIR:
+        store_where(d, a, hit, v)
+        a += 3
+    if fields & ORIGIN:
+        store3(d.sensor_now, a, p)
+        a += 3
+    if fields & POINT:
+        store_where(d, a, hit, axpy3(dist, v, p))
+        a += 3
+    if fields & NORMAL:
+        store_where(d, a, hit, load3(d.ray_normal, 0))
+        a += 3
+    if fields & DEPTH:
+        d.sensor_now[a] = where(hit, depth, -1.0)
+        a += 1
+    return a
+
+
+@kernel
+def camera_depth(d, i):
+    """How far the point that the ray has met is in front of camera i [m]."""
+    R = load9(d.cam_xmat, 9 * i)
+    point = axpy3(d.ray_distance[0], load3(d.ray_direction, 0), load3(d.ray_point, 0))
+    return -dot3(sub3(point, load3(d.cam_xpos, 3 * i)), (R[2], R[5], R[8]))
+
+
+@stage
+def rangefinder(m, d, i):
+    """Distances, points and normals where the rays of sensor i meet a surface first; those of its own body are not seen.
+
+    Source: MuJoCo's documentation, XML reference, sensor/rangefinder.
+    Reads:  frames of geoms, sites, cameras; geom_visible.   Writes: sensor_now; ray_*.   Cost: O(ngeom) for each ray.
+    """
+    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NINTPRM * i]
+    see_visible_geoms(m, d)
+    if m.sensor_objtype[i] == CAMERA:
+        d.ray_exclude[0] = real(d, m.cam_bodyid[x])
+        for row in range(m.cam_resolution[2 * x + 1]):
+            for column in range(m.cam_resolution[2 * x]):
+                origin, direction = pixel_ray(m, d, x, column, row)
+                store3(d.ray_point, 0, origin)
+                store3(d.ray_direction, 0, direction)
+                cast(m, d)
+                a = store_ray(d, fields, a, camera_depth(d, x))
+    else:
+        R = load9(d.site_xmat, 9 * x)
+        d.ray_exclude[0] = real(d, m.site_bodyid[x])
+        store3(d.ray_point, 0, load3(d.site_xpos, 3 * x))
+        store3(d.ray_direction, 0, (R[2], R[5], R[8]))
+        cast(m, d)
+        a = store_ray(d, fields, a, d.ray_distance[0])

@@ -1,0 +1,50 @@
+"""Touch: the normal forces of contacts on the body of a site, inside the site or, along the normal, behind it."""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, real, where
+from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID
+from featherlane.spatial.vector import load3, load9, mat_t_mul_vec, normalize3, scale3, sub3
+
+from ..collision.ray_shape import meet_box, meet_capsule, meet_cylinder, meet_ellipsoid, meet_sphere
+
+
+@kernel
+def meets_site(m, d, s, point, direction):
+    """Mask: does a ray meet site s?  From inside, it does."""
+    R, size = load9(d.site_xmat, 9 * s), load3(m.site_size, 3 * s)
+    p, v = mat_t_mul_vec(R, sub3(point, load3(d.site_xpos, 3 * s))), mat_t_mul_vec(R, direction)
+    kind = m.site_type[s]
+    if kind == CAPSULE:
+        met, _, _ = meet_capsule(p, v, size[0], size[1])
+    elif kind == ELLIPSOID:
+        met, _, _ = meet_ellipsoid(p, v, size)
+    elif kind == CYLINDER:
+        met, _, _ = meet_cylinder(p, v, size[0], size[1])
+    elif kind == BOX:
+        met, _, _ = meet_box(p, v, (-size[0], -size[1], -size[2]), size)
+    else:
+        met, _, _ = meet_sphere(p, v, size[0])
+    return met
+
+
+@kernel
+def touch(m, d, i, active):
+    """Sensor i: the sum of normal forces [N] of the contacts whose normal, from the contact point on, meets the site.
+
+    Source: MuJoCo's documentation, XML reference, sensor/touch.
+    Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now of the active worlds.
+    """
+    s, total = m.sensor_objid[i], real(d, 0.0)
+    b = m.site_bodyid[s]
+    for k in range(d.ncon_slot[0]):
+        if d.con_carrier[2 * k] == b or d.con_carrier[2 * k + 1] == b:
+            f = d.con_force[6 * k]
+            pushes = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0) & (f > 0.0)
+            n = normalize3(load3(d.con_frame, 9 * k))[0]
+            if d.con_carrier[2 * k + 1] == b:
+                n = scale3(-1.0, n)
+            met = meets_site(m, d, s, load3(d.con_pos, 3 * k), n)
+            total = where(pushes & met, total + f, total)
+    a = m.sensor_adr[i]
+    d.sensor_now[a] = where(active, total, d.sensor_now[a])

@@ -1,0 +1,170 @@
+"""Accelerations of bodies, the forces that act on them from outside the tree, and the forces between them.
+
+External are the forces that the user applies, those of contacts, of equality constraints between bodies, and of
+tendons along their paths.  What then is missing of a body's mass times acceleration comes from its parent, through the
+joint: the forces that a force sensor measures.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fabs, kernel, real, stage, where
+from featherlane.spatial.inertia import inert_mul
+from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion
+from featherlane.spatial.quaternion import quat_to_mat
+from featherlane.spatial.vector import (
+    add3,
+    axpy3,
+    cross,
+    load3,
+    load6,
+    load9,
+    load10,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    scale3,
+    store6,
+)
+
+from ..constraint.equality import CONNECT, DATA, WELD, anchor, fastened_body, orientations
+from ..dynamics.com import point_wrench
+from ..dynamics.flags import BALL, EQUALITY, FREE
+from ..dynamics.newton_euler import world_acceleration
+
+
+# ---- external forces ------------------------------------------------------------------------------------------------
+@kernel
+def add_wrench(m, d, b, mask, sign, force, moment, point):
+    """A force at a point and a moment, on body b where the mask holds; the world body feels nothing."""
+    if b > 0:
+        old = load6(d.cfrc_ext, 6 * b)
+        new = axpy6(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
+        for c in range(6):
+            d.cfrc_ext[6 * b + c] = where(mask, new[c], old[c])
+
+
+@kernel
+def applied_forces(m, d, active):
+    """cfrc_ext <- xfrc_applied, at the bodies' centres of mass."""
+    for c in range(6):
+        d.cfrc_ext[c] = where(active, 0.0, d.cfrc_ext[c])
+    for b in range(1, m.nbody):
+        for c in range(6):
+            d.cfrc_ext[6 * b + c] = where(active, 0.0, d.cfrc_ext[6 * b + c])
+        x = load6(d.xfrc_applied, 6 * b)
+        pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0
+        if any_(pushed):
+            force, moment = (x[0], x[1], x[2]), (x[3], x[4], x[5])
+            add_wrench(m, d, b, active & pushed, 1.0, force, moment, load3(d.xipos, 3 * b))
+
+
+@kernel
+def contact_forces(m, d, active):
+    """Contacts push their second body, and the first one back."""
+    for k in range(d.ncon_slot[0]):
+        acts = active & (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
+        R, f = load9(d.con_frame, 9 * k), load6(d.con_force, 6 * k)
+        force, moment = mat_t_mul_vec(R, (f[0], f[1], f[2])), mat_t_mul_vec(R, (f[3], f[4], f[5]))
+        point = load3(d.con_pos, 3 * k)
+        add_wrench(m, d, d.con_carrier[2 * k], acts, -1.0, force, moment, point)
+        add_wrench(m, d, d.con_carrier[2 * k + 1], acts, 1.0, force, moment, point)
+
+
+@kernel
+def weld_moment(m, d, e, f):
+    """The moment on the first body of forces f along the turn of a weld, whose rate is scale vec(y turn) / 2.
+
+    With y = R^T (omega_1 - omega_2):  f . scale (turn_0 y + y x turn_v) / 2 = omega_1 . R scale (turn_0 f + turn_v x f) / 2.
+    """
+    q, turn = orientations(m, d, e)
+    moment = axpy3(turn[0], f, cross((turn[1], turn[2], turn[3]), f))
+    return mat_mul_vec(quat_to_mat(q), scale3(0.5 * m.eq_data[DATA * e + 10], moment))
+
+
+@kernel
+def fastening_forces(m, d, active):
+    """Connects and welds pull their first body, and the second one back, each at its own anchor."""
+    zero, k = real(d, 0.0), 0
+    while k < d.ngenrow[0]:
+        size, e = d.genrow_rownum[k], d.genrow_id[k]
+        if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == CONNECT or m.eq_type[e] == WELD):
+            acts = active & (d.genrow_present[k] > 0.0)
+            force, moment = load3(d.genrow_force, k), (zero, zero, zero)
+            if m.eq_type[e] == WELD:
+                moment = weld_moment(m, d, e, load3(d.genrow_force, k + 3))
+            add_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
+            add_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))
+        k += size
+
+
+@stage
+def external_forces(m, d):
+    """Forces on bodies that do not come through their joints, in the worlds whose rows stand in the tile.
+
+    Source: MuJoCo mj_rnePostConstraint.
+    Reads:  xfrc_applied, con_* and con_force, genrow_* and genrow_force, subtree_com.
+    Writes: cfrc_ext (nbody, 6) [N m, N] of the active worlds.   Frame: world axes at the tree's com.
+    """
+    active = d.active[0] > 0.0
+    applied_forces(m, d, active)
+    contact_forces(m, d, active)
+    fastening_forces(m, d, active)
+
+
+# ---- between bodies -------------------------------------------------------------------------------------------------
+@kernel
+def pass_axis(d, v, at, vel, acc):
+    """Velocity and acceleration beyond dof v, whose axis is carried along at velocity `at`."""
+    S = load6(d.cdof, 6 * v)
+    acc = axpy6(d.qacc[v], S, axpy6(d.qvel[v], cross_motion(at, S), acc))
+    return axpy6(d.qvel[v], S, vel), acc
+
+
+@kernel
+def pass_moving_joints(m, d, b, vel, acc):
+    """Acceleration of body b from its parent's: a += S qacc + dS/dt qvel."""
+    first = m.body_jntadr[b]
+    for j in range(first, first + m.body_jntnum[b]):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if kind == FREE:
+            q, a = load3(d.qvel, v), load3(d.qacc, v)
+            vel = (vel[0], vel[1], vel[2], vel[3] + q[0], vel[4] + q[1], vel[5] + q[2])
+            acc = (acc[0], acc[1], acc[2], acc[3] + a[0], acc[4] + a[1], acc[5] + a[2])
+            v += 3
+        at = vel
+        vel, acc = pass_axis(d, v, at, vel, acc)
+        if kind <= BALL:
+            vel, acc = pass_axis(d, v + 1, at, vel, acc)
+            vel, acc = pass_axis(d, v + 2, at, vel, acc)
+    return acc
+
+
+@stage
+def interaction_forces(m, d):
+    """Accelerations of bodies under qacc, and what each body's parent exerts on it.
+
+    f_i = I_i a_i + v_i x* I_i v_i - f_ext,i + sum over children f_j.
+    Source: MuJoCo mj_rnePostConstraint; Featherstone sec. 5.3, table 5.1.
+    Reads:  qvel, qacc, cdof, cvel, cinert, cfrc_ext, opt_gravity.
+    Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as -g, cfrc_int (nbody, 6) [N m, N].
+    Frame: world axes at the tree's com.   Cost: O(nv).
+    """
+    zero = real(d, 0.0)
+    store6(d.cacc, 0, world_acceleration(m, d))
+    store6(d.cfrc_int, 0, (zero, zero, zero, zero, zero, zero))
+    for b in range(1, m.nbody):
+        p = m.body_parentid[b]
+        acc = pass_moving_joints(m, d, b, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))
+        store6(d.cacc, 6 * b, acc)
+        I, vel = load10(d.cinert, 10 * b), load6(d.cvel, 6 * b)
+        force = add6(inert_mul(I, acc), cross_force(vel, inert_mul(I, vel)))
+        store6(d.cfrc_int, 6 * b, axpy6(-1.0, load6(d.cfrc_ext, 6 * b), force))
+    for b in range(m.nbody - 1, 0, -1):
+        p = m.body_parentid[b]
+        store6(d.cfrc_int, 6 * p, add6(load6(d.cfrc_int, 6 * p), load6(d.cfrc_int, 6 * b)))
+
+
+@stage
+def rne_post_constraint(m, d):
+    """`external_forces`, then `interaction_forces`: all of MuJoCo's mj_rnePostConstraint."""
+    external_forces(m, d)
+    interaction_forces(m, d)
