@@ -37,11 +37,12 @@ AT_SITES = "accelerometer velocimeter gyro force torque magnetometer rangefinder
 BODY = """
 <geom name="floor" type="plane" size="5 5 .1"/>
 <site name="post" pos=".4 -.3 .7" euler="10 20 30"/>
-<camera name="still" pos="0 -2 1" xyaxes="1 0 0 0 .3 1" resolution="4 3" sensorsize="0.03125 0.0234375" focal="0.015625 0.03125"
-  principal="0.001953125 -0.00390625"/>
+<camera name="still" pos="0 -2 1" xyaxes="1 0 0 0 .3 1" resolution="4 3" sensorsize="0.03125 0.0234375"
+  focal="0.015625 0.03125" principal="0.001953125 -0.00390625"/>
 <camera name="watcher" mode="targetbody" target="torso" pos="1 1 2"/>
 <camera name="follower" mode="targetbodycom" target="torso" pos="1 -1 2"/>
-<body name="hand" mocap="true" pos=".1 .2 .9" euler="30 10 5"><geom name="palm" type="box" size=".05 .06 .02"/><site name="hand" pos=".02 .01 .03"/></body>
+<body name="hand" mocap="true" pos=".1 .2 .9" euler="30 10 5">
+  <geom name="palm" type="box" size=".05 .06 .02"/><site name="hand" pos=".02 .01 .03"/></body>
 <body name="torso" pos="0 0 .45">
   <freejoint/>
   <geom name="trunk" type="box" size=".15 .1 .12" mass="3"/>
@@ -67,10 +68,11 @@ BODY = """
     <site name="wrist" pos="0 .05 0"/>
   </body>
 </body>
-<body name="crate" pos=".35 .1 .1"><freejoint/><geom name="crate" type="box" size=".1 .1 .1" mass=".8"/><site name="lid" pos="0 0 .1"/></body>
+<body name="crate" pos=".35 .1 .1"><freejoint/>
+  <geom name="crate" type="box" size=".1 .1 .1" mass=".8"/><site name="lid" pos="0 0 .1"/></body>
 """
 TAIL = """
-<tendon><fixed name="cord" limited="false"><joint joint="knee" coef=".7"/><joint joint="slider" coef="-.4"/></fixed></tendon>
+<tendon><fixed name="cord"><joint joint="knee" coef=".7"/><joint joint="slider" coef="-.4"/></fixed></tendon>
 <actuator>
   <motor name="push" joint="slider" gear="20"/>
   <position name="bend" joint="knee" kp="30" kv="2"/>
@@ -123,7 +125,9 @@ def _groups() -> dict[str, str]:
     out["joints"] = "".join(f'<{k} joint="{j}"/>' for k in ("jointpos", "jointvel") for j in ("knee", "slider"))
     out["joints"] += '<ballquat joint="ankle"/><ballangvel joint="ankle"/><jointactuatorfrc joint="knee"/>'
     out["limits"] = "".join(
-        f'<jointlimit{what} joint="{joint}"/>' for what in ("pos", "vel", "frc") for joint in ("knee", "ankle", "slider")
+        f'<jointlimit{what} joint="{joint}"/>'
+        for what in ("pos", "vel", "frc")
+        for joint in ("knee", "ankle", "slider")
     )
     out["actuators"] = "".join(
         f'<actuator{what} actuator="{name}"/>' for what in ("pos", "vel", "frc") for name in ("push", "bend", "twist")
@@ -166,7 +170,8 @@ def _groups() -> dict[str, str]:
     out["contact stages"] = '<contact geom1="floor" data="found"/><contact data="dist pos" num="2" reduce="mindist"/>'
     out["contact stages"] += '<contact data="linvel" num="4"/><contact data="found" num="1" reduce="maxforce"/>'
     out["cutoff"] = (
-        '<framepos objtype="geom" objname="shin" cutoff=".1"/><touch site="pad" cutoff="3"/><gyro site="hip" cutoff=".5"/>'
+        '<framepos objtype="geom" objname="shin" cutoff=".1"/><touch site="pad" cutoff="3"/>'
+        '<gyro site="hip" cutoff=".5"/>'
         '<framequat objtype="geom" objname="shin" cutoff=".1"/><framexaxis objtype="geom" objname="shin" cutoff=".1"/>'
         '<rangefinder site="post" cutoff=".2"/><jointlimitfrc joint="knee" cutoff="1"/><clock cutoff=".001"/>'
         '<insidesite objtype="geom" objname="foot" site="pad" cutoff=".5"/><contact data="dist" cutoff=".001"/>'

@@ -21,6 +21,7 @@ from .simulation.batch import Batch
 from .simulation.control_history import init_ctrl_history, read_ctrl
 from .simulation.data import Data
 from .simulation.distance import geom_distance
+from .simulation.noise import add_sensor_noise
 from .simulation.point import (
     apply_ft,
     contact_force,
@@ -123,6 +124,7 @@ __all__ = [  # noqa: RUF022  in groups
     "inverse_fd",
     "transition_fd",
     # position
+    "cameras",
     "collision",
     "com_pos",
     "crb",
@@ -139,6 +141,7 @@ __all__ = [  # noqa: RUF022  in groups
     "com_vel",
     "passive",
     "rne",
+    "subtree_vel",
     # derivatives by velocity
     "actuator_vel",
     "passive_vel",
@@ -148,6 +151,7 @@ __all__ = [  # noqa: RUF022  in groups
     "aba",
     "actuation",
     "energy",
+    "rne_post_constraint",
     "smooth_acceleration",
     # constraints
     "contact_force",
@@ -167,6 +171,8 @@ __all__ = [  # noqa: RUF022  in groups
     "jac_site",
     "jac_subtree_com",
     "object_velocity",
+    # sensors
+    "add_sensor_noise",
     # queries
     "geom_distance",
     "ray",

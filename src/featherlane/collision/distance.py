@@ -101,7 +101,7 @@ def store_distance(d, lane, flip):
 
 @kernel
 def measure(m, d, g, h, lane):
-    """Signed distance of geoms g and h in one world, up to distance_limit, into convex_*; says if h comes first there."""
+    """Signed distance of geoms g and h in one world, up to distance_limit, into convex_*; true: h comes first there."""
     flip = m.geom_type[g] > m.geom_type[h]
     if flip:
         g, h = h, g

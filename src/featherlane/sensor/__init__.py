@@ -5,7 +5,8 @@ Here is
     kinds                     MuJoCo's numbers of sensors and of the objects that they are on
     frame, camera, momentum   where objects are and how they move; cameras; subtrees
     wrench                    accelerations of bodies, forces on them and between them
-    position, velocity, acceleration   sensors of each stage; range, distance, inside, contact, limit: kinds of their own
+    position, velocity, acceleration   sensors of each stage
+    rangefinder, distance, inside, touch, contact, limit   kinds that take more than a line
     publish                   cutoff, sampling and delay: from the values of a moment to sensordata
     measure                   the contents: what a step calls
 

@@ -56,10 +56,10 @@ def acceleration_sensor(m, d, i):
     if kind == ACCELEROMETER:
         _, v = object_acceleration(m, d, SITE, x)
         store3(out, a, mat_t_mul_vec(load9(d.site_xmat, 9 * x), v))
-    elif kind == FRAMELINACC or kind == FRAMEANGACC:
+    elif kind in (FRAMELINACC, FRAMEANGACC):
         w, v = object_acceleration(m, d, m.sensor_objtype[i], x)
         store3(out, a, w if kind == FRAMEANGACC else v)
-    elif kind == FORCE or kind == TORQUE:
+    elif kind in (FORCE, TORQUE):
         f, t = wrench_at_site(m, d, x)
         store3(out, a, f if kind == FORCE else t)
     elif kind == ACTUATORFRC:

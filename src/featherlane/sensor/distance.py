@@ -1,4 +1,4 @@
-"""Distance of two geoms, or of the nearest geoms of two bodies; the direction from one to the other, and the segment."""
+"""Distance of two geoms, or of the nearest geoms of two bodies; the direction between them, and the segment."""
 
 from __future__ import annotations
 

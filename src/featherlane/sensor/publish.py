@@ -11,7 +11,7 @@ from .kinds import CONTACT, GEOMFROMTO, POSITIVE, REAL
 def cut_off(m, d, i):
     """Values of sensor i within its cutoff, on both sides or above; of a contact or a segment as they are."""
     kind, datatype, cutoff = m.sensor_type[i], m.sensor_datatype[i], m.sensor_cutoff[i]
-    if kind != CONTACT and kind != GEOMFROMTO and (datatype == REAL or datatype == POSITIVE):
+    if kind not in (CONTACT, GEOMFROMTO) and datatype in (REAL, POSITIVE):
         for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
             x = d.sensor_now[a]
             cut = fmin(x, cutoff)

@@ -69,7 +69,7 @@ def camera_depth(d, i):
 
 @stage
 def rangefinder(m, d, i):
-    """Distances, points and normals where the rays of sensor i meet a surface first; those of its own body are not seen.
+    """Distances, points and normals where the rays of sensor i meet a surface first; its own body is not seen.
 
     Source: MuJoCo's documentation, XML reference, sensor/rangefinder.
     Reads:  frames of geoms, sites, cameras; geom_visible.   Writes: sensor_now; ray_*.   Cost: O(ngeom) for each ray.

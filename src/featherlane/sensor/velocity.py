@@ -42,10 +42,10 @@ def velocity_sensor(m, d, i):
     Reads:  cvel, qvel, subtree_linvel, subtree_angmom, rates of lengths.   Writes: sensor_now.
     """
     kind, x, a, out = m.sensor_type[i], m.sensor_objid[i], m.sensor_adr[i], d.sensor_now
-    if kind == GYRO or kind == VELOCIMETER:
+    if kind in (GYRO, VELOCIMETER):
         R, (w, v) = load9(d.site_xmat, 9 * x), object_velocity(m, d, SITE, x)
         store3(out, a, mat_t_mul_vec(R, w if kind == GYRO else v))
-    elif kind == FRAMELINVEL or kind == FRAMEANGVEL:
+    elif kind in (FRAMELINVEL, FRAMEANGVEL):
         w, v = frame_velocity(m, d, i)
         store3(out, a, w if kind == FRAMEANGVEL else v)
     elif kind == SUBTREELINVEL:

@@ -12,7 +12,6 @@ from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion
 from featherlane.spatial.quaternion import quat_to_mat
 from featherlane.spatial.vector import (
-    add3,
     axpy3,
     cross,
     load3,
@@ -73,7 +72,8 @@ def contact_forces(m, d, active):
 def weld_moment(m, d, e, f):
     """The moment on the first body of forces f along the turn of a weld, whose rate is scale vec(y turn) / 2.
 
-    With y = R^T (omega_1 - omega_2):  f . scale (turn_0 y + y x turn_v) / 2 = omega_1 . R scale (turn_0 f + turn_v x f) / 2.
+    With y = R^T (omega_1 - omega_2) the power f . scale (turn_0 y + y x turn_v) / 2 is
+    (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
     """
     q, turn = orientations(m, d, e)
     moment = axpy3(turn[0], f, cross((turn[1], turn[2], turn[3]), f))

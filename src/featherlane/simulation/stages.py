@@ -41,6 +41,9 @@ from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
 from ..model.option import Enable, Integrator
+from ..sensor.camera import cameras as _cameras
+from ..sensor.momentum import subtree_vel as _subtree_vel
+from ..sensor.wrench import rne_post_constraint as _rne_post_constraint
 from ..solver.island import islands as _islands
 from . import forward as _contents
 from .consistency import compare_forward_inverse as _compare_forward_inverse
@@ -200,6 +203,16 @@ def frames(model: Model, data: Data) -> None:
     _run(model, data, _frames)
 
 
+def cameras(model: Model, data: Data) -> None:
+    """Frames of the cameras, which may follow a body or look at one; `forward` includes it.
+
+    Writes `cam_xpos` (ncam, 3) [m] and `cam_xmat` (ncam, 9), from the frames of bodies and `subtree_com`.
+
+    Source: MuJoCo mj_camlight (cameras alone).
+    """
+    _run(model, data, _cameras)
+
+
 def com_pos(model: Model, data: Data) -> None:
     """Centres of mass of all subtrees, body inertias and motion axes at the tree's centre of mass, rotation first.
 
@@ -311,6 +324,17 @@ def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
     return (data.qvec if flg_acc else data.qfrc_bias).copy()
 
 
+def subtree_vel(model: Model, data: Data) -> None:
+    """Velocity of each subtree's centre of mass, and its angular momentum about that.
+
+    Writes `subtree_linvel` (nbody, 3) [m/s] and `subtree_angmom` (nbody, 3) [kg m^2/s], world axes; reads what
+    `com_vel` left.  A step writes them where a sensor of the model needs them, and in a batch where they are bound.
+
+    Source: MuJoCo mj_subtreeVel.
+    """
+    _run(model, data, _subtree_vel)
+
+
 # ---- force and acceleration ------------------------------------------------------------------------------------------
 
 
@@ -352,6 +376,18 @@ def energy(model: Model, data: Data) -> None:
     Source: MuJoCo mj_energyPos, mj_energyVel.
     """
     _run(model, data, _energy)
+
+
+def rne_post_constraint(model: Model, data: Data) -> None:
+    """Accelerations of all bodies, forces on them from outside, and forces between each body and its parent.
+
+    Writes `cacc` (nbody, 6) [rad/s^2, m/s^2], gravity included as acceleration upwards, `cfrc_ext` (nbody, 6) and
+    `cfrc_int` (nbody, 6) [N m, N], each at its tree's centre of mass, rotation first; reads what `forward` left.  A
+    step writes them where a sensor of the model needs them, and in a batch where they are bound.
+
+    Source: MuJoCo mj_rnePostConstraint.
+    """
+    _run(model, data, _rne_post_constraint)
 
 
 def inverse_smooth(model: Model, data: Data) -> np.ndarray:

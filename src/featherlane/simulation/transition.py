@@ -39,6 +39,22 @@ class Transition(NamedTuple):
     B: np.ndarray
 
 
+class SensorTransition(NamedTuple):
+    """Derivatives of the next state and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
+
+    Attributes:
+        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
+        B: (..., 2 nv + na, nu).
+        C: (..., nsensordata, 2 nv + na): sensors as the step computes them, in the state before it.
+        D: (..., nsensordata, nu).
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+
+
 class InverseDerivatives(NamedTuple):
     """Derivatives of qfrc_inverse f, a row for each coordinate that moves: DfDq[..., i, j] = df_j / dq_i.
 
@@ -55,7 +71,7 @@ class InverseDerivatives(NamedTuple):
 
 def transition_fd(
     model: Model, data: Data | Batch, eps: float = 1e-6, centered: bool = True, sensors: bool = False, nthread: int = 0
-) -> Transition:
+) -> Transition | SensorTransition:
     """Derivatives of `step` by state and controls, at the present state.
 
     A control at the border of its range is moved inwards only; one beyond it has no derivative, zeros.  Histories are
@@ -67,27 +83,29 @@ def transition_fd(
         data: the world, or a batch of the model; neither is changed.
         eps: by how much a coordinate moves.
         centered: differences of two moved points; else of one and the point itself, less exact in half the time.
-        sensors: C and D, which are not computed yet.
+        sensors: derivatives of `sensordata`, too.
         nthread: threads, 0 for one for each core.
 
     Returns:
-        `Transition`: A and B; for a batch with a leading axis of worlds.
+        `Transition`: A and B; for a batch with a leading axis of worlds.  With sensors `SensorTransition`: A, B, C, D.
 
     Raises:
         ModelError: eps is not positive; the model is not the data's.
         TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: `sensors`; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
 
     Source: MuJoCo mjd_transitionFD (which refuses RK4).
     """
-    if sensors:
-        raise UnsupportedFeatureError(["transition_fd: sensors"], what="the results of sensors are not computed")
     points = _Points(model, data, eps, centered, nthread, ("qvel", "act", "ctrl"))
+    points.sensors = bool(sensors)
     nx, nu = 2 * model.nv + model.na, model.nu
     up, down = points.steps(nx + nu)
     up[:, nx:], down[:, nx:] = _control_steps(model, points.kept["ctrl"], eps, centered)
     out = np.swapaxes(points.differentiate(up, down, points.next_state, _state_difference), 1, 2)
-    return Transition(points.shaped(out[..., :nx]), points.shaped(out[..., nx:]))
+    A, B = points.shaped(out[:, :nx, :nx]), points.shaped(out[:, :nx, nx:])
+    if not sensors:
+        return Transition(A, B)
+    return SensorTransition(A, B, points.shaped(out[:, nx:, :nx]), points.shaped(out[:, nx:, nx:]))
 
 
 def inverse_fd(
@@ -148,7 +166,7 @@ class _Points:
         if model.opt.enableflags & Enable.SLEEP:
             raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
         self.single, self.nworld, self.ngiven = isinstance(data, Data), len(self.kept["qpos"]), data.ngiven
-        self.data, self.fields = data, fields
+        self.data, self.fields, self.sensors = data, fields, False
 
     def steps(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """How far each of n coordinates moves up and down, (nworld, n) each."""
@@ -176,10 +194,11 @@ class _Points:
         return np.concatenate(out)
 
     def next_state(self, worlds: slice, steps: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """(qpos, qvel, act) after a step from each point, (k, npoint, nq + nv + na)."""
+        """(qpos, qvel, act) after a step from each point, then what sensors showed in it, (k, npoint, ...)."""
         batch = self._moved(worlds, steps, at)
+        shown = [batch.bind("sensordata")] if self.sensors else []
         batch.step()
-        state = np.concatenate([batch.qpos, batch.qvel, batch.act], 1)
+        state = np.concatenate([batch.qpos, batch.qvel, batch.act, *shown], 1)
         return state.reshape(*steps.shape, -1)
 
     def force(self, worlds: slice, steps: np.ndarray, at: np.ndarray, qacc: np.ndarray, actuation: bool) -> np.ndarray:
@@ -218,7 +237,7 @@ class _Points:
 
     def _batch(self, nworld: int) -> Batch:
         """The batch that the last call for these data left, or a new one."""
-        key = self.model, nworld, self.nthread, self.ngiven
+        key = self.model, nworld, self.nthread, self.ngiven, self.sensors
         found = _last.get(self.data)
         if found is None or found[0] != key:
             found = _last[self.data] = key, Batch(self.model, nworld, self.nthread, given_contacts=self.ngiven)
@@ -249,7 +268,7 @@ def _control_steps(model: Model, ctrl: np.ndarray, eps: float, centered: bool) -
 
 
 def _state_difference(model: Model, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """high (-) low: positions by dof, velocities, activations."""
+    """high (-) low: positions by dof, velocities, activations, and whatever follows."""
     nq = model.nq
     position = differentiate_pos(model, 1.0, low[..., :nq], high[..., :nq])
     return np.concatenate([position, high[..., nq:] - low[..., nq:]], -1)

@@ -146,6 +146,12 @@ class Worlds(NamedAccess):
         view.flags.writeable = False
         return view
 
+    def writable(self, name: str) -> np.ndarray:
+        """An output as `bind` gives it, to be written; what is written lasts until the next call."""
+        self._check_bindable("bind", name)
+        self._bind(name)
+        return self._bound[name]
+
     def sensor_values(self, sensor: int) -> np.ndarray:
         """`sensordata`, for a look at one sensor.
 
