@@ -40,6 +40,7 @@ from .simulation.stages import (
     aba,
     actuation,
     actuator_vel,
+    cameras,
     collision,  # the function: `featherlane.collision` called; its package is still imported by its full name
     com_pos,
     com_vel,
@@ -65,12 +66,14 @@ from .simulation.stages import (
     reset_data,
     reset_data_keyframe,
     rne,
+    rne_post_constraint,
     rne_vel,
     runge_kutta,
     smooth_acceleration,
     smooth_vel,
     solve,
     step,
+    subtree_vel,
     tendon,
     transmission,
 )
