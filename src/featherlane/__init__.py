@@ -79,6 +79,7 @@ from .simulation.stages import (
 )
 from .simulation.state import State, get_state, set_keyframe, set_state, state_size
 from .simulation.transition import inverse_fd, transition_fd
+from .simulation.user_sensor import set_user_sensor
 
 __version__: str
 
@@ -176,6 +177,7 @@ __all__ = [  # noqa: RUF022  in groups
     "object_velocity",
     # sensors
     "add_sensor_noise",
+    "set_user_sensor",
     # queries
     "geom_distance",
     "ray",

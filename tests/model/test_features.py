@@ -205,6 +205,7 @@ def test_idle_tendons_sensors_and_histories_pass():
     assert found(tail=tail) == []
 
 
-def test_sensors_load_and_say_that_they_are_not_computed():
-    model = compiled(tail="<sensor><gyro site='site'/><clock/></sensor>")
-    assert sensor_support(model) == [False, False]
+def test_sensors_that_are_not_computed_say_so():
+    kinds = "<gyro site='site'/><user dim='2'/><insidesite objtype='geom' objname='ball' site='site' enclosed='true'/>"
+    model = compiled(SPHERES + "<geom name='ball' size='0.1'/>", tail=f"<sensor>{kinds}<clock/></sensor>")
+    assert sensor_support(model) == [True, False, False, True]

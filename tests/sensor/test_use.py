@@ -12,8 +12,9 @@ ARM = """<mujoco><worldbody><body name="arm"><joint name="hinge"/><geom type="ca
 <gyro name="gyro" site="tip" noise=".1"/><framequat name="quat" objtype="site" objname="tip" noise=".2"/>
 <framezaxis name="axis" objtype="site" objname="tip" noise=".2"/><touch name="touch" site="tip" noise=".5"/>
 <rangefinder name="ray" site="tip" noise=".5"/><jointpos name="angle" joint="hinge"/></sensor></mujoco>"""
-USER = """<mujoco><worldbody><body><joint name="hinge"/><geom size=".1"/><site name="tip"/></body></worldbody>
-<sensor><jointvel name="rate" joint="hinge"/><user name="mine" dim="2" needstage="pos"/></sensor></mujoco>"""
+USER = """<mujoco><worldbody><body><joint name="hinge" axis="0 1 0"/><geom size=".1"/><site name="tip"/></body>
+</worldbody><sensor><jointvel name="rate" joint="hinge"/><user name="mine" dim="2" needstage="pos"/></sensor>
+</mujoco>"""
 
 
 def test_a_sensor_is_read_by_its_name():
@@ -94,3 +95,71 @@ def test_noise_of_a_batch_is_each_worlds_own():
 def test_noise_on_anything_else_is_refused(wrong):
     with pytest.raises(fl.ModelError, match=r"sensordata: got .*allowed is .*13"):
         fl.add_sensor_noise(fl.load(ARM), wrong)
+
+
+# ---- the user's sensors ----------------------------------------------------------------------------------------------
+def tilt(model, xmat, sensordata):
+    """Height of the body's z axis, and twice the rate of the hinge."""
+    return np.stack([xmat[..., 1, 8], 2.0 * sensordata[..., 0]], -1)
+
+
+def swinging(n):
+    rng = np.random.default_rng(1)
+    return rng.standard_normal((n, 1)), rng.standard_normal((n, 1))
+
+
+def test_a_users_sensor_is_computed_after_the_others():
+    model = fl.load(USER)
+    fl.set_user_sensor(model, "mine", tilt, reads=("xmat", "sensordata"))
+    data = fl.Data(model)
+    data.qpos, data.qvel = 0.3, 2.0
+    fl.step(model, data)
+    np.testing.assert_allclose(data.sensordata, [2.0, np.cos(0.3), 4.0], atol=1e-15)
+    assert data.qpos != 0.3
+    assert np.array_equal(data.sensor("mine").data, data.sensordata[1:])
+
+
+def test_a_users_sensor_is_alike_in_data_batches_and_rollouts():
+    model = fl.load(USER)
+    fl.set_user_sensor(model, "mine", tilt, reads=("xmat", "sensordata"))
+    qpos, qvel = swinging(11)
+    bound, rolled, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)
+    shown = bound.bind("sensordata")
+    for batch in (bound, rolled):
+        batch.qpos, batch.qvel = qpos, qvel
+    data.qpos, data.qvel = qpos[4], qvel[4]
+    recorded = rolled.rollout(3, record="sensordata")["sensordata"]
+    for s in range(3):
+        bound.step()
+        fl.step(model, data)
+        assert np.array_equal(recorded[:, s], shown)
+        assert np.array_equal(data.sensordata, shown[4])
+    bound.forward(ids=[2])
+    assert not np.array_equal(shown[2], recorded[2, -1])
+    assert np.array_equal(np.delete(shown, 2, 0), np.delete(recorded[:, -1], 2, 0))
+
+
+def test_a_users_sensor_is_cut_off_and_can_be_taken_back():
+    model = fl.load(USER.replace('dim="2"', 'dim="2" cutoff=".5"'))
+    data = fl.Data(model)
+    fl.set_user_sensor(model, "mine", lambda model, s: np.concatenate([s[..., :1] + 3.0, s[..., :1] - 3.0], -1))
+    fl.forward(model, data)
+    assert np.array_equal(data.sensordata, [0.0, 0.5, -0.5])
+    fl.set_user_sensor(model, "mine", None)
+    with pytest.raises(fl.UnsupportedFeatureError):
+        _ = fl.Data(model).sensordata
+
+
+@pytest.mark.parametrize(
+    ("sensor", "function", "reads", "message"),
+    [
+        ("rate", tilt, "xpos", "type user"),
+        ("mine", tilt, "qpos", "moved on"),
+        ("mine", tilt, "xpoz", "no field.*xpos"),
+        ("mine", lambda model, x: x[..., 0, 0], "xpos", r"returns shape \(\), allowed is \(2,\)"),
+        ("mine", lambda model, x: 1 / 0, "xpos", "ZeroDivisionError"),
+    ],
+)
+def test_a_users_sensor_is_checked_when_it_is_given(sensor, function, reads, message):
+    with pytest.raises(fl.ModelError, match=message):
+        fl.set_user_sensor(fl.load(USER), sensor, function, reads)

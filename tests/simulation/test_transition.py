@@ -173,8 +173,6 @@ def test_what_does_not_fit_is_named():
     data = fl.Data(model)
     with pytest.raises(fl.ModelError, match="eps: got 0, allowed is a number > 0"):
         fl.transition_fd(model, data, eps=0)
-    with pytest.raises(fl.UnsupportedFeatureError, match="sensors"):
-        fl.transition_fd(model, data, sensors=True)
     with pytest.raises(fl.ModelError, match=r"qacc: got .*, allowed is what broadcasts to \(1, 2\)"):
         fl.inverse_fd(model, data, qacc=np.zeros(3))
     with pytest.raises(fl.ModelError, match="not the batch's"):

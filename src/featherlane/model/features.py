@@ -14,6 +14,7 @@ touch nothing.  What MuJoCo's model holds and this file does not name is either 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -23,7 +24,10 @@ from featherlane.model.candidates import HFIELD, NO_FUNCTION
 from featherlane.model.moments import JOINT, row_dofs
 from featherlane.model.option import sleepless
 
-# sensors whose values are not computed: those of deformable pads, of plugins, of the user
+if TYPE_CHECKING:
+    from featherlane.model.model import Model
+
+# sensors whose values are not computed: those of deformable pads, of plugins, of the user unless a function is given
 OTHER_SENSORS = {mujoco.mjtSensor.mjSENS_TACTILE, mujoco.mjtSensor.mjSENS_PLUGIN, mujoco.mjtSensor.mjSENS_USER}
 
 # enable flags that change the motion
@@ -119,13 +123,14 @@ def sensor_support(mj: mujoco.MjModel) -> list[bool]:
     return [not sensor_problem(mj, i) for i in range(mj.nsensor)]
 
 
-def refuse_sensors(mj: mujoco.MjModel, sensors: Iterable[int] | None = None) -> None:
+def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
     """Raise where the results of sensors, all of them or these, are not computed.
 
     Raises:
         UnsupportedFeatureError: with the name and kind of each of them.
     """
-    problems = [(i, sensor_problem(mj, i)) for i in (range(mj.nsensor) if sensors is None else sensors)]
+    mj, asked = model.mj_model, range(model.nsensor) if sensors is None else sensors
+    problems = [(i, sensor_problem(mj, i)) for i in asked if i not in model.user_sensors]
     lost = [f"{_label(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
     if lost:
         raise UnsupportedFeatureError(lost, what="the results of these sensors are not computed")

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.model import Model
+from ..model.option import Disable
 from ..sensor.kinds import E_KINETIC, E_POTENTIAL
 from .distance import Distances, distance_tiles
 from .distance import Query as DistanceQuery
@@ -25,6 +26,7 @@ from .inverse import inverse_tiles
 from .ray import Hits, Query, cast_tiles
 from .stages import check_inverse
 from .transfer import Plan, Transfer
+from .user_sensor import fields_read, fill
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, LASTING, REPORTS, SLEEP_ROWS, Worlds, count
 
@@ -158,10 +160,19 @@ class Batch(Worlds):
             given = (out or {}).get(name)
             result[name] = np.empty(shape, self.dtype) if given is None else self._recordable(name, given, shape)
             transfers["record"].append(Transfer(name, result[name]))
+        reads = self._reads(names, (n, nstep))
+        transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
         self._run(nstep, chosen, transfers)
+        if "sensordata" in names and self.model.user_sensors:
+            fill(self.model, result["sensordata"], lambda name: reads[name])
         if control is not None:
             self._arrays["ctrl"][chosen] = control[:, -1]
         return result
+
+    def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
+        """Arrays for what the user's sensors read in a rollout that records sensordata."""
+        read = fields_read(self.model) - {"sensordata"} if "sensordata" in names else set()
+        return {name: np.empty((*lead, *DATA[name].dims(self._sizes)), self.dtype) for name in read}
 
     def _control(self, control, shape) -> np.ndarray:
         """Controls of a rollout, checked."""
@@ -295,13 +306,25 @@ class Batch(Worlds):
             return
         with self._entered():
             self._keep_sleep()
+            if "sensordata" in self._bound:
+                for name in fields_read(self.model) - {"sensordata"}:
+                    self.bind(name)
             bad = self._arrays["nbad"][chosen, 0]
             for width, part in self._parts(chosen):
                 self._prepare(width)
                 self._work(self._plan(nstep == 0, extra, width), nstep, chosen, part)
+            if "sensordata" in self._bound and self.model.user_sensors:
+                self._measure(chosen)
             fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
             if len(fresh):
                 self._clear_inputs(fresh)
+
+    def _measure(self, chosen: np.ndarray) -> None:
+        """The user's sensors, in the rows of the chosen worlds."""
+        if not self.model.opt_disableflags & Disable.SENSOR:
+            values = self._bound["sensordata"][chosen]
+            fill(self.model, values, lambda name: getattr(self, name)[chosen])
+            self._bound["sensordata"][chosen] = values
 
     def _parts(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Widths of tiles, and the worlds that step in them.

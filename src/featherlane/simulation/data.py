@@ -97,14 +97,14 @@ class Data(NamedAccess):
         if model is not self.model:
             self._check_sizes(model)
             self.workspace.change_model(model)
-            own["model"], own["_step"] = model, None
+            own["model"] = model
             own.pop("sensordata", None)
         self.workspace.rows.refresh_sizes()
         self.workspace.record.set_size("want_energy", int(bool(model.opt_enableflags & Enable.ENERGY)))
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
         self.tree_settled[...] = 0
-        own["_revision"] = model.revision
+        own["_revision"], own["_step"] = model.revision, None
 
     def _check_sizes(self, model: Model) -> None:
         if not isinstance(model, Model):
@@ -165,7 +165,7 @@ class Data(NamedAccess):
         """`sensordata` (nsensordata,), live; refused where a sensor of the model is not computed."""
         from ..model.features import refuse_sensors
 
-        refuse_sensors(self.model.mj_model)
+        refuse_sensors(self.model)
         values = self.__dict__["sensordata"] = self.workspace.view("sensordata")
         return values
 
@@ -177,7 +177,7 @@ class Data(NamedAccess):
         """
         from ..model.features import refuse_sensors
 
-        refuse_sensors(self.model.mj_model, [sensor])
+        refuse_sensors(self.model, [sensor])
         return self.workspace.view("sensordata")
 
     # ---- contacts, rows, reports -------------------------------------------------------------------------------------

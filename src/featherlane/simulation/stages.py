@@ -10,6 +10,7 @@ differs from it in size.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
 from ..errors import ModelError
 from ..lanes import Stage
 from ..model.model import Model
-from ..model.option import Enable, Integrator
+from ..model.option import Disable, Enable, Integrator
 from ..sensor.camera import cameras as _cameras
 from ..sensor.momentum import subtree_vel as _subtree_vel
 from ..sensor.wrench import rne_post_constraint as _rne_post_constraint
@@ -51,10 +52,25 @@ from .data import Data, ready
 from .early_contacts import early_contacts as _early_contacts
 from .early_contacts import forces_need_contacts
 from .inverse import inverse as _inverse
+from .user_sensor import fill
 
 
 def _run(model: Model, data: Data, stage: Stage) -> None:
     ready(model, data).workspace.bound(stage)()
+
+
+def _measured(model: Model, data: Data, stage: Stage) -> Callable[[], None]:
+    """A stage that computes sensors, as a function that calls those of the user, too."""
+    run = ready(model, data).workspace.bound(stage)
+    if not model.user_sensors:
+        return run
+
+    def measured():
+        run()
+        if not model.opt_disableflags & Disable.SENSOR:
+            fill(model, data.workspace.view("sensordata"), lambda name: getattr(data, name))
+
+    return measured
 
 
 # ---- whole steps -----------------------------------------------------------------------------------------------------
@@ -84,7 +100,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         ready(model, data)
     run = data._step
     if run is None:
-        run = data.__dict__["_step"] = data.workspace.bound(_contents.step)
+        run = data.__dict__["_step"] = _measured(model, data, _contents.step)
     if nstep == 1:
         run()
         return
@@ -105,7 +121,7 @@ def forward(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_forward.
     """
-    _run(model, data, _contents.forward)
+    _measured(model, data, _contents.forward)()
 
 
 def forward_position(model: Model, data: Data) -> None:
@@ -154,7 +170,7 @@ def inverse(model: Model, data: Data) -> None:
     Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are computed anew here).
     """
     check_inverse(model)
-    _run(model, data, _inverse)
+    _measured(model, data, _inverse)()
 
 
 def check_inverse(model: Model) -> None:

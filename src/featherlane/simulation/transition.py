@@ -94,7 +94,7 @@ def transition_fd(
         TypeError: `data` is neither a Data nor a Batch.
         UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
 
-    Source: MuJoCo mjd_transitionFD (which refuses RK4).
+    Source: MuJoCo mjd_transitionFD (which refuses RK4, and gives a sensor of kinetic energy no derivative by velocity).
     """
     points = _Points(model, data, eps, centered, nthread, ("qvel", "act", "ctrl"))
     points.sensors = bool(sensors)

@@ -111,7 +111,7 @@ class Worlds(NamedAccess):
         if name == "sensordata":
             from ..model.features import refuse_sensors
 
-            refuse_sensors(self.model.mj_model)
+            refuse_sensors(self.model)
         if name not in DATA or not self._bindable(name):
             allowed = [n for n in DATA.index if self._bindable(n)]
             raise ModelError(f"{call}: {name!r} is no field of a world{near(name, allowed)}")
@@ -160,7 +160,7 @@ class Worlds(NamedAccess):
         """
         from ..model.features import refuse_sensors
 
-        refuse_sensors(self.model.mj_model, [sensor])
+        refuse_sensors(self.model, [sensor])
         return self._bind("sensordata")
 
     def expand(self, name: str) -> np.ndarray:

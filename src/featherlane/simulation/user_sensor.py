@@ -1,0 +1,116 @@
+"""Sensors of the user: a function of what a step has computed, called between steps, for all worlds at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import ModelError, near
+from ..model.model import Model
+from ..sensor.kinds import POSITIVE, REAL, USER
+from .fields import DATA
+from .workspace import Workspace
+from .worlds import EVOLVING, Worlds
+
+
+class UserSensor(NamedTuple):
+    """What `set_user_sensor` registers.
+
+    Attributes:
+        function: from the model and the arrays of `reads` to the values.
+        reads: names of fields.
+    """
+
+    function: Callable[..., np.ndarray]
+    reads: tuple[str, ...]
+
+
+def set_user_sensor(
+    model: Model,
+    sensor: str | int,
+    function: Callable[..., np.ndarray] | None,
+    reads: tuple[str, ...] = ("sensordata",),
+) -> None:
+    """Say how a sensor of the type `user` is computed.
+
+    After each call that computes sensors the function is called with the model and with one array for each name in
+    `reads`, shaped as in `fl.Data` behind any number of leading axes: none for a data, worlds in a batch, worlds and
+    steps in a rollout.  It returns the sensor's values (..., dim), which are then cut off as the model says.  It is
+    plain Python, works on all worlds at once, and must not write to what it is given.
+
+        fl.set_user_sensor(model, "tilt", lambda model, xmat: xmat[..., 1, 8:], reads=("xmat",))
+
+    Args:
+        model: the model.
+        sensor: name or number of the sensor.
+        function: the function, or None to take it back.
+        reads: inputs, such as `ctrl`, and computed fields, such as `xpos`; `sensordata` has the values of all sensors
+            that are not the user's.  State fields are refused: a step has moved them on by then.
+
+    Raises:
+        UnknownNameError: no such sensor.
+        ModelError: the sensor has another type; a field that cannot be read; in a trial call with zeros the function
+            fails or returns another shape.
+
+    Source: MuJoCo mjcb_sensor (called within a step there, with everything at hand).
+    """
+    i = model.sensor(sensor).id
+    label = f"sensor {model.names('sensor')[i] or i!r}"
+    if model.sensor_type[i] != USER:
+        raise ModelError(f"{label}: allowed is a sensor of the type user")
+    if function is None:
+        model.user_sensors.pop(i, None)
+    else:
+        reads = (reads,) if isinstance(reads, str) else tuple(reads)
+        _check_reads(label, reads)
+        _try(model, label, function, reads, int(model.sensor_dim[i]))
+        model.user_sensors[i] = UserSensor(function, reads)
+    model.__dict__["revision"] += 1
+
+
+def _check_reads(label: str, reads: tuple[str, ...]) -> None:
+    allowed = [n for n in DATA.index if n not in EVOLVING and Worlds._bindable(n) and DATA[n].shape != (1,)]
+    for name in reads:
+        if name in EVOLVING:
+            raise ModelError(f"{label}: reads {name!r}, which the step has moved on; read a sensor of it instead")
+        if name not in allowed:
+            raise ModelError(f"{label}: reads {name!r}, which is no field of a world{near(name, allowed)}")
+
+
+def _try(model: Model, label: str, function, reads: tuple[str, ...], dim: int) -> None:
+    """A call with zeros, for one world and for worlds and steps."""
+    sizes = Workspace.sizes_of(model)
+    for lead in ((), (2, 3)):
+        arrays = [np.zeros((*lead, *DATA[name].dims(sizes))) for name in reads]
+        try:
+            values = np.asarray(function(model, *arrays), float)
+        except Exception as error:
+            raise ModelError(f"{label}: its function fails with {type(error).__name__}: {error}") from error
+        if values.shape != (*lead, dim):
+            raise ModelError(f"{label}: its function returns shape {values.shape}, allowed is {(*lead, dim)}")
+
+
+# ---- calls -----------------------------------------------------------------------------------------------------------
+def fields_read(model: Model) -> set[str]:
+    """All fields that the user's sensors read."""
+    return {name for sensor in model.user_sensors.values() for name in sensor.reads}
+
+
+def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]) -> None:
+    """Write the values of all the user's sensors into sensordata (..., nsensordata).
+
+    Args:
+        model: the model.
+        sensordata: the other sensors' values are there already.
+        read: from a field's name to its array, shaped and with the same leading axes.
+    """
+    others = sensordata.copy()
+    for i, sensor in model.user_sensors.items():
+        arrays = [others if name == "sensordata" else read(name) for name in sensor.reads]
+        values = np.asarray(sensor.function(model, *arrays))
+        a, n, cutoff = int(model.sensor_adr[i]), int(model.sensor_dim[i]), model.sensor_cutoff[i]
+        if cutoff > 0.0 and model.sensor_datatype[i] in (REAL, POSITIVE):
+            values = np.clip(values, -cutoff if model.sensor_datatype[i] == REAL else None, cutoff)
+        sensordata[..., a : a + n] = values
