@@ -34,11 +34,10 @@ def test_a_linear_systems_sensors_have_their_matrices():
 @pytest.mark.parametrize("centered", [True, False])
 def test_derivatives_of_sensors_equal_mujocos(centered, rng):
     model = fl.load(scene("".join(GROUPS[name].split("/>")[k] + "/>" for name in SMOOTH for k in range(2))))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT  # what it adds is stiff: rounding over eps
     mj = model.to_mujoco()
     expected, data = mujoco.MjData(mj), fl.Data(model)
     expected.qpos[:], expected.qvel[:] = kicked(mj, rng, 0.01, 0.3)
-    expected.qpos[2] += 1.0
-    expected.qpos[-5] += 1.0
     data.qpos, data.qvel = expected.qpos, expected.qvel
     nx = 2 * model.nv + model.na
     C, D = np.zeros((model.nsensordata, nx)), np.zeros((model.nsensordata, model.nu))

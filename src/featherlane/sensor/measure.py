@@ -28,7 +28,7 @@ from .kinds import (
 from .limit import is_limit_sensor, limit_sensor
 from .momentum import subtree_vel
 from .position import position_sensor
-from .publish import publish
+from .publish import publish, sample_sensors
 from .touch import touch
 from .velocity import velocity_sensor
 from .wrench import external_forces, interaction_forces
@@ -126,3 +126,10 @@ def sensor_acc(m, d):
         for i in range(m.nsensor):
             acceleration_sensor(m, d, i)
         publish(m, d)
+
+
+@stage
+def sensor_history(m, d):
+    """Samples of sensors with a history, between the forward pass of a step and its integration."""
+    if m.nhistory > 0 and measures(m, d):
+        sample_sensors(m, d)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import clip, fmin, kernel, stage, where
+from featherlane.lanes import clip, fmin, kernel, not_, stage, where
 
-from .kinds import CONTACT, GEOMFROMTO, POSITIVE, REAL
+from ..dynamics.history import bracket, insert, interpolate
+from .kinds import CONTACT, GEOMFROMTO, POSITIVE, REAL, USER
 
 
 @kernel
@@ -20,14 +21,52 @@ def cut_off(m, d, i):
             d.sensor_now[a] = where(cutoff > 0.0, cut, x)
 
 
+@kernel
+def _is_due(m, d, i):
+    """Mask: has a period passed since the last sample of sensor i?  Always, where it has no period."""
+    period, last = m.sensor_interval[2 * i], d.history[m.sensor_historyadr[i]]
+    return not_(period > 0.0) | (last + period <= d.time[0])
+
+
+@kernel
+def _show(m, d, i):
+    """sensordata <- the values of sensor i: those of this moment, or out of its history, delayed or until the next."""
+    a, n, h, dim = m.sensor_adr[i], m.sensor_history[2 * i], m.sensor_historyadr[i], m.sensor_dim[i]
+    delay = m.sensor_delay[i]
+    past = (delay > 0.0) | not_(_is_due(m, d, i))
+    t = d.time[0] - delay
+    at = bracket(d, h, n, t)
+    for c in range(dim):
+        x = interpolate(d, h, n, dim, c, t, at, m.sensor_history[2 * i + 1])
+        d.sensordata[a + c] = where(past, x, d.sensor_now[a + c])
+
+
 @stage
 def publish(m, d):
-    """sensordata <- the values of this moment, cut off.
+    """sensordata <- the values of this moment, cut off, or of an earlier one.
 
     Source: MuJoCo's documentation, XML reference, sensor; modeling, Sensors and Delays.
-    Reads:  sensor_now (nsensordata,).   Writes: sensor_now, sensordata (nsensordata,).
+    Reads:  sensor_now (nsensordata,), history, time.   Writes: sensor_now, sensordata (nsensordata,).
     """
     for i in range(m.nsensor):
         cut_off(m, d, i)
-    for a in range(m.nsensordata):
-        d.sensordata[a] = d.sensor_now[a]
+        if m.sensor_history[2 * i] > 0:
+            _show(m, d, i)
+        else:
+            for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
+                d.sensordata[a] = d.sensor_now[a]
+
+
+@stage
+def sample_sensors(m, d):
+    """The values of this moment become samples in the histories of sensors, one each step or each period.
+
+    Source: MuJoCo mj_advance.  Deviation: under the flag `sensor` nothing is sampled.
+    Reads:  sensor_now, time.   Writes: history.
+    """
+    for i in range(m.nsensor):
+        n, h = m.sensor_history[2 * i], m.sensor_historyadr[i]
+        if n > 0 and m.sensor_type[i] != USER:
+            due = _is_due(m, d, i)
+            d.history[h] = where(due, d.history[h] + m.sensor_interval[2 * i], d.history[h])
+            insert(d, h, n, m.sensor_dim[i], d.time[0], d.sensor_now, m.sensor_adr[i], due)

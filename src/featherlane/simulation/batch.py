@@ -415,8 +415,8 @@ class Batch(Worlds):
         return plan
 
     def _wanted(self, asked: set[str]) -> dict[str, int]:
-        """What a step computes for the outputs that are asked for."""
-        sensors = "sensordata" in asked
+        """What a step computes for the outputs that are asked for, and for histories of sensors, which are state."""
+        sensors = "sensordata" in asked or bool((self.model.sensor_history[:, 0] > 0).any())
         by_sensors = sensors and bool(np.isin(self.model.sensor_type, (E_POTENTIAL, E_KINETIC)).any())
         wanted = {
             "want_frames": sensors or asked & LATE_FRAMES,

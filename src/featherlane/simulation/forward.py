@@ -24,7 +24,7 @@ from ..dynamics.tendon import tendon, tendon_velocity
 from ..dynamics.transmission import transmission
 from ..lanes import any_, kernel, stage
 from ..sensor.camera import cameras
-from ..sensor.measure import needs_energy, sensor_acc, sensor_pos, sensor_rows, sensor_vel
+from ..sensor.measure import needs_energy, sensor_acc, sensor_history, sensor_pos, sensor_rows, sensor_vel
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.solve import solve
 from .consistency import compare_forward_inverse
@@ -180,6 +180,7 @@ def step(m, d):
         forward(m, d)
     if m.opt_enableflags & ENABLE_FWDINV:
         compare_forward_inverse(m, d)
+    sensor_history(m, d)
     if sleeping(m):
         fall_asleep(m, d)
         integrate_awake(m, d)

@@ -1,0 +1,56 @@
+"""Sensors with a delay, a period or a history: MuJoCo's values and samples, in every world by itself."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+ROUNDING = 1e-14  # of values of order 1 that both engines compute in a few operations
+NSTEP = 60
+SCENE = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h"/><joint name="s" type="slide"/>
+<geom size=".1" pos=".1 .2 .3"/><site name="t" pos=".1 .2 .3"/></body></worldbody><sensor>
+<jointpos joint="h" delay=".025" nsample="5"/>
+<gyro site="t" delay=".025" nsample="5" interp="linear"/>
+<velocimeter site="t" delay=".033" nsample="8" interp="cubic"/>
+<jointvel joint="h" interval=".03" nsample="3"/>
+<jointvel joint="s" interval=".035 -.012" nsample="4" interp="linear"/>
+<accelerometer site="t" interval=".025" delay=".04" nsample="6" interp="cubic"/>
+<jointpos joint="s" nsample="3"/>
+<clock delay=".02" nsample="4"/>
+<jointpos joint="h" cutoff=".05" delay=".02" nsample="4"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
+def test_delayed_and_sampled_sensors_equal_mujocos(integrator):
+    model = fl.load(SCENE)
+    model.opt.integrator = integrator
+    mj = model.to_mujoco()
+    expected, data = mujoco.MjData(mj), fl.Data(model)
+    expected.qvel[:], data.qvel = [1.0, 2.0], [1.0, 2.0]
+    for _ in range(NSTEP):
+        mujoco.mj_step(mj, expected)
+        fl.step(model, data)
+        np.testing.assert_allclose(data.sensordata, expected.sensordata, atol=ROUNDING)
+        np.testing.assert_allclose(data.history, expected.history, atol=ROUNDING)
+
+
+def test_histories_are_each_worlds_own_and_are_kept_where_nobody_looks(rng):
+    model = fl.load(SCENE)
+    qvel = rng.standard_normal((11, 2))
+    watched, blind, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)
+    shown = watched.bind("sensordata")
+    data.qvel = qvel[7]
+    for batch in (watched, blind):
+        batch.qvel = qvel
+        batch.step(3)
+        batch.step(5, ids=[1, 7])
+        batch.reset(ids=[7])
+        batch.qvel[7] = qvel[7]
+        batch.step(9)
+    fl.step(model, data, 9)
+    assert watched.history.tobytes() == blind.history.tobytes()
+    assert watched.history[7].tobytes() == data.history.tobytes()
+    assert shown[7].tobytes() == data.sensordata.tobytes()
