@@ -13,6 +13,7 @@ from .acceleration import acceleration_sensor
 from .contact import contact_sensor
 from .kinds import (
     ACCELEROMETER,
+    CLOCK,
     CONTACT,
     DISABLE_SENSOR,
     E_KINETIC,
@@ -28,7 +29,7 @@ from .kinds import (
 from .limit import is_limit_sensor, limit_sensor
 from .momentum import subtree_vel
 from .position import position_sensor
-from .publish import publish, sample_sensors
+from .publish import cut_off, publish, sample_sensors
 from .touch import touch
 from .velocity import velocity_sensor
 from .wrench import external_forces, interaction_forces
@@ -133,3 +134,14 @@ def sensor_history(m, d):
     """Samples of sensors with a history, between the forward pass of a step and its integration."""
     if m.nhistory > 0 and measures(m, d):
         sample_sensors(m, d)
+
+
+@stage
+def sensor_clocks(m, d):
+    """What goes on where everything sleeps: time."""
+    if measures(m, d):
+        for i in range(m.nsensor):
+            if m.sensor_type[i] == CLOCK:
+                position_sensor(m, d, i)
+                cut_off(m, d, i)
+                d.sensordata[m.sensor_adr[i]] = d.sensor_now[m.sensor_adr[i]]

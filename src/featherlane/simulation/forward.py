@@ -24,7 +24,15 @@ from ..dynamics.tendon import tendon, tendon_velocity
 from ..dynamics.transmission import transmission
 from ..lanes import any_, kernel, stage
 from ..sensor.camera import cameras
-from ..sensor.measure import needs_energy, sensor_acc, sensor_history, sensor_pos, sensor_rows, sensor_vel
+from ..sensor.measure import (
+    needs_energy,
+    sensor_acc,
+    sensor_clocks,
+    sensor_history,
+    sensor_pos,
+    sensor_rows,
+    sensor_vel,
+)
 from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from ..solver.solve import solve
 from .consistency import compare_forward_inverse
@@ -127,6 +135,8 @@ def forward(m, d):
         if needs_energy(m, d):
             energy(m, d)
         sensor_acc(m, d)
+    else:
+        sensor_clocks(m, d)
 
 
 @stage
