@@ -142,6 +142,7 @@ def sensor_clocks(m, d):
     if measures(m, d):
         for i in range(m.nsensor):
             if m.sensor_type[i] == CLOCK:
-                position_sensor(m, d, i)
+                a = m.sensor_adr[i]
+                d.sensor_now[a] = d.time[0]
                 cut_off(m, d, i)
-                d.sensordata[m.sensor_adr[i]] = d.sensor_now[m.sensor_adr[i]]
+                d.sensordata[a] = d.sensor_now[a]
