@@ -172,7 +172,8 @@ def _groups() -> dict[str, str]:
     out["cutoff"] = (
         '<framepos objtype="geom" objname="shin" cutoff=".1"/><touch site="pad" cutoff="3"/>'
         '<gyro site="hip" cutoff=".5"/>'
-        '<framequat objtype="geom" objname="shin" cutoff=".1"/><framexaxis objtype="geom" objname="shin" cutoff=".1"/>'
+        '<framelinvel objtype="geom" objname="shin" cutoff=".1"/>'
+        '<framelinacc objtype="geom" objname="shin" cutoff="2"/>'
         '<rangefinder site="post" cutoff=".2"/><jointlimitfrc joint="knee" cutoff="1"/><clock cutoff=".001"/>'
         '<insidesite objtype="geom" objname="foot" site="pad" cutoff=".5"/><contact data="dist" cutoff=".001"/>'
         '<e_kinetic cutoff=".3"/><actuatorfrc actuator="bend" cutoff=".2"/>'
