@@ -165,6 +165,7 @@ def test_inverse_dynamics_measures_at_the_given_acceleration(crowded, rng):
         one.qpos[:], one.qvel[:] = qpos[0], qvel[0]
     mujoco.mj_forward(mj, expected)
     fl.forward(model, data)
+    expected.qvel[:] = data.qvel[:] = qvel[1]
     expected.qacc[:] = data.qacc[:] = rng.standard_normal(model.nv)
     mujoco.mj_inverse(mj, expected)
     fl.inverse(model, data)

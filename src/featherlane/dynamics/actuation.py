@@ -90,6 +90,16 @@ def _joint_limits(m, d):
             d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], m.jnt_actfrcrange[2 * j], m.jnt_actfrcrange[2 * j + 1])
 
 
+@kernel
+def output_velocities(m, d):
+    """Rates of the actuators' lengths; 0 where actuation is disabled."""
+    for o in range(m.nout):
+        d.actuator_velocity[o] = real(d, 0.0)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        for o in range(m.nout):
+            d.actuator_velocity[o] = output_velocity(m, d, o)
+
+
 @stage
 def actuation(m, d):
     """Actuator velocities, rates of activations, forces, and the forces on the dofs.
@@ -109,12 +119,10 @@ def actuation(m, d):
     d.badctrl[0] = zero
     for i in range(m.nv):
         d.qfrc_actuator[i] = zero
+    output_velocities(m, d)
     for o in range(m.nout):
-        d.actuator_velocity[o] = zero
         d.actuator_force[o] = zero
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
-        for o in range(m.nout):
-            d.actuator_velocity[o] = output_velocity(m, d, o)
         read_controls(m, d)
         if m.na > 0:
             activation(m, d)

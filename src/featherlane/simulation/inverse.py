@@ -5,7 +5,7 @@ position -> velocity -> acceleration of the moment -> constraint -> force
 
 from __future__ import annotations
 
-from ..dynamics.actuation import actuation
+from ..dynamics.actuation import actuation, output_velocities
 from ..dynamics.awake import sleeping
 from ..dynamics.continuous import continuous_acceleration
 from ..dynamics.discrete import discrete_metric
@@ -46,6 +46,7 @@ def inverse(m, d):
     if forces_need_contacts(m):
         early_contacts(m, d)
     forward_velocity(m, d)
+    output_velocities(m, d)
     sensor_vel(m, d)
     discrete = is_discrete(m)
     if discrete:
