@@ -267,6 +267,8 @@ HULLS = (
     _int("hull_map", ("nhullmap",), "face: its number within its hull"),
     _scalar("hull_vert", ("nhullvert", 3), "m", "vertex in the mesh's frame"),
     _scalar("hull_polynormal", ("nhullpoly", 3), "1", "unit normal of a face, outwards"),
+    _scalar("mesh_pos", ("nmesh", 3), "m", "offset of the vertices' frame from that in which the mesh was given"),
+    _scalar("mesh_quat", ("nmesh", 4), "1", "rotation of the vertices' frame from it"),
     _int("triangle_adr", ("nmesh",), "first triangle of a mesh"),
     _int("triangle_num", ("nmesh",), "triangles of a mesh"),
     _int("triangle_vertadr", ("nmesh",), "first vertex of a mesh"),

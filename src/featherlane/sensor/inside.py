@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from featherlane.lanes import clip, fabs, fma, kernel, real, where, width, write_lane
 from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
+from featherlane.spatial.quaternion import quat_conj, rotate
 from featherlane.spatial.vector import MINVAL, dot3, load3, load9, mat_t_mul_vec, store3, sub3
 
 from .frame import object_pos
@@ -32,7 +33,9 @@ def inside_shape(kind, size, p):
 
 @kernel
 def inside_hull(m, h, p):
-    """Is the point of one world, in the mesh's frame, behind every face of the hull of mesh h?"""
+    """Is the point of one world, in the frame in which mesh h was given, behind every face of its hull?"""
+    q = (m.mesh_quat[4 * h], m.mesh_quat[4 * h + 1], m.mesh_quat[4 * h + 2], m.mesh_quat[4 * h + 3])
+    p = rotate(quat_conj(q), sub3(p, load3(m.mesh_pos, 3 * h)))
     inside = p[0] == p[0]
     for f in range(m.hull_polyadr[h], m.hull_polyadr[h] + m.hull_polynum[h]):
         n = load3(m.hull_polynormal, 3 * f)
