@@ -142,7 +142,6 @@ def test_height_fields_carry_every_shape():
 
 GEOMS = {
     "geom 'a': adhesion": 'adhesion="2"',
-    "geom 'a': surfacevel": 'surfacevel="1 0 0 0 0 0"',
 }
 
 

@@ -186,7 +186,20 @@ def _directions(model, d, k: int):
         com, v = d["subtree_com"][3 * model.body_rootid[body] :][:3], d["cvel"][6 * body :][:6]
         J += sign * frame @ body_jacobian(model, d, body, point)
         vel += sign * frame @ np.concatenate([v[3:] + np.cross(v[:3], point - com), v[:3]])
+    if model.flg_surfacevel:
+        vel += _slip_of_surfaces(model, d, k, frame, point)
     return J, vel
+
+
+def _slip_of_surfaces(model, d, k: int, frame: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """(dim,): velocity of the second geom's surface less that of the first, along the tangents and about the normal."""
+    slip = np.zeros(6)
+    for sign, geom in zip((-1.0, 1.0), d["con_geom"][2 * k :][:2], strict=True):
+        if geom >= 0:
+            R, centre = d["geom_xmat"][9 * geom :][:9].reshape(3, 3), d["geom_xpos"][3 * geom :][:3]
+            v, w = model.geom_surfacevel[geom].reshape(2, 3) @ R.T
+            slip += sign * np.concatenate([v + np.cross(w, point - centre), w])
+    return (frame @ slip) * [0.0, 1.0, 1.0, 1.0, 0.0, 0.0][: len(frame)]
 
 
 def _edges(d, k: int) -> np.ndarray:

@@ -147,9 +147,9 @@ def _reads_axes_alone(m):
     """Does a step read nothing but the z axis of any geom?
 
     Contacts among planes, spheres and capsules do.  Other shapes are parted from them by bounding boxes, which have
-    three axes, and so are bodies and crowds.
+    three axes, and so are bodies and crowds; the velocity of a surface is given in the frame of its geom.
     """
-    if m.ngroup + m.ncrowd > 0:
+    if m.ngroup + m.ncrowd + m.flg_surfacevel > 0:
         return 0
     for k in range(m.ncollide):
         if m.geom_type[m.collide_geom[k]] not in (PLANE, SPHERE, CAPSULE):

@@ -255,7 +255,7 @@ def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
 
 
 def _contacts(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
-    """Adhesion and moving surfaces, of geoms and explicit pairs that may collide."""
+    """Adhesion of geoms and explicit pairs that may collide."""
     pairs = np.unique(cand["cand_pair"])
     for i in pairs[pairs >= 0]:
         if mj.pair_adhesion[i]:
@@ -266,6 +266,3 @@ def _contacts(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
     for geom in np.unique(both[:, mixed]):
         if mj.geom_adhesion[geom]:
             yield f"{_label(mj, 'geom', geom)}: adhesion"
-    for geom in np.unique(both):
-        if np.any(mj.geom_surfacevel[geom]):
-            yield f"{_label(mj, 'geom', geom)}: surfacevel"

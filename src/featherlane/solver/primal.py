@@ -18,6 +18,7 @@ from ..spatial.vector import axpy3, load3, store3
 from .contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
 from .pyramid import push
 from .rows import body_forces_to_dofs, body_motion, clear_body_forces, contact_rows, turn, turning_rows
+from .surface import add_surface_velocities
 
 TINY = 1e-30
 
@@ -70,6 +71,8 @@ def subtract_reference_at(m, d, dof_x, gen_x, con_y):
         dof_x[k] = dof_x[k] - d.dofrow_aref[k]
     for k in range(d.ngenrow[0]):
         gen_x[k] = gen_x[k] - d.genrow_aref[k]
+    if m.flg_surfacevel:
+        add_surface_velocities(m, d, con_y)
 
 
 @kernel
