@@ -184,6 +184,23 @@ def test_lengths_moments_and_forces_equal_mujoco(scene, width):
         assert smooth.relative(ws.arrays["qacc"][:, lane], data.qacc) <= ACCELERATION
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dm_control/dog", "dm_control/point_mass", "mjx/actuator/arm21"])
+def test_tendons_of_real_models_pull_as_mujocos(name, real_model):
+    mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
+    model = fl.load(mj)
+    met = states(mj, 8)
+    ws = filled(model, 8, met)
+    ws.run(forward)
+    for lane, state in enumerate(met):
+        data = oracle(mj, state)
+        mujoco.mj_forward(mj, data)
+        for field in ("actuator_length", "actuator_velocity"):
+            expected = getattr(data, field)
+            assert smooth.relative(ws.arrays[field][: expected.size, lane], expected) <= TOLERANCE, field
+        assert smooth.relative(rows(model, ws.arrays["actuator_moment"][:, lane]), moments(mj, data)) <= TOLERANCE
+
+
 @pytest.mark.parametrize("limit", ["", 'actuatorfrcrange="-1 1"'])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_steps_equal_mujocos(integrator, limit):
@@ -307,3 +324,12 @@ def test_an_actuator_without_a_place_in_the_metric_is_refused(name):
     with pytest.raises(fl.UnsupportedFeatureError, match="actuator #0: integrator discrete; its force couples dofs"):
         model.opt.integrator = "discrete"
     fl.load(mechanism([ACROSS[name]], "<general {}/>")).opt.integrator = "discrete"
+
+
+def test_a_rod_without_length_and_a_gear_that_is_no_number_are_refused():
+    mj = mujoco.MjModel.from_xml_string(mechanism([ON_CHAINS["crank"]]))
+    mj.actuator_cranklength[0] = -1
+    with pytest.raises(fl.ModelError, match="actuator #0: cranklength is -1, allowed is > 0"):
+        fl.load(mj)
+    with pytest.raises(fl.ModelError, match=r"actuator #0: gear is \[nan, .*allowed are finite numbers"):
+        fl.load(mechanism(['site="hand" gear="nan 1"']))

@@ -31,8 +31,8 @@ def check_actuators(mj) -> None:
     """Refuse parameters with which an actuator would blow up or mean nothing.
 
     Raises:
-        ModelError: a time constant, a length range, a delay or a number of activations; with the actuator's name, what
-            was given and what is allowed.
+        ModelError: a gear, a rod, a time constant, a length range, a delay or a number of activations; with the
+            actuator's name, what was given and what is allowed.
     """
     for i in range(mj.nactuator):
         wrong = _wrong(mj, i)
@@ -52,10 +52,24 @@ def _wrong(mj, i: int) -> str:
         number = int(_states(mj, i)).bit_count()
         if number != mj.actuator_actnum[i]:
             return f"has {mj.actuator_actnum[i]} activations, its parameters mean {number}"
+    wrong = _wrong_transmission(mj, i)
+    if wrong:
+        return wrong
     delay, samples = mj.actuator_delay[i], mj.actuator_history[i, 0]
     if delay < 0 or (delay > 0 and samples == 0):
         return f"delay is {delay:g} with {samples} samples, allowed is 0, or > 0 with samples"
     return _wrong_muscle(mj, i)
+
+
+def _wrong_transmission(mj, i: int) -> str:
+    """What is wrong with what actuator i acts on, or ""."""
+    first, rod = mj.actuator_outadr[i], mj.actuator_cranklength[i]
+    gear = mj.actuator_gear[first : first + mj.actuator_outnum[i]]
+    if not np.isfinite(gear).all():
+        return f"gear is {gear.ravel().tolist()}, allowed are finite numbers"
+    if mj.actuator_trntype[i] == int(mujoco.mjtTrn.mjTRN_SLIDERCRANK) and not 0 < rod < np.inf:
+        return f"cranklength is {rod:g}, allowed is > 0"
+    return ""
 
 
 def _wrong_muscle(mj, i: int) -> str:
