@@ -201,9 +201,10 @@ def test_inspect_prints_json(capfd):
 def test_inspect_names_what_actuators_act_on(tmp_path, capfd):
     file = tmp_path / "robot.xml"
     file.write_text(
-        '<mujoco><worldbody><site name="base"/><body name="b"><joint name="j"/><geom size=".1"/><site name="tip"/></body>'
-        '</worldbody><tendon><fixed name="cord"><joint joint="j" coef="1"/></fixed></tendon><actuator><motor joint="j"/>'
-        '<motor tendon="cord"/><motor site="tip"/><motor site="tip" refsite="base"/>'
+        '<mujoco><worldbody><site name="base"/>'
+        '<body name="b"><joint name="j"/><geom size=".1"/><site name="tip"/></body></worldbody>'
+        '<tendon><fixed name="cord"><joint joint="j" coef="1"/></fixed></tendon>'
+        '<actuator><motor joint="j"/><motor tendon="cord"/><motor site="tip"/><motor site="tip" refsite="base"/>'
         '<adhesion body="b" ctrlrange="0 1"/></actuator></mujoco>'
     )
     succeeds("inspect", file, "--json")
