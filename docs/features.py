@@ -1,0 +1,21 @@
+"""Write the README's table of kinds and the tests that check them: `python docs/features.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+import feature_table
+
+from featherlane.model import features
+
+README = Path(__file__).parent.parent / "README.md"
+
+if __name__ == "__main__":
+    text = README.read_text()
+    head, rest = text.split(feature_table.BEGIN)
+    tail = rest.split(feature_table.END)[1]
+    table = feature_table.table(feature_table.marks(), features.refused_kinds())
+    README.write_text(f"{head}{feature_table.BEGIN}\n{table}\n{feature_table.END}{tail}")
+    print(f"wrote {README}")
