@@ -20,6 +20,7 @@ import featherlane as fl
 import wheels
 from contact_parity import depth_error, given, split, touching
 from featherlane.constraint.efc import efc
+from featherlane.model.features import sensor_support
 from featherlane.simulation.fields import GIVEN
 from featherlane.simulation.forward import forward, step
 from featherlane.simulation.workspace import Workspace
@@ -44,11 +45,19 @@ MODELS = tuple(name for name in ALL_MODELS if name not in LEFT_OUT)
 
 # bounds on the errors; what is behind each: roundings of sums, then of a solve with M, then of an optimum
 SMOOTH = ("M", "qfrc_bias", "qacc_smooth")
+# lengths are sums along paths, forces products of what came before
+FORCES = tuple(
+    "ten_length ten_J ten_velocity actuator_length actuator_moment actuator_velocity actuator_force qfrc_actuator "
+    "qfrc_passive".split()
+)
+ACTIVATION = ("act_dot", "next act")
+SENSORS = ("sensordata",)
 CONTACT = ("contact.pos", "contact.dist", "contact.frame")
 DEPTH = "depth"
 ROWS = ("efc_J", "efc_D", "efc_aref")
 MOTION = ("qacc", "next qpos", "next qvel")
 BOUNDS = dict.fromkeys(SMOOTH, 1e-12) | dict.fromkeys(CONTACT, 1e-10) | dict.fromkeys(ROWS, 1e-9)
+BOUNDS |= dict.fromkeys(FORCES, 1e-11) | dict.fromkeys(ACTIVATION, 1e-12) | dict.fromkeys(SENSORS, 1e-9)
 BOUNDS |= dict.fromkeys(MOTION, 1e-8) | {DEPTH: 1e-6}  # [m] where contact points differ: MuJoCo's own ccd_tolerance
 # M of the rope has a condition number of 2e6, that of the chain 7e6: each engine is 5e-11 and more from the exact
 # solution with its own M
@@ -60,7 +69,7 @@ TIES = {"bundled/hand", "bundled/pyramid"}
 SAME = 1e-12  # contacts of the general method that differ by more are others
 # that part of the states: nv 300 to 384 and up to 400 contacts, dense in the oracle
 COSTLY = {"bundled/pyramid": 3} | dict.fromkeys(("bundled/chain", "bundled/stacks", "bundled/pile"), 20)
-INPUTS = ("qpos", "qvel", "ctrl", "qacc_warmstart")
+INPUTS = ("qpos", "qvel", "act", "history", "plastic", "ctrl", "qacc_warmstart")
 
 
 def oracle(name: str, path=wheels.model_path, cone: int | None = None) -> mujoco.MjModel:
@@ -208,13 +217,29 @@ def _compare_world(mj, data, worst, expected, k, state) -> fl.Data:
         _enter(data, state)
         data.give_contacts(**given(expected), replace=True)
         fl.forward(model, data)
-    for field in (*SMOOTH, "qacc"):
-        worst.compare(field, k, getattr(data, field), getattr(expected, field))
+    for field in (*SMOOTH, *FORCES, "act_dot", "qacc"):
+        worst.compare(field, k, _dense(model, data, field), _dense(mj, expected, field))
+    computed = np.repeat(sensor_support(mj), mj.sensor_dim)
+    if computed.any():
+        worst.compare("sensordata", k, data.sensordata[computed], expected.sensordata[computed])
     rows = efc(model, data.workspace.arrays)
     for field in ROWS:
         worst.compare(field, k, getattr(rows, field.removeprefix("efc_")), getattr(expected, field))
     worst.nstate, worst.ncon, worst.nefc = worst.nstate + 1, worst.ncon + expected.ncon, worst.nefc + expected.nefc
     return data
+
+
+def _dense(model, data, field: str) -> np.ndarray:
+    """A field; of sparse rows, whose patterns the engines choose for themselves, the whole matrix."""
+    if field == "actuator_moment":
+        owner = data if isinstance(data, mujoco.MjData) else model
+        nnz, adr, dof = (getattr(owner, f"moment_{name}") for name in ("rownnz", "rowadr", "colind"))
+        rows = np.zeros((model.nout, model.nv))
+        for o in range(model.nout):
+            at = slice(adr[o], adr[o] + nnz[o])
+            rows[o, dof[at]] = data.actuator_moment[at]
+        return rows
+    return getattr(data, field)
 
 
 def _same_contacts(mj, worst, data, expected, k) -> bool:
@@ -266,7 +291,7 @@ def _compare_motion(mj, worst, tile, expected, first, met):
             worst.compare(field, first + lane, rows[: truth.size, lane], truth)
         _enter(expected, state)
         mujoco.mj_step(mj, expected)
-        for field in ("qpos", "qvel"):
+        for field in ("qpos", "qvel", "act"):
             truth = getattr(expected, field)
             worst.compare(f"next {field}", first + lane, tile.arrays[field][: truth.size, lane], truth)
 
@@ -279,11 +304,14 @@ def _enter(data, state):
 # ---- tables ---------------------------------------------------------------------------------------------------------
 COLUMNS = {
     "M, bias, qacc_smooth": SMOOTH,
+    "actuators, tendons, passive": FORCES,
+    "act": ACTIVATION,
     "contacts": CONTACT,
     "depth": (DEPTH,),
     "rows": ROWS,
     "qacc": MOTION[:1],
     "next state": MOTION[1:],
+    "sensors": SENSORS,
 }
 
 

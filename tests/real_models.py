@@ -18,7 +18,7 @@ import numpy as np
 import featherlane as fl
 import wheels
 
-ROBOTS = ("gymnasium_robotics", "robosuite", "mjx", "metaworld")  # wheels whose models are looked for
+ROBOTS = ("gymnasium_robotics", "robosuite", "mjx", "metaworld", "myosuite")  # wheels whose models are looked for
 NWORLD = 8
 HOLD = 20  # steps with equal controls
 
