@@ -7,7 +7,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import feature_table
-
 from featherlane.model import features
 
 README = Path(__file__).parent.parent / "README.md"

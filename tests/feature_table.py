@@ -1,107 +1,182 @@
-"""Which test checks each kind of actuator, tendon, passive force and sensor: the README's table, from the tests' marks.
+"""Which test checks each kind of actuator, tendon, passive force and sensor: the README's table.
 
-A test says what it compares with an oracle or a law by `@pytest.mark.covers("sensor touch", ...)`, a case of a
-parametrised test by the same mark on its `pytest.param`.  `python docs/features.py` writes the table.
+A test says with what groups of kinds it compares, and in which models, by a mark:
+
+    @pytest.mark.covers("activation gain bias", lambda: [scene(name) for name in BRANCHES])
+
+What kinds there are in these models is read from them, as MuJoCo compiles them.  `python docs/features.py` writes the
+table; a kind of MuJoCo's with neither a test nor a refusal by name is an error.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import mujoco
+import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
+FOLDERS = ("dynamics", "constraint", "sensor")
 BEGIN, END = "<!-- features:begin -->", "<!-- features:end -->"
 
-# enumerations of MuJoCo, and their last name that is no kind
+# group: the model's field, and the enumeration of its values
 ENUMS = {
-    "transmission": (mujoco.mjtTrn, {"undefined"}),
-    "activation": (mujoco.mjtDyn, set()),
-    "gain": (mujoco.mjtGain, set()),
-    "bias": (mujoco.mjtBias, set()),
-    "sensor": (mujoco.mjtSensor, set()),
+    "transmission": ("actuator_trntype", mujoco.mjtTrn),
+    "activation": ("actuator_dyntype", mujoco.mjtDyn),
+    "gain": ("actuator_gaintype", mujoco.mjtGain),
+    "bias": ("actuator_biastype", mujoco.mjtBias),
+    "sensor": ("sensor_type", mujoco.mjtSensor),
 }
-OTHERS = {
-    "tendon": "fixed spatial pulley sphere cylinder spring damping armature frictionloss limit equality springyield",
-    "passive": "inertiabox ellipsoid wind gravcomp stiffnesspoly dampingpoly springyield",
-    "control": "ctrlrange forcerange actrange actearly delay group jointforcerange tendonforcerange damping armature",
+NO_KIND = {"undefined"}
+TRAITS = {
+    "control": {
+        "ctrlrange": lambda mj: mj.actuator_ctrllimited,
+        "forcerange": lambda mj: mj.actuator_forcelimited,
+        "actrange": lambda mj: mj.actuator_actlimited,
+        "actearly": lambda mj: mj.actuator_actearly,
+        "delay": lambda mj: mj.actuator_delay,
+        "group off": lambda mj: [mj.opt.disableactuator],
+        "range of a joint": lambda mj: mj.jnt_actfrclimited,
+        "range of a tendon": lambda mj: mj.tendon_actfrclimited,
+    },
+    "tendon": {
+        "fixed": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_JOINT,
+        "spatial": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_SITE,
+        "pulley": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_PULLEY,
+        "sphere": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_SPHERE,
+        "cylinder": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_CYLINDER,
+    },
+    "tendon's force": {
+        "spring": lambda mj: mj.tendon_stiffness,
+        "damping": lambda mj: mj.tendon_damping,
+        "armature": lambda mj: mj.tendon_armature,
+        "spring that yields": lambda mj: mj.tendon_plasticadr >= 0,
+    },
+    "tendon's row": {
+        "limit": lambda mj: mj.tendon_limited,
+        "friction loss": lambda mj: mj.tendon_frictionloss,
+        "equality": lambda mj: mj.eq_type == mujoco.mjtEq.mjEQ_TENDON,
+    },
+    "passive force": {
+        "joint spring": lambda mj: mj.jnt_stiffness,
+        "polynomial spring": lambda mj: mj.jnt_stiffnesspoly,
+        "spring that yields": lambda mj: mj.jnt_plasticadr >= 0,
+        "joint damper": lambda mj: mj.dof_damping,
+        "polynomial damper": lambda mj: mj.dof_dampingpoly,
+        "gravity compensation": lambda mj: mj.body_gravcomp,
+        "medium, by boxes": lambda mj: _has_medium(mj) & (mj.geom_fluid[:, 0] == 0),
+        "medium, by ellipsoids": lambda mj: _has_medium(mj) & (mj.geom_fluid[:, 0] > 0),
+        "wind": lambda mj: mj.opt.wind,
+    },
 }
+GROUPS = (*ENUMS, *TRAITS)
 
 
-def kinds() -> dict[str, list[str]]:
-    """Every kind by group, as MJCF spells it."""
-    found = {}
-    for group, (enum, without) in ENUMS.items():
-        words = [name.split("_", 1)[1].lower() for name in enum.__members__]
-        found[group] = [word for word in words if word not in without]
-    return found | {group: words.split() for group, words in OTHERS.items()}
+def _has_medium(mj: mujoco.MjModel) -> bool:
+    return mj.opt.density > 0 or mj.opt.viscosity > 0
+
+
+def _word(value) -> str:
+    """An enum's value as MJCF spells it."""
+    return value.name.split("_", 1)[1].lower()
+
+
+def kinds(group: str) -> list[str]:
+    """Every kind of a group."""
+    if group in TRAITS:
+        return list(TRAITS[group])
+    words = [_word(value) for value in ENUMS[group][1].__members__.values()]
+    return [word for word in words if word not in NO_KIND]
+
+
+def kinds_in(mj: mujoco.MjModel, group: str) -> set[str]:
+    """The kinds of a group that a model has."""
+    if group in TRAITS:
+        return {kind for kind, has in TRAITS[group].items() if np.any(has(mj))}
+    field, enum = ENUMS[group]
+    return {_word(enum(int(value))) for value in getattr(mj, field)}
+
+
+def _compiled(scene: str | mujoco.MjModel) -> mujoco.MjModel:
+    return scene if isinstance(scene, mujoco.MjModel) else mujoco.MjModel.from_xml_string(scene)
 
 
 class Marks:
-    """A pytest plugin that gathers the marks of collected tests."""
+    """A pytest plugin that gathers what collected tests cover: (group, kind) -> tests."""
 
     def __init__(self):
-        self.tests: dict[str, list[str]] = {}
+        self.tests: dict[tuple[str, str], list[str]] = {}
 
     def pytest_collection_finish(self, session):
+        seen = set()
         for item in session.items:
             place = f"{Path(item.path).relative_to(HERE.parent)}::{getattr(item, 'originalname', item.name)}"
-            for mark in item.iter_markers("covers"):
-                for kind in mark.args:
-                    tests = self.tests.setdefault(kind, [])
-                    if place not in tests:
-                        tests.append(place)
+            if place not in seen:
+                seen.add(place)
+                for group, kind in self._covered(item):
+                    self.tests.setdefault((group, kind), []).append(place)
+
+    @staticmethod
+    def _covered(item) -> Iterator[tuple[str, str]]:
+        found = set()
+        for mark in item.iter_markers("covers"):
+            names, scenes = mark.args
+            groups = [group for group in GROUPS if group in names.split(", ")]
+            assert groups, f"{item.nodeid}: covers {names!r}, allowed are {', '.join(GROUPS)}"
+            for mj in map(_compiled, scenes()):
+                found |= {(group, kind) for group in groups for kind in kinds_in(mj, group)}
+        yield from sorted(found)
 
 
-def marks() -> dict[str, list[str]]:
-    """Tests by kind (`sensor touch`), from a collection in a process of its own."""
+def marks() -> dict[tuple[str, str], list[str]]:
+    """(group, kind) -> tests, from a collection in a process of its own."""
     command = [sys.executable, str(HERE / "feature_table.py")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent, check=False)
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
-    pairs = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("covers\t")]
-    return {kind: tests for _, kind, *tests in pairs}
+    lines = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("covers\t")]
+    return {(group, kind): tests for _, group, kind, *tests in lines}
 
 
-def table(tests: dict[str, list[str]], refused: set[str]) -> str:
+def table(tests: dict[tuple[str, str], list[str]], refused: dict[str, set[str]]) -> str:
     """The README's table.
 
     Args:
         tests: `marks()`.
-        refused: kinds that are an error with names.
+        refused: kinds by group that are an error with names.
 
     Raises:
-        ValueError: a mark names no kind; a kind has neither a test nor a refusal.
+        ValueError: kinds with neither a test nor a refusal.
     """
-    every = kinds()
-    unknown = sorted(set(tests) - {f"{group} {kind}" for group, names in every.items() for kind in names})
-    open_kinds = [
-        f"{group} {kind}"
-        for group, names in every.items()
-        for kind in names
-        if f"{group} {kind}" not in tests and f"{group} {kind}" not in refused
-    ]
-    if unknown or open_kinds:
-        raise ValueError(f"marks that name no kind: {unknown}; kinds without a test: {open_kinds}")
-    lines = ["| | kind | checked by |", "|---|---|---|"]
-    for group, names in every.items():
-        for k, kind in enumerate(names):
-            label = f"{group} {kind}"
-            where = "<br>".join(f"`{test}`" for test in tests.get(label, ())) or "not computed: an error with names"
-            lines.append(f"| {group if k == 0 else ''} | {kind} | {where} |")
+    lines, bare = ["| | kind | compared in |", "|---|---|---|"], []
+    for group in GROUPS:
+        for k, kind in enumerate(kinds(group)):
+            places = tests.get((group, kind), [])
+            if not places and kind not in refused.get(group, ()):
+                bare.append(f"{group} {kind}")
+            cell = "<br>".join(f"`{place.removeprefix('tests/')}`" for place in places)
+            lines.append(f"| {group if k == 0 else ''} | {kind} | {cell or 'an error with names'} |")
+    if bare:
+        raise ValueError(f"kinds with neither a test nor a refusal: {bare}")
     return "\n".join(lines)
 
 
+def section(readme: str) -> str:
+    """What the README has between the table's marks."""
+    return readme.split(BEGIN)[1].split(END)[0].strip()
+
+
 def main() -> int:
-    """Collect, and print the marks one per line."""
+    """Collect, and print what is covered, a kind per line."""
     plugin = Marks()
-    folders = [str(HERE / name) for name in ("dynamics", "constraint", "sensor", "simulation") if (HERE / name).exists()]
+    folders = [str(HERE / name) for name in FOLDERS]
     code = pytest.main(["--collect-only", "-q", "-m", "", "-p", "no:cacheprovider", *folders], plugins=[plugin])
-    for kind, tests in sorted(plugin.tests.items()):
-        print("covers", kind, *sorted(tests), sep="\t")
+    for (group, kind), places in sorted(plugin.tests.items()):
+        print("covers", group, kind, *places, sep="\t")
     return int(code)
 
 

@@ -69,6 +69,7 @@ def check_parity(mj, rng, count):
                 assert np.allclose(getattr(data, name), expected, rtol=0, atol=bound), (k, name)
 
 
+@pytest.mark.covers("transmission, activation, gain, bias, control", lambda: map(branch, BRANCHES))
 @pytest.mark.parametrize("name", BRANCHES)
 def test_a_step_is_mujocos(name, rng):
     """One integrator for each branch, in turn: the slow test has them all."""
@@ -89,6 +90,7 @@ def test_flags_act_as_mujocos(name, option, rng):
     check_parity(branch(name, "implicitfast", flag=f'{option}="disable"'), rng, 10)
 
 
+@pytest.mark.covers("control", lambda: [branch("affine", joint='actuatorfrcrange="-0.4 0.5"')])
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "discrete"])
 @pytest.mark.parametrize("name", ["affine", "muscle", "dcmotor-bristles", "pid-all"])
 def test_the_limit_of_the_joint_bounds_the_sum(name, integrator, rng):

@@ -44,6 +44,9 @@ def oracle(mj, state):
 
 
 # ---- MuJoCo ----------------------------------------------------------------------------------------------------------
+@pytest.mark.covers(
+    "passive force", lambda: [scene(medium, "implicit", shape) for medium in MEDIA for shape in SHAPES.values()]
+)
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("medium", MEDIA)

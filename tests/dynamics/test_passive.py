@@ -34,6 +34,7 @@ FLAGS = (
 )
 
 
+@pytest.mark.covers("passive force", lambda: [XML.format(flags="")])
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("flags", FLAGS)
 def test_passive_forces_equal_mujocos(rng, flags, width):

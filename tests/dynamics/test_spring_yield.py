@@ -61,6 +61,7 @@ def loaded(integrator="Euler", flags=""):
     return fl.load(XML.format(integrator=integrator, flags=flags, keys=KEYS))
 
 
+@pytest.mark.covers("passive force", lambda: [XML.format(integrator="Euler", flags="", keys="")])
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
@@ -87,6 +88,7 @@ def test_motion_equals_mujocos(rng, integrator, flags, width):
         assert yielded == ("spring" not in flags)
 
 
+@pytest.mark.covers("tendon's force", lambda: [TENDONS.format(integrator="Euler")])
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_tendons_yield_as_in_mujoco(rng, integrator, width):

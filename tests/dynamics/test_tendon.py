@@ -39,6 +39,7 @@ def worlds(model, rng, width, kick=0.4):
     return ws, found
 
 
+@pytest.mark.covers("tendon", lambda: [scene()])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lengths_jacobians_and_rates_equal_mujoco(rng, width):
     model, wraps = fl.load(scene()), set()

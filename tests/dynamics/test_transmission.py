@@ -166,6 +166,7 @@ SCENES = {
 
 
 # ---- against MuJoCo -------------------------------------------------------------------------------------------------
+@pytest.mark.covers("transmission", SCENES.values)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scene", SCENES)
 def test_lengths_moments_and_forces_equal_mujoco(scene, width):

@@ -46,6 +46,7 @@ def worst(model, ours, theirs):
     return np.array([error[..., part].max() for part in parts])
 
 
+@pytest.mark.covers("sensor", lambda: map(group_scene, GROUPS))
 @pytest.mark.parametrize("nstep", [0, NSTEP])
 @pytest.mark.parametrize("group", GROUPS)
 def test_sensors_equal_mujocos(group, nstep, rng):

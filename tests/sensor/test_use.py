@@ -108,6 +108,7 @@ def swinging(n):
     return rng.standard_normal((n, 1)), rng.standard_normal((n, 1))
 
 
+@pytest.mark.covers("sensor", lambda: [USER])
 def test_a_users_sensor_is_computed_after_the_others():
     model = fl.load(USER)
     fl.set_user_sensor(model, "mine", tilt, reads=("xmat", "sensordata"))

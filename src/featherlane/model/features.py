@@ -123,6 +123,16 @@ def sensor_support(mj: mujoco.MjModel) -> list[bool]:
     return [not sensor_problem(mj, i) for i in range(mj.nsensor)]
 
 
+def refused_kinds() -> dict[str, set[str]]:
+    """Kinds of actuators and sensors that are an error with names, by group, for the README's table."""
+    groups = {"trntype": "transmission", "dyntype": "activation", "gaintype": "gain", "biastype": "bias"}
+    refused = {
+        groups[field]: {_word(enum, value) for value in enum.__members__.values() if value not in computed}
+        for field, (computed, enum) in COMPUTED_ACTUATORS.items()
+    }
+    return refused | {"sensor": {_word(mujoco.mjtSensor, kind) for kind in OTHER_SENSORS}}
+
+
 def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
     """Raise where the results of sensors, all of them or these, are not computed.
 
