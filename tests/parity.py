@@ -32,15 +32,7 @@ BUNDLED_MODELS = tuple(f"bundled/{name}" for name in fl.bundled_names())
 ALL_MODELS = wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS + BUNDLED_MODELS
 
 # models that do not load, and the kinds of features that they have and the engine lacks
-LEFT_OUT = {
-    "dm_control/ball_in_cup": {"tendon"},
-    "dm_control/dog": {"trntype tendon", "dyntype filter"},
-    "dm_control/fish": {"tendon", "trntype tendon"},
-    "dm_control/manipulator": {"equality", "trntype tendon"},
-    "dm_control/point_mass": {"trntype tendon"},
-    "dm_control/quadruped": {"equality", "dyntype filter", "trntype tendon"},
-    "dm_control/stacker": {"equality", "trntype tendon"},
-}
+LEFT_OUT: dict[str, set[str]] = {}
 MODELS = tuple(name for name in ALL_MODELS if name not in LEFT_OUT)
 
 # bounds on the errors; what is behind each: roundings of sums, then of a solve with M, then of an optimum

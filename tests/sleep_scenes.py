@@ -54,6 +54,12 @@ def fasten(i, world):
         world.qvel[6] = 0.3
 
 
+def leave(i, world):
+    """One of two sleeping boxes is pushed away, and drags the other by a string."""
+    if i == 50:
+        world.qvel[6] = 1.5
+
+
 def drag(i, world):
     """A mocap sphere is pushed into a sleeping box, and carries a pendulum."""
     if i >= 50:
@@ -81,12 +87,16 @@ MOTORS = f"""
 <body pos="0 0 1" sleep="allowed"><joint name="p" axis="0 1 0" damping="2"/>{ROD}</body>
 <body pos="0 1 1"><joint name="q" axis="0 1 0" damping="2"/>{ROD}</body>"""
 
+TIED = TWO.replace("/></body>", '/><site name="{}"/></body>').format("p", "q")
+STRING = """<tendon><spatial limited="true" range="0 1.05"><site site="p"/><site site="q"/></spatial></tendon>"""
+
 # xml, steps, what the user does
 SCENES = {
     "stack": (scene(STACK), 60, None),
     "ball into a stack": (scene(STACK + BALL), 110, roll),
     "perturbed": (scene(TWO), 190, touch),
     "welded while asleep": (scene(TWO, WELD.format("false")), 240, fasten),
+    "tied": (scene(TIED, STRING), 160, leave),
     "mocap": (scene(TWO + MOCAP), 120, drag),
     "policies": (scene(POLICIES), 45, None),
     "joints": (scene(JOINTS, '<equality><joint joint1="q" polycoef="-.05 0 0 0 0"/></equality>'), 140, None),

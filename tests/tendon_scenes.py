@@ -10,7 +10,8 @@ BODIES = """
     <body name="trunk" pos="0 0 1"><freejoint/><geom size=".1" mass="1"/><site name="s0" pos=".15 0 0"/>
       <geom name="ball" type="sphere" size=".07" pos=".1 0 .15"/>
       <site name="side" pos=".25 0 .15"/><site name="inner" pos=".12 .01 .15"/>
-      <body name="arm" pos="0 0 .3"><joint name="shoulder" axis="0 1 0"/><geom size=".1"/><site name="s1" pos=".1 0 .1"/>
+      <body name="arm" pos="0 0 .3"><joint name="shoulder" axis="0 1 0"/><geom size=".1"/>
+        <site name="s1" pos=".1 0 .1"/>
         <body pos="0 0 .3"><joint name="wrist" type="ball"/><geom size=".1"/><site name="s2" pos=".1 0 .1"/>
           <geom name="roll" type="cylinder" size=".06 .1" euler="90 10 0" pos=".05 0 -.05"/>
           <site name="roll side" pos="-.1 0 -.05"/><site name="roll inner" pos=".05 .01 -.04"/>

@@ -15,11 +15,9 @@ from featherlane.cli.output import whole_file
 from featherlane.cli.race import Ratio, alternate, ratio
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 
-UNSUPPORTED = """<mujoco><worldbody><body name="a"><joint name="j"/><geom size="1"/></body>
-<body name="b"><joint/><geom size="1" pos="5 0 0"/></body></worldbody>
-<tendon><fixed name="string"><joint joint="j" coef="1"/></fixed></tendon>
-<equality><tendon name="loop" tendon1="string"/></equality>
-<actuator><general name="biceps" joint="j" dyntype="user"/></actuator></mujoco>"""
+UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>
+<geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
+<edge equality="true"/></flexcomp></worldbody></mujoco>"""
 ARM_STEPS = 6
 
 
@@ -217,9 +215,9 @@ def test_inspect_lists_what_is_not_supported(tmp_path, capfd):
     file.write_text(UNSUPPORTED)
     succeeds("inspect", file)
     shown = capfd.readouterr().out
-    assert "loop" in shown and "biceps" in shown and "would change the motion" in shown
+    assert "cloth" in shown and "speculative" in shown and "would change the motion" in shown
     message = fails(capfd, "simulate", file)
-    assert "loop" in message and "biceps" in message
+    assert "cloth" in message and "speculative" in message
 
 
 @pytest.mark.parametrize("name", fl.bundled_names())

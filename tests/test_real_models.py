@@ -26,20 +26,9 @@ STILL, SAME_PLACE, SAME_FORCE = 1e-3, 1e-5, 1e-2  # [m/s, rad/s], [m], relative
 # how many models of a wheel MuJoCo loads, and in how many of them a feature is missing that would change the motion
 LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84}
 MISSING = {
-    "gymnasium_robotics": {
-        "tendon limited": 11,
-        "tendon stiffness, limited": 1,
-    },
-    "robosuite": {
-        "equality tendon": 3,
-        "tendon limited": 2,
-        "tendon stiffness, frictionloss, limited": 1,
-    },
-    "mjx": {
-        "tendon armature": 1,
-        "tendon limited": 1,
-        "tendon stiffness, damping, limited": 1,
-    },
+    "gymnasium_robotics": {},
+    "robosuite": {},
+    "mjx": {},
     "metaworld": {},
 }
 

@@ -318,15 +318,24 @@ def test_a_split_tile_pulls_as_its_worlds_do_alone(monkeypatch):
         assert values.tobytes() == results[1][name].tobytes(), name
 
 
-# ---- refusals -------------------------------------------------------------------------------------------------------
+# ---- the metric of discrete -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ACROSS)
-def test_an_actuator_without_a_place_in_the_metric_is_refused(name):
+def test_the_metric_has_actuators_that_couple_branches(name, rng):
     model = fl.load(mechanism([ACROSS[name]]))
-    with pytest.raises(fl.UnsupportedFeatureError, match="actuator #0: integrator discrete; its force couples dofs"):
-        model.opt.integrator = "discrete"
-    fl.load(mechanism([ACROSS[name]], "<general {}/>")).opt.integrator = "discrete"
+    model.opt.integrator, model.opt.tolerance, model.opt.iterations = "discrete", 0.0, 200
+    data, oracle = fl.Data(model), model.to_mujoco()
+    reference = mujoco.MjData(oracle)
+    for _ in range(4):
+        data.qpos, data.qvel = kicked(model, rng)
+        data.ctrl = rng.standard_normal(model.nu)
+        for field in ("qpos", "qvel", "ctrl"):
+            getattr(reference, field)[:] = getattr(data, field)
+        fl.forward(model, data)
+        mujoco.mj_forward(oracle, reference)
+        np.testing.assert_allclose(data.qacc, reference.qacc, rtol=1e-9, atol=1e-9)
 
 
+# ---- refusals -------------------------------------------------------------------------------------------------------
 def test_a_rod_without_length_and_a_gear_that_is_no_number_are_refused():
     mj = mujoco.MjModel.from_xml_string(mechanism([ON_CHAINS["crank"]]))
     mj.actuator_cranklength[0] = -1

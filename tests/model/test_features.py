@@ -71,15 +71,6 @@ def test_medium_does_not_matter_where_nothing_moves():
 
 
 ELEMENTS = {
-    "equality 'pull': tendon": fixed("") + '<equality><tendon name="pull" tendon1="string"/></equality>',
-    "equality #0: tendon": fixed("") + '<equality><tendon tendon1="string" active="false"/></equality>',
-    "tendon 'string': stiffness": fixed('stiffness="2"'),
-    "tendon 'string': stiffnesspoly": fixed('stiffness="0 1 0"'),
-    "tendon 'string': damping": fixed('damping="2"'),
-    "tendon 'string': dampingpoly": fixed('damping="0 0 1"'),
-    "tendon 'string': armature": fixed('armature="2"'),
-    "tendon 'string': frictionloss": fixed('frictionloss="2"'),
-    "tendon 'string': limited": fixed('range="0 1"'),
     "actuator 'drive': dyntype user": general('dyntype="user"'),
     "actuator 'drive': gaintype user": general('gaintype="user"'),
     "actuator 'drive': biastype user": general('biastype="user"'),
@@ -176,12 +167,10 @@ def test_callbacks_are_named():
 
 
 def test_several_features_are_all_named():
-    tail = fixed("") + '<equality><tendon tendon1="string"/></equality>'
-    tail += general('dyntype="user" gaintype="user"')
+    tail = general('dyntype="user" gaintype="user"')
     lines = found(TWO.format("box", 'adhesion="2"'), tail, '<option><flag speculative="enable"/></option>')
     assert lines == [
         "option flag: speculative",
-        "equality #0: tendon",
         "actuator 'drive': dyntype user, gaintype user",
         "geom 'a': adhesion",
     ]
@@ -196,6 +185,15 @@ def test_what_joint_actuators_add_to_their_joint_passes(attributes):
 
 def test_joints_driven_in_the_frame_of_their_parent_pass():
     assert found(tail='<actuator><motor jointinparent="hinge"/></actuator>') == []
+
+
+TENDONS = ('stiffness="2 1 0"', 'damping="2 0 1"', 'armature="2"', 'frictionloss="2"', 'range="0 1"')
+
+
+@pytest.mark.parametrize("attributes", TENDONS)
+def test_tendons_that_act_pass(attributes):
+    tail = fixed(attributes) + '<equality><tendon tendon1="string"/></equality>'
+    assert found(tail=tail, option='<option integrator="discrete"/>') == []
 
 
 def test_idle_tendons_sensors_and_histories_pass():

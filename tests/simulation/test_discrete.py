@@ -274,12 +274,18 @@ def test_a_split_tile_knows_which_bodies_are_touched(monkeypatch):
         assert roomy[name].tobytes() == tight[name].tobytes(), name
 
 
-def test_an_actuator_without_a_place_in_the_metric_is_refused():
+def test_the_metric_has_actuators_on_simple_bodies(rng):
+    """M stores a simple body as its diagonal: an actuator on several of its dofs couples them."""
     model = fl.load(smooth.XML)
-    with pytest.raises(fl.UnsupportedFeatureError, match=r"actuator #6.*body #6 the attribute simple"):
-        model.opt.integrator = "discrete"
-    assert model.opt.integrator == 0
-    with pytest.raises(fl.UnsupportedFeatureError, match="integrator discrete"):
-        fl.load(smooth.XML.replace("<option ", '<option integrator="discrete" '))
-    model = fl.load(smooth.XML.replace('<body pos="3 0 1">', '<body pos="3 0 1" simple="false">'))
-    model.opt.integrator = "discrete"
+    model.opt.integrator, model.opt.tolerance, model.opt.iterations = "discrete", 0.0, 200
+    data, oracle = fl.Data(model), model.to_mujoco()
+    reference = mujoco.MjData(oracle)
+    for _ in range(4):
+        state = smooth.random_state(model, rng)
+        for field, value in state.items():
+            setattr(data, field, value)
+            getattr(reference, field)[:] = value
+        fl.forward(model, data)
+        mujoco.mj_forward(oracle, reference)
+        np.testing.assert_allclose(data.qacc, reference.qacc, rtol=1e-9, atol=1e-9)
+

@@ -20,6 +20,7 @@ SAMPLE = (
     "ball into a stack",
     "perturbed",
     "welded while asleep",
+    "tied",
     "mocap",
     "policies",
     "joints",
@@ -27,7 +28,7 @@ SAMPLE = (
     "without islands",
     "discrete",
 )
-WOKEN = {"ball into a stack": 3, "perturbed": 4, "mocap": 8}  # so that the scenes are of use
+WOKEN = {"tied": 2, "ball into a stack": 3, "perturbed": 4, "mocap": 8}  # so that the scenes are of use
 ROLLING, _, _ = SCENES["ball into a stack"]
 
 
@@ -110,6 +111,18 @@ def test_worlds_keep_their_bits_in_company():
         rolled(alone, 95, start=-3 * w)
         for name in ("qpos", "qvel", "qacc_warmstart", "tree_asleep", "sleep_qpos"):
             assert np.array_equal(getattr(batch, name)[w], getattr(alone, name)), (w, name)
+
+
+def test_coupled_lengths_do_not_sleep():
+    """As in MuJoCo, where the step ends with an error."""
+    xml = scene('<body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".2 0 1"/></body>')
+    tail = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+    tail += '<equality><tendon tendon1="t"/></equality>'
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep with equalities of tendons"):
+        fl.load(xml.replace("</mujoco>", f"{tail}</mujoco>"))
+    model = fl.load(xml.replace("</mujoco>", f"{tail}</mujoco>").replace('sleep="enable"', ""))
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep with equalities of tendons"):
+        model.opt.enableflags = Enable.SLEEP
 
 
 def test_single_precision_sleeps_too():

@@ -46,7 +46,7 @@ def ball_row(m, d, k, o, j, axis, dist, present, shortest):
 def ball_rows(m, d, k, o, shortest):
     """Rows from k on, entries from o on: limits of balls; the larger entry of the range bounds the angle.
 
-    Returns the number of the next row.
+    Returns the numbers of the next row and the next entry.
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
     """
     for j in range(m.njnt):
@@ -60,4 +60,4 @@ def ball_rows(m, d, k, o, shortest):
                 ball_row(m, d, k, o, j, axis, dist, near, shortest)
                 k += 1
                 o += 3
-    return k
+    return k, o

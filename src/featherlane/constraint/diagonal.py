@@ -34,6 +34,16 @@ def clear_row(m, d, i, j):
 
 
 @kernel
+def whiten_dof(m, d, k, s):
+    """Takes dof k out of the row in `search`: its share goes to the dofs above; returns s and its square's part."""
+    x, a = d.search[k], m.M_rowadr[k]
+    for c in range(m.M_rownnz[k] - 1):
+        above = m.M_colind[a + c]
+        d.search[above] = fma(-d.qLD[a + c], x, d.search[above])
+    return fma(x * d.qLDiagInv[k], x, s)
+
+
+@kernel
 def whitened_square(m, d, i, j):
     """J M^-1 J^T of the row that stands in `search` at dofs i and j and above them.
 
@@ -42,11 +52,7 @@ def whitened_square(m, d, i, j):
     s = real(d, 0.0)
     while i >= 0 or j >= 0:
         k = lower(i, j)
-        x, a = d.search[k], m.M_rowadr[k]
-        for c in range(m.M_rownnz[k] - 1):
-            above = m.M_colind[a + c]
-            d.search[above] = fma(-d.qLD[a + c], x, d.search[above])
-        s = fma(x * d.qLDiagInv[k], x, s)
+        s = whiten_dof(m, d, k, s)
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
     return s
 
@@ -67,6 +73,38 @@ def general_diagonal(m, d, k, i, j):
     for e in range(o, o + d.genrow_dofnum[k]):
         d.search[d.genrow_dof[e]] = d.genrow_J[e]
     return whitened_square(m, d, i, j)
+
+
+@kernel
+def next_above(m, d, o, n, k):
+    """The last dof before k among the n dofs at o and all above them, -1: none."""
+    best = -1
+    for e in range(o, o + n):
+        i = d.genrow_dof[e]
+        while i >= k:
+            i = m.dof_parentid[i]
+        best = i if i > best else best
+    return best
+
+
+@kernel
+def row_diagonal(m, d, k):
+    """J M^-1 J^T of general row k, whose dofs may be on any number of branches.
+
+    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: search (nv,).
+    """
+    o, n, s = d.genrow_dofadr[k], d.genrow_dofnum[k], real(d, 0.0)
+    i = next_above(m, d, o, n, m.nv)
+    while i >= 0:
+        d.search[i] = real(d, 0.0)
+        i = next_above(m, d, o, n, i)
+    for e in range(o, o + n):
+        d.search[d.genrow_dof[e]] = d.genrow_J[e]
+    i = next_above(m, d, o, n, m.nv)
+    while i >= 0:
+        s = whiten_dof(m, d, i, s)
+        i = next_above(m, d, o, n, i)
+    return s
 
 
 @kernel

@@ -13,7 +13,8 @@ for all of them were found by experiment with 4.0.1.
 
 from __future__ import annotations
 
-from ..dynamics.flags import DISCRETE, PYRAMIDAL
+from ..dynamics.discrete import add_coupling_diagonal
+from ..dynamics.flags import DISCRETE, LIMIT_TENDON, PYRAMIDAL
 from ..dynamics.inertia import factor
 from ..lanes import clip, fma, fmax, fmin, kernel, real, sqrt, stage, where
 from ..spatial.motion import dot6
@@ -70,9 +71,9 @@ def _diagonal(m, i):
 
 @kernel
 def _add_dof(m, d, i, J, bare, hat):
-    """Sums of J^2 / M_ii and J^2 / Mhat_ii with dof i; the metric has changed places with M."""
-    e, square = _diagonal(m, i), J * J
-    return bare + square / d.Mhat[e], hat + square / d.M[e]
+    """Sums of J^2 / M_ii and J^2 / Mhat_ii with dof i; M is in Mhat's place, the diagonal of that in `search`."""
+    square = J * J
+    return bare + square / d.Mhat[_diagonal(m, i)], hat + square / d.search[i]
 
 
 @kernel
@@ -112,20 +113,30 @@ def _contact_ratio(m, d, k):
     return _ratio(bare, hat)
 
 
+@kernel
+def _metric_diagonal(m, d):
+    """search <- diagonal of the metric, couplings of tendons and actuators included."""
+    for i in range(m.nv):
+        d.search[i] = d.M[_diagonal(m, i)]
+    add_coupling_diagonal(m, d, d.search)
+
+
 @stage
 def rescale_rows(m, d):
     """D of every row by what the diagonal of the metric has over that of M: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
     Reads:  the metric in M and M in Mhat (see enter_metric), cdof, subtree_com, the rows.
-    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip.
+    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; search.
     """
+    _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
-        e = _diagonal(m, d.dofrow_dof[k])
-        d.dofrow_D[k] = d.dofrow_D[k] * (d.M[e] / d.Mhat[e])
+        i = d.dofrow_dof[k]
+        d.dofrow_D[k] = d.dofrow_D[k] * (d.search[i] / d.Mhat[_diagonal(m, i)])
     for k in range(d.ngenrow[0]):
         bare, hat = real(d, 0.0), real(d, 0.0)
-        for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
-            bare, hat = _add_dof(m, d, d.genrow_dof[c], d.genrow_J[c], bare, hat)
+        if d.genrow_type[k] <= LIMIT_TENDON:
+            for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+                bare, hat = _add_dof(m, d, d.genrow_dof[c], d.genrow_J[c], bare, hat)
         d.genrow_D[k] = d.genrow_D[k] * _ratio(bare, hat)
     for k in range(d.ncon_slot[0]):
         ratio = where(d.con_D[k] > 0.0, _contact_ratio(m, d, k), 1.0)
@@ -138,14 +149,14 @@ def rescale_rows(m, d):
 def factor_backbone(m, d):
     """qLD, qLDiagInv <- the factor of M with the diagonal of the metric: what MuJoCo's exact diagonal is taken in.
 
-    Actuators on balls and free joints, which couple dofs, count with their diagonal there.
+    Tendons and actuators that couple dofs count with their diagonal there.
     Reads:  the metric in M and M in Mhat (see enter_metric).   Writes: qLD (nC,), qLDiagInv (nv,).
     """
     for k in range(m.nC):
         d.qLD[k] = d.Mhat[k]
+    _metric_diagonal(m, d)
     for i in range(m.nv):
-        e = _diagonal(m, i)
-        d.qLD[e] = d.M[e]
+        d.qLD[_diagonal(m, i)] = d.search[i]
     factor(m, d.qLD, d.qLD, d.qLDiagInv, d.search)
 
 

@@ -1,9 +1,9 @@
 """The rows of one world as MuJoCo's `efc_` arrays: on the host, in MuJoCo's order, Jacobian dense.
 
-Order: equality constraints; friction loss by dof; limits by joint, slides, hinges and balls mixed, lower side first;
-contacts.  A contact of dimension n acts along the first n of (normal, two tangents, turns about the three).  Its rows
-are these directions where the cone is elliptic, normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1,
-2, .. if a pyramid.
+Order: equality constraints; friction loss by dof, then by tendon; limits by joint, slides, hinges and balls mixed, then
+by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents, turns
+about the three).  Its rows are these directions where the cone is elliptic, normal + mu_i (direction i) and normal -
+mu_i (direction i) for i = 1, 2, .. if a pyramid.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..dynamics.flags import DISCRETE, ELLIPTIC, PGS
+from ..dynamics.flags import DISCRETE, ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON, PGS
 from .discrete import resolved
-from .equality import JOINT
+from .equality import CONNECT, WELD
 from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
+from .metric import METRIC
 from .row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, EQUALITY, FRICTION_DOF
 
 SATISFIED, QUADRATIC, LINEARNEG, LINEARPOS, CONE = range(5)  # mjtConstraintState
+
+FRICTION = (FRICTION_DOF, FRICTION_TENDON)
 
 # names of the columns that all kinds of rows share, and their types
 COLUMNS = {"type": np.int32, "id": np.int32, "pos": float, "margin": float, "frictionloss": float}
@@ -49,7 +52,7 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
 
     out.J = np.concatenate([joint_J, contact_J])
     out.nefc = len(out.D)
-    out.ne, out.nf = (int(np.sum(joint["type"] == kind)) for kind in (EQUALITY, FRICTION_DOF))
+    out.ne, out.nf = (int(np.isin(joint["type"], kinds).sum()) for kinds in (EQUALITY, FRICTION))
     out.nl = len(joint["type"]) - out.ne - out.nf
     out.contact_slot, out.contact_efc_address = slot, np.where(address < 0, -1, len(joint["type"]) + address)
 
@@ -64,7 +67,7 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
 
 def _force(d, rows, slot):
     """Force and mjtConstraintState of each row; those of contacts at the point where the solver ended."""
-    equality, friction = rows.type == EQUALITY, rows.type == FRICTION_DOF
+    equality, friction = rows.type == EQUALITY, np.isin(rows.type, FRICTION)
     lo = np.where(equality, -np.inf, np.where(friction, -rows.frictionloss, 0.0))
     hi, force, cone = np.where(friction, rows.frictionloss, np.inf), rows.force.copy(), {}
     for k, i in zip(slot, rows.contact_efc_address, strict=True):
@@ -109,7 +112,7 @@ def _joint_rows(model, d):
     columns, J, order = {name: [] for name in COLUMNS}, [], []
     for prefix, count in (("dofrow", d["ndofrow"][0]), ("genrow", d["ngenrow"][0])):
         for k in range(count):
-            if d[f"{prefix}_present"][k] == 0.0:
+            if d[f"{prefix}_present"][k] == 0.0 or d[f"{prefix}_type"][k] == METRIC:
                 continue
             row = np.zeros(model.nv)
             if prefix == "dofrow":
@@ -121,8 +124,8 @@ def _joint_rows(model, d):
             for name in COLUMNS:
                 if name != "frictionloss":
                     columns[name].append(d[f"{prefix}_{name}"][k])
-            friction = columns["type"][-1] == FRICTION_DOF
-            columns["frictionloss"].append(d["dofrow_hi"][k] if friction else 0.0)
+            friction = columns["type"][-1] in FRICTION
+            columns["frictionloss"].append(d[f"{prefix}_hi"][k] if friction else 0.0)
             order.append((columns["type"][-1], columns["id"][-1]))
 
     # friction before limits, each by id; a joint's lower side stays before its upper one
@@ -244,6 +247,10 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
     for i, (kind, ident) in enumerate(zip(rows.type, rows.id, strict=True)):
         if kind == FRICTION_DOF:
             solref, solimp = model.dof_solref[ident], model.dof_solimp[ident]
+        elif kind == FRICTION_TENDON:
+            solref, solimp = model.tendon_solref_fri[ident], model.tendon_solimp_fri[ident]
+        elif kind == LIMIT_TENDON:
+            solref, solimp = model.tendon_solref_lim[ident], model.tendon_solimp_lim[ident]
         elif kind in (CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC):
             k = slot[ident]
             solref, solimp = d["con_solref"][2 * k :][:2], d["con_solimp"][5 * k :][:5]
@@ -254,11 +261,11 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
         # the rows of an elliptic contact share the impedance of its first one
         first = rows.contact_efc_address[ident] if kind == CONTACT_ELLIPTIC else i
         r = rows.pos[first] - rows.margin[first]
-        if kind == EQUALITY and model.eq_type[ident] != JOINT:
+        if kind == EQUALITY and model.eq_type[ident] in (CONNECT, WELD):
             # the rows of a connect or weld share the impedance of their norm
             r = np.linalg.norm(rows.pos[(rows.type == EQUALITY) & (rows.id == ident)])
         K, B = reference(solref, solimp, shortest)
-        if kind == FRICTION_DOF:
+        if kind in FRICTION:
             K = 0.0
         elif first < i:
             K, B = 0.0, friction_reference(d["con_solreffriction"][2 * k :][:2], B, solimp, shortest)

@@ -1,12 +1,13 @@
-"""Equality constraints as general rows: a point of two bodies (connect), a pose (weld), a coordinate of a joint.
+"""Equality constraints as general rows: a point of two bodies (connect), a pose (weld), a joint's coordinate, a length.
 
     connect    p_1 - p_2 = 0 at the two anchors, world axes
     weld       the same, and torquescale vec(q_2* q_1 q_rel) = 0, in the frame of the second body
     joint      x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = x_2 - x_2(0)
+    tendon     the same of two lengths
 
 The Jacobian has entries at the dofs above either body.  The rows of one connect or weld share the impedance at the norm
 of their errors, and their reference has what the Jacobian's own change adds: aref = -B J v - K d r - (dJ/dt) v.  That
-of a joint has not.  A row of a constraint that is switched off in some worlds holds zeros there.
+of a joint or tendon has not.  A row of a constraint that is switched off in some worlds holds zeros there.
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -37,8 +38,9 @@ from .diagonal import general_diagonal, wants_exact
 from .discrete import end_of_step, step_scale
 from .general import general_velocity, place_rows_at, store_general_row
 from .impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+from .tendon import equality_dofs, equality_moves, tendon_equality_row
 
-CONNECT, WELD, JOINT = 0, 1, 2  # mjtEq
+CONNECT, WELD, JOINT, TENDON = 0, 1, 2, 3  # mjtEq
 SITE = 6  # mjtObj
 DATA = 12  # numbers in a row of eq_data
 
@@ -195,13 +197,16 @@ def turn_columns(m, d, o, n, b1, b2, R, turn, scale, present):
 # ---- rows -----------------------------------------------------------------------------------------------------------
 @kernel
 def store_equality_row(m, d, k, e, pos, r, rate, A, last1, last2, present, shortest):
-    """Row k of equality e: its error and (dJ/dt) v; r is the error that the impedance sees."""
+    """Row k of equality e: its error and (dJ/dt) v; r is the error that the impedance sees.
+
+    last1, last2: the dofs that it has are among these and those above them (both -1: A is exact where it has to be).
+    """
     solimp = load5(m.eq_solimp, 5 * e)
     K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest)
     imp = impedance(solimp, r)
     rate = rate * step_scale(m, K, B, imp)
     K, B, imp = end_of_step(m, K, B, imp)
-    if wants_exact(m):
+    if wants_exact(m) and (last1 >= 0 or last2 >= 0):
         A = general_diagonal(m, d, k, last1, last2)
     aref = -fma(B, general_velocity(d, k), K * pos) - rate
     D, most = inverse_regularisation(imp, A), real(d, UNBOUNDED)
@@ -315,13 +320,18 @@ def equality_rows(m, d, shortest):
     k, o = 0, 0
     for e in range(m.neq):
         present = d.eq_active[e] != 0.0
-        if sleeping(m):
+        if sleeping(m) and m.eq_type[e] != TENDON:
             present = present & equality_awake(m, d, e)
         if any_(present):
             if m.eq_type[e] == JOINT:
                 n = list_joint_dofs(m, d, o, e)
                 joint_row(m, d, k, o, n, e, present, shortest)
                 k, o = k + 1, o + n
+            elif m.eq_type[e] == TENDON:
+                if equality_moves(m, e):
+                    pos, A, n, present = tendon_equality_row(m, d, k, o, e, present)
+                    store_equality_row(m, d, k, e, pos, pos, real(d, 0.0), A, -1, -1, present, shortest)
+                    k, o = k + 1, o + n
             else:
                 last1, last2 = m.body_lastdof[fastened_body(m, e, 0)], m.body_lastdof[fastened_body(m, e, 1)]
                 n = list_dofs(m, d, o, last1, last2)
@@ -338,6 +348,8 @@ def equality_capacity(model) -> tuple[int, int]:
         size = rows_of(model, e)
         if model.eq_type[e] == JOINT:
             n = 1 if model.eq_obj2id[e] < 0 else 2
+        elif model.eq_type[e] == TENDON:
+            n = len(equality_dofs(model, e))
         else:
             bodies = [fastened_body(model, e, side) for side in range(2)]
             n = len({i for b in bodies for i in _chain(model, model.body_lastdof[b])})

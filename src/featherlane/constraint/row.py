@@ -1,7 +1,8 @@
 """Rows as slots of a tile: a slot exists where any world has the row, and a world that lacks it holds zeros there.
 
     one-dof rows   friction loss by dof, then limits of slides and hinges: by joint, lower side first
-    general rows   equality constraints, then limits of balls: entries at several dofs
+    general rows   equality constraints, friction loss of tendons, limits of balls and tendons, parts of the metric of
+                   the integrator discrete: entries at several dofs
     contacts       no Jacobian is kept: a contact's rows follow from its frame, and share what is kept of them
 
 The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within each class the order is MuJoCo's.
@@ -42,6 +43,8 @@ from .impedance import (
     reference,
     shortest_timeconst,
 )
+from .metric import metric_capacity, metric_rows
+from .tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
 
 __all__ = [
     "CONTACT_ELLIPTIC",
@@ -164,16 +167,20 @@ def make_dof_rows(m, d):
 
 @stage
 def make_general_rows(m, d):
-    """General rows: equality constraints, then limits of ball joints.
+    """General rows: equality constraints, friction loss of tendons, limits of balls and tendons, parts of the metric.
 
-    Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com.
+    Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
     Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
     """
     k, o, off, shortest = 0, 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
         k, o = equality_rows(m, d, shortest)
+    if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
+        k, o = tendon_friction_rows(m, d, k, o, shortest)
     if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
-        k = ball_rows(m, d, k, o, shortest)
+        k, o = ball_rows(m, d, k, o, shortest)
+        k, o = tendon_limit_rows(m, d, k, o, shortest)
+    k = metric_rows(m, d, k, o)
     d.ngenrow[0] = k
 
 
@@ -270,10 +277,11 @@ def make_rows(m, d):
 def row_capacity(model) -> dict[str, int]:
     """The most rows that a model can have: sizes ndofrowmax, ngenrowmax and ngenJmax of a tile.
 
-    Every dof may have friction loss (it is edited between steps), a slide or hinge has two limits, a ball has one.
-    All equalities may be active.
+    Every dof and tendon may have friction loss (it is edited between steps), a slide, hinge or tendon has two limits, a
+    ball has one.  All equalities may be active.
     """
     kinds = model.jnt_type[model.jnt_limited != 0]
     balls, others = int((kinds == BALL).sum()), int((kinds >= SLIDE).sum())
-    rows, entries = equality_capacity(model)
+    parts = (equality_capacity(model), tendon_capacity(model), metric_capacity(model))
+    rows, entries = (sum(counts) for counts in zip(*parts, strict=True))
     return {"ndofrowmax": int(model.nv) + 2 * others, "ngenrowmax": rows + balls, "ngenJmax": entries + 3 * balls}

@@ -79,10 +79,11 @@ def _row(A, a, x, r):
 def uses_articulated(m):
     """Is this the model's way from forces to accelerations?  By the option, or by what was counted at loading.
 
-    The integrator `discrete` solves in another metric than M, for which there is no recursion over bodies.
+    The integrator `discrete` solves in another metric than M, for which there is no recursion over bodies, and neither
+    is there one for the armature of tendons.
     """
     chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
-    return chosen and m.opt_integrator != DISCRETE
+    return chosen and m.opt_integrator != DISCRETE and m.ntendon == 0
 
 
 @kernel

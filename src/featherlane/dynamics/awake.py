@@ -42,6 +42,17 @@ def tree_awake(d, t):
 
 
 @kernel
+def tendon_awake(m, d, i):
+    """Mask: is one of the trees along tendon i awake?  Those of a tendon past more than two never sleep."""
+    mask = d.active[0] >= 0.0
+    if m.tendon_treenum[i] == 1:
+        mask = tree_awake(d, m.tendon_treeid[2 * i])
+    elif m.tendon_treenum[i] == 2:
+        mask = tree_awake(d, m.tendon_treeid[2 * i]) | tree_awake(d, m.tendon_treeid[2 * i + 1])
+    return mask
+
+
+@kernel
 def held_awake(m, d, b1, b2):
     """Mask: is one of two bodies that a constraint fastens awake?"""
     t1, t2 = m.body_treeid[b1], m.body_treeid[b2]

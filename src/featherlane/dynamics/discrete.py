@@ -6,9 +6,10 @@ Smooth forces are taken at the end of the step, to first order, as far as that k
 
 D: rates of dampers and actuators by velocity, K: rates of joint springs and actuators by length, each term clamped to
 the sign that dissipates.  A spring of a ball or a free joint counts with its rate along the deflection in every
-direction.  Actuators whose force is clamped have no rates, and under the solver PGS none has.  Of a medium D has the
-symmetric rates of drag and viscous resistance.
-Mhat has M's pattern: an actuator couples the dofs of one joint.
+direction.  Actuators whose force is clamped have no rates, and under the solver PGS none has, and no tendon.  Of a
+medium D has the symmetric rates of drag and viscous resistance.
+The matrix Mhat has M's pattern: joints and most actuators on them.  What tendons and other actuators add to the metric
+the solver meets as rows (constraint/metric.py): qacc_smooth is without it.
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
 
@@ -20,11 +21,13 @@ from featherlane.spatial.vector import load3, norm3, sub3
 from .actuator_rate import actuator_rates, force_rate, length_rate
 from .control import is_disabled
 from .derivative import add_moments, damping_rate
-from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_SPRING, FREE, PGS, SLIDE, joint_dofs
+from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_SPRING, FREE, PGS, SLIDE, TRN_JOINTINPARENT, joint_dofs
 from .fluid_derivative import add_fluid_metric, medium_counts
 from .inertia import factor, factor_and_solve
 from .passive import ball_deflection, is_sprung, stiffness
 from .plastic import spring_reference
+from .tendon import add_tendon_force
+from .tendon_force import tendon_damping_rate, tendon_spring_rate
 from .transmission import add_output_force
 
 
@@ -51,6 +54,22 @@ def _spring_rates(m, d, j):
 
 
 @kernel
+def tendons_count(m):
+    """Do tendons enter the metric?"""
+    return m.ntendon > 0 and m.opt_solver != PGS
+
+
+@kernel
+def couples(m, i):
+    """May the part of actuator i in the metric leave M's pattern?  On a joint, where M is the diagonal of its dofs."""
+    coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT
+    if m.actuator_trntype[i] <= TRN_JOINTINPARENT:
+        j = m.actuator_trnid[2 * i]
+        coupled = m.jnt_type[j] < SLIDE and m.dof_simplenum[m.jnt_dofadr[j]] > 0
+    return coupled
+
+
+@kernel
 def actuators_count(m):
     """Do actuators enter the metric?"""
     return m.opt_solver != PGS and not (m.opt_disableflags & DISABLE_ACTUATION)
@@ -64,6 +83,17 @@ def actuator_metric(m, d, i):
 
 
 @kernel
+def tendon_metric(m, d, i):
+    """h (rate of damping) + h^2 (rate of the spring) of tendon i: what it adds to the metric along its Jacobian."""
+    h, rate, stiffness = m.opt_timestep[0], real(d, 0.0), real(d, 0.0)
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        rate = fmax(tendon_damping_rate(m, d, i), 0.0)
+    if not (m.opt_disableflags & DISABLE_SPRING):
+        stiffness = fmax(tendon_spring_rate(m, d, i), 0.0)
+    return h * fma(h, stiffness, rate)
+
+
+@kernel
 def add_stiffness(m, d, s, x):
     """x += s h K qvel: with s = -1 what springs take from a force till the end of the step."""
     h = m.opt_timestep[0]
@@ -73,6 +103,10 @@ def add_stiffness(m, d, s, x):
             v = m.jnt_dofadr[j]
             for k in range(joint_dofs(m.jnt_type[j])):
                 x[v + k] = fma(s * (h * (first if k < 3 else rest)), d.qvel[v + k], x[v + k])
+        if tendons_count(m):
+            for i in range(m.ntendon):
+                rate = h * fmax(tendon_spring_rate(m, d, i), 0.0)
+                add_tendon_force(m, d, i, s * rate * d.ten_velocity[i], x)
     if actuators_count(m):
         for i in range(m.nactuator):
             if not is_disabled(m, i):
@@ -82,10 +116,59 @@ def add_stiffness(m, d, s, x):
 
 
 @kernel
+def _add_square(d, J, dof, first, n, s, x, y):
+    """y += s J^T J x for a sparse row."""
+    u = real(d, 0.0)
+    for e in range(first, first + n):
+        u = fma(J[e], x[dof[e]], u)
+    for e in range(first, first + n):
+        y[dof[e]] = where(s > 0.0, fma(s * J[e], u, y[dof[e]]), y[dof[e]])
+
+
+@kernel
+def add_couplings(m, d, x, y):
+    """y += what tendons, and actuators that are not on joints, add to Mhat, times x."""
+    if tendons_count(m):
+        for i in range(m.ntendon):
+            s = tendon_metric(m, d, i)
+            _add_square(d, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s, x, y)
+    if actuators_count(m):
+        for i in range(m.nactuator):
+            if couples(m, i) and not is_disabled(m, i):
+                s = actuator_metric(m, d, i)
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    first, n = m.moment_rowadr[o], m.moment_rownnz[o]
+                    _add_square(d, d.actuator_moment, m.moment_colind, first, n, s, x, y)
+
+
+@kernel
+def _add_row_diagonal(J, dof, first, n, s, x):
+    """x_i += s J_i^2 for a sparse row."""
+    for e in range(first, first + n):
+        x[dof[e]] = where(s > 0.0, fma(s * J[e], J[e], x[dof[e]]), x[dof[e]])
+
+
+@kernel
+def add_coupling_diagonal(m, d, x):
+    """x += diagonal of what tendons, and actuators that are not on joints, add to Mhat."""
+    if tendons_count(m):
+        for i in range(m.ntendon):
+            s = tendon_metric(m, d, i)
+            _add_row_diagonal(d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s, x)
+    if actuators_count(m):
+        for i in range(m.nactuator):
+            if couples(m, i) and not is_disabled(m, i):
+                s = actuator_metric(m, d, i)
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    first, n = m.moment_rowadr[o], m.moment_rownnz[o]
+                    _add_row_diagonal(d.actuator_moment, m.moment_colind, first, n, s, x)
+
+
+@kernel
 def _add_actuators(m, d):
-    """Mhat += moment^T (h gv + h^2 gp) moment, where M's pattern has the entry."""
+    """Mhat += moment^T (h gv + h^2 gp) moment of actuators on joints, where M's pattern has the entry."""
     for i in range(m.nactuator):
-        if not is_disabled(m, i):
+        if not couples(m, i) and not is_disabled(m, i):
             add_moments(m, d, i, actuator_metric(m, d, i), d.Mhat)
 
 

@@ -14,6 +14,7 @@ from featherlane.spatial.vector import load6, load10, store3, store10
 
 from .flags import FREE
 from .reflected import reflected_armature
+from .tendon_force import add_tendon_armature
 from .tree_factor import expand_columns, factor_columns, multiply_rows, solve_lt_columns
 
 
@@ -88,10 +89,11 @@ def crb(m, d):
     """Composite-rigid-body inertias and the joint-space inertia matrix.
 
     I^c_i = I_i + sum over children I^c_j;  M_ij = S_j^T I^c_i S_i for each ancestor dof j of i.  Where a body is
-    simple its rows are the constants dof_M0.
-    Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_crb.
-    Reads:  cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6).   Writes: crb (nbody, 10), M (nC,) [kg, kg m, kg m^2].
-    Frame: world axes at the tree's com, rotation first.           Cost: O(nv * depth).
+    simple its rows are the constants dof_M0.  Armature of tendons is added on M's pattern: M += J^T a J.
+    Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_makeM.
+    Reads:  cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6), ten_J (nJten,).
+    Writes: crb (nbody, 10), M (nC,) [kg, kg m, kg m^2].
+    Frame: world axes at the tree's com, rotation first.   Cost: O(nv * depth).
     """
     store10(d.crb, 0, load10(d.cinert, 0))
     for i in range(m.nbody - 1, 0, -1):
@@ -104,6 +106,7 @@ def crb(m, d):
             rest = load10(d.cinert, 10 * p) if m.body_lastchild[p] == i else load10(d.crb, 10 * p)
             store10(d.crb, 10 * p, inert_add(rest, I))
         _rows_of_body(m, d, i, I)
+    add_tendon_armature(m, d)
 
 
 @kernel

@@ -23,6 +23,7 @@ from .history import insert_controls
 from .inertia import factor_and_solve
 from .plastic import yield_springs
 from .reflected import damping
+from .tendon_force import add_tendon_damping
 
 
 @kernel
@@ -106,6 +107,7 @@ def implicit_matrix(m, d):
         for i in range(m.nv):
             last = m.M_rowadr[i] + m.M_rownnz[i] - 1
             d.qH[last] = fma(h, damping_rate(m, d, i), d.qH[last])
+        add_tendon_damping(m, d, h, d.qH)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         add_actuator_rates(m, d)
     if medium_counts(m):

@@ -6,7 +6,7 @@ matrix row do, so the entries in common are found by walking along both.
 
 from __future__ import annotations
 
-from featherlane.lanes import fma, kernel
+from featherlane.lanes import fma, kernel, where
 
 
 @kernel
@@ -16,7 +16,7 @@ def add_outer(m, J, dof, first, number, s, A):
     Args:
         J: the values; those of the row are J[first : first + number].
         dof: their dofs, in the same places, ascending.
-        s: a value.
+        s: a value; where it is 0, A keeps its bits.
         A: (nC,) a matrix with M's pattern.
     """
     for r in range(first, first + number):
@@ -27,7 +27,7 @@ def add_outer(m, J, dof, first, number, s, A):
             while e < last and m.M_colind[e] < dof[c]:
                 e += 1
             if m.M_colind[e] == dof[c]:
-                A[e] = fma(scaled, J[c], A[e])
+                A[e] = where(s != 0.0, fma(scaled, J[c], A[e]), A[e])
 
 
 @kernel
@@ -41,4 +41,4 @@ def add_full_outer(m, J, dof, first, number, s, A):
             while e < last and m.D_colind[e] < dof[c]:
                 e += 1
             if m.D_colind[e] == dof[c]:
-                A[e] = fma(scaled, J[c], A[e])
+                A[e] = where(s != 0.0, fma(scaled, J[c], A[e]), A[e])

@@ -1,4 +1,4 @@
-"""Passive joint forces: springs, dampers, gravity compensation, and what a medium adds (fluid.py)."""
+"""Passive forces: springs and dampers of joints and tendons, gravity compensation, and a medium's (fluid.py)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .flags import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING, FREE, SLIDE
 from .fluid import fluid_force, in_medium, medium_acts
 from .plastic import ball_reference, spring_reference
 from .reflected import damping
+from .tendon_force import add_tendon_dampers, add_tendon_springs
 
 
 @kernel
@@ -97,7 +98,8 @@ def passive(m, d):
     Spring -x (k + c x + e x^2), of a ball or a free joint along the deflection and by its length; damper
     -v (b + c |v| + e v^2).  Compensation that counts as an actuator's (jnt_actgravcomp) is left to `actuation`.
     Source: MuJoCo mj_passive; chapter Computation, passive forces.
-    Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof; in a medium cvel and the frames of bodies.
+    Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof, ten_length, ten_velocity, ten_J; in a medium cvel and the
+            frames of bodies.
     Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m].
     Note:   with both springs and dampers disabled nothing passive acts, gravity compensation and media included.
     """
@@ -108,8 +110,10 @@ def passive(m, d):
         d.qfrc_gravcomp[i] = zero
     if not (flags & DISABLE_SPRING):
         _springs(m, d)
+        add_tendon_springs(m, d)
     if not (flags & DISABLE_DAMPER):
         _dampers(m, d)
+        add_tendon_dampers(m, d)
     everything = flags & (DISABLE_SPRING | DISABLE_DAMPER)
     if m.ngravcomp > 0 and everything != DISABLE_SPRING | DISABLE_DAMPER and not (flags & DISABLE_GRAVITY):
         _gravity_compensation(m, d)

@@ -11,6 +11,7 @@ from .flags import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, SLIDE
 from .inertia import factor_and_solve, solve
 from .passive import ball_deflection, is_sprung, stiffness
 from .plastic import spring_reference
+from .tendon_force import tendon_energy
 from .xfrc import add_xfrc
 
 
@@ -77,6 +78,8 @@ def energy(m, d):
                     x = sub3(load3(d.qpos, a), load3(m.qpos_spring, a))
                     potential = potential + _spring_energy(k, norm3(x))
                 potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, j)))
+        if m.ntendon > 0:
+            potential = potential + tendon_energy(m, d)
     for i in range(m.nv):
         first, v = m.M_rowadr[i], d.qvel[i]
         last = first + m.M_rownnz[i] - 1

@@ -24,7 +24,7 @@ from .com import point_wrench
 from .wrap import wrap
 
 # mjtWrap
-JOINT, PULLEY, SPHERE = 1, 2, 4
+JOINT, PULLEY, SITE, SPHERE = 1, 2, 3, 4
 
 
 @kernel
@@ -182,7 +182,7 @@ def tendon_velocity(m, d):
 
 @kernel
 def add_tendon_force(m, d, i, force, x):
-    """x += J^T force of tendon i; x is (nv,)."""
+    """x += J^T force of tendon i, nothing where the force is 0; x is (nv,)."""
     for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
         k = m.ten_J_colind[e]
-        x[k] = fma(d.ten_J[e], force, x[k])
+        x[k] = where(force != 0.0, fma(d.ten_J[e], force, x[k]), x[k])

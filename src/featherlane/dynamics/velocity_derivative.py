@@ -15,6 +15,7 @@ from .flags import DISABLE_ACTUATION, DISABLE_DAMPER
 from .fluid_derivative import add_fluid_vel, medium_counts
 from .outer import add_full_outer
 from .rne_derivative import add_rne_vel, clear_derivative
+from .tendon_force import add_full_tendon_damping
 
 
 @kernel
@@ -32,6 +33,7 @@ def _add_passive_vel(m, d):
         for i in range(m.nv):
             e = diagonal(m, i)
             d.qDeriv[e] = d.qDeriv[e] - damping_rate(m, d, i)
+        add_full_tendon_damping(m, d, d.qDeriv)
 
 
 @kernel
@@ -49,10 +51,11 @@ def _add_actuator_vel(m, d):
 
 @stage
 def passive_vel(m, d):
-    """qDeriv <- d qfrc_passive / d qvel: -(b + 2 c |v| + 3 e v^2) on the diagonal, and what a medium adds.
+    """qDeriv <- d qfrc_passive / d qvel: -(b + 2 c |v| + 3 e v^2) of tendons J^T and J times it, and a medium's.
 
     Source: MuJoCo mjd_passive_vel.
-    Reads:  qvel; in a medium cvel, cdof and the frames of bodies.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Reads:  qvel, ten_J, ten_velocity; in a medium cvel, cdof and the frames of bodies.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad].
     Cost:   O(nD).
     """
     clear_derivative(m, d)

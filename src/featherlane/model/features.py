@@ -1,7 +1,7 @@
 """What a model asks for and the engine does not compute: one line per element whose absence would change the motion.
 
-Everything else in a model loads: cameras, lights, skins, sensors, user data, tendons that exert no force, geoms that
-touch nothing.  What MuJoCo's model holds and this file does not name is either computed or cannot change the motion:
+Everything else in a model loads: cameras, lights, skins, sensors, user data, geoms that touch nothing.  What MuJoCo's
+model holds and this file does not name is either computed or cannot change the motion:
 
 - options: magnetic concerns sensors, jacobian is a matter of storage, ccd_* steer MuJoCo's own algorithm for convex
   shapes, sdf_* concern shapes that are refused;
@@ -21,7 +21,6 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.candidates import HFIELD, NO_FUNCTION
-from featherlane.model.moments import JOINT, row_dofs
 from featherlane.model.option import sleepless
 
 if TYPE_CHECKING:
@@ -47,16 +46,15 @@ COMPUTED_ACTUATORS = {
 }
 
 # equality constraints that are computed
-EQUALITIES = {mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD, mujoco.mjtEq.mjEQ_JOINT}
+EQUALITIES = {
+    mujoco.mjtEq.mjEQ_CONNECT,
+    mujoco.mjtEq.mjEQ_WELD,
+    mujoco.mjtEq.mjEQ_JOINT,
+    mujoco.mjtEq.mjEQ_TENDON,
+}
 
 # functions of the user that mj_step calls
 CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
-
-# fields that act wherever they are not zero
-ACTING = {
-    "tendon": ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "armature", "frictionloss", "limited"),
-    "actuator": (),
-}
 
 
 def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
@@ -67,14 +65,12 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
         cand: its `candidates`.
 
     Returns:
-        Lines such as `equality 'pull': tendon`; empty if the whole motion is computed.
+        Lines such as `equality 'pull': flex`; empty if the whole motion is computed.
     """
     found = [*_options(mj), *_callbacks()]
     if mj.nv:
-        found += [*_deformables(mj), *_equalities(mj), *_tendons(mj), *_actuators(mj), *_plugins(mj)]
-    if mj.opt.integrator == mujoco.mjtIntegrator.mjINT_DISCRETE:
-        found += uncoupled(mj)
-    found += sleepless(mj.opt.integrator, mj.opt.enableflags, mj.opt.disableflags)
+        found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
+    found += sleepless(mj.opt.integrator, mj.opt.enableflags, mj.opt.disableflags, mj.eq_type)
     found += [*_shapes(mj, cand), *_contacts(mj, cand)]
     return found
 
@@ -174,18 +170,12 @@ def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
 
 
 def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
-    """Those of tendons and flexes; inactive ones, too: they can be switched on between steps."""
+    """Those of flexes; inactive ones, too: they can be switched on between steps."""
     for i in range(mj.neq):
         if mujoco.mjtEq(int(mj.eq_type[i])) not in EQUALITIES:
             yield f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
 
 
-def _tendons(mj: mujoco.MjModel) -> Iterator[str]:
-    """Tendons that exert a force by themselves; one that an actuator pulls is named with the actuator."""
-    for i in range(mj.ntendon):
-        acting = _acting(mj, "tendon", i)
-        if acting:
-            yield f"{_label(mj, 'tendon', i)}: {', '.join(acting)}"
 
 
 def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
@@ -195,52 +185,10 @@ def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
             value = enum(int(getattr(mj, f"actuator_{field}")[i]))
             if value not in computed:
                 wrong.append(f"{field} {_word(enum, value)}")
-        wrong += _acting(mj, "actuator", i)
         if mj.actuator_plugin[i] >= 0:
             wrong.append("plugin")
         if wrong:
             yield f"{_label(mj, 'actuator', i)}: {', '.join(wrong)}"
-
-
-def uncoupled(mj: mujoco.MjModel) -> list[str]:
-    """Actuators that the integrator discrete cannot take into its metric, which has M's pattern.
-
-    An actuator whose force has rates couples all dofs that it acts on.  M couples a dof with those above it alone, and
-    of a simple body it is stored as its diagonal.
-    """
-    sloped = (mj.actuator_gaintype != int(mujoco.mjtGain.mjGAIN_FIXED)) | (
-        mj.actuator_biastype != int(mujoco.mjtBias.mjBIAS_NONE)
-    )
-    found = []
-    for i in np.flatnonzero(sloped):
-        outputs = range(mj.actuator_outnum[i])
-        if not all(_couples(mj, _geared_dofs(mj, int(i), k)) for k in outputs):
-            remedy = "its force couples dofs of branches; allowed are dofs of one chain"
-            if mj.actuator_trntype[i] in [int(kind) for kind in JOINT]:
-                body = _label(mj, "body", mj.jnt_bodyid[mj.actuator_trnid[i, 0]])
-                remedy = f'give {body} the attribute simple="false"'
-            found.append(f"{_label(mj, 'actuator', i)}: integrator discrete; {remedy}")
-    return found
-
-
-def _geared_dofs(mj: mujoco.MjModel, i: int, k: int) -> list[int]:
-    """Dofs that output k of actuator i acts on with its gear, ascending."""
-    dofs = row_dofs(mj, i, k)
-    if mj.actuator_trntype[i] == int(mujoco.mjtTrn.mjTRN_JOINT):
-        gear = mj.actuator_gear[mj.actuator_outadr[i]]
-        dofs = [dof for dof, g in zip(dofs, gear, strict=False) if g]
-    return dofs
-
-
-def _couples(mj: mujoco.MjModel, dofs: list[int]) -> bool:
-    """Whether M has an entry for every two of these dofs, which ascend."""
-    rows = (mj.M_colind[mj.M_rowadr[dof] :][: mj.M_rownnz[dof]] for dof in dofs)
-    return all(set(dofs[:n]) <= set(row.tolist()) for n, row in enumerate(rows))
-
-
-def _acting(mj: mujoco.MjModel, kind: str, ident: int) -> list[str]:
-    """The fields of an element that act."""
-    return [name for name in ACTING[kind] if np.any(getattr(mj, f"{kind}_{name}")[ident])]
 
 
 def _plugins(mj: mujoco.MjModel) -> Iterator[str]:

@@ -43,6 +43,8 @@ def choices(mj) -> dict[str, int]:
 def _is_diagonal(mj) -> bool:
     """Whether implicitfast changes the diagonal of M alone: all actuators on slides and hinges, no lone free body."""
     kinds = np.asarray(mj.jnt_type)
+    if mj.ntendon:  # which may damp
+        return False
     on_joint = np.asarray(mj.actuator_trntype) <= 1  # the joint's frame, or its parent's
     driven = kinds[np.asarray(mj.actuator_trnid)[on_joint, 0]]
     alone = (kinds == 0) & (np.asarray(mj.tree_dofnum)[np.asarray(mj.body_treeid)[np.asarray(mj.jnt_bodyid)]] == 6)

@@ -104,6 +104,7 @@ KINDS = {
             Axis("na", "", _activation),
         ),
     ),
+    "tendon": Kind("mjOBJ_TENDON", "ntendon", (*_both("ntendon", "tendon_"), *_both("ntendon", "ten_"))),
     "sensor": Kind("mjOBJ_SENSOR", "nsensor", _both("nsensordata", "sensor", _sensor_rows), "sensor_"),
     "camera": Kind("mjOBJ_CAMERA", "ncam", _both("ncam", "cam_"), "cam_"),
     "keyframe": Kind("mjOBJ_KEY", "nkey", (), "key_"),
@@ -215,6 +216,10 @@ class NamedAccess:
     def actuator(self, key: str | int) -> NamedView:
         """The actuator with this name or id."""
         return named(self, "actuator", key)
+
+    def tendon(self, key: str | int) -> NamedView:
+        """The tendon with this name or id."""
+        return named(self, "tendon", key)
 
     def sensor(self, key: str | int) -> NamedView:
         """The sensor with this name or id."""

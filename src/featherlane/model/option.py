@@ -96,6 +96,7 @@ SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
+TENDON = 3  # mjtEq
 CONTACT_MODELS = ("convex",)
 
 # MuJoCo's options that can have no effect on what is computed
@@ -185,10 +186,12 @@ def _enable_bits(name: str, value: Any) -> int:
     return bits
 
 
-def sleepless(integrator: int, enableflags: int, disableflags: int) -> list[str]:
-    """Why these options do not go with the flag `sleep`, if it is on; as MuJoCo has it."""
+def sleepless(integrator: int, enableflags: int, disableflags: int, eq_type) -> list[str]:
+    """Why these options, and equalities of these types, do not go with the flag `sleep`, if it is on; as in MuJoCo."""
     if not enableflags & Enable.SLEEP:
         return []
+    if (np.asarray(eq_type) == TENDON).any():
+        return ["option flag: sleep with equalities of tendons, allowed are the other types"]
     if integrator == Integrator.RK4:
         return ["option flag: sleep with the integrator rk4, allowed are the others"]
     if integrator == Integrator.DISCRETE and disableflags & Disable.ISLAND:
@@ -196,8 +199,8 @@ def sleepless(integrator: int, enableflags: int, disableflags: int) -> list[str]
     return []
 
 
-def _refuse_sleepless(integrator: int, enableflags: int, disableflags: int) -> None:
-    problems = sleepless(integrator, enableflags, disableflags)
+def _refuse_sleepless(opt, integrator: int, enableflags: int, disableflags: int) -> None:
+    problems = sleepless(integrator, enableflags, disableflags, opt._model.eq_type)
     if problems:
         raise UnsupportedFeatureError(problems)
 
@@ -262,17 +265,11 @@ class _Integer:
 
 
 class _IntegratorChoice(_Integer):
-    """The integrator: `discrete` cannot take every actuator."""
+    """The integrator: trees that `discrete` couples sleep as islands alone."""
 
     def __set__(self, opt, value):
         number = self.check(self.name, value)
-        if number == Integrator.DISCRETE:
-            from featherlane.model.features import uncoupled  # imports mujoco
-
-            problems = uncoupled(opt._model.mj_model)
-            if problems:
-                raise UnsupportedFeatureError(problems)
-        _refuse_sleepless(number, opt.enableflags, opt.disableflags)
+        _refuse_sleepless(opt, number, opt.enableflags, opt.disableflags)
         opt._model._set_size("opt_integrator", number)
 
 
@@ -283,7 +280,7 @@ class _Disable(_Integer):
         bits = self.check(self.name, value)
         if (bits ^ opt.disableflags) & Disable.FILTERPARENT:
             raise ModelError("option disableflags: filterparent is fixed when the model is loaded; set it in the XML")
-        _refuse_sleepless(opt.integrator, opt.enableflags, bits)
+        _refuse_sleepless(opt, opt.integrator, opt.enableflags, bits)
         opt._model._set_size("opt_disableflags", bits)
 
 
@@ -292,7 +289,7 @@ class _Enable(_Integer):
 
     def __set__(self, opt, value):
         bits = self.check(self.name, value)
-        _refuse_sleepless(opt.integrator, bits, opt.disableflags)
+        _refuse_sleepless(opt, opt.integrator, bits, opt.disableflags)
         opt._model._set_size("opt_enableflags", bits)
 
 
@@ -326,7 +323,7 @@ class Option:
     enableflags = _Enable(_enable_bits, "Bits of mjtEnableBit.", Enable)
     forward_dynamics = _Integer(
         _choice(ForwardDynamics, SUPPORTED_FORWARD_DYNAMICS),
-        "auto (by counted cost), crb (factor of M) or aba (articulated bodies).",
+        "auto (by counted cost), crb (factor of M) or aba (articulated bodies; with tendons as crb).",
         ForwardDynamics,
     )
     disableactuator = _Integer(_count, "Bits of the actuator groups that are off.")

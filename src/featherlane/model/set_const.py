@@ -31,10 +31,14 @@ DEPENDENT_REALS = (
     "geom_aabb",
     "eq_data",
     "geom_fluid",
+    "tendon_length0",
+    "tendon_invweight0",
+    "tendon_lengthspring",
 )
-# of these a part is given: the second anchor and the relative pose follow from the rest; so does the added mass
-BOTH = frozenset(("eq_data", "geom_fluid"))
-DEPENDENT_INTS = ("jnt_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")
+# of these a part is given: the second anchor and the relative pose follow from the rest, so does the added mass; -1
+# stands for a tendon's length
+BOTH = frozenset(("eq_data", "geom_fluid", "tendon_lengthspring"))
+DEPENDENT_INTS = ("jnt_actuatorid", "tendon_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")
 
 
 def _run(mj_model, mj_data) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..constraint.row import row_capacity
+from ..constraint.tendon import crossings
 from ..solver.dual_rows import dual_capacity
 from ..solver.panel import panel_capacity
 
@@ -52,7 +53,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nmanifold": MANIFOLD_LIMIT,
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
-        "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"],
+        "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"] + crossings(model),
         "npath": path_entries(model),
         "nH": min(hessian_entries(model), HESSIAN_LIMIT),
         **panel_capacity(model),

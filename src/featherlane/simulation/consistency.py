@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..dynamics.articulated import inertia_times
 from ..dynamics.awake import clear_asleep, sleeping
-from ..dynamics.discrete import add_stiffness
+from ..dynamics.discrete import add_couplings, add_stiffness
 from ..dynamics.flags import DISCRETE
 from ..dynamics.free_body import multiply_untouched_bodies
 from ..dynamics.inertia import multiply
@@ -42,6 +42,7 @@ def inverse_force(m, d):
     if m.opt_integrator == DISCRETE:
         multiply(m, d.Mhat, d.qacc, d.Ma)
         multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.Ma)
+        add_couplings(m, d, d.qacc, d.Ma)
         add_stiffness(m, d, 1.0, d.Ma)
     else:
         inertia_times(m, d, d.qacc, d.Ma)

@@ -12,7 +12,7 @@ import numpy as np
 from ..collision.contact import contacts
 from ..constraint.efc import efc
 from ..constraint.row import EQUALITY, FRICTION_DOF
-from ..dynamics.flags import ELLIPTIC
+from ..dynamics.flags import ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON
 from ..errors import ModelError, near
 from ..lanes.layout import Field
 from ..model.model import Model
@@ -311,15 +311,18 @@ class Data(NamedAccess):
     @property
     def nf(self) -> int:
         """Rows of friction loss."""
-        n = self.ndofrow
-        return int(np.count_nonzero((self.dofrow_type[:n] == FRICTION_DOF) & (self.dofrow_present[:n] > 0)))
+        n, k = self.ndofrow, self.ngenrow
+        dofs = (self.dofrow_type[:n] == FRICTION_DOF) & (self.dofrow_present[:n] > 0)
+        tendons = (self.genrow_type[:k] == FRICTION_TENDON) & (self.genrow_present[:k] > 0)
+        return int(np.count_nonzero(dofs) + np.count_nonzero(tendons))
 
     @property
     def nl(self) -> int:
         """Rows of limits."""
-        n = self.ndofrow
-        limits = (self.dofrow_type[:n] != FRICTION_DOF) & (self.dofrow_present[:n] > 0)
-        return int(np.count_nonzero(limits) + np.count_nonzero(self.genrow_present[: self.ngenrow])) - self.ne
+        n = self.ngenrow
+        general = (self.genrow_type[:n] <= LIMIT_TENDON) & (self.genrow_present[:n] > 0)
+        rows = np.count_nonzero(self.dofrow_present[: self.ndofrow]) + np.count_nonzero(general)
+        return int(rows) - self.ne - self.nf
 
     @property
     def nefc(self) -> int:

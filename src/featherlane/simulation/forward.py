@@ -6,6 +6,7 @@ step       forward, then one time step
 
 from __future__ import annotations
 
+from ..constraint.metric import release_metric
 from ..constraint.row import make_rows
 from ..dynamics.actuation import actuation
 from ..dynamics.articulated import needs_factor, needs_inertia
@@ -21,6 +22,7 @@ from ..dynamics.passive import passive
 from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from ..dynamics.smooth import energy, smooth_acceleration
 from ..dynamics.tendon import tendon, tendon_velocity
+from ..dynamics.tendon_force import add_tendon_bias
 from ..dynamics.transmission import transmission
 from ..lanes import any_, kernel, stage
 from ..sensor.camera import cameras
@@ -73,6 +75,7 @@ def forward_velocity(m, d):
     else:
         bias(m, d)
     tendon_velocity(m, d)
+    add_tendon_bias(m, d)
     passive(m, d)
 
 
@@ -103,6 +106,7 @@ def solve_constraint(m, d):
     enter_metric(m, d)
     solve(m, d)
     turn_free_bodies(m, d)
+    release_metric(m, d)
     leave_metric(m, d)
 
 

@@ -7,6 +7,7 @@ and say so.  The parts' results are gathered under masks: what a world ends with
 from __future__ import annotations
 
 from ..collision.collision import collision
+from ..constraint.metric import release_metric
 from ..constraint.row import make_rows
 from ..dynamics.awake import sleeping
 from ..lanes import kernel, lane_index, stage, where, width
@@ -69,6 +70,7 @@ def rows_and_forces(m, d, purpose):
             islands(m, d)
     else:
         constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
+    release_metric(m, d)
     leave_metric(m, d)
 
 

@@ -255,8 +255,9 @@ def crb(model: Model, data: Data) -> None:
     """Composite-rigid-body inertias and the joint-space inertia matrix; `full_m` shows it dense.
 
     Writes `crb` (nbody, 10) and `M` (nC,) [kg, kg m, kg m^2], the lower triangle by rows on the tree's pattern.
+    Armature of tendons is in M, so `tendon` comes before.
 
-    Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_crb.
+    Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_makeM.
     """
     _run(model, data, _crb)
 
@@ -379,8 +380,15 @@ def aba(model: Model, data: Data) -> None:
 
     Reads what `com_vel`, `passive` and `actuation` left, and the applied forces.
 
+    Raises:
+        ModelError: a tendon has armature, for which there is no recursion over bodies.
+
     Source: Featherstone sec. 7.3, table 7.1 (armature adds to D).
     """
+    heavy = (model.tendon_armature != 0.0) | (model.tendon_actuatorid != -1)
+    if heavy.any():
+        tendon = model.names("tendon")[heavy.argmax()] or f"#{heavy.argmax()}"
+        raise ModelError(f"aba: tendon {tendon!r} may have armature, allowed are models without")
     _run(model, data, _aba)
 
 

@@ -4,22 +4,23 @@ A tree that sleeps is left alone until
 
     the user changes its position, gives it a velocity, a force or a moment, or moves the mocap body that carries it,
     an awake tree or a mocap body touches it,
+    a tendon at its limit ties it to an awake tree,
     an active equality constraint joins it to an awake tree, a mocap body or a tree of another sleeping island.
 
 All trees of a sleeping island wake together: tree_asleep of each is the number of the next one, in a circle.
 Waking is rare, and done world by world; what is asked in each step is asked of all worlds at once.
-Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeCollision, mj_wakeEquality.  Deviations: a
-    changed position is told by qpos and not by the frames that follow; a woken tree that touches one of another
-    sleeping island wakes that, too, at once.
+Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon, mj_wakeCollision, mj_wakeEquality.
+    Deviations: a changed position is told by qpos and not by the frames that follow; a woken tree that touches one of
+    another sleeping island wakes that, too, at once.
 """
 
 from __future__ import annotations
 
 from ..collision.collision import collision
-from ..constraint.equality import JOINT, fastened_body
+from ..constraint.equality import JOINT, TENDON, fastened_body
 from ..dynamics.awake import is_mocap
 from ..dynamics.flags import BALL, FREE
-from ..lanes import any_, has, kernel, lane_index, read_lane, real, stage, where, whole, width, write_lane
+from ..lanes import any_, fmin, has, kernel, lane_index, read_lane, real, stage, where, whole, width, write_lane
 from ..model.sleep import AWAKE
 
 NEVER, AUTO_NEVER = 3, 1  # mjtSleepPolicy
@@ -177,6 +178,8 @@ def fastened(m, e, side):
     if m.eq_type[e] == JOINT:
         j = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
         b = m.jnt_bodyid[j] if j >= 0 else -1
+    elif m.eq_type[e] == TENDON:
+        b = -1  # sleep is refused
     else:
         b = fastened_body(m, e, side)
     return b
@@ -230,6 +233,30 @@ def wake_fastened(m, d):
                         woke += wake_fastened_in(m, d, t1, t2, lane)
     if woke:
         mark_trees(m, d)
+
+
+# ---- tendons --------------------------------------------------------------------------------------------------------
+@kernel
+def wake_tied(m, d):
+    """Wake trees that a tendon at its limit ties to an awake one; returns whether there was one.
+
+    Source: MuJoCo mj_wakeTendon.
+    """
+    woke = 0
+    for i in range(m.ntendon):
+        if m.tendon_limited[i] != 0 and m.tendon_treenum[i] == 2:
+            t1, t2, length = m.tendon_treeid[2 * i], m.tendon_treeid[2 * i + 1], d.ten_length[i]
+            room = fmin(length - m.tendon_range[2 * i], m.tendon_range[2 * i + 1] - length)
+            near = room < m.tendon_margin[i]
+            near = near & (d.tree_awake[t1] != d.tree_awake[t2])
+            if any_(near):
+                woke = 1
+                for lane in range(width(d)):
+                    if has(near, lane):
+                        awake1 = has(d.tree_awake[t1] > 0.0, lane)
+                        counter = asleep_in(m, d, t1 if awake1 else t2, lane)
+                        wake_island(m, d, t2 if awake1 else t1, lane, counter)
+    return woke
 
 
 # ---- contacts -------------------------------------------------------------------------------------------------------
@@ -286,7 +313,7 @@ def find_contacts(m, d):
 
 @stage
 def wake_touched(m, d):
-    """Wake what awake trees and mocap bodies touch, then what equality constraints join to the awake.
+    """Wake what tendons tie to the awake, what those and mocap bodies touch, what equality constraints join to them.
 
     Where the contacts of all worlds have room together they are kept (con_fresh); else each world is asked alone, and
     they are found again.
@@ -294,6 +321,8 @@ def wake_touched(m, d):
     Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; contacts.
     """
     full, active = d.warning[0], d.active[0]
+    if wake_tied(m, d):
+        mark_awake(m, d)
     collide_and_wake(m, d)
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:

@@ -9,7 +9,7 @@ Note:   where nothing moves along a direction of friction, see friction_disc.py.
 
 from __future__ import annotations
 
-from ..dynamics.flags import PGS
+from ..dynamics.flags import FRICTION_TENDON, PGS
 from ..lanes import any_, clip, fma, fmax, kernel, real, stage, where
 from .dual import (
     accelerate,
@@ -30,12 +30,12 @@ MINVAL = 1e-15  # 1/kg: less inertia than this is none
 
 
 @kernel
-def free_row(d, k, live):
-    """The friction loss of one-dof row k; returns the cost's fall."""
-    f, y, A = d.dual_f[10 * k], d.dofrow_v[k] + row_dot(d, k, 0), fmax(d.dual_A[21 * k], MINVAL)
-    delta = where(live, clip(f - y / A, d.dofrow_lo[k], d.dofrow_hi[k]) - f, 0.0)
-    d.dual_f[10 * k] = f + delta
-    row_add(d, k, 0, delta)
+def free_row(d, q, v, lo, hi, live):
+    """The friction loss of a row, block q, which has J a - aref = v without forces; returns the cost's fall."""
+    f, y, A = d.dual_f[10 * q], v + row_dot(d, q, 0), fmax(d.dual_A[21 * q], MINVAL)
+    delta = where(live, clip(f - y / A, lo, hi) - f, 0.0)
+    d.dual_f[10 * q] = f + delta
+    row_add(d, q, 0, delta)
     return -(delta * fma(0.5 * A, delta, y))
 
 
@@ -102,7 +102,11 @@ def sweep_friction(m, d, live):
     """One sweep over all friction; returns the cost's fall."""
     fall, joint = real(d, 0.0), d.ndofrow[0] + d.ngenrow[0]
     for k in range(d.nfrictionrow[0]):
-        fall = fall + free_row(d, k, live)
+        fall = fall + free_row(d, k, d.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k], live)
+    for k in range(d.ngenrow[0]):
+        if d.genrow_type[k] == FRICTION_TENDON:
+            q = d.ndofrow[0] + k
+            fall = fall + free_row(d, q, d.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k], live)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             fall = fall + free_contact(m, d, k, joint + k, live)

@@ -71,17 +71,30 @@ def is_above(m, i, j):
 
 
 @kernel
+def ends_branch(m, d, i, tips):
+    """Is dof i above none of the first tips of coupling_room?  They are later dofs, the nearest one the last."""
+    t = tips - 1
+    while t >= 0 and not is_above(m, i, d.coupling_room[t]):
+        t -= 1
+    return t < 0
+
+
+@kernel
 def couple_row(m, d, n, k):
-    """Couplings of a general row: of its last dof with the end of each other branch."""
-    o = d.genrow_dofadr[k]
-    e = o + d.genrow_dofnum[k] - 1
-    last = d.genrow_dof[e] if e >= o else 0
-    tip = last
-    while e > o:
-        e -= 1
+    """Couplings of a general row: of the ends of its branches, each with each.
+
+    Of three branches and more every two are coupled, and only so their trees have entries with each other where the
+    rows of the pattern have no fill-in.
+    """
+    o, tips, below = d.genrow_dofadr[k], 0, -1
+    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
         i = d.genrow_dof[e]
-        if not is_above(m, i, last) and not is_above(m, i, tip):
-            n, tip = add_coupling(m, d, n, last, i), i
+        if (below < 0 or m.dof_parentid[below] != i) and ends_branch(m, d, i, tips):
+            for t in range(tips):
+                n = add_coupling(m, d, n, d.coupling_room[t], i)
+            d.coupling_room[tips] = i
+            tips += 1
+        below = i
     return n
 
 

@@ -1,0 +1,73 @@
+"""Rows that carry a part of the metric of the integrator `discrete`: what tendons and their like add to M.
+
+The metric is M + h D + h^2 K.  Joints add to its diagonal; a tendon with a spring or a damper, and an actuator that
+does not act on a joint, add s J^T J, which couples dofs that M does not.  In the cost that the solver minimises it is
+
+    1/2 s (J a)^2:    a row with D = s, a_ref = 0 and no bounds.
+
+So it stands among the general rows, and only the diagonal classes are in the matrix from which the diagonal
+approximation is corrected, as in MuJoCo.  Its force, -s J a, is inertia's and no constraint's: `release_metric` takes
+it out again.  Under PGS there are no such rows.
+Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are applied without a factor).
+"""
+
+from __future__ import annotations
+
+from ..dynamics.control import is_disabled
+from ..dynamics.discrete import actuator_metric, actuators_count, couples, tendon_metric, tendons_count
+from ..dynamics.flags import DISCRETE
+from ..lanes import any_, fma, kernel, real, where
+from .general import place_rows_at, store_general_row
+from .impedance import UNBOUNDED
+
+METRIC = 8  # no mjtConstraint
+
+
+@kernel
+def _metric_row(m, d, k, o, J, dof, first, n, s):
+    """Row k, its entries from o on: those of J from `first` on."""
+    present, zero, most = s > 0.0, real(d, 0.0), real(d, UNBOUNDED)
+    for e in range(n):
+        d.genrow_dof[o + e] = dof[first + e]
+        d.genrow_J[o + e] = where(present, J[first + e], 0.0)
+    place_rows_at(d, k, 1, o, n, METRIC, 0)
+    store_general_row(d, k, present, zero, zero, s, zero, -most, most)
+
+
+@kernel
+def metric_rows(m, d, k, o):
+    """Rows from k on, entries from o on: of tendons, then of actuators that are not on joints."""
+    if m.opt_integrator == DISCRETE:
+        if tendons_count(m):
+            for i in range(m.ntendon):
+                s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
+                if n > 0 and any_(s > 0.0):
+                    _metric_row(m, d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
+                    k, o = k + 1, o + n
+        if actuators_count(m):
+            for i in range(m.nactuator):
+                if couples(m, i) and not is_disabled(m, i):
+                    s = actuator_metric(m, d, i)
+                    for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                        n = m.moment_rownnz[q]
+                        if n > 0 and any_(s > 0.0):
+                            _metric_row(m, d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
+                            k, o = k + 1, o + n
+    return k
+
+
+@kernel
+def release_metric(m, d):
+    """qfrc_constraint less the forces of metric rows."""
+    if m.opt_integrator == DISCRETE:
+        for k in range(d.ngenrow[0]):
+            if d.genrow_type[k] == METRIC:
+                f, o = d.genrow_D[k] * d.genrow_x[k], d.genrow_dofadr[k]
+                for e in range(o, o + d.genrow_dofnum[k]):
+                    i = d.genrow_dof[e]
+                    d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+
+
+def metric_capacity(model) -> tuple[int, int]:
+    """Most metric rows, and most entries of them: of all tendons and outputs."""
+    return model.ntendon + model.nout, model.nJten + model.nmoment

@@ -1,0 +1,205 @@
+"""Rows of tendons as general rows: friction loss, limits of the length, and lengths that are coupled.
+
+    friction loss    no error, a force between -loss and loss
+    limits           length - lower side, upper side - length, where that is less than the margin
+    equality         (L_1 - L_1(0)) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = L_2 - L_2(0)
+
+The Jacobian is that of the lengths.  A length that nothing changes has no row.
+Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
+"""
+
+from __future__ import annotations
+
+from ..dynamics.awake import sleeping, tendon_awake
+from ..dynamics.flags import EQUALITY, FRICTION_TENDON, LIMIT_TENDON
+from ..lanes import any_, fma, kernel, real, where
+from ..spatial.vector import load2, load5
+from .diagonal import row_diagonal, wants_exact
+from .discrete import end_of_step, resolved
+from .general import general_velocity, place_rows_at, store_general_row
+from .impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+
+TENDON = 3  # mjtEq
+DATA = 12  # numbers in a row of eq_data
+
+
+@kernel
+def store_jacobian(m, d, o, i, sign, present):
+    """Entries at o: sign times row i of the tendons' Jacobian; returns their number and where the row is present.
+
+    A length that no dof changes in this state has no row, as if the world lacked it: its D is beyond all bounds.
+    """
+    first, n, moves = m.ten_J_rowadr[i], m.ten_J_rownnz[i], real(d, 0.0) > 0.0
+    for e in range(n):
+        J = d.ten_J[first + e]
+        d.genrow_dof[o + e] = m.ten_J_colind[first + e]
+        d.genrow_J[o + e] = where(present, sign * J, 0.0)
+        moves = moves | (J != 0.0)
+    return n, present & moves
+
+
+@kernel
+def inverse_inertia(m, d, k, i):
+    """A of general row k along tendon i: J M^-1 J^T in qpos0, or in this state."""
+    A = m.tendon_invweight0[i]
+    if wants_exact(m):
+        A = row_diagonal(m, d, k)
+    return A
+
+
+# ---- friction loss ---------------------------------------------------------------------------------------------------
+@kernel
+def friction_row(m, d, k, o, i, present, shortest):
+    """Row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
+    solimp, zero = load5(m.tendon_solimp_fri, 5 * i), real(d, 0.0)
+    n, present = store_jacobian(m, d, o, i, real(d, 1.0), present)
+    place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
+    _, B = reference(load2(m.tendon_solref_fri, 2 * i), solimp, shortest)
+    _, B, imp = end_of_step(m, zero, B, impedance(solimp, zero))
+    D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
+    loss = m.tendon_frictionloss[i]
+    store_general_row(d, k, present, zero, zero, D, -(B * general_velocity(d, k)), -loss, loss)
+    return n
+
+
+@kernel
+def tendon_friction_rows(m, d, k, o, shortest):
+    """Rows from k on, entries from o on: friction loss of tendons.  Returns the next row and the next entry."""
+    for i in range(m.ntendon):
+        present = m.tendon_frictionloss[i] > 0.0
+        if sleeping(m):
+            present = present & tendon_awake(m, d, i)
+        if m.ten_J_rownnz[i] > 0 and any_(present):
+            o += friction_row(m, d, k, o, i, present, shortest)
+            k += 1
+    return k, o
+
+
+# ---- limits ----------------------------------------------------------------------------------------------------------
+@kernel
+def limit_row(m, d, k, o, i, sign, dist, present, shortest):
+    """Row k, its entries from o on: a limit of tendon i, sign +1 at the lower side.  Returns the number of entries."""
+    solimp, margin = load5(m.tendon_solimp_lim, 5 * i), m.tendon_margin[i]
+    n, present = store_jacobian(m, d, o, i, real(d, sign), present)
+    place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
+    r = dist - margin
+    solref, imp = load2(m.tendon_solref_lim, 2 * i), impedance(solimp, r)
+    K, B = resolved(m, solref, imp, reference(solref, solimp, shortest))
+    K, B, imp = end_of_step(m, K, B, imp)
+    D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
+    aref = -fma(B, general_velocity(d, k), K * r)
+    store_general_row(d, k, present, dist, margin, D, aref, real(d, 0.0), real(d, UNBOUNDED))
+    return n
+
+
+@kernel
+def tendon_limit_rows(m, d, k, o, shortest):
+    """Rows from k on, entries from o on: limits that some world is within the margin of.  Returns the next of each."""
+    for i in range(m.ntendon):
+        if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
+            for side in range(2):
+                sign = 1.0 - 2.0 * side
+                dist = sign * (d.ten_length[i] - m.tendon_range[2 * i + side])
+                near = dist < m.tendon_margin[i]
+                if sleeping(m):
+                    near = near & tendon_awake(m, d, i)
+                if any_(near):
+                    o += limit_row(m, d, k, o, i, sign, dist, near, shortest)
+                    k += 1
+    return k, o
+
+
+# ---- equality --------------------------------------------------------------------------------------------------------
+@kernel
+def tendon_dof(m, i, c):
+    """The c-th dof of tendon i, nv after the end and where i is -1."""
+    v = m.nv
+    if i >= 0 and c < m.ten_J_rownnz[i]:
+        v = m.ten_J_colind[m.ten_J_rowadr[i] + c]
+    return v
+
+
+@kernel
+def merged_jacobian(m, d, o, i, j, slope, present):
+    """Entries at o: row i of the tendons' Jacobian less slope times row j (-1: none).
+
+    Returns their number and where the row is present.
+    """
+    n, a, b, moves = 0, 0, 0, real(d, 0.0) > 0.0
+    v, w = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
+    while v < m.nv or w < m.nv:
+        x = real(d, 0.0)
+        d.genrow_dof[o + n] = min(v, w)
+        if v <= w:
+            x = d.ten_J[m.ten_J_rowadr[i] + a]
+        if w <= v:
+            x = fma(-slope, d.ten_J[m.ten_J_rowadr[j] + b], x)
+        d.genrow_J[o + n] = where(present, x, 0.0)
+        moves = moves | (x != 0.0)
+        n += 1
+        a, b = a + (1 if v <= w else 0), b + (1 if w <= v else 0)
+        v, w = tendon_dof(m, i, a), tendon_dof(m, j, b)
+    return n, present & moves
+
+
+@kernel
+def equality_moves(m, e):
+    """Does any dof change the lengths of equality e?"""
+    j = m.eq_obj2id[e]
+    return m.ten_J_rownnz[m.eq_obj1id[e]] > 0 or (j >= 0 and m.ten_J_rownnz[j] > 0)
+
+
+@kernel
+def tendon_equality_row(m, d, k, o, e, present):
+    """Row k, its entries from o on: equality e of two tendons, or of one with a constant.
+
+    Returns the error, A, the number of entries and where the row is present.
+    """
+    i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], DATA * e
+    pos, A, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], m.tendon_invweight0[i], real(d, 0.0)
+    if j >= 0:
+        y, A = d.ten_length[j] - m.tendon_length0[j], A + m.tendon_invweight0[j]
+        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+        pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
+        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+    n, present = merged_jacobian(m, d, o, i, j, slope, present)
+    place_rows_at(d, k, 1, o, n, EQUALITY, e)
+    if wants_exact(m):
+        A = row_diagonal(m, d, k)
+    return pos, A, n, present
+
+
+def tendon_capacity(model) -> tuple[int, int]:
+    """Most rows of friction loss (which is edited between steps) and limits of tendons, and most entries of them."""
+    sides = 1 + 2 * (model.tendon_limited != 0)
+    return int(sides.sum()), int((sides * model.ten_J_rownnz).sum())
+
+
+def crossings(model) -> int:
+    """Most pairs of branches that the rows of tendons couple, and those of the metric of actuators."""
+    rows = [(2 + 2 * int(model.tendon_limited[i]), _dofs(model, i)) for i in range(model.ntendon)]
+    rows += [(1, _moment_dofs(model, q)) for q in range(model.nout)]
+    rows += [(1, equality_dofs(model, e)) for e in range(model.neq) if model.eq_type[e] == TENDON]
+    pairs = 0
+    for count, dofs in rows:
+        above = {int(model.dof_parentid[i]) for i in dofs}
+        tips = len(dofs - above)  # at least as many as there are: of dofs that lie apart on one branch, too
+        pairs += count * (tips * (tips - 1) // 2)
+    return pairs
+
+
+def equality_dofs(model, e: int) -> set[int]:
+    """The dofs of the tendons of equality e."""
+    return set().union(*(_dofs(model, int(i)) for i in (model.eq_obj1id[e], model.eq_obj2id[e]) if i >= 0))
+
+
+def _moment_dofs(model, q: int) -> set[int]:
+    """The dofs of output q."""
+    first = int(model.moment_rowadr[q])
+    return {int(dof) for dof in model.moment_colind[first : first + int(model.moment_rownnz[q])]}
+
+
+def _dofs(model, i: int) -> set[int]:
+    """The dofs of tendon i."""
+    first = int(model.ten_J_rowadr[i])
+    return {int(dof) for dof in model.ten_J_colind[first : first + int(model.ten_J_rownnz[i])]}
