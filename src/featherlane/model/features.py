@@ -176,8 +176,6 @@ def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
             yield f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
 
 
-
-
 def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
     for i in range(mj.nactuator):
         wrong = []
