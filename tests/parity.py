@@ -29,11 +29,8 @@ WIDTH = 8
 ITERATIONS = 100
 CCD = 1e-12, 500  # tolerance and iterations of the general method for convex shapes
 BUNDLED_MODELS = tuple(f"bundled/{name}" for name in fl.bundled_names())
-ALL_MODELS = wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS + BUNDLED_MODELS
+MODELS = wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS + BUNDLED_MODELS
 
-# models that do not load, and the kinds of features that they have and the engine lacks
-LEFT_OUT: dict[str, set[str]] = {}
-MODELS = tuple(name for name in ALL_MODELS if name not in LEFT_OUT)
 
 # bounds on the errors; what is behind each: roundings of sums, then of a solve with M, then of an optimum
 SMOOTH = ("M", "qfrc_bias", "qacc_smooth")
@@ -58,6 +55,12 @@ EXCEPTIONS = {(f"bundled/{name}", "qacc_smooth"): 1e-9 for name in ("rope", "cha
 EXCEPTIONS |= {("mjx/sensor/model", "qacc_smooth"): 1e-9}
 # faces lie flat on faces: which points stand for them goes by rounding, in closed forms too
 TIES = {"bundled/hand", "bundled/pyramid"}
+# nearly parallel capsules: the determinant for the nearest points of their axes is 1e-8
+TIES |= {"dm_control/dog"}
+# cylinders that stand upright: where the lowest point of the rim is goes by rounding
+TIES |= {"myosuite/simhive/YCB_sim/ycb_objects"}
+# four slides in three dimensions: MuJoCo warns, and divides by 1e-15
+SINGULAR = {"mjx/actuator/general_dyntype"}
 SAME = 1e-12  # contacts of the general method that differ by more are others
 # that part of the states: nv 300 to 384 and up to 400 contacts, dense in the oracle
 COSTLY = {"bundled/pyramid": 3} | dict.fromkeys(("bundled/chain", "bundled/stacks", "bundled/pile"), 20)
@@ -190,7 +193,7 @@ def compare_wheel(wheel: str, count: int, cone: int | None = None, report=lambda
             continue
         report(name)
         try:
-            if mj.nv:
+            if mj.nv and name not in SINGULAR:
                 results[name] = compare_model(mj, name, count)
         except fl.UnsupportedFeatureError as error:
             left_out[name] = reasons(error)
