@@ -288,4 +288,3 @@ def test_the_metric_has_actuators_on_simple_bodies(rng):
         fl.forward(model, data)
         mujoco.mj_forward(oracle, reference)
         np.testing.assert_allclose(data.qacc, reference.qacc, rtol=1e-9, atol=1e-9)
-
