@@ -1,7 +1,8 @@
 """Models whose sensors are of every kind, on every kind of object: for parity with MuJoCo, group by group.
 
 A scene has a floor, a body that floats, a limb of it with hinges, a ball and a slide whose limits act at once, bodies
-that are welded, static and moved by hand, cameras of every mode, tendons, actuators and sites of every shape.
+that are welded, static and moved by hand, cameras of every mode, tendons, actuators and sites of every shape.  Curved
+shapes touch nothing but the floor: the general method for convex shapes may choose other contact points than MuJoCo's.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ ACCELERATIONS = "framelinacc frameangacc".split()
 AT_SITES = "accelerometer velocimeter gyro force torque magnetometer rangefinder".split()
 
 BODY = """
-<geom name="floor" type="plane" size="5 5 .1"/>
+<geom name="floor" type="plane" size="5 5 .1" conaffinity="3"/>
 <site name="post" pos=".4 -.3 .7" euler="10 20 30"/>
 <camera name="still" pos="0 -2 1" xyaxes="1 0 0 0 .3 1" resolution="4 3" sensorsize="0.03125 0.0234375"
   focal="0.015625 0.03125" principal="0.001953125 -0.00390625"/>
@@ -56,7 +57,7 @@ BODY = """
     <camera name="flat" pos=".05 .02 -.1" euler="30 20 30" projection="orthographic" fovy=".4" resolution="3 2"/>
     <body name="shank" pos="0 0 -.3">
       <joint name="ankle" type="ball" range="0 8" limited="true"/>
-      <geom name="shin" type="ellipsoid" size=".06 .05 .1" pos=".01 .02 -.1" mass=".5"/>
+      <geom name="shin" type="ellipsoid" size=".06 .05 .1" pos=".01 .02 -.1" mass=".5" contype="2" conaffinity="0"/>
       <site name="sole" pos="0 .01 -.15" euler="170 20 40"/>
       <body name="foot" pos="0 0 -.2"><geom name="foot" type="sphere" size=".06" mass=".3"/>
         <site name="pad" pos=".01 0 -.02" euler="10 5 2" {site}/></body>
@@ -64,7 +65,7 @@ BODY = """
   </body>
   <body name="arm" pos="-.2 0 .1">
     <joint name="slider" type="slide" axis="0 0 1" range="-.01 .01" limited="true"/>
-    <geom name="forearm" type="cylinder" size=".04 .08" mass=".4" euler="30 20 10"/>
+    <geom name="forearm" type="cylinder" size=".04 .08" mass=".4" euler="30 20 10" contype="2" conaffinity="0"/>
     <site name="wrist" pos="0 .05 0"/>
   </body>
 </body>
