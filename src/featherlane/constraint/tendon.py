@@ -150,19 +150,29 @@ def equality_moves(m, e):
 
 
 @kernel
+def equality_slope(m, d, e):
+    """How fast the first tendon's length of equality e is to change with the second's: a_1 + 2 a_2 y + ..."""
+    a, j, slope = DATA * e, m.eq_obj2id[e], real(d, 0.0)
+    if j >= 0:
+        y = d.ten_length[j] - m.tendon_length0[j]
+        a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
+        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
+    return slope
+
+
+@kernel
 def tendon_equality_row(m, d, k, o, e, present):
     """Row k, its entries from o on: equality e of two tendons, or of one with a constant.
 
     Returns the error, A, the number of entries and where the row is present.
     """
     i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], DATA * e
-    pos, A, slope = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], m.tendon_invweight0[i], real(d, 0.0)
+    pos, A = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], m.tendon_invweight0[i]
     if j >= 0:
         y, A = d.ten_length[j] - m.tendon_length0[j], A + m.tendon_invweight0[j]
         a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
         pos = pos - y * fma(y, fma(y, fma(y, a4, a3), a2), a1)
-        slope = fma(y, fma(y, fma(y, 4.0 * a4, 3.0 * a3), 2.0 * a2), a1)
-    n, present = merged_jacobian(m, d, o, i, j, slope, present)
+    n, present = merged_jacobian(m, d, o, i, j, equality_slope(m, d, e), present)
     place_rows_at(d, k, 1, o, n, EQUALITY, e)
     if wants_exact(m):
         A = row_diagonal(m, d, k)

@@ -81,23 +81,34 @@ def stretch(m, d, i):
 
 
 @kernel
+def spring_force(m, d, i):
+    """Force of the spring of tendon i [N]."""
+    k, x = tendon_stiffness(m, i), stretch(m, d, i)
+    return where(_is_any(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
+
+
+@kernel
+def damper_force(m, d, i):
+    """Force of the damper of tendon i [N]."""
+    k, v = tendon_damping(m, i), d.ten_velocity[i]
+    s = fabs(v)
+    return where(_is_any(k), -(v * fma(s, fma(s, k[2], k[1]), k[0])), 0.0)
+
+
+@kernel
 def add_tendon_springs(m, d):
     """qfrc_spring += J^T f of each tendon's spring."""
     for i in range(m.ntendon):
-        k = tendon_stiffness(m, i)
-        if any_(_is_any(k)):
-            x = stretch(m, d, i)
-            add_tendon_force(m, d, i, where(_is_any(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0), d.qfrc_spring)
+        if any_(_is_any(tendon_stiffness(m, i))):
+            add_tendon_force(m, d, i, spring_force(m, d, i), d.qfrc_spring)
 
 
 @kernel
 def add_tendon_dampers(m, d):
     """qfrc_damper += J^T f of each tendon's damper."""
     for i in range(m.ntendon):
-        k, v = tendon_damping(m, i), d.ten_velocity[i]
-        if any_(_is_any(k)):
-            s = fabs(v)
-            add_tendon_force(m, d, i, where(_is_any(k), -(v * fma(s, fma(s, k[2], k[1]), k[0])), 0.0), d.qfrc_damper)
+        if any_(_is_any(tendon_damping(m, i))):
+            add_tendon_force(m, d, i, damper_force(m, d, i), d.qfrc_damper)
 
 
 @kernel
@@ -180,7 +191,7 @@ def _segment_rate(m, d, s, t):
 
 
 @kernel
-def _jacobian_rate(m, d, i):
+def jacobian_rate(m, d, i):
     """(dJ/dt) qvel of tendon i; of a fixed one it is 0, and none with armature goes round a geom."""
     rate, scale, k = real(d, 0.0), real(d, 1.0), m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
@@ -204,4 +215,4 @@ def add_tendon_bias(m, d):
     for i in range(m.ntendon):
         a = tendon_armature(m, i)
         if any_(a != 0.0) and not is_fixed(m, i):
-            add_tendon_force(m, d, i, where(a != 0.0, a * _jacobian_rate(m, d, i), 0.0), d.qfrc_bias)
+            add_tendon_force(m, d, i, where(a != 0.0, a * jacobian_rate(m, d, i), 0.0), d.qfrc_bias)

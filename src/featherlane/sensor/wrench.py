@@ -27,7 +27,8 @@ from featherlane.spatial.vector import (
 from ..constraint.equality import CONNECT, DATA, WELD, anchor, fastened_body, orientations
 from ..dynamics.com import point_wrench
 from ..dynamics.flags import BALL, EQUALITY, FREE
-from ..dynamics.newton_euler import world_acceleration
+from ..dynamics.newton_euler import pass_joints, world_acceleration
+from .tension import tendon_forces
 
 
 # ---- external forces ------------------------------------------------------------------------------------------------
@@ -101,13 +102,15 @@ def external_forces(m, d):
     """Forces on bodies that do not come through their joints, in the worlds whose rows stand in the tile.
 
     Source: MuJoCo mj_rnePostConstraint.
-    Reads:  xfrc_applied, con_* and con_force, genrow_* and genrow_force, subtree_com.
+    Reads:  xfrc_applied, con_* and con_force, genrow_* and genrow_force, ten_*, actuator_force, qacc, subtree_com,
+        cacc of Newton-Euler without joint accelerations.
     Writes: cfrc_ext (nbody, 6) [N m, N] of the active worlds.   Frame: world axes at the tree's com.
     """
     active = d.active[0] > 0.0
     applied_forces(m, d, active)
     contact_forces(m, d, active)
     fastening_forces(m, d, active)
+    tendon_forces(m, d, active)
 
 
 # ---- between bodies -------------------------------------------------------------------------------------------------
@@ -163,8 +166,19 @@ def interaction_forces(m, d):
         store6(d.cfrc_int, 6 * p, add6(load6(d.cfrc_int, 6 * p), load6(d.cfrc_int, 6 * b)))
 
 
+@kernel
+def accelerations_of_velocity(m, d):
+    """cacc as Newton-Euler without joint accelerations leaves it, which the inertia of tendons reads."""
+    store6(d.cacc, 0, world_acceleration(m, d))
+    for b in range(1, m.nbody):
+        p = m.body_parentid[b]
+        _, acc = pass_joints(m, d, b, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))
+        store6(d.cacc, 6 * b, acc)
+
+
 @stage
 def rne_post_constraint(m, d):
     """`external_forces`, then `interaction_forces`: all of MuJoCo's mj_rnePostConstraint."""
+    accelerations_of_velocity(m, d)
     external_forces(m, d)
     interaction_forces(m, d)

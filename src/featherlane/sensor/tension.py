@@ -1,0 +1,140 @@
+"""Forces of spatial tendons on the bodies along their paths.
+
+The force of a tendon, of its spring, damper, actuators, rows and armature together, is positive where it pushes the
+ends of its path apart.  Every segment pushes its two bodies along its line, at its ends; where the path goes round
+a geom, the geom's body is pushed where the path touches it and where it leaves.
+Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.spatial.vector import load3, normalize3, scale3, sub3
+
+from ..constraint.tendon import TENDON, equality_slope
+from ..dynamics.com import point_wrench
+from ..dynamics.flags import DISABLE_DAMPER, DISABLE_SPRING, EQUALITY, FRICTION_TENDON, LIMIT_TENDON
+from ..dynamics.tendon import PULLEY, SPHERE, is_fixed
+from ..dynamics.tendon_force import damper_force, jacobian_rate, pulls_tendon, spring_force, tendon_armature
+from ..dynamics.wrap import wrap
+from ..spatial.motion import axpy6
+from ..spatial.vector import load6
+
+
+# ---- the force of a tendon ------------------------------------------------------------------------------------------
+@kernel
+def row_sign(m, d, i, k):
+    """1 where general row k has the Jacobian of tendon i, -1 where it has the opposite."""
+    o, first, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], real(d, 0.0)
+    for e in range(m.ten_J_rownnz[i]):
+        along = fma(d.genrow_J[o + e], d.ten_J[first + e], along)
+    return where(along < 0.0, -1.0, real(d, 1.0))
+
+
+@kernel
+def row_force(m, d, i):
+    """Force of the rows of tendon i: friction loss, limits, equalities."""
+    force = real(d, 0.0)
+    for k in range(d.ngenrow[0]):
+        kind, x = d.genrow_type[k], d.genrow_id[k]
+        f = where(d.genrow_present[k] > 0.0, d.genrow_force[k], 0.0)
+        if kind in (FRICTION_TENDON, LIMIT_TENDON) and x == i:
+            force = fma(row_sign(m, d, i, k), f, force)
+        elif kind == EQUALITY and m.eq_type[x] == TENDON:
+            if m.eq_obj1id[x] == i:
+                force = force + f
+            if m.eq_obj2id[x] == i:
+                force = fma(-equality_slope(m, d, x), f, force)
+    return force
+
+
+@kernel
+def armature_force(m, d, i):
+    """-a (J qacc + (dJ/dt) qvel): what the inertia that goes with the rate of tendon i exerts."""
+    a, rate = tendon_armature(m, i), real(d, 0.0)
+    if any_(a != 0.0):
+        rate = jacobian_rate(m, d, i)
+        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+            rate = fma(d.ten_J[e], d.qacc[m.ten_J_colind[e]], rate)
+    return -(a * rate)
+
+
+@kernel
+def tendon_force(m, d, i):
+    """All that tendon i exerts [N]."""
+    force = row_force(m, d, i) + armature_force(m, d, i)
+    if not (m.opt_disableflags & DISABLE_SPRING):
+        force = force + spring_force(m, d, i)
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        force = force + damper_force(m, d, i)
+    for k in range(m.nactuator):
+        if pulls_tendon(m, k, i):
+            o = m.actuator_outadr[k]
+            force = fma(m.actuator_gear[6 * o], d.actuator_force[o], force)
+    return force
+
+
+# ---- along the path -------------------------------------------------------------------------------------------------
+@kernel
+def push(m, d, b, mask, point, force):
+    """A force at a point of body b where the mask holds."""
+    if b > 0:
+        zero, old = real(d, 0.0), load6(d.cfrc_ext, 6 * b)
+        new = axpy6(1.0, point_wrench(d, force, (zero, zero, zero), point, m.body_rootid[b]), old)
+        for c in range(6):
+            d.cfrc_ext[6 * b + c] = where(mask, new[c], old[c])
+
+
+@kernel
+def straight(m, d, s, t, mask, force):
+    """The segment between sites s and t."""
+    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
+    u = normalize3(sub3(y, x))[0]
+    push(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
+    push(m, d, m.site_bodyid[t], mask, y, scale3(force, u))
+
+
+@kernel
+def around(m, d, k, mask, force):
+    """The way between the sites before and after element k, a geom."""
+    s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
+    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
+    bends, p, q, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
+    # where the way is straight, its first and last part are both the whole
+    p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
+    q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
+    u, v = normalize3(sub3(p, x))[0], normalize3(sub3(y, q))[0]
+    push(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
+    push(m, d, m.geom_bodyid[g], mask & bends, p, scale3(force, u))
+    push(m, d, m.geom_bodyid[g], mask & bends, q, scale3(-force, v))
+    push(m, d, m.site_bodyid[t], mask, y, scale3(force, v))
+
+
+@kernel
+def push_path(m, d, i, mask, force):
+    """The bodies along the path of the spatial tendon i."""
+    scale, k = force, m.tendon_adr[i]
+    last = k + m.tendon_num[i] - 1
+    while k < last:
+        if m.wrap_type[k] == PULLEY:
+            scale = force / m.wrap_prm[k]
+            k += 1
+        elif m.wrap_type[k + 1] == PULLEY:
+            k += 1
+        elif m.wrap_type[k + 1] >= SPHERE:
+            around(m, d, k + 1, mask, scale)
+            k += 2
+        else:
+            straight(m, d, m.wrap_objid[k], m.wrap_objid[k + 1], mask, scale)
+            k += 1
+
+
+@kernel
+def tendon_forces(m, d, active):
+    """cfrc_ext += the forces of all spatial tendons, in the active worlds.
+
+    Reads:  ten_*, qacc, actuator_force, genrow_* and genrow_force, cacc of Newton-Euler without joint accelerations.
+    """
+    for i in range(m.ntendon):
+        if not is_fixed(m, i):
+            push_path(m, d, i, active, tendon_force(m, d, i))
