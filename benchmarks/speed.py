@@ -28,6 +28,8 @@ MODELS = (
     "bundled/quadruped_elliptic",
     "bundled/hand",
     "bundled/box_stack",
+    "gymnasium_robotics/assets/hand/reach",
+    "myosuite/simhive/myo_sim/leg/myolegs",
 )
 # 300 to 384 dofs: fewer worlds and rounds, for the oracle takes milliseconds a step
 LARGE = ("bundled/chain", "bundled/stacks", "bundled/pile")
