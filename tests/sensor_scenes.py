@@ -73,7 +73,8 @@ BODY = """
   <geom name="crate" type="box" size=".1 .1 .1" mass=".8"/><site name="lid" pos="0 0 .1"/></body>
 """
 TAIL = """
-<tendon><fixed name="cord"><joint joint="knee" coef=".7"/><joint joint="slider" coef="-.4"/></fixed></tendon>
+<tendon><fixed name="cord" limited="true" range="-.02 .03">
+  <joint joint="knee" coef=".7"/><joint joint="slider" coef="-.4"/></fixed></tendon>
 <actuator>
   <motor name="push" joint="slider" gear="20"/>
   <position name="bend" joint="knee" kp="30" kv="2"/>
@@ -130,6 +131,7 @@ def _groups() -> dict[str, str]:
         for what in ("pos", "vel", "frc")
         for joint in ("knee", "ankle", "slider")
     )
+    out["limits"] += "".join(f'<tendonlimit{what} tendon="cord"/>' for what in ("pos", "vel", "frc"))
     out["actuators"] = "".join(
         f'<actuator{what} actuator="{name}"/>' for what in ("pos", "vel", "frc") for name in ("push", "bend", "twist")
     )
