@@ -20,9 +20,10 @@ OTHERS = (
     *(f"dm_control/{name}" for name in "cheetah dog fish manipulator stacker swimmer walker".split()),
     *(f"gymnasium_robotics/assets/adroit_hand/adroit_{name}" for name in "door hammer pen relocate".split()),
     *(f"gymnasium_robotics/assets/hand/manipulate_{name}" for name in ("block", "egg_touch_sensors", "pen")),
-    *(f"robosuite/grippers/{name}_gripper" for name in "bd panda rethink null jaco_three_finger".split()),
+    *(f"robosuite/grippers/{name}_gripper" for name in "bd panda rethink null".split()),
     *("gymnasium_robotics/assets/hand/reach", "mjx/actuator/tendon_force_clamp"),
 )
+# (robosuite/grippers/jaco_three_finger_gripper rests in itself with 1e16 N, of which a sensor reads the rounding)
 NSTATE, NSTEP, SAME_PLACE, MANY = 4, 60, 1e-9, 200
 
 
