@@ -11,6 +11,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.cli import run, video
+from featherlane.cli.controls import read_controls
 from featherlane.cli.output import whole_file
 from featherlane.cli.race import Ratio, alternate, ratio
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
@@ -100,6 +101,16 @@ def test_one_tape_serves_all_worlds(tmp_path, capfd, rng):
     simulated(capfd, "arm", "--worlds", "3", "--controls", file, "--out", out)
     qpos = np.load(out)["qpos"]
     assert np.array_equal(qpos[0], qpos[2]) and qpos[0].any()
+
+
+def test_controls_come_from_a_function_in_a_file(tmp_path, capfd):
+    file, out = tmp_path / "servo.py", tmp_path / "run.npz"
+    file.write_text("def control(batch, step):\n    return -batch.qvel\n\ndef push(batch, step):\n    return 0.1\n")
+    for given in (file, f"{file}:push"):
+        simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.05", "--controls", given, "--out", out)
+        assert np.isfinite(np.load(out)["qpos"]).all()
+    with pytest.raises(fl.ModelError, match="has no function drive"):
+        read_controls(f"{file}:drive", fl.load("arm"), 1, 0)
 
 
 def test_random_controls_depend_on_seed_and_world_alone(tmp_path, capfd):

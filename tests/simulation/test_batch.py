@@ -326,6 +326,24 @@ def test_a_rollout_of_some_worlds_takes_their_controls_in_the_order_given(batch,
     assert_bits(batch, kept, np.setdiff1d(np.arange(N), ids))
 
 
+def test_a_function_controls_each_step(batch):
+    """A servo in plain Python gives what the same controls give from an array."""
+    model, kept = batch.model, []
+
+    def servo(worlds, step):
+        kept.append(-3.0 * worlds.qvel[:, -model.nu :] + 0.01 * step)
+        return kept[-1]
+
+    start = fl.get_state(model, batch, fl.State.INTEGRATION)
+    out = batch.rollout(5, control=servo, record=("qpos", "qfrc_constraint"))
+    fl.set_state(model, batch, start, fl.State.INTEGRATION)
+    again = batch.rollout(5, control=np.stack(kept, 1), record=("qpos", "qfrc_constraint"))
+    for name in out:
+        assert np.array_equal(out[name], again[name]), name
+    with pytest.raises(fl.ModelError, match=r"control: step 0 gave shape \(2, 77\), allowed is what broadcasts to"):
+        batch.rollout(2, control=lambda worlds, step: np.zeros((2, 77)))
+
+
 def test_a_rollout_without_controls_keeps_them(batch):
     kept = batch.ctrl.copy()
     batch.rollout(3)

@@ -70,9 +70,9 @@ def _simulate(
     controls: Annotated[
         str,
         typer.Option(
-            metavar="zero|random|FILE.npy",
-            help="zero; random, uniform in the actuators' ranges (-1 to 1 without one) and held for 0.1 s; or a file "
-            "of shape (steps, nu) or (worlds, steps, nu).",
+            metavar="zero|random|FILE.npy|FILE.py:NAME",
+            help="zero; random, uniform in the actuators' ranges (-1 to 1 without one) and held for 0.1 s; a file "
+            "of shape (steps, nu) or (worlds, steps, nu); or a function NAME(batch, step) of a Python file.",
         ),
     ] = "zero",
     seed: Annotated[int, typer.Option(metavar="N", help="Of random controls.")] = 0,

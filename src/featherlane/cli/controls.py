@@ -1,7 +1,8 @@
-"""Where a simulation's controls come from: nowhere, a random generator, a file."""
+"""Where a simulation's controls come from: nowhere, a random generator, a file of numbers, a function."""
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,37 @@ class Tape:
         batch.rollout(nstep, control=self.values[:, start : start + nstep], record=())
 
 
+class Controller:
+    """Controls that a function `control(batch, step)` computes before each step: what broadcasts to (nworld, nu)."""
+
+    nstep = None
+
+    def __init__(self, function, source: str):
+        self.function, self.source = function, source
+
+    def advance(self, batch, start: int, nstep: int) -> None:
+        """Steps start .. start + nstep - 1."""
+        for k in range(start, start + nstep):
+            given = self.function(batch, k)
+            try:
+                batch.ctrl = given
+            except ModelError as error:
+                raise ModelError(f"{self.source}: step {k}: {error}") from None
+            batch.step()
+
+
+def _function(given: str) -> Controller:
+    """The function that `file.py` or `file.py:name` means; its name is `control` if none is given."""
+    file, _, name = given.partition(".py")
+    path, name = Path(file + ".py").expanduser(), name.removeprefix(":") or "control"
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file")
+    function = runpy.run_path(str(path)).get(name)
+    if not callable(function):
+        raise ModelError(f"{path}: has no function {name}(batch, step)")
+    return Controller(function, f"{path}:{name}")
+
+
 def _check(values: np.ndarray, source: str, nu: int, nworld: int) -> None:
     allowed = f"allowed is (steps, {nu}) or ({nworld}, steps, {nu})"
     fits = values.ndim in (2, 3) and values.shape[-1] == nu and values.shape[-2] > 0
@@ -84,19 +116,23 @@ def _check(values: np.ndarray, source: str, nu: int, nworld: int) -> None:
         raise ModelError(f"{source}: got {values[at]} at {at}, allowed are finite numbers")
 
 
-def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape:
+def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape | Controller:
     """The source that `--controls` names.
 
     Raises:
-        ModelError: neither a known word nor a readable .npy file of the right shape.
+        ModelError: neither a known word, nor a readable .npy file of the right shape, nor a function in a .py file.
     """
     if given == "zero":
         return Zero()
     if given == "random":
         return Random(model, seed, model.opt.timestep)
+    if given.endswith(".py") or ".py:" in given:
+        return _function(given)
     path = Path(given).expanduser()
     if path.suffix != ".npy":
-        raise ModelError(f"controls: got {given!r}, allowed are zero, random or a file that ends in .npy")
+        raise ModelError(
+            f"controls: got {given!r}, allowed are zero, random, a file that ends in .npy, or file.py:function"
+        )
     try:
         values = np.load(path, allow_pickle=False)
     except FileNotFoundError:

@@ -134,7 +134,8 @@ class Batch(Worlds):
 
         Args:
             nstep: time steps, at least 1.
-            control: (n, nstep, nu) controls for the n worlds of the call, or None to leave `ctrl` as it is.
+            control: (n, nstep, nu) controls for the n worlds of the call; a function `control(batch, step)`, called
+                between steps, that gives what broadcasts to (n, nu); or None to leave `ctrl` as it is.
             record: names of state or derived fields.
             ids: the worlds; None for all.
             out: arrays to record into, by name, of the shapes and dtype returned; missing ones are made.
@@ -146,20 +147,14 @@ class Batch(Worlds):
             ModelError: shapes, names or counts that do not fit.
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
-        n, result, names = len(chosen), {}, [record] if isinstance(record, str) else list(record)
-        transfers = {"control": [], "record": []}
+        n, names = len(chosen), [record] if isinstance(record, str) else list(record)
+        result = self._recordings(names, (n, nstep), out or {})
+        if callable(control):
+            return self._driven(control, nstep, chosen, result)
+        transfers = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}
         if control is not None:
             control = self._control(control, (n, nstep, self.model.nu))
             transfers["control"].append(Transfer("ctrl", control))
-        spare = sorted(set(out or {}) - set(names))
-        if spare:
-            raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
-        for name in names:
-            self._check_bindable("record", name)
-            shape = (n, nstep, *DATA[name].dims(self._sizes))
-            given = (out or {}).get(name)
-            result[name] = np.empty(shape, self.dtype) if given is None else self._recordable(name, given, shape)
-            transfers["record"].append(Transfer(name, result[name]))
         reads = self._reads(names, (n, nstep))
         transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
         self._run(nstep, chosen, transfers)
@@ -167,6 +162,32 @@ class Batch(Worlds):
             fill(self.model, result["sensordata"], lambda name: reads[name])
         if control is not None:
             self._arrays["ctrl"][chosen] = control[:, -1]
+        return result
+
+    def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
+        """Arrays to record into, checked where they are given."""
+        spare, result = sorted(set(out) - set(names)), {}
+        if spare:
+            raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
+        for name in names:
+            self._check_bindable("record", name)
+            shape = (*lead, *DATA[name].dims(self._sizes))
+            given = out.get(name)
+            result[name] = np.empty(shape, self.dtype) if given is None else self._recordable(name, given, shape)
+        return result
+
+    def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> dict[str, np.ndarray]:
+        """A rollout of one step after the other, with controls that a function computes between them."""
+        shape = (len(chosen), self.model.nu)
+        for k in range(nstep):
+            given = control(self, k)
+            try:
+                values = np.broadcast_to(np.asarray(given, self.dtype), shape)
+            except (TypeError, ValueError):
+                what = f"shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
+                raise ModelError(f"control: step {k} gave {what}, allowed is what broadcasts to {shape}") from None
+            for name, rows in self.rollout(1, values[:, None], list(result), chosen).items():
+                result[name][:, k] = rows[:, 0]
         return result
 
     def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
