@@ -54,7 +54,7 @@ EXCEPTIONS = {(f"bundled/{name}", "qacc_smooth"): 1e-9 for name in ("rope", "cha
 # the three hinges of its bodies nearly line up: M's condition number is up to 1e10
 EXCEPTIONS |= {("mjx/sensor/model", "qacc_smooth"): 1e-9}
 # faces lie flat on faces: which points stand for them goes by rounding, in closed forms too
-TIES = {"bundled/hand", "bundled/pyramid"}
+TIES = {"bundled/hand", "bundled/pyramid", "dm_control/stacker"}
 # nearly parallel capsules: the determinant for the nearest points of their axes is 1e-8
 TIES |= {"dm_control/dog"}
 # cylinders that stand upright: where the lowest point of the rim is goes by rounding

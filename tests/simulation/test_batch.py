@@ -41,6 +41,8 @@ SHAPES = {
     "qpos": (N, 8),
     "qvel": (N, 7),
     "act": (N, 0),
+    "history": (N, 0),
+    "plastic": (N, 0),
     "ctrl": (N, 1),
     "qacc_warmstart": (N, 7),
     "qfrc_applied": (N, 7),

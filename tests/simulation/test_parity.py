@@ -12,8 +12,9 @@ from real_models import ROBOTS
 # nothing to touch, or nothing within reach
 UNTOUCHED = {
     *("gymnasium/inverted_double_pendulum", "gymnasium/inverted_pendulum", "gymnasium/reacher", "dm_control/lqr"),
-    *(f"dm_control/{name}" for name in ("acrobot", "cartpole", "finger", "pendulum", "reacher")),
-    *("gymnasium/swimmer", "dm_control/swimmer"),
+    *(f"dm_control/{name}" for name in ("acrobot", "ball_in_cup", "cartpole", "finger", "fish")),
+    *(f"dm_control/{name}" for name in ("pendulum", "point_mass", "reacher", "swimmer")),
+    "gymnasium/swimmer",
     *("bundled/cartpole", "bundled/slider_crank", "bundled/double_pendulum", "bundled/pendulum"),
 }
 FEW, MANY = 24, 504  # states of a model, in tiles of 8

@@ -319,10 +319,12 @@ def _trial(lineup: Lineup, workspace, worlds: np.ndarray, run, repeats: int) -> 
 
 def _stages(model) -> list:
     """The stages that a step of this model calls, in their order, then the step itself."""
+    from ..collision.collision import collision
     from ..simulation import forward
 
-    names = (
+    before = (
         "kinematics collision_frames path_frames com_pos tendon crb factor_m transmission com_vel tendon_velocity rne "
-        "passive actuation smooth_acceleration collision make_rows solve step"
+        "passive actuation smooth_acceleration"
     )
-    return [getattr(forward, name) for name in names.split()]
+    smooth, rest = ([getattr(forward, name) for name in names.split()] for names in (before, "make_rows solve step"))
+    return [*smooth, collision, *rest]
