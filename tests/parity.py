@@ -86,6 +86,7 @@ def oracle(name: str, path=wheels.model_path, cone: int | None = None) -> mujoco
         # the sphere touches the floor at distance zero, where rounding decides whether there is a contact
         mj.geom_pos[1, 2] -= 0.001
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, ITERATIONS, ITERATIONS
+    mj.opt.noslip_tolerance = 0.0  # else rounding decides which sweep of the pass against slip is the last
     mj.opt.ccd_tolerance, mj.opt.ccd_iterations = CCD
     return mj
 
