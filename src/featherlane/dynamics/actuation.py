@@ -93,9 +93,10 @@ def _joint_limits(m, d):
 @kernel
 def output_velocities(m, d):
     """Rates of the actuators' lengths; 0 where actuation is disabled."""
-    for o in range(m.nout):
-        d.actuator_velocity[o] = real(d, 0.0)
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
+    if m.opt_disableflags & DISABLE_ACTUATION:
+        for o in range(m.nout):
+            d.actuator_velocity[o] = real(d, 0.0)
+    else:
         for o in range(m.nout):
             d.actuator_velocity[o] = output_velocity(m, d, o)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import clip, fabs, kernel, real, where
+from featherlane.lanes import any_, clip, fabs, kernel, real, where
 
 from .flags import DISABLE_CLAMPCTRL
 from .history import bracket, interpolate
@@ -30,12 +30,10 @@ def _delay_controls(m, d, i):
 
 
 @kernel
-def _clamp_control(m, d, u):
-    """actuator_input within its range; a NaN stays one."""
-    x = d.actuator_input[u]
+def _clamped(m, x, u):
+    """Control u of value x within its range; a NaN stays one."""
     if m.actuator_ctrllimited[u] and not (m.opt_disableflags & DISABLE_CLAMPCTRL):
         x = where(x == x, clip(x, m.actuator_ctrlrange[2 * u], m.actuator_ctrlrange[2 * u + 1]), x)
-    d.actuator_input[u] = x
     return x
 
 
@@ -54,9 +52,12 @@ def read_controls(m, d):
                 _delay_controls(m, d, i)
     bad = real(d, 0.0)
     for u in range(m.nu):
-        bad = where(fabs(_clamp_control(m, d, u)) <= MAXVAL, bad, 1.0)
-    for u in range(m.nu):
-        d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
+        x = _clamped(m, d.actuator_input[u], u)
+        d.actuator_input[u] = x
+        bad = where(fabs(x) <= MAXVAL, bad, 1.0)
+    if any_(bad > 0.0):
+        for u in range(m.nu):
+            d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
     d.badctrl[0] = bad
 
 

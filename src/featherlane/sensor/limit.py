@@ -34,36 +34,26 @@ def limit_sensor(m, d, i, active):
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == wanted and d.dofrow_id[k] == x:
             here = missing & (d.dofrow_present[k] > 0.0)
-            value = where(here, dofrow_value(d, kind, k), value)
+            found = row_value(kind, k, d.dofrow_pos, d.dofrow_margin, d.dofrow_vel, d.dofrow_force)
+            value = where(here, found, value)
             missing = missing & not_(here)
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] == wanted and d.genrow_id[k] == x:
             here = missing & (d.genrow_present[k] > 0.0)
-            value = where(here, genrow_value(d, kind, k), value)
+            found = row_value(kind, k, d.genrow_pos, d.genrow_margin, d.genrow_vel, d.genrow_force)
+            value = where(here, found, value)
             missing = missing & not_(here)
     a = m.sensor_adr[i]
     d.sensor_now[a] = where(active, value, d.sensor_now[a])
 
 
 @kernel
-def dofrow_value(d, kind, k):
-    """What the sensor's type asks of a one-dof row."""
+def row_value(kind, k, pos, margin, vel, force):
+    """What the sensor's type asks of row k, whose fields are in these arrays."""
     if kind in (JOINTLIMITPOS, TENDONLIMITPOS):
-        value = d.dofrow_pos[k] - d.dofrow_margin[k]
+        value = pos[k] - margin[k]
     elif kind in (JOINTLIMITVEL, TENDONLIMITVEL):
-        value = d.dofrow_vel[k]
+        value = vel[k]
     else:
-        value = d.dofrow_force[k]
-    return value
-
-
-@kernel
-def genrow_value(d, kind, k):
-    """What the sensor's type asks of a general row."""
-    if kind in (JOINTLIMITPOS, TENDONLIMITPOS):
-        value = d.genrow_pos[k] - d.genrow_margin[k]
-    elif kind in (JOINTLIMITVEL, TENDONLIMITVEL):
-        value = d.genrow_vel[k]
-    else:
-        value = d.genrow_force[k]
+        value = force[k]
     return value

@@ -34,6 +34,9 @@ from .touch import touch
 from .velocity import velocity_sensor
 from .wrench import external_forces, interaction_forces
 
+# velocities and momenta of subtrees; accelerations of bodies and forces between them; energy
+NOTHING, MOMENTA, WRENCHES, ENERGIES = 0, 1, 2, 3
+
 
 # ---- what is asked for ----------------------------------------------------------------------------------------------
 @kernel
@@ -44,23 +47,25 @@ def measures(m, d):
 
 
 @kernel
-def needs_momenta(m, d):
-    """Are velocities and momenta of subtrees computed: for a sensor, or because they are asked for?"""
-    found = d.want_subtree != 0 and d.in_stage[0] == 0
-    if measures(m, d):
-        for i in range(m.nsensor):
-            if m.sensor_type[i] == SUBTREELINVEL or m.sensor_type[i] == SUBTREEANGMOM:
-                found = True
-    return found
+def read_by(kind):
+    """What a sensor of this type reads that is computed only where it is wanted."""
+    what = NOTHING
+    if kind in (SUBTREELINVEL, SUBTREEANGMOM):
+        what = MOMENTA
+    elif kind in (ACCELEROMETER, FORCE, TORQUE, FRAMELINACC, FRAMEANGACC):
+        what = WRENCHES
+    elif kind in (E_POTENTIAL, E_KINETIC):
+        what = ENERGIES
+    return what
 
 
 @kernel
-def needs_wrenches(m, d):
-    """Are accelerations of bodies and forces between them computed?"""
-    found = d.want_wrenches != 0 and d.in_stage[0] == 0
+def needs(m, d, what, wanted):
+    """Is it computed: because it is asked for, or for a sensor that reads it?"""
+    found = wanted != 0 and d.in_stage[0] == 0
     if measures(m, d):
         for i in range(m.nsensor):
-            if m.sensor_type[i] in (ACCELEROMETER, FORCE, TORQUE, FRAMELINACC, FRAMEANGACC):
+            if read_by(m.sensor_type[i]) == what:
                 found = True
     return found
 
@@ -68,12 +73,7 @@ def needs_wrenches(m, d):
 @kernel
 def needs_energy(m, d):
     """Is the energy computed?"""
-    found = d.want_energy != 0 and d.in_stage[0] == 0
-    if measures(m, d):
-        for i in range(m.nsensor):
-            if m.sensor_type[i] == E_POTENTIAL or m.sensor_type[i] == E_KINETIC:
-                found = True
-    return found
+    return needs(m, d, ENERGIES, d.want_energy)
 
 
 # ---- the stages of a step -------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def sensor_pos(m, d):
 @stage
 def sensor_vel(m, d):
     """Velocities of subtrees, and sensors of velocities.   Source: MuJoCo mj_sensorVel."""
-    if needs_momenta(m, d):
+    if needs(m, d, MOMENTA, d.want_subtree):
         subtree_vel(m, d)
     if measures(m, d):
         for i in range(m.nsensor):
@@ -101,7 +101,7 @@ def sensor_rows(m, d):
 
     Reads:  con_*, dofrow_*, genrow_* and their forces.   Writes: sensor_now, cfrc_ext of the active worlds.
     """
-    if needs_wrenches(m, d):
+    if needs(m, d, WRENCHES, d.want_wrenches):
         external_forces(m, d)
     if measures(m, d):
         active = d.active[0] > 0.0
@@ -121,7 +121,7 @@ def sensor_acc(m, d):
 
     Source: MuJoCo mj_sensorAcc.
     """
-    if needs_wrenches(m, d):
+    if needs(m, d, WRENCHES, d.want_wrenches):
         interaction_forces(m, d)
     if measures(m, d):
         for i in range(m.nsensor):
