@@ -51,12 +51,12 @@ BODY = """
   <camera name="tracker" mode="track" pos=".3 .2 .1"/>
   <camera name="chaser" mode="trackcom" pos=".1 .2 .3" euler="40 0 10"/>
   <body name="thigh" pos=".2 0 0">
-    <joint name="knee" axis="0 1 0" pos="0 0 .05" range="-5 5" limited="true"/>
+    <joint name="knee" axis="0 1 0" pos="0 0 .05" range="-5 5" limited="true" margin=".03"/>
     <geom name="bone" type="capsule" size=".05 .1" pos="0 0 -.2" mass="1"/>
     <camera name="eye" pos=".05 .02 -.1" euler="100 20 30" fovy="50" resolution="5 4"/>
     <camera name="flat" pos=".05 .02 -.1" euler="30 20 30" projection="orthographic" fovy=".4" resolution="3 2"/>
     <body name="shank" pos="0 0 -.3">
-      <joint name="ankle" type="ball" range="0 8" limited="true"/>
+      <joint name="ankle" type="ball" range="0 8" limited="true" margin=".02"/>
       <geom name="shin" type="ellipsoid" size=".06 .05 .1" pos=".01 .02 -.1" mass=".5" contype="2" conaffinity="0"/>
       <site name="sole" pos="0 .01 -.15" euler="170 20 40"/>
       <body name="foot" pos="0 0 -.2"><geom name="foot" type="sphere" size=".06" mass=".3"/>
@@ -73,7 +73,7 @@ BODY = """
   <geom name="crate" type="box" size=".1 .1 .1" mass=".8"/><site name="lid" pos="0 0 .1"/></body>
 """
 TAIL = """
-<tendon><fixed name="cord" limited="true" range="-.02 .03">
+<tendon><fixed name="cord" limited="true" range="-.02 .03" margin=".01">
   <joint joint="knee" coef=".7"/><joint joint="slider" coef="-.4"/></fixed></tendon>
 <actuator>
   <motor name="push" joint="slider" gear="20"/>
