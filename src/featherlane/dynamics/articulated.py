@@ -15,7 +15,7 @@ from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
 
-from .flags import DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
+from .flags import CONVEX, DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
 from .fluid_derivative import medium_counts
 from .inertia import multiply as multiply_inertia
 from .newton_euler import world_acceleration
@@ -79,11 +79,11 @@ def _row(A, a, x, r):
 def uses_articulated(m):
     """Is this the model's way from forces to accelerations?  By the option, or by what was counted at loading.
 
-    The integrator `discrete` solves in another metric than M, for which there is no recursion over bodies, and neither
-    is there one for the armature of tendons.
+    The integrator `discrete` and the contact model `lcp` solve in another metric than M, for which there is no
+    recursion over bodies, and neither is there one for the armature of tendons.
     """
     chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
-    return chosen and m.opt_integrator != DISCRETE and m.ntendon == 0
+    return chosen and m.opt_integrator != DISCRETE and m.opt_contact_model == CONVEX and m.ntendon == 0
 
 
 @kernel

@@ -62,6 +62,7 @@ SIZES = (
     _size("nplastic", "references of springs that yield: length of plastic"),
     _size("flg_adhesion", "1: some geom or pair is adhesive; set_const looks again"),
     _size("flg_surfacevel", "1: some geom's surface moves; set_const looks again"),
+    _size("nlink", "links: joints between bodies, beside the tree; contact model lcp"),
 )
 
 DERIVED_SIZES = (
@@ -91,6 +92,24 @@ DERIVED_SIZES = (
     _size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
 )
 
+# no options of MuJoCo's
+LCP_OPTIONS = (
+    _size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's)"),
+    _size("opt_lcp_solver", "0 dantzig, 1 pgs, 2 apgd"),
+    _size("opt_lcp_iterations", "most sweeps of pgs and steps of apgd, most passes of consistent friction limits"),
+    _size("opt_lcp_friction", "friction limits of dantzig: 0 frozen at the normals without friction, 1 consistent"),
+    _size("opt_lcp_cone", "friction of pgs and apgd: 0 pyramid, 1 cone"),
+    _size("opt_softness", "of rows of the lcp: 0 by ERP and CFM, 1 by solref and solimp"),
+    _size("opt_gyroscopic", "gyroscopic torque of free bodies: 0 explicit, 1 implicit, 2 off"),
+    _size("opt_rotation", "how quaternions turn: 0 finite (exponential), 1 infinitesimal (first order, normalised)"),
+    _real("opt_lcp_tolerance", (1,), "1", "pgs and apgd stop at a residual below this"),
+    _real("opt_lcp_relaxation", (1,), "1", "over-relaxation of pgs"),
+    _real("opt_erp", (1,), "1", "part of a position error that a step removes"),
+    _real("opt_cfm", (1,), "m/(s N)", "velocity that a unit force of a row lets through"),
+    _real("opt_contact_max_vel", (1,), "m/s", "largest velocity at which a contact is pushed apart"),
+    _real("opt_contact_min_depth", (1,), "m", "penetration that is left alone"),
+)
+
 OPTIONS = (
     _size("opt_integrator", "0 Euler, 1 RK4, 2 implicit, 3 implicitfast, 4 discrete"),
     _size("opt_cone", "0 pyramidal, 1 elliptic"),
@@ -117,6 +136,7 @@ OPTIONS = (
     _real("opt_o_solref", (2,), "s, 1", "reference of all contacts, with the flag override"),
     _real("opt_o_solimp", (5,), "1", "impedance of all contacts, with the flag override"),
     _real("opt_o_friction", (5,), "1, m", "friction of all contacts, with the flag override"),
+    *LCP_OPTIONS,
     _real("stat_meaninertia", (1,), "kg, kg m^2", "mean diagonal of M in qpos0 as it was compiled"),
 )
 
@@ -141,6 +161,7 @@ BODIES = (
     _real("body_subtreemass", ("nbody",), "kg", "mass of the body and all below it"),
     _real("body_inertia", ("nbody", 3), "kg m^2", "principal moments of inertia about the centre of mass"),
     _real("body_invweight0", ("nbody", 2), "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: translation, rotation"),
+    _int("body_gyroscopic", ("nbody",), "gyroscopic torque: 0 explicit, 1 implicit, 2 off, -1: as the option says"),
     _real("body_gravcomp", ("nbody",), "1", "gravity compensation, as a part of the body's weight"),
 )
 
@@ -169,6 +190,13 @@ JOINTS = (
     _real("jnt_range", ("njnt", 2), "m, rad", "lower and upper limit; a ball takes the larger as its largest angle"),
     _real("jnt_actfrcrange", ("njnt", 2), "N, N m", "range of the sum of actuator forces"),
     _real("jnt_margin", ("njnt",), "m, rad", "distance from the limit at which its row appears"),
+    _real("jnt_motor_vel", ("njnt",), "m/s, rad/s", "velocity that the motor of a slide or hinge seeks; lcp"),
+    _real("jnt_motor_force", ("njnt",), "N, N m", "largest force of the motor, 0: there is none"),
+    _real("jnt_motor_cfm", ("njnt",), "m/(s N)", "softness of the motor, negative: opt_cfm"),
+    _real("jnt_motor_fudge", ("njnt",), "1", "part of the force with which a motor drives away from a stop"),
+    _real("jnt_stop_erp", ("njnt",), "1", "ERP of the limit, negative: opt_erp"),
+    _real("jnt_stop_cfm", ("njnt",), "m/(s N)", "CFM of the limit, negative: opt_cfm"),
+    _real("jnt_stop_bounce", ("njnt",), "1", "restitution of the limit"),
     _real("qpos0", ("nq",), "m, rad, 1", "coordinates in which the model was defined"),
     _real("qpos_spring", ("nq",), "m, rad, 1", "coordinates at which joint springs are at rest"),
 )
@@ -247,6 +275,13 @@ GEOMS = (
     _real("geom_gap", ("ngeom",), "m", "distance beyond the margin at which a contact is listed without acting"),
     _real("geom_adhesion", ("ngeom",), "N", "force with which a contact can pull"),
     _real("geom_surfacevel", ("ngeom", 6), "m/s, rad/s", "velocity of the surface in the geom's frame, turning last"),
+    _flag("geom_frictionforce", ("ngeom",), "lcp: sliding friction is a force [N], not a coefficient"),
+    _real("geom_erp", ("ngeom",), "1", "lcp: ERP of contacts, negative: opt_erp"),
+    _real("geom_cfm", ("ngeom",), "m/(s N)", "lcp: CFM of the normal row, negative: opt_cfm"),
+    _real("geom_restitution", ("ngeom",), "1", "lcp: part of the approach speed with which contacts part"),
+    _real("geom_restitution_vel", ("ngeom",), "m/s", "lcp: approach speed above which they do"),
+    _real("geom_slip", ("ngeom", 2), "m/(s N)", "lcp: CFM of the two rows of sliding friction"),
+    _real("geom_fdir", ("ngeom", 3), "1", "lcp: direction of the first friction row, geom's frame; zeros: any"),
 )
 
 # the convex hull of each mesh, its vertices numbered from 0; the mesh's own triangles are for rays alone
@@ -316,9 +351,34 @@ EQUALITIES = (
     _int("eq_obj2id", ("neq",), "second body, site or joint, -1: no second joint"),
     _int("eq_objtype", ("neq",), "1 body, 3 joint, 6 site"),
     _flag("eq_active0", ("neq",), "the constraint is active after a reset"),
+    _real("eq_erp", ("neq",), "1", "lcp: ERP of the rows, negative: opt_erp"),
+    _real("eq_cfm", ("neq",), "m/(s N)", "lcp: CFM of the rows, negative: opt_cfm"),
     _real("eq_solref", ("neq", 2), "s, 1", "reference"),
     _real("eq_solimp", ("neq", 5), "1", "impedance"),
     _real("eq_data", ("neq", 12), "m, 1", "connect: two anchors; weld: anchor, relative pose, torquescale; joint: a_k"),
+)
+
+# joints between any two bodies, as rows of the lcp: bodies keep their own coordinates (maximal coordinates)
+LINKS = (
+    _int("link_type", ("nlink",), "0 ball, 1 hinge, 2 slider, 3 fixed"),
+    _int("link_body", ("nlink", 2), "the two bodies, 0: the world"),
+    _flag("link_limited", ("nlink",), "a hinge or slider has stops"),
+    _real("link_anchor", ("nlink", 2, 3), "m", "anchor in the frame of either body"),
+    _real("link_axis", ("nlink", 2, 3), "1", "axis in the frame of either body"),
+    _real("link_quat", ("nlink", 4), "1", "orientation of the second body in the frame of the first, at rest"),
+    _real(
+        "link_offset", ("nlink", 3), "m", "slider and fixed: second body's com from the first's, in its frame, at rest"
+    ),
+    _real("link_erp", ("nlink",), "1", "ERP of the rows, negative: opt_erp"),
+    _real("link_cfm", ("nlink",), "m/(s N)", "CFM of the rows, negative: opt_cfm"),
+    _real("link_range", ("nlink", 2), "m, rad", "lower and upper stop"),
+    _real("link_motor_vel", ("nlink",), "m/s, rad/s", "velocity that the motor seeks"),
+    _real("link_motor_force", ("nlink",), "N, N m", "largest force of the motor, 0: there is none"),
+    _real("link_motor_cfm", ("nlink",), "m/(s N)", "softness of the motor, negative: opt_cfm"),
+    _real("link_motor_fudge", ("nlink",), "1", "part of the force with which a motor drives away from a stop"),
+    _real("link_stop_erp", ("nlink",), "1", "ERP of the stop, negative: opt_erp"),
+    _real("link_stop_cfm", ("nlink",), "m/(s N)", "CFM of the stop, negative: opt_cfm"),
+    _real("link_stop_bounce", ("nlink",), "1", "restitution of the stop"),
 )
 
 CANDIDATES = (
@@ -483,6 +543,7 @@ MODEL = Layout(
         *SITES,
         *PAIRS,
         *EQUALITIES,
+        *LINKS,
         *CANDIDATES,
         *TENDONS,
         *PATHS,
@@ -492,10 +553,47 @@ MODEL = Layout(
     ),
 )
 
+# of the lcp, with their values after loading
+LCP_DEFAULTS = {
+    "opt_contact_model": 0,
+    "opt_lcp_solver": 0,
+    "opt_lcp_iterations": 100,
+    "opt_lcp_friction": 0,
+    "opt_lcp_cone": 0,
+    "opt_softness": 0,
+    "opt_gyroscopic": 0,
+    "opt_rotation": 0,
+    "opt_lcp_tolerance": 1e-8,
+    "opt_lcp_relaxation": 1.3,
+    "opt_erp": 0.2,
+    "opt_cfm": 1e-10,
+    "opt_contact_max_vel": float("inf"),
+    "opt_contact_min_depth": 0.0,
+    "body_gyroscopic": -1,
+    "jnt_motor_vel": 0.0,
+    "jnt_motor_force": 0.0,
+    "jnt_motor_cfm": -1.0,
+    "jnt_motor_fudge": 1.0,
+    "jnt_stop_erp": -1.0,
+    "jnt_stop_cfm": -1.0,
+    "jnt_stop_bounce": 0.0,
+    "geom_frictionforce": 0,
+    "geom_erp": -1.0,
+    "geom_cfm": -1.0,
+    "geom_restitution": 0.0,
+    "geom_restitution_vel": 0.0,
+    "geom_slip": 0.0,
+    "geom_fdir": 0.0,
+    "eq_erp": -1.0,
+    "eq_cfm": -1.0,
+}
+
 # computed when the model is loaded; MuJoCo's model does not have them
 DERIVED = frozenset(
     (
-        *("opt_forward_dynamics", "tree_asleep0", "geom_visible"),
+        *("opt_forward_dynamics", "tree_asleep0", "geom_visible", "nlink"),
+        *(field.name for field in (*LCP_OPTIONS, *LINKS)),
+        *LCP_DEFAULTS,
         *("moment_rownnz", "moment_rowadr", "moment_colind", "actuator_states"),
         *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS, *PATHS)),
     )
@@ -506,6 +604,9 @@ EDITABLE_INTS = frozenset(
     (
         "jnt_actfrclimited",
         "jnt_actgravcomp",
+        "body_gyroscopic",
+        "geom_frictionforce",
+        "link_limited",
         "eq_active0",
         "geom_group",
         "actuator_group",

@@ -18,8 +18,10 @@ import numpy as np
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
 from featherlane.model.exchange import read_sizes
+from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
 from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls, triangle_trees, triangles
+from featherlane.model.link import link_fields
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
 from featherlane.model.shapes import check_shapes
@@ -233,6 +235,9 @@ def from_mujoco(mj_model, source: str) -> Model:
     derived |= actuator_ints(mj_model)
     derived |= {"tree_asleep0": asleep_at_start(mj_model), "geom_visible": visible_geoms(mj_model)}
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
+    derived |= link_fields(mj_model, ()) | {name: np.asarray(value) for name, value in LCP_DEFAULTS.items()}
+    sizes |= {field.name: LCP_DEFAULTS[field.name] for field in LCP_OPTIONS if field.kind == "size"}
+    sizes |= {"nlink": len(derived["link_type"])}
     sizes |= counts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)
 

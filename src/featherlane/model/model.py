@@ -219,11 +219,11 @@ class Model(NamedAccess):
         return named(self, "pair", key)
 
     def write_to(self, mj_model) -> None:
-        """Write every field that can be edited into an MjModel of the same sizes."""
-        for field in MODEL.fields:
+        """Write every field that can be edited and that MuJoCo has into an MjModel of the same sizes."""
+        for field in filter(is_mujocos, MODEL.fields):
             if is_editable(field):
                 write(mj_model, field.name, self.__dict__[field.name])
-            elif field.name.startswith("opt_") and is_mujocos(field):
+            elif field.name.startswith("opt_"):
                 write(mj_model, field.name, self._sizes[field.name])
 
     def read_constants(self, names: tuple[str, ...]) -> None:

@@ -53,6 +53,57 @@ class ForwardDynamics(IntEnum):
     ABA = 2
 
 
+class ContactModel(IntEnum):
+    """How contacts and other rows become forces; no option of MuJoCo's."""
+
+    CONVEX = 0
+    LCP = 1
+
+
+class LcpSolver(IntEnum):
+    """Solvers of the LCP."""
+
+    DANTZIG = 0
+    PGS = 1
+    APGD = 2
+
+
+class LcpFriction(IntEnum):
+    """Where Dantzig's friction limits come from: the normals without friction, or the final ones."""
+
+    FROZEN = 0
+    CONSISTENT = 1
+
+
+class LcpCone(IntEnum):
+    """Friction of the iterative LCP solvers."""
+
+    PYRAMID = 0
+    CONE = 1
+
+
+class Softness(IntEnum):
+    """What the LCP takes the softness of rows from."""
+
+    ERP = 0
+    SOLREF = 1
+
+
+class Gyroscopic(IntEnum):
+    """Gyroscopic torque of free bodies."""
+
+    EXPLICIT = 0
+    IMPLICIT = 1
+    OFF = 2
+
+
+class Rotation(IntEnum):
+    """How orientations are advanced."""
+
+    FINITE = 0
+    INFINITESIMAL = 1
+
+
 class Disable(IntFlag):
     """Parts of the physics that can be switched off (mjtDisableBit)."""
 
@@ -97,7 +148,12 @@ SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
 TENDON = 3  # mjtEq
-CONTACT_MODELS = ("convex",)
+
+# options that MuJoCo does not have
+OWN_OPTIONS = frozenset(
+    "forward_dynamics contact_model lcp_solver lcp_iterations lcp_friction lcp_cone lcp_tolerance lcp_relaxation"
+    " softness erp cfm contact_max_vel contact_min_depth gyroscopic rotation".split()
+)
 
 # MuJoCo's options that can have no effect on what is computed
 PASSED_THROUGH = (
@@ -127,6 +183,27 @@ def _not_negative(name: str, value: Any) -> float:
     if number < 0:
         raise ModelError(f"option {name}: got {number}, allowed is a number >= 0")
     return number
+
+
+def _fraction(name: str, value: Any) -> float:
+    number = _real(name, value)
+    if not 0 <= number <= 1:
+        raise ModelError(f"option {name}: got {number}, allowed are numbers from 0 to 1")
+    return number
+
+
+def _relaxation(name: str, value: Any) -> float:
+    number = _real(name, value)
+    if not 0 < number < 2:
+        raise ModelError(f"option {name}: got {number}, allowed are numbers between 0 and 2")
+    return number
+
+
+def _speed(name: str, value: Any) -> float:
+    """A number >= 0; infinity: no limit."""
+    if isinstance(value, float) and value == float("inf"):
+        return value
+    return _not_negative(name, value)
 
 
 def _index(name: str, value: Any) -> int:
@@ -205,6 +282,32 @@ def _refuse_sleepless(opt, integrator: int, enableflags: int, disableflags: int)
         raise UnsupportedFeatureError(problems)
 
 
+def lcp_problems(contact_model: int, integrator: int, enableflags: int, noslip_iterations: int) -> list[str]:
+    """Which options do not go with the contact model `lcp`, if it is on."""
+    if contact_model != ContactModel.LCP:
+        return []
+    found = []
+    if integrator != Integrator.EULER:
+        found.append(
+            f"contact_model 'lcp' with the integrator {Integrator(integrator).name.lower()!r}, allowed is 'euler'"
+        )
+    for flag in (Enable.FWDINV, Enable.INVDISCRETE, Enable.SLEEP):
+        if enableflags & flag:
+            found.append(f"contact_model 'lcp' with the flag {str(flag.name).lower()}, allowed is to have it off")
+    if noslip_iterations:
+        found.append("contact_model 'lcp' with noslip_iterations, allowed is 0: its friction does not slip")
+    return [f"option {problem}" for problem in found]
+
+
+def _refuse_with_lcp(opt, **changed: int) -> None:
+    """Refuse the change of an option that does not go with the contact model."""
+    names = ("contact_model", "integrator", "enableflags", "noslip_iterations")
+    sizes = opt._model.size_values()
+    problems = lcp_problems(*(changed.get(name, sizes[f"opt_{name}"]) for name in names))
+    if problems:
+        raise UnsupportedFeatureError(problems)
+
+
 class _Number:
     """An option that is one real of the record."""
 
@@ -270,7 +373,29 @@ class _IntegratorChoice(_Integer):
     def __set__(self, opt, value):
         number = self.check(self.name, value)
         _refuse_sleepless(opt, number, opt.enableflags, opt.disableflags)
+        _refuse_with_lcp(opt, integrator=number)
         opt._model._set_size("opt_integrator", number)
+
+
+class _ContactModelChoice(_Integer):
+    """The contact model; reads as its name."""
+
+    def __get__(self, opt, owner=None):
+        return self if opt is None else ContactModel(super().__get__(opt)).name.lower()
+
+    def __set__(self, opt, value):
+        number = self.check(self.name, value)
+        _refuse_with_lcp(opt, contact_model=number)
+        opt._model._set_size("opt_contact_model", number)
+
+
+class _NoslipIterations(_Integer):
+    """Sweeps against slip, of the contact model `convex` alone."""
+
+    def __set__(self, opt, value):
+        number = self.check(self.name, value)
+        _refuse_with_lcp(opt, noslip_iterations=number)
+        opt._model._set_size("opt_noslip_iterations", number)
 
 
 class _Disable(_Integer):
@@ -290,6 +415,7 @@ class _Enable(_Integer):
     def __set__(self, opt, value):
         bits = self.check(self.name, value)
         _refuse_sleepless(opt, opt.integrator, bits, opt.disableflags)
+        _refuse_with_lcp(opt, enableflags=bits)
         opt._model._set_size("opt_enableflags", bits)
 
 
@@ -311,11 +437,16 @@ class Option:
     o_solref = _Vector("Reference of all contacts (2,), where the flag override is on.")
     o_solimp = _Vector("Impedance of all contacts (5,), where the flag override is on.")
     o_friction = _Vector("Friction of all contacts (5,), where the flag override is on.")
+    contact_model = _ContactModelChoice(
+        _choice(ContactModel, tuple(ContactModel)),
+        "How contacts become forces: convex (MuJoCo's regularised model) or lcp (ODE's).",
+        ContactModel,
+    )
     integrator = _IntegratorChoice(_choice(Integrator, SUPPORTED_INTEGRATORS), "How a step is taken.", Integrator)
     cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
-    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "newton, cg (primal) or pgs (dual).", Solver)
+    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "convex: newton, cg (primal) or pgs (dual).", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")
-    noslip_iterations = _Integer(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
+    noslip_iterations = _NoslipIterations(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
     sleep_tolerance = _Number(_real, "A tree whose velocities are below this may fall asleep [m/s].")
     noslip_tolerance = _Number(_not_negative, "The pass against slip stops at a scaled improvement below this.")
     ls_iterations = _Integer(_count, "Most iterations of the line search.")
@@ -327,19 +458,32 @@ class Option:
         ForwardDynamics,
     )
     disableactuator = _Integer(_count, "Bits of the actuator groups that are off.")
+    lcp_solver = _Integer(_choice(LcpSolver, tuple(LcpSolver)), "lcp: dantzig (exact), pgs or apgd.", LcpSolver)
+    lcp_iterations = _Integer(_count, "lcp: most iterations of pgs and apgd, and passes of consistent friction.")
+    lcp_friction = _Integer(
+        _choice(LcpFriction, tuple(LcpFriction)),
+        "lcp: dantzig's friction limits are frozen (ODE's) or consistent with the final normals.",
+        LcpFriction,
+    )
+    lcp_cone = _Integer(_choice(LcpCone, tuple(LcpCone)), "lcp: friction of pgs and apgd: pyramid or cone.", LcpCone)
+    lcp_tolerance = _Number(_not_negative, "lcp: pgs and apgd stop at a residual below this.")
+    lcp_relaxation = _Number(_relaxation, "lcp: over-relaxation of pgs, between 0 and 2.")
+    softness = _Integer(_choice(Softness, tuple(Softness)), "lcp: rows are soft by erp (and cfm) or solref.", Softness)
+    erp = _Number(_fraction, "lcp: part of a position error that a step removes, 0 to 1.")
+    cfm = _Number(_not_negative, "lcp: velocity that a unit force of a row lets through [m/(s N)], >= 0.")
+    contact_max_vel = _Number(_speed, "lcp: largest velocity at which contacts are pushed apart [m/s].")
+    contact_min_depth = _Number(_not_negative, "lcp: penetration that is left alone [m].")
+    gyroscopic = _Integer(
+        _choice(Gyroscopic, tuple(Gyroscopic)),
+        "Gyroscopic torque of free bodies: explicit (MuJoCo's), implicit (ODE's) or off.",
+        Gyroscopic,
+    )
+    rotation = _Integer(
+        _choice(Rotation, tuple(Rotation)), "Orientations turn by finite or infinitesimal steps.", Rotation
+    )
 
     def __init__(self, model: Model):
         object.__setattr__(self, "_model", model)
-
-    @property
-    def contact_model(self) -> str:
-        """How contacts become forces: `convex`, MuJoCo's regularised model."""
-        return CONTACT_MODELS[0]
-
-    @contact_model.setter
-    def contact_model(self, value: str):
-        if value not in CONTACT_MODELS:
-            raise ModelError(f"option contact_model: got {value!r}, allowed is {', '.join(map(repr, CONTACT_MODELS))}")
 
     def __getattr__(self, name: str):
         if name in PASSED_THROUGH:
@@ -375,7 +519,7 @@ def check_options(opt) -> None:
         ModelError: with the option's name, its value and what is allowed.
     """
     for name, option in vars(Option).items():
-        if name == "forward_dynamics":
+        if name in OWN_OPTIONS:
             continue  # not MuJoCo's
         with suppress(UnsupportedFeatureError):
             if isinstance(option, _Vector):

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from featherlane.errors import ModelError, near
-from featherlane.model.exchange import read, write
+from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 
@@ -81,11 +81,13 @@ class Constants:
         Args:
             overrides: real fields of this world by name, each with the field's shape.
         """
+        for name in overrides:
+            if name not in self._base:
+                raise ModelError(f"set_const: {name!r} is no real field of a model{near(name, self._base)}")
+        overrides = {name: value for name, value in overrides.items() if is_mujocos(MODEL[name])}
         for name in sorted(self._changed - set(overrides)):
             write(self._mj_model, name, self._base[name])
         for name, value in overrides.items():
-            if name not in self._base:
-                raise ModelError(f"set_const: {name!r} is no real field of a model{near(name, self._base)}")
             write(self._mj_model, name, value)
         self._changed = set(overrides) | set(DEPENDENT_REALS)
         _run(self._mj_model, self._mj_data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..constraint.row import row_capacity
 from ..constraint.tendon import crossings
 from ..solver.dual_rows import dual_capacity
+from ..solver.lcp.capacity import lcp_capacity
 from ..solver.panel import panel_capacity
 
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
@@ -53,6 +54,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nmanifold": MANIFOLD_LIMIT,
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
+        **lcp_capacity(model, max(min(most, room), 1), rows),
         "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"] + crossings(model),
         "npath": path_entries(model),
         "nH": min(hessian_entries(model), HESSIAN_LIMIT),

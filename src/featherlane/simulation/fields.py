@@ -5,6 +5,7 @@ page. Names are MuJoCo's where the meaning is MuJoCo's.
 """
 
 from ..lanes.layout import Field, Layout
+from ..solver.lcp.fields import LCP, LCP_ROOM, LCP_SIZES
 
 # sizes that a workspace decides for itself (capacities and what a step is asked to compute)
 SIZES = (
@@ -36,6 +37,7 @@ SIZES = (
     Field("ndualmax", "size", doc="capacity: blocks of the dual problem: one-dof rows, general rows, contacts"),
     Field("ndualdofmax", "size", doc="capacity: dofs of all blocks"),
     Field("ndualYmax", "size", doc="capacity: entries of all blocks' rows"),
+    *LCP_SIZES,
     Field("want_sensors", "size", doc="1: compute the values of sensors in each step"),
     Field("want_subtree", "size", doc="1: compute velocities and momenta of subtrees"),
     Field("want_wrenches", "size", doc="1: compute accelerations of bodies, and forces on and between them"),
@@ -154,6 +156,13 @@ GIVEN = (
     Field("given_solref", "real", ("ngiven", 2), "s, 1", "reference of the normal row"),
     Field("given_solreffriction", "real", ("ngiven", 2), "s, 1", "elliptic: reference of the friction rows, or zeros"),
     Field("given_solimp", "real", ("ngiven", 5), "1", "impedance"),
+    Field("given_frictionforce", "real", ("ngiven",), "1", "lcp: 1: sliding friction is a force [N]"),
+    Field("given_erp", "real", ("ngiven",), "1", "lcp: ERP of the normal row, negative: opt_erp"),
+    Field("given_cfm", "real", ("ngiven",), "m/(s N)", "lcp: CFM of the normal row, negative: opt_cfm"),
+    Field("given_restitution", "real", ("ngiven",), "1", "lcp: part of the approach speed with which bodies part"),
+    Field("given_restitution_vel", "real", ("ngiven",), "m/s", "lcp: approach speed above which they do"),
+    Field("given_slip", "real", ("ngiven", 2), "m/(s N)", "lcp: CFM of the two rows of sliding friction"),
+    Field("given_motion", "real", ("ngiven", 3), "m/s", "lcp: surface velocity along normal and tangents"),
 )
 
 # a slot is a row or a contact point that some world of the tile has; a world that lacks it has D = 0 there
@@ -352,6 +361,22 @@ CONSTRAINT = (
     Field("con_slip", "real", ("nconmax",), "kg", "elliptic: D / (1 + mu^2), of a contact that slips", "make_rows"),
     Field("con_damping", "real", ("nconmax",), "1/s", "B: aref = -B J v - con_stiffpos, row by row", "make_rows"),
     Field("con_frictiondamping", "real", ("nconmax",), "1/s", "B of the friction rows: aref = -B J v", "make_rows"),
+    Field("con_frictionforce", "real", ("nconmax",), "1", "lcp: 1: sliding friction is a force", "make_lcp"),
+    Field("con_erp", "real", ("nconmax",), "1", "lcp: ERP of the normal row", "make_lcp"),
+    Field("con_cfm", "real", ("nconmax",), "m/(s N)", "lcp: CFM of the normal row", "make_lcp"),
+    Field("con_restitution", "real", ("nconmax",), "1", "lcp: restitution", "make_lcp"),
+    Field("con_restitution_vel", "real", ("nconmax",), "m/s", "lcp: approach speed above which it acts", "make_lcp"),
+    Field("con_compliance", "real", ("nconmax", 2), "m/(s N)", "lcp: CFM of the friction rows (slip)", "make_lcp"),
+    Field("con_belt", "real", ("nconmax", 3), "m/s", "lcp: surface velocity along normal and tangents", "make_lcp"),
+    Field(
+        "con_lcprow", "int", ("nconmax",), "1", "lcp: row of the slot's normal; those of friction follow", "make_lcp"
+    ),
+    Field("dofrow_lcprow", "int", ("ndofrowmax",), "1", "lcp: row of the one-dof row", "make_lcp"),
+    Field("genrow_lcprow", "int", ("ngenrowmax",), "1", "lcp: row of the general row", "make_lcp"),
+    Field("motor_lcprow", "int", ("njnt",), "1", "lcp: row of the joint's motor, -1: none", "make_lcp"),
+    Field("link_lcprow", "int", ("nlink", 2), "1", "lcp: first row of the link, and how many it has", "make_lcp"),
+    Field("link_position", "real", ("nlink",), "m, rad", "angle of a hinge, position of a slider", "make_lcp"),
+    Field("link_force", "real", ("nlink", 6), "N, N m", "force and torque on the first body at its com", "make_lcp"),
     Field("con_stiffpos", "real", ("nconmax",), "m/s^2", "K imp (dist - includemargin)", "make_rows"),
 )
 
@@ -564,7 +589,7 @@ SCRATCH = (
 ON_REQUEST = frozenset("ximat qfrc_fluid crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
-ROOM = frozenset(
+ROOM = LCP_ROOM | frozenset(
     "crb_drag H panel graph_col graph_colplace H_blockcol H_blockplace"
     " coupling_key coupling_room coupling_last coupling_K near_key near_room"
     " visit_key visit_room dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
@@ -589,5 +614,6 @@ DATA = Layout(
     + CONSTRAINT
     + SOLVER
     + SENSORS
+    + LCP
     + SCRATCH,
 )

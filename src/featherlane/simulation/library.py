@@ -9,6 +9,8 @@ import pkgutil
 from .. import collision, constraint, dynamics, sensor, simulation, solver
 from ..lanes import Library, Stage
 from ..model.fields import MODEL
+from ..solver import lcp
+from ..solver.lcp.fields import PROBLEM
 from .fields import DATA
 from .tiles import ROWS
 
@@ -18,13 +20,15 @@ RECORDS = {
     "b": (ROWS, True),
     "m1": (MODEL, True),
     "d1": (DATA, False),
+    "p": (PROBLEM, False),
+    "p1": (PROBLEM, False),
 }
 
 
 def stages() -> dict[str, Stage]:
     """Every stage defined in the layers that hold physics, by name."""
     found: dict[str, Stage] = {}
-    for package in (dynamics, collision, constraint, solver, sensor, simulation):
+    for package in (dynamics, collision, constraint, solver, lcp, sensor, simulation):
         for info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{package.__name__}.{info.name}")
             for value in vars(module).values():

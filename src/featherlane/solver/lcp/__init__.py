@@ -1,0 +1,1 @@
+"""The boxed linear complementarity problem, A x = b + w, and its solvers, one file each."""

@@ -1,0 +1,36 @@
+"""Room for the LCP of a tile: rows that can exist, up to limits."""
+
+from __future__ import annotations
+
+LINK_ROWS = 7  # of a fixed joint 6; of a slider 5 and its motor or stop
+Y_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all others
+DENSE_LIMIT = 128  # rows up to which a tile keeps A dense in all its worlds
+ONE_LIMIT = 4096  # rows of one island of one world
+
+
+def lcp_capacity(model, ncon: int, rows: dict[str, int]) -> dict[str, int]:
+    """Sizes nlcp, nlcpcol, nlcpY, nlcpA, nlcpz, nlcpone of a tile.
+
+    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, any other row any.
+
+    Args:
+        model: the model.
+        ncon: contact slots.
+        rows: capacities of the other rows, see `row_capacity`.
+    """
+    nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
+    joint = rows["ndofrowmax"] + int(model.njnt)
+    general = rows["ngenrowmax"] + LINK_ROWS * int(model.nlink)
+    n = joint + general + 6 * ncon
+    others = joint * chain + min(general * nv, Y_LIMIT)
+    contacts = ncon * min(2 * chain, nv)
+    one = -(-min(n, ONE_LIMIT) // 8) * 8
+    return {
+        "nlcp": n,
+        "nlcpcol": others + min(contacts, Y_LIMIT) + nv,
+        "nlcpY": others + min(6 * contacts, Y_LIMIT) + 6 * nv,
+        "nlcpA": min(n, DENSE_LIMIT) ** 2,
+        "nlcpz": nv,
+        "nlcpone": one,
+        "nlcppair": one * one,
+    }

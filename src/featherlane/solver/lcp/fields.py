@@ -1,0 +1,92 @@
+"""The fields of a boxed LCP, the same in a tile of worlds and in problems that stand alone.
+
+    A x = b + w,   lo <= x <= hi,   w >= 0 at lo, w <= 0 at hi, w = 0 between
+
+Two forms stand side by side.  The *rows* of W problems of one structure, a value per world: what the iterative solvers
+read; A is dense (`lcp_A`) or a product Y Y^T + diag(lcp_cfm) of sparse rows (`lcp_Y`) that is never formed.  And *one*
+dense problem of a single world, in shared numbers, where pivots branch: `one_*`.
+"""
+
+from ...lanes.layout import Field, Layout
+
+LCP_SIZES = (
+    Field("nlcp", "size", doc="capacity: rows of the LCP"),
+    Field("nlcpcol", "size", doc="capacity: columns named by all rows of Y; rows may share theirs"),
+    Field("nlcpY", "size", doc="capacity: entries of Y"),
+    Field("nlcpA", "size", doc="capacity: entries of a dense A, row by row, in every world"),
+    Field("nlcpz", "size", doc="columns of Y: length of Y^T x"),
+    Field("nlcpone", "size", doc="capacity: rows of one world's dense problem, a multiple of 8"),
+    Field("nlcppair", "size", doc="the square of it: entries of its matrices"),
+)
+
+LCP = (
+    Field("lcp_n", "int", (1,), "1", "rows", "solve"),
+    Field(
+        "lcp_dense",
+        "int",
+        (1,),
+        "1",
+        "1: A is dense, in lcp_A with stride lcp_n; 0: A = Y Y^T + diag(lcp_cfm)",
+        "solve",
+    ),
+    Field("lcp_findex", "int", ("nlcp",), "1", "row whose solution scales the bounds, -1: none", "solve"),
+    Field("lcp_coladr", "int", ("nlcp",), "1", "first entry of the row in lcp_col", "solve"),
+    Field("lcp_colnum", "int", ("nlcp",), "1", "entries of the row of Y", "solve"),
+    Field("lcp_rowadr", "int", ("nlcp",), "1", "first entry of the row in lcp_Y", "solve"),
+    Field("lcp_col", "int", ("nlcpcol",), "1", "column of an entry", "solve"),
+    Field("lcp_order", "int", ("nlcp",), "1", "rows in the order in which a sweep visits them", "solve"),
+    Field("lcp_seed", "long", (1,), "1", "state of the generator that shuffles them", "solve"),
+    Field("lcp_parameter", "real", (2,), "1", "tolerance, over-relaxation", "solve"),
+    Field("lcp_Y", "real", ("nlcpY",), "1", "rows of Y", "solve"),
+    Field("lcp_A", "real", ("nlcpA",), "1/kg", "dense symmetric A, its diagonal with the softness", "solve"),
+    Field("lcp_cfm", "real", ("nlcp",), "1/kg", "softness on the diagonal; 1 of an absent row", "solve"),
+    Field("lcp_diag", "real", ("nlcp",), "1/kg", "diagonal of A with the softness", "solve"),
+    Field("lcp_b", "real", ("nlcp",), "m/s^2, rad/s^2", "right-hand side", "solve"),
+    Field("lcp_lo", "real", ("nlcp",), "N, N m", "lower bound, at most 0; not read where findex >= 0", "solve"),
+    Field("lcp_hi", "real", ("nlcp",), "N, N m, 1", "upper bound, at least 0; mu where findex >= 0", "solve"),
+    Field("lcp_add", "real", ("nlcp",), "N, N m", "added to mu |x[findex]|", "solve"),
+    Field("lcp_x", "real", ("nlcp",), "N, N m", "solution; the start of an iterative solver", "solve"),
+    Field("lcp_w", "real", ("nlcp",), "m/s^2, rad/s^2", "A x - b", "solve"),
+    Field("lcp_z", "real", ("nlcpz",), "1", "Y^T x", "solve"),
+    Field("lcp_y", "real", ("nlcp",), "1", "room: point of extrapolation", "solve"),
+    Field("lcp_g", "real", ("nlcp",), "1", "room: gradient there", "solve"),
+    Field("lcp_old", "real", ("nlcp",), "1", "room: solution one step before", "solve"),
+    Field("lcp_best", "real", ("nlcp",), "1", "room: solution of the smallest residual", "solve"),
+    Field("lcp_status", "real", (1,), "1", "how the solver ended, see Status", "solve"),
+    Field("lcp_niter", "real", (1,), "1", "iterations or pivots", "solve"),
+    Field("lcp_residual", "real", (1,), "1", "complementarity residual at the end", "solve"),
+    Field("one_n", "int", (1,), "1", "rows of the problem", "solve"),
+    Field("one_row", "int", ("nlcpone",), "1", "row of the tile that a row of the problem is", "solve"),
+    Field("one_findex", "int", ("nlcpone",), "1", "row whose solution scales the bounds, -1: none", "solve"),
+    Field("one_order", "int", ("nlcpone",), "1", "row at each place of the pivoting", "solve"),
+    Field("one_place", "int", ("nlcpone",), "1", "place of each row", "solve"),
+    Field("one_state", "int", ("nlcpone",), "1", "-1 at its lower bound, 1 at its upper one, 0 between", "solve"),
+    Field("one_factor", "int", ("nlcpone",), "1", "rows in the factor, in its order", "solve"),
+    Field("one_mark", "int", ("nlcpone",), "1", "room", "solve"),
+    Field("one_niter", "int", (1,), "1", "pivots", "solve"),
+    Field("one_status", "int", (1,), "1", "how the solver ended, see Status", "solve"),
+    Field("one_residual", "scalar", (1,), "1", "complementarity residual at the end", "solve"),
+    Field("one_A", "scalar", ("nlcppair",), "1/kg", "A with the softness, full, rows of nlcpone", "solve"),
+    Field("one_L", "scalar", ("nlcppair",), "1", "factor of the rows between their bounds, rows of nlcpone", "solve"),
+    Field("one_D", "scalar", ("nlcpone",), "kg", "1 / D of it", "solve"),
+    Field("one_b", "scalar", ("nlcpone",), "m/s^2", "right-hand side", "solve"),
+    Field("one_lo", "scalar", ("nlcpone",), "N", "lower bound; not read where findex >= 0", "solve"),
+    Field("one_hi", "scalar", ("nlcpone",), "N", "upper bound, or mu", "solve"),
+    Field("one_add", "scalar", ("nlcpone",), "N", "added to mu |x[findex]|", "solve"),
+    Field("one_lower", "scalar", ("nlcpone",), "N", "lower bound in effect", "solve"),
+    Field("one_upper", "scalar", ("nlcpone",), "N", "upper bound in effect", "solve"),
+    Field("one_x", "scalar", ("nlcpone",), "N", "solution", "solve"),
+    Field("one_w", "scalar", ("nlcpone",), "m/s^2", "A x - b", "solve"),
+    Field("one_dx", "scalar", ("nlcpone",), "1", "change of x by a unit of the row that is driven", "solve"),
+    Field("one_dw", "scalar", ("nlcpone",), "1", "change of w by it", "solve"),
+    Field("one_ell", "scalar", ("nlcpone",), "1", "room: a row of the factor", "solve"),
+    Field("one_sum", "scalar", (16,), "1", "room: sums eight side by side, and zeros", "solve"),
+    Field("one_old", "scalar", ("nlcpone",), "N", "room: solution one pass before", "solve"),
+    Field("one_best", "scalar", ("nlcpone",), "N", "room: solution of the smallest residual", "solve"),
+)
+
+# large, and without meaning between calls
+LCP_ROOM = frozenset(f.name for f in LCP if f.shape != (1,))
+
+# problems that stand alone
+PROBLEM = Layout("Problem", LCP_SIZES + LCP)
