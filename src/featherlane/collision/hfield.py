@@ -28,13 +28,18 @@ def reach(m1, d1, u):
 
 
 @kernel
+def height(m1, field, r, c):
+    """Height of a sample."""
+    return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[4 * field + 2]
+
+
+@kernel
 def set_corner(m1, d1, field, k, r, c):
     """Corner k of the prism: a sample, and the bottom of the base below it."""
     x = m1.hfield_size[4 * field] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[4 * field + 1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
-    z = m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[4 * field + 2]
     store3(d1.prism_vert, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
-    store3(d1.prism_vert, 9 + 3 * k, (x, y, z))
+    store3(d1.prism_vert, 9 + 3 * k, (x, y, height(m1, field, r, c)))
 
 
 @kernel
@@ -48,16 +53,6 @@ def append_point(d1):
 
 
 @kernel
-def meet_prism(m1, d1, lowest):
-    """The prism's point, unless all of its top is below the shape."""
-    top = fmax(fmax(d1.prism_vert[11], d1.prism_vert[14]), d1.prism_vert[17])
-    if (top >= lowest) & (d1.manifold_count[0] < d1.nmanifold):
-        closest(m1, d1)
-        if d1.convex_dist[0] <= d1.shape_limit[0]:
-            append_point(d1)
-
-
-@kernel
 def set_prism(m1, d1, field, r, c, half):
     """The prism under one of the two triangles of a cell, which its diagonal parts."""
     if half == 0:
@@ -68,6 +63,37 @@ def set_prism(m1, d1, field, r, c, half):
         set_corner(m1, d1, field, 0, r, c)
         set_corner(m1, d1, field, 1, r + 1, c + 1)
         set_corner(m1, d1, field, 2, r, c + 1)
+
+
+@kernel
+def top(m1, field, r, c, half):
+    """Height of the highest corner of that prism."""
+    if half == 0:
+        other = height(m1, field, r + 1, c)
+    else:
+        other = height(m1, field, r, c + 1)
+    return fmax(fmax(height(m1, field, r, c), height(m1, field, r + 1, c + 1)), other)
+
+
+@kernel
+def meet_cell(m1, d1, field, r, c, lowest):
+    """The points of the two prisms of a cell, but of one whose top is all below the shape."""
+    for half in range(2):
+        if top(m1, field, r, c, half) >= lowest and d1.manifold_count[0] < d1.nmanifold:
+            set_prism(m1, d1, field, r, c, half)
+            closest(m1, d1)
+            if d1.convex_dist[0] <= d1.shape_limit[0]:
+                append_point(d1)
+
+
+@kernel
+def rises_to(m1, field, rows, columns, lowest):
+    """Is some sample of the cells, first and behind the last of each, that high?  Where none is no prism is made."""
+    for r in range(rows[0], rows[1] + 1):
+        for c in range(columns[0], columns[1] + 1):
+            if height(m1, field, r, c) >= lowest:
+                return 1
+    return 0
 
 
 @kernel
@@ -102,11 +128,11 @@ def height_field(m1, d1):
     if not (beside | above | below):
         ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
         d1.shape_type[0] = PRISM
-        first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
-        for r in range(first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)):
-            for c in range(first, last):
-                for half in range(2):
-                    set_prism(m1, d1, field, r, c, half)
-                    meet_prism(m1, d1, z0)
-            if d1.manifold_count[0] >= d1.nmanifold:
-                break
+        rows = first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)
+        columns = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
+        if rises_to(m1, field, rows, columns, z0):
+            for r in range(rows[0], rows[1]):
+                for c in range(columns[0], columns[1]):
+                    meet_cell(m1, d1, field, r, c, z0)
+                if d1.manifold_count[0] >= d1.nmanifold:
+                    break
