@@ -90,6 +90,10 @@ DERIVED_SIZES = (
     _size("nmeshnode", "nodes of the trees of boxes about all meshes' triangles"),
     _size("articulated_pays", "1: the articulated-body algorithm costs less than the factor of M"),
     _size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
+    _size("nbounded", "tendons on which the sum of actuator forces is clamped"),
+    _size("ndcmotor", "actuators with the bias of a dcmotor"),
+    _size("all_round", "1: only planes, spheres and capsules collide"),
+    _size("sensor_reads", "bits of what sensors read: 1 momenta of subtrees, 2 forces between bodies, 4 energies"),
 )
 
 # no options of MuJoCo's
@@ -463,6 +467,7 @@ ACTUATORS = (
         ("nactuator",),
         "bits of optional activations, in order: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current",
     ),
+    _int("actuator_simple", ("nactuator",), "1: on a slide or hinge, fixed or affine in length and rate, one control"),
     _int("actuator_trnid", ("nactuator", 2), "joint, tendon, site or body; second: slider's or reference's site"),
     _int("actuator_history", ("nactuator", 2), "samples of the delayed control, and how they are interpolated"),
     _int("actuator_historyadr", ("nactuator",), "first value in history, -1: none"),
@@ -594,7 +599,7 @@ DERIVED = frozenset(
         *("opt_forward_dynamics", "tree_asleep0", "geom_visible", "nlink"),
         *(field.name for field in (*LCP_OPTIONS, *LINKS)),
         *LCP_DEFAULTS,
-        *("moment_rownnz", "moment_rowadr", "moment_colind", "actuator_states"),
+        *("moment_rownnz", "moment_rowadr", "moment_colind", "actuator_states", "actuator_simple"),
         *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS, *PATHS)),
     )
 )

@@ -221,6 +221,7 @@ def from_mujoco(mj_model, source: str) -> Model:
     from featherlane.model.features import unsupported
     from featherlane.model.moments import adhesion_count, moment_ints
     from featherlane.model.paths import path_ints
+    from featherlane.model.questions import answers
 
     pairs = candidates(mj_model)
     problems = unsupported(mj_model, pairs)
@@ -232,13 +233,14 @@ def from_mujoco(mj_model, source: str) -> Model:
     check_shapes(mj_model, broad["collide_geom"])
     derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
     derived |= triangle_trees(mj_model) | moment_ints(mj_model) | path_ints(mj_model)
-    derived |= actuator_ints(mj_model)
+    ints, facts = answers(mj_model, broad["collide_geom"])
+    derived |= actuator_ints(mj_model) | ints
     derived |= {"tree_asleep0": asleep_at_start(mj_model), "geom_visible": visible_geoms(mj_model)}
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
     derived |= link_fields(mj_model, ()) | {name: np.asarray(value) for name, value in LCP_DEFAULTS.items()}
     sizes |= {field.name: LCP_DEFAULTS[field.name] for field in LCP_OPTIONS if field.kind == "size"}
     sizes |= {"nlink": len(derived["link_type"])}
-    sizes |= counts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
+    sizes |= counts | facts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
     return Model(mj_model, sizes, derived, source)
 
 

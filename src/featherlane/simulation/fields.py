@@ -301,6 +301,7 @@ DISTANCE = (
 NARROW = (
     Field("narrow_near", "real", (1,), "1", "1 where the pair is near in this world", "collision"),
     Field("narrow_limit", "real", (1,), "m", "distance up to which a point counts in this world", "collision"),
+    Field("narrow_box", "real", (6,), "m", "box about a shape in the frame of a height field: corners", "collision"),
     Field("shape_type", "int", (2,), "1", "types of the two geoms", "collision"),
     Field("shape_data", "int", (2,), "1", "their meshes or height fields", "collision"),
     Field("shape_pos", "scalar", (2, 3), "m", "their centres", "collision"),
@@ -481,6 +482,7 @@ SCRATCH = (
     Field("dual_dofnum", "int", ("ndualmax",), "1", "dofs of the block", "solve"),
     Field("dual_rowadr", "int", ("ndualmax",), "1", "first entry of the block's first row in dual_Y", "solve"),
     Field("dual_mark", "int", ("nv",), "1", "1: the dof is one of the block that is being made", "solve"),
+    Field("dual_place", "int", ("nv",), "1", "where the dof stands among those of the block", "solve"),
     Field("dual_dof", "int", ("ndualdofmax",), "1", "dofs of a block and all above them, descending", "solve"),
     Field("dual_Y", "real", ("ndualYmax",), "1", "rows of J L^-1 D^-1/2, M = L^T D L: A = Y Y^T + R", "solve"),
     Field("dual_A", "real", ("ndualmax", 21), "1/kg", "Y Y^T of each block, lower triangle", "solve"),
