@@ -558,6 +558,11 @@ SCRATCH = (
     Field("qacc_step", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the integrator takes", "euler"),
     Field("qH", "real", ("nC",), "1", "L^T D L of the inertia with implicit damping", "euler"),
     Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler"),
+    Field("lcp_scale", "real", ("nv",), "1/sqrt(kg)", "lcp: 1 / sqrt(D) of the factor in qH", "make_lcp"),
+    Field("lcp_large", "real", (1,), "1", "lcp: 1: some island of the world has more rows than nlcpone", "solve"),
+    Field("lcp_root", "int", ("ntree",), "1", "lcp: first tree of the island of one world's tree", "solve"),
+    Field("lcp_head", "int", ("ntree",), "1", "lcp: first row of the island, by its first tree, -1: none", "solve"),
+    Field("lcp_next", "int", ("nlcp",), "1", "lcp: next row of the same island, -1: none", "solve"),
     Field("qDeriv", "real", ("nD",), "N s/m, N m s/rad", "d (passive + actuator - bias force) / d qvel", "smooth_vel"),
     Field("qLU", "real", ("nD",), "1", "M - h qDeriv = U L, L with ones on the diagonal", "implicit"),
     Field(
@@ -594,7 +599,7 @@ ON_REQUEST = frozenset("ximat qfrc_fluid crb M qLD qLDiagInv energy cdof_dot cac
 ROOM = LCP_ROOM | frozenset(
     "crb_drag H panel graph_col graph_colplace H_blockcol H_blockplace"
     " coupling_key coupling_room coupling_last coupling_K near_key near_room"
-    " visit_key visit_room dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
+    " visit_key visit_room lcp_next dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )
 
