@@ -52,6 +52,8 @@ LCP = (
     Field("lcp_g", "real", ("nlcp",), "1", "room: gradient there", "solve"),
     Field("lcp_old", "real", ("nlcp",), "1", "room: solution one step before", "solve"),
     Field("lcp_best", "real", ("nlcp",), "1", "room: solution of the smallest residual", "solve"),
+    Field("lcp_step", "real", ("nlcp",), "kg", "room: step of a row, about 1 / diagonal", "solve"),
+    Field("lcp_change", "real", ("nlcp",), "1", "room: change of w", "solve"),
     Field("lcp_status", "real", (1,), "1", "how the solver ended, see Status", "solve"),
     Field("lcp_niter", "real", (1,), "1", "iterations or pivots", "solve"),
     Field("lcp_residual", "real", (1,), "1", "complementarity residual at the end", "solve"),
@@ -88,5 +90,8 @@ LCP = (
 # large, and without meaning between calls
 LCP_ROOM = frozenset(f.name for f in LCP if f.shape != (1,))
 
+# what a batch of dense problems needs beside it: direct solves in lanes
+LCP_DIRECT = (Field("lcp_L", "real", ("nlcpA",), "1", "room: factor of the rows between their bounds", "solve"),)
+
 # problems that stand alone
-PROBLEM = Layout("Problem", LCP_SIZES + LCP)
+PROBLEM = Layout("Problem", LCP_SIZES + LCP + LCP_DIRECT)
