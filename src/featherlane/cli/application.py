@@ -178,9 +178,29 @@ def _bench(
 @application.command("compare")
 def _compare(
     source: Source,
-    solvers: Annotated[str, typer.Option(metavar="NAME,...", help="newton, cg, pgs.")] = "newton,cg,pgs",
+    solvers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...", help="convex: newton, cg, pgs; lcp: dantzig, pgs, apgd; all.", show_default=False
+        ),
+    ] = None,
+    contact: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="convex, lcp: step one state under each instead, and compare the motions.",
+            show_default=False,
+        ),
+    ] = None,
     states: Annotated[int, typer.Option(metavar="N", help="States along one motion under random control.")] = 20,
-    steps: Annotated[int, typer.Option(metavar="N", help="Steps from one state to the next.")] = 20,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Steps from one state to the next: 20; with --contact of the motion: 400.",
+            show_default=False,
+        ),
+    ] = None,
     iterations: Annotated[
         int | None,
         typer.Option(metavar="N", help="Most iterations of a solver: the model's own.", show_default=False),
@@ -190,17 +210,32 @@ def _compare(
         Path | None,
         typer.Option(
             metavar="FILE.png",
-            help="Draw cost and gradient against the iteration; needs: pip install 'featherlane\\[plot]'.",
+            help="Draw the convergence, or the motions; needs: pip install 'featherlane\\[plot]'.",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Solve the same states with several solvers, from a cold start, and say how well each did."""
-    from .compare import Comparison, compare
+    from .compare import SOLVERS, Comparison, compare
+    from .contact_models import SOLVERS as ALL_SOLVERS
+    from .contact_models import Contest, compare_contact_models
 
-    names = tuple(name.strip() for name in solvers.split(",") if name.strip())
-    compare(Comparison(source, names, states, steps, iterations, seed, plot, as_json))
+    names = SOLVERS if solvers is None else _listed(solvers)
+    if contact is None:
+        compare(Comparison(source, names, states, 20 if steps is None else steps, iterations, seed, plot, as_json))
+        return
+    models = _listed(contact)
+    if solvers is None:
+        names = tuple(dict.fromkeys(name for model in models for name in ALL_SOLVERS.get(model, ())))
+    compare_contact_models(
+        Contest(source, models, names, 400 if steps is None else steps, iterations, seed, plot, as_json)
+    )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """The names of a list with commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 @application.command("compile")

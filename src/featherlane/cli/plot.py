@@ -1,4 +1,4 @@
-"""Pictures of convergence, by matplotlib."""
+"""Pictures of convergence and of motions, by matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .output import whole_file
 
 INSTALL = "pip install 'featherlane[plot]'"
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
-COLORS = {"newton": "#0072b2", "cg": "#e69f00", "pgs": "#009e73"}  # told apart by the colour-blind, too
+# told apart by the colour-blind, too
+COLORS = {"newton": "#0072b2", "cg": "#e69f00", "pgs": "#009e73", "dantzig": "#d55e00", "apgd": "#cc79a7"}
+LINES = {"convex": "-", "lcp": "--"}
 FLOOR = 1e-17  # below, a number is rounding
 
 
@@ -65,3 +67,38 @@ def _draw(axis, name: str, states: list[np.ndarray]) -> None:
         axis.plot(values, color=color, linewidth=0.6, alpha=0.25)
     table = np.array([np.append(v, np.full(most - len(v), v[-1])) for v in states])
     axis.plot(np.exp(np.median(np.log(table), axis=0)), color=color, linewidth=2.0, label=name)
+
+
+def draw_motions(
+    path: Path, title: str, times: np.ndarray, curves: dict[tuple[str, str], dict[str, np.ndarray]]
+) -> None:
+    """Write a PNG: for each quantity a panel, in it a line for each contact model (its dash) and solver (its colour).
+
+    Args:
+        path: the file.
+        title: above all.
+        times: of the steps [s], (n,).
+        curves: for each (contact model, solver), each quantity by name, (n,).
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    names = list(next(iter(curves.values())))
+    figure = Figure(figsize=(SIZE[0], 1.4 * SIZE[1]), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(-(-len(names) // 2), 2, sharex=True, squeeze=False).ravel()
+    for axis, name in zip(axes, names, strict=False):
+        for (contact, solver), quantities in curves.items():
+            line = {"color": COLORS.get(solver, "0.3"), "linestyle": LINES.get(contact, ":"), "linewidth": 1.4}
+            axis.plot(times, quantities[name], label=f"{contact} {solver}", alpha=0.85, **line)
+        axis.set(ylabel=name)
+        axis.grid(True, which="major", color="0.9", linewidth=0.6)
+        axis.set_axisbelow(True)
+        for side in ("top", "right"):
+            axis.spines[side].set_visible(False)
+    for axis in axes[-2:]:
+        axis.set_xlabel("time [s]")
+    axes[0].legend(frameon=False, fontsize="small")
+    figure.suptitle(title, fontsize="medium")
+    with whole_file(path) as part:
+        figure.savefig(part)

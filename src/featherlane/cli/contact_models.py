@@ -1,0 +1,247 @@
+"""`featherlane compare --contact`: the same motion under each contact model and solver, side by side.
+
+All start from one state with the same controls and take the same steps.  What a step leaves is measured in the same way
+for all: the solver's own residual, how deep bodies overlap, how fast contacts that press slide at the end of the step,
+the energy, the time of a step.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ModelError, UnsupportedFeatureError, near
+from .controls import Random
+from .output import check_target, console, pairs, print_json, progress, table
+
+if TYPE_CHECKING:
+    from ..model.model import Model
+    from ..simulation.data import Data
+
+SOLVERS = {"convex": ("newton", "cg", "pgs"), "lcp": ("dantzig", "pgs", "apgd")}
+OPTION = {"convex": "solver", "lcp": "lcp_solver"}
+SETTLE = 0.25  # simulated time before the common state [s]
+PRESSING = 1e-6  # of the model's weight: a contact with less normal force does not press
+
+
+@dataclass
+class Contest:
+    """What the user asked for.
+
+    Attributes:
+        source: the model.
+        contacts: names of contact models.
+        solvers: names of solvers; each runs under every contact model that has it.
+        steps: of the common motion.
+        iterations: most iterations of each solver; None: the model's own.
+        seed: of the random controls.
+        plot: the picture to write.
+    """
+
+    source: str
+    contacts: tuple[str, ...]
+    solvers: tuple[str, ...]
+    steps: int = 400
+    iterations: int | None = None
+    seed: int = 0
+    plot: Path | None = None
+    as_json: bool = False
+
+    def check(self) -> None:
+        """Raise ModelError for what cannot be."""
+        every = tuple(dict.fromkeys(name for names in SOLVERS.values() for name in names))
+        for what, names, allowed in (("contact", self.contacts, tuple(SOLVERS)), ("solvers", self.solvers, every)):
+            if not names:
+                raise ModelError(f"{what}: none is named, allowed are {', '.join(allowed)}")
+            for name in names:
+                if name not in allowed:
+                    raise ModelError(f"{what}: got {name!r}, allowed are {', '.join(allowed)}{near(name, allowed)}")
+            if len(set(names)) != len(names):
+                raise ModelError(f"{what}: one is named twice")
+        for name in self.solvers:
+            if not any(name in SOLVERS[contact] for contact in self.contacts):
+                raise ModelError(f"solvers: {name!r} is none of the contact models {', '.join(self.contacts)}")
+        if self.steps < 1:
+            raise ModelError(f"steps: got {self.steps}, allowed is a whole number from 1")
+        if self.iterations is not None and self.iterations < 1:
+            raise ModelError(f"iterations: got {self.iterations}, allowed is a whole number from 1")
+        if self.plot is not None:
+            check_target(self.plot, ".png")
+
+    def entries(self) -> list[tuple[str, str]]:
+        """(contact model, solver) of each run."""
+        return [(c, s) for c in self.contacts for s in SOLVERS[c] if s in self.solvers]
+
+
+@dataclass
+class Trace:
+    """One run: a number for each step."""
+
+    residual: list[float] = field(default_factory=list)
+    penetration: list[float] = field(default_factory=list)
+    slip: list[float] = field(default_factory=list)
+    energy: list[float] = field(default_factory=list)
+    iterations: list[float] = field(default_factory=list)
+    microseconds: list[float] = field(default_factory=list)
+    position: list[np.ndarray] = field(default_factory=list)
+    resets: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """Medians and largest values; energy at the end less that at the start."""
+        return {
+            "residual": {"median": np.median(self.residual), "max": max(self.residual)},
+            "penetration": {"median": np.median(self.penetration), "max": max(self.penetration)},
+            "slip": {"median": np.median(self.slip), "max": max(self.slip)},
+            "energy_change": self.energy[-1] - self.energy[0],
+            "iterations": {"mean": np.mean(self.iterations), "max": max(self.iterations)},
+            "microseconds": {"median": np.median(self.microseconds)},
+            "resets": self.resets,
+        }
+
+
+def compare_contact_models(request: Contest) -> None:
+    """Run, print, and draw.
+
+    Raises:
+        ModelError: anything wrong with the request, before anything is computed.
+        UnsupportedFeatureError: the model has options that do not go with a contact model that is asked for.
+        InstallationError: a plot is asked for and matplotlib is not installed.
+    """
+    request.check()
+    if request.plot is not None:
+        from .plot import prepare
+
+        prepare()
+    from ..model.load import load
+
+    model = load(request.source)
+    _check_model(model, request)
+    state = _settled(model, request)
+    traces = {}
+    with progress(request.as_json) as bar:
+        for entry in bar.track(request.entries(), description="stepping"):
+            traces[entry] = _run(model, state, request, *entry)
+    result = {
+        "model": model.source,
+        "timestep": model.opt.timestep,
+        "steps": request.steps,
+        "runs": [{"contact": c, "solver": s, **trace.plain()} for (c, s), trace in traces.items()],
+    }
+    if request.plot is not None:
+        from .plot import draw_motions
+
+        times = model.opt.timestep * np.arange(1, request.steps + 1)
+        title = f"{Path(model.source).name}: {request.steps} steps from one state under each contact model"
+        draw_motions(request.plot, title, times, _curves(model, traces))
+    if request.as_json:
+        print_json(result)
+    else:
+        _print(result, request.plot)
+
+
+def _check_model(model: Model, request: Contest) -> None:
+    """Refuse before anything runs what a contact model that is asked for does not take."""
+    for contact in request.contacts:
+        try:
+            model.opt.contact_model = contact
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(error.features, request.source) from None
+    model.opt.contact_model = request.contacts[0]
+
+
+def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
+    """The common state: some time under random control, with the first contact model."""
+    from ..simulation.batch import Batch
+
+    batch = Batch(model, 1)
+    Random(model, request.seed, model.opt.timestep).advance(batch, 0, round(SETTLE / model.opt.timestep))
+    return {name: getattr(batch, name)[0].copy() for name in ("qpos", "qvel", "act")}
+
+
+def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Trace:
+    """All steps under one contact model by one solver."""
+    from ..simulation.data import Data
+    from ..simulation.stages import energy, step
+
+    model.opt.contact_model = contact
+    setattr(model.opt, OPTION[contact], solver)
+    if request.iterations is not None:
+        setattr(model.opt, "iterations" if contact == "convex" else "lcp_iterations", request.iterations)
+    data, trace = Data(model), Trace()
+    for name, value in state.items():
+        getattr(data, name)[...] = value
+    controls = Random(model, request.seed + 1, model.opt.timestep)
+    for k in range(request.steps):
+        if k % controls.hold == 0:
+            data.ctrl = controls.draw(k // controls.hold, 1)[0]
+        start = time.perf_counter()
+        step(model, data)
+        trace.microseconds.append(1e6 * (time.perf_counter() - start))
+        energy(model, data)
+        trace.energy.append(float(data.energy.sum()))
+        trace.residual.append(float(data.solver_residual))
+        trace.iterations.append(float(data.solver_niter))
+        trace.position.append(data.xipos.copy())
+        depth, slip = _contacts(model, data)
+        trace.penetration.append(depth)
+        trace.slip.append(slip)
+    trace.resets = int(data.nbad)
+    return trace
+
+
+def _contacts(model: Model, data: Data) -> tuple[float, float]:
+    """Deepest overlap [m], and the mean speed [m/s] at which contacts that press slide after the step."""
+    from ..simulation.point import contact_force, jac
+
+    depth, speeds = 0.0, []
+    weight = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
+    for i, contact in enumerate(data.contact):
+        depth = max(depth, -float(contact.dist))
+        if contact.efc_address < 0 or contact_force(model, data, i)[0] <= PRESSING * weight:
+            continue
+        bodies = [int(model.geom_bodyid[g]) for g in contact.geom]
+        first, second = (jac(model, data, contact.pos, body)[0] @ data.qvel for body in bodies)
+        speeds.append(np.linalg.norm(contact.frame.reshape(3, 3)[1:] @ (second - first)))
+    return depth, float(np.mean(speeds)) if speeds else 0.0
+
+
+def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+    """What is drawn of each run: the coordinate that moves most in the first one, and three numbers of each step."""
+    first = np.array(next(iter(traces.values())).position)
+    body, axis = np.unravel_index(np.argmax(np.ptp(first, axis=0)), first.shape[1:])
+    name = model.names("body")[body] or f"body {body}"
+    return {
+        entry: {
+            f"{'xyz'[axis]} of {name} [m]": np.array(trace.position)[:, body, axis],
+            "energy [J]": np.array(trace.energy),
+            "deepest overlap [m]": np.array(trace.penetration),
+            "slip of contacts that press [m/s]": np.array(trace.slip),
+        }
+        for entry, trace in traces.items()
+    }
+
+
+def _print(result: dict[str, Any], plot: Path | None) -> None:
+    columns = ["contact", "solver", "iterations", "residual (most)", "overlap [mm] (most)"]
+    columns += ["slip [mm/s] (most)", "energy change [J]", "time [us]"]
+    rows = []
+    for r in result["runs"]:
+        cells = [r["contact"], r["solver"], f"{r['iterations']['mean']:.1f} ({r['iterations']['max']:.0f})"]
+        cells.append(f"{r['residual']['median']:.1e} ({r['residual']['max']:.1e})")
+        cells += [f"{1e3 * r[key]['median']:.2g} ({1e3 * r[key]['max']:.2g})" for key in ("penetration", "slip")]
+        rows.append([*cells, f"{r['energy_change']:+.3g}", f"{r['microseconds']['median']:.1f}"])
+    screen = console()
+    title = f"{Path(result['model']).name}: {result['steps']} steps from one state"
+    screen.print(table(title, columns, rows))
+    about = {
+        "residual": "convex: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",
+        "slip": "mean over the contacts that press, after the step; medians over steps",
+        "time": "one step in one world, as called from Python; the median",
+    }
+    lost = [f"{r['contact']} {r['solver']}: {r['resets']}" for r in result["runs"] if r["resets"]]
+    about |= {"bad numbers": ", ".join(lost)} if lost else {}
+    screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))
