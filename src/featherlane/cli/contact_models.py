@@ -2,7 +2,7 @@
 
 All start from one state with the same controls and take the same steps.  What a step leaves is measured in the same way
 for all: the solver's own residual, how deep bodies overlap, how fast contacts that press slide at the end of the step,
-the energy, the time of a step.
+how far equality constraints are off, the energy, the time of a step.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ class Trace:
     residual: list[float] = field(default_factory=list)
     penetration: list[float] = field(default_factory=list)
     slip: list[float] = field(default_factory=list)
+    drift: list[float] = field(default_factory=list)
     energy: list[float] = field(default_factory=list)
     iterations: list[float] = field(default_factory=list)
     microseconds: list[float] = field(default_factory=list)
@@ -96,6 +97,7 @@ class Trace:
             "residual": {"median": np.median(self.residual), "max": max(self.residual)},
             "penetration": {"median": np.median(self.penetration), "max": max(self.penetration)},
             "slip": {"median": np.median(self.slip), "max": max(self.slip)},
+            "drift": {"median": np.median(self.drift), "max": max(self.drift)},
             "energy_change": self.energy[-1] - self.energy[0],
             "iterations": {"mean": np.mean(self.iterations), "max": max(self.iterations)},
             "microseconds": {"median": np.median(self.microseconds)},
@@ -189,6 +191,7 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         depth, slip = _contacts(model, data)
         trace.penetration.append(depth)
         trace.slip.append(slip)
+        trace.drift.append(float(np.abs(data.efc_pos[: data.ne]).max(initial=0.0)))
     trace.resets = int(data.nbad)
     return trace
 
@@ -226,19 +229,22 @@ def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[st
 
 
 def _print(result: dict[str, Any], plot: Path | None) -> None:
-    columns = ["contact", "solver", "iterations", "residual (most)", "overlap [mm] (most)"]
-    columns += ["slip [mm/s] (most)", "energy change [J]", "time [us]"]
+    columns = ["contact", "solver", "iterations", "residual (most)", "overlap, mm (most)", "slip, mm/s (most)"]
+    columns += ["loops, mm (most)", "energy change, J", "time, us"]
     rows = []
     for r in result["runs"]:
         cells = [r["contact"], r["solver"], f"{r['iterations']['mean']:.1f} ({r['iterations']['max']:.0f})"]
         cells.append(f"{r['residual']['median']:.1e} ({r['residual']['max']:.1e})")
-        cells += [f"{1e3 * r[key]['median']:.2g} ({1e3 * r[key]['max']:.2g})" for key in ("penetration", "slip")]
+        cells += [
+            f"{1e3 * r[key]['median']:.2g} ({1e3 * r[key]['max']:.2g})" for key in ("penetration", "slip", "drift")
+        ]
         rows.append([*cells, f"{r['energy_change']:+.3g}", f"{r['microseconds']['median']:.1f}"])
     screen = console()
     title = f"{Path(result['model']).name}: {result['steps']} steps from one state"
     screen.print(table(title, columns, rows))
     about = {
         "residual": "convex: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",
+        "loops": "largest error of an equality constraint",
         "slip": "mean over the contacts that press, after the step; medians over steps",
         "time": "one step in one world, as called from Python; the median",
     }
