@@ -190,7 +190,7 @@ def _solve_all(model: Model, data: Data, options: dict[str, Any], trials: dict[s
 
 
 def _print(result: dict[str, Any], plot: Path | None) -> None:
-    columns = ["solver", "iterations", "residual (most)", "duality gap (most)", "distance (most)", "time, us"]
+    columns = ["solver", "iterations", "residual (most)", "duality gap (most)", "distance (most)", "time [us]"]
     rows = []
     for name, r in result["solvers"].items():
         cells = [f"{r['iterations']['mean']:.1f} ({r['iterations']['max']:.0f})"]

@@ -229,8 +229,8 @@ def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[st
 
 
 def _print(result: dict[str, Any], plot: Path | None) -> None:
-    columns = ["contact", "solver", "iterations", "residual (most)", "overlap, mm (most)", "slip, mm/s (most)"]
-    columns += ["loops, mm (most)", "energy change, J", "time, us"]
+    columns = ["contact", "solver", "iterations", "residual (most)", "overlap [mm] (most)", "slip [mm/s] (most)"]
+    columns += ["loops [mm] (most)", "energy change [J]", "time [us]"]
     rows = []
     for r in result["runs"]:
         cells = [r["contact"], r["solver"], f"{r['iterations']['mean']:.1f} ({r['iterations']['max']:.0f})"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -46,9 +47,9 @@ def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
     """A table: the first column to the left, numbers to the right."""
     result = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
     for k, name in enumerate(columns):
-        result.add_column(name, justify="left" if k == 0 else "right", no_wrap=k == 0)
+        result.add_column(escape(name), justify="left" if k == 0 else "right", no_wrap=k == 0)
     for row in rows:
-        result.add_row(*map(str, row))
+        result.add_row(*(escape(str(cell)) for cell in row))
     return result
 
 
@@ -58,7 +59,7 @@ def pairs(title: str, rows: dict[str, str]) -> Table:
     result.add_column(style="dim", no_wrap=True)
     result.add_column(overflow="fold")
     for name, value in rows.items():
-        result.add_row(name, str(value))
+        result.add_row(escape(name), escape(str(value)))
     return result
 
 
