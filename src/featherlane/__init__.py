@@ -7,7 +7,7 @@
 Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone's.  What is public stands in `__all__`.
 """
 
-from . import tree
+from . import lanes, tree
 from .configuration import show_config
 from .errors import (
     FeatherlaneError,
@@ -16,6 +16,7 @@ from .errors import (
     UnknownNameError,
     UnsupportedFeatureError,
 )
+from .lanes import kernel
 from .model import Model, bundled_names, load, set_const
 from .simulation.batch import Batch
 from .simulation.control_history import init_ctrl_history, read_ctrl
@@ -79,6 +80,7 @@ from .simulation.stages import (
 )
 from .simulation.state import State, get_state, set_keyframe, set_state, state_size
 from .simulation.transition import inverse_fd, transition_fd
+from .simulation.user_actuator import set_user_actuator
 from .simulation.user_sensor import set_user_sensor
 
 __version__: str
@@ -178,6 +180,10 @@ __all__ = [  # noqa: RUF022  in groups
     # sensors
     "add_sensor_noise",
     "set_user_sensor",
+    # functions of the user
+    "kernel",
+    "lanes",
+    "set_user_actuator",
     # queries
     "geom_distance",
     "ray",

@@ -7,6 +7,7 @@ filterexact  the same, over a step the exact solution for a constant u
 muscle       `muscle.py`
 dcmotor      `dcmotor.py`: up to five states
 pid          a slewed setpoint, the integral of the position error
+user         a function of the user
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
 
@@ -25,6 +26,7 @@ from .flags import (
     DYN_INTEGRATOR,
     DYN_MUSCLE,
     DYN_PID,
+    DYN_USER,
     GAIN_SO3,
     INPUT_POS,
     INTEGRAL,
@@ -32,6 +34,7 @@ from .flags import (
 )
 from .muscle import muscle_rate
 from .setpoint import nearest_setpoint, shorten_rotation, slew
+from .user_actuator import user_rates
 
 
 @kernel
@@ -76,6 +79,8 @@ def activation(m, d):
                 _pid_rates(m, d, i)
             elif kind == DYN_DCMOTOR:
                 motor_rates(m, d, i)
+            elif kind == DYN_USER:
+                user_rates(m, d, i)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Forces of actuators with one output: gain times what drives it, plus bias.
 
-gain    fixed, affine in length and velocity, muscle, dcmotor
-bias    none, affine, muscle, dcmotor
+gain    fixed, affine in length and velocity, muscle, dcmotor, a function of the user
+bias    none, affine, muscle, dcmotor, a function of the user
 pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bias
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
 """
@@ -17,15 +17,18 @@ from .flags import (
     BIAS_AFFINE,
     BIAS_DCMOTOR,
     BIAS_MUSCLE,
+    BIAS_USER,
     CURRENT,
     GAIN_AFFINE,
     GAIN_DCMOTOR,
     GAIN_MUSCLE,
     GAIN_PID,
+    GAIN_USER,
     INTEGRAL,
 )
 from .muscle import muscle_bias, muscle_gain
 from .setpoint import nearest_setpoint
+from .user_actuator import user_bias, user_gain
 
 
 @kernel
@@ -59,6 +62,8 @@ def _gain(m, d, i, length, rate):
         gain = muscle_gain(m, d, o, m.actuator_gainprm, 10 * i)
     elif kind == GAIN_DCMOTOR:
         gain = motor_gain(m, d, i)
+    elif kind == GAIN_USER:
+        gain = user_gain(m, d, i)
     return gain
 
 
@@ -92,4 +97,6 @@ def force(m, d, i):
         f = f + muscle_bias(m, d, o, m.actuator_biasprm, 10 * i)
     elif bias == BIAS_DCMOTOR:
         f = f + motor_bias(m, d, i, gain)
+    elif bias == BIAS_USER:
+        f = f + user_bias(m, d, i)
     return f

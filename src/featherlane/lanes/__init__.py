@@ -18,6 +18,7 @@ from .runtime import KernelError, Library
 from .values import (
     all_,
     any_,
+    call,
     clip,
     copysign,
     eights,
@@ -60,6 +61,7 @@ __all__ = [
     "any_",
     "asin",
     "atan2",
+    "call",
     "clip",
     "copysign",
     "eights",

@@ -32,6 +32,9 @@ class Kernel:
     def __call__(self, *args):
         return self.function(*args)
 
+    def __reduce__(self):
+        return self.function.__qualname__  # by name, as Python pickles functions
+
     def __repr__(self):
         return f"<{type(self).__name__.lower()} {self.function.__module__}.{self.function.__qualname__}>"
 
@@ -43,7 +46,7 @@ class Kernel:
         for name in sorted(loaded | scope.keys()):
             value = scope.get(name, self.function.__globals__.get(name))
             if isinstance(value, types.ModuleType):
-                found += [(f"{name}.{a}", getattr(value, a)) for a in sorted(attributes) if hasattr(value, a)]
+                found += _members(name, value, attributes)
             elif value is not None:
                 found.append((name, value))
         return found
@@ -140,6 +143,19 @@ def symbol(stage: Stage, base: str, width: int, checked: bool) -> str:
     """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked; a scalar stage has one for all widths."""
     base, width = variant(stage, base, width)
     return f"fl_{stage.name}_{base}x{width}{'_checked' if checked else ''}"
+
+
+def _members(name: str, module: types.ModuleType, attributes: set[str], seen: tuple = ()) -> list:
+    """(name, object) for each attribute of a module, and of the modules in it, that code names."""
+    found = []
+    for a in sorted(attributes):
+        value = getattr(module, a, None)
+        if isinstance(value, types.ModuleType):
+            if value not in seen:
+                found += _members(f"{name}.{a}", value, attributes, (*seen, module))
+        elif value is not None:
+            found.append((f"{name}.{a}", value))
+    return found
 
 
 def _names(code) -> tuple[set[str], set[str]]:

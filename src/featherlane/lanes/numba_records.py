@@ -257,6 +257,21 @@ def _scalars(context, builder, sig, args):
     return builder.inttoptr(args[1], POINTER)
 
 
+@typed_function("call", 4)
+def _call_type(args):
+    function, m, d, i = args
+    if isinstance(m, Struct) and isinstance(d, Struct) and all(isinstance(a, types.Integer) for a in (function, i)):
+        return signature(types.none, types.int64, m, d, types.int64)
+    return None
+
+
+@lower_builtin(values.call, types.int64, Struct, Struct, types.int64)
+def _call_address(context, builder, sig, args):
+    ft = ir.FunctionType(I32, [POINTER, POINTER, I64])
+    builder.call(builder.inttoptr(args[0], ft.as_pointer()), args[1:])
+    return context.get_dummy_value()
+
+
 def _gather_type(args):
     view, index = args
     if not (isinstance(view, View) and isinstance(index, Value)):

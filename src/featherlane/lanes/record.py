@@ -7,6 +7,7 @@ A table is int64: four fault words, then for each field its address (or the valu
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,12 +48,13 @@ class Record:
         ValueError: an array is missing, or has another dtype, row length or alignment than compiled code expects.
 
     The record keeps the arrays alive.  `set_size` changes a size in place; `check_faults` reads the words that bounds
-    checks write.
+    checks write; `functions` are those that uncompiled kernels `call` by number.
     """
 
     def __init__(self, layout: Layout, sizes, arrays, width: int, dtype):
         self.layout, self.width, self.dtype = layout, width, np.dtype(dtype)
         self.arrays = arrays
+        self.functions: list[Callable] = []
         self.table = np.zeros(FAULT_WORDS + 2 * len(layout.fields), np.int64)
         for k, f in enumerate(layout.fields):
             if f.kind == "size":
@@ -162,6 +164,7 @@ def python_record(record: Record) -> SimpleNamespace:
         return _Memory(ctypes.cast(pointer, ctypes.POINTER(kind)))
 
     out = SimpleNamespace(width=record.width, shape=(record.width,), dtype=record.dtype, scalars=scalars)
+    out.functions = record.functions
     for f in record.layout.fields:
         if f.kind == "size":
             setattr(out, f.name, record.size(f.name))

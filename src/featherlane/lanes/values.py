@@ -166,3 +166,8 @@ def eights(numbers):
 def scalars(record, address: int):
     """The reals at a memory address, one by one."""
     return record.scalars(address)
+
+
+def call(function: int, m, d, i: int) -> None:
+    """Call the function f(m, d, i) at a memory address; uncompiled, the one of that number in the record d."""
+    d.functions[function](m, d, i)

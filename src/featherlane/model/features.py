@@ -40,9 +40,9 @@ TRANSMISSIONS = set(mujoco.mjtTrn.__members__.values()) - {mujoco.mjtTrn.mjTRN_U
 # per actuator field: the values that are computed, and the enum that names the others
 COMPUTED_ACTUATORS = {
     "trntype": (TRANSMISSIONS, mujoco.mjtTrn),
-    "dyntype": (set(mujoco.mjtDyn.__members__.values()) - {mujoco.mjtDyn.mjDYN_USER}, mujoco.mjtDyn),
-    "gaintype": (set(mujoco.mjtGain.__members__.values()) - {mujoco.mjtGain.mjGAIN_USER}, mujoco.mjtGain),
-    "biastype": (set(mujoco.mjtBias.__members__.values()) - {mujoco.mjtBias.mjBIAS_USER}, mujoco.mjtBias),
+    "dyntype": (set(mujoco.mjtDyn.__members__.values()), mujoco.mjtDyn),
+    "gaintype": (set(mujoco.mjtGain.__members__.values()), mujoco.mjtGain),
+    "biastype": (set(mujoco.mjtBias.__members__.values()), mujoco.mjtBias),
 }
 
 # equality constraints that are computed

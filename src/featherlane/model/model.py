@@ -81,8 +81,9 @@ class Model(NamedAccess):
         int_buffer: all integer fields, int32, in layout order.
         scalar_buffer: all numbers that worlds share, float64, in layout order.
         rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here.
-        revision: grows when a size, an integer option or a sensor of the user changes.
+        revision: grows when a size, an integer option or a function of the user changes.
         user_sensors: what `set_user_sensor` registered, by the sensor's number.
+        user_actuators: what `set_user_actuator` registered, by the actuator's number and `activation`, `gain`, `bias`.
     """
 
     layout = MODEL
@@ -94,6 +95,7 @@ class Model(NamedAccess):
             "dropped": [],
             "revision": 0,
             "user_sensors": {},
+            "user_actuators": {},
             "_sizes": dict(sizes),
         }
         for kind, dtype in BUFFERS.items():
@@ -132,7 +134,7 @@ class Model(NamedAccess):
         self.__dict__[field.name] = view
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "_sizes")
+        kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "_sizes")
         return {name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))}
 
     def __copy__(self) -> Model:

@@ -31,6 +31,7 @@ from .momentum import subtree_vel
 from .position import position_sensor
 from .publish import cut_off, publish, sample_sensors
 from .touch import touch
+from .user import user_sensor
 from .velocity import velocity_sensor
 from .wrench import external_forces, interaction_forces
 
@@ -126,6 +127,8 @@ def sensor_acc(m, d):
     if measures(m, d):
         for i in range(m.nsensor):
             acceleration_sensor(m, d, i)
+        for i in range(m.nsensor):
+            user_sensor(m, d, i)
         publish(m, d)
 
 

@@ -66,7 +66,7 @@ def sample_sensors(m, d):
     """
     for i in range(m.nsensor):
         n, h = m.sensor_history[2 * i], m.sensor_historyadr[i]
-        if n > 0 and m.sensor_type[i] != USER:
+        if n > 0 and (m.sensor_type[i] != USER or d.user_sensor[i] != 0):
             due = _is_due(m, d, i)
             d.history[h] = where(due, d.history[h] + m.sensor_interval[2 * i], d.history[h])
             insert(d, h, n, m.sensor_dim[i], d.time[0], d.sensor_now, m.sensor_adr[i], due)

@@ -361,6 +361,7 @@ class Batch(Worlds):
 
     def _work(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> None:
         """A plan's loop over the tiles, on all threads; of a part of the worlds of the call."""
+        plan.workspaces[0].calls.require(plan.loop)
         order = self._arrange(chosen if part is None else part, plan.width)
         everyone = len(chosen) == self.nworld
         place = order if everyone else np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
@@ -384,6 +385,8 @@ class Batch(Worlds):
         finally:
             for other in others:
                 other.result()
+        for workspace in plan.workspaces:
+            workspace.calls.raise_errors()
 
     def _entered(self):
         return _Entry(self)
@@ -410,6 +413,7 @@ class Batch(Worlds):
         for w in self._workspaces[width]:
             if w.rows is not shared:
                 w.rows.refresh_sizes()
+            w.calls.connect()
         return self._workspaces[width]
 
     def _arrange(self, chosen: np.ndarray, width: int) -> np.ndarray:

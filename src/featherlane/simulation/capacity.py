@@ -69,5 +69,6 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "want_sensors": 1,
         "want_subtree": 0,
         "want_wrenches": 0,
+        "user_control": 0,
         "want_all": 1,
     }

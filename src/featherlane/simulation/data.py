@@ -19,7 +19,7 @@ from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
 from ..model.sleep import AWAKE
-from .fields import DATA, STATUS
+from .fields import ADDRESSES, DATA, STATUS
 from .given import given_fields, room_for
 from .workspace import Workspace
 
@@ -100,6 +100,7 @@ class Data(NamedAccess):
             own["model"] = model
             own.pop("sensordata", None)
         self.workspace.rows.refresh_sizes()
+        self.workspace.calls.connect()
         self.workspace.record.set_size("want_energy", int(bool(model.opt_enableflags & Enable.ENERGY)))
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
@@ -158,6 +159,8 @@ class Data(NamedAccess):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._start(state["model"], state["given"])
         for name, array in state["arrays"].items():
+            if name in ADDRESSES:
+                continue
             self.workspace.arrays[name][...] = array
 
     # ---- sensors -----------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ SIZES = (
     Field("want_sensors", "size", doc="1: compute the values of sensors in each step"),
     Field("want_subtree", "size", doc="1: compute velocities and momenta of subtrees"),
     Field("want_wrenches", "size", doc="1: compute accelerations of bodies, and forces on and between them"),
+    Field("user_control", "size", doc="address of the control function of this call, 0: none"),
     Field("want_all", "size", doc="1: write every field, 0: only what a step reads (not those of ON_REQUEST)"),
 )
 
@@ -134,6 +135,8 @@ FORCE = (
     Field("act_dot", "real", ("na",), "1/s", "rate of the activation", "actuation"),
     Field("actuator_input", "real", ("nu",), "1", "control that acts: delayed, clamped, slewed", "actuation"),
     Field("actuator_rate", "real", ("nactuator", 2), "N/m, N s/m", "slope of the force in length, rate", "actuation"),
+    Field("user_actuator", "long", ("nactuator", 3), "1", "addresses of the user's activation, gain, bias; 0: none"),
+    Field("user_term", "real", (1,), "N, N m", "gain or bias that a function of the user gave", "actuation"),
     Field("tendon_actuatorfrc", "real", ("ntendon",), "N", "sum of actuator forces on a limited tendon", "actuation"),
     Field("badctrl", "real", (1,), "1", "1: a control was no number, all counted as 0", "actuation"),
     Field("qfrc_actuator", "real", ("nv",), "N, N m", "actuator force in joint space", "actuation"),
@@ -404,6 +407,7 @@ SENSORS = (
     Field("cfrc_int", "real", ("nbody", 6), "N m, N", "force from the parent, at the tree's com", "sensors"),
     Field("cfrc_ext", "real", ("nbody", 6), "N m, N", "external force on the body, at the tree's com", "sensors"),
     Field("in_stage", "int", (1,), "1", "1: this pass is a stage within a step, whose sensors do not count"),
+    Field("user_sensor", "long", ("nsensor",), "1", "address of a sensor's compiled function; 0: none"),
     Field("sensor_now", "real", ("nsensordata",), "sensor's", "values of this moment, before any delay", "sensors"),
     Field("sensordata", "real", ("nsensordata",), "sensor's", "values of all sensors", "sensors"),
 )
@@ -602,6 +606,9 @@ ROOM = LCP_ROOM | frozenset(
     " visit_key visit_room lcp_next dual_dofadr dual_dofnum dual_rowadr dual_dof dual_Y dual_A dual_f dual_old"
     " stat_cost stat_gradient stat_improvement stat_step".split()
 )
+
+# compiled functions of the user, known to this process alone: no reset clears them, no copy takes them over
+ADDRESSES = frozenset(("user_actuator", "user_sensor"))
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
 DATA = Layout(

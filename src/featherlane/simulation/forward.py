@@ -12,7 +12,7 @@ from ..dynamics.actuation import actuation
 from ..dynamics.articulated import needs_factor, needs_inertia
 from ..dynamics.awake import sleeping
 from ..dynamics.com import com_pos, com_vel
-from ..dynamics.flags import DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK4
+from ..dynamics.flags import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK4
 from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import advance, euler, implicitfast
@@ -24,7 +24,7 @@ from ..dynamics.smooth import energy, smooth_acceleration
 from ..dynamics.tendon import tendon, tendon_velocity
 from ..dynamics.tendon_force import add_tendon_bias
 from ..dynamics.transmission import transmission
-from ..lanes import any_, kernel, stage
+from ..lanes import any_, call, kernel, stage
 from ..sensor.camera import cameras
 from ..sensor.measure import (
     needs_energy,
@@ -128,6 +128,8 @@ def forward(m, d):
             early_contacts(m, d)
             d.con_fresh[0] = 1
         forward_velocity(m, d)
+        if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
+            call(d.user_control, m, d, 0)
         actuation(m, d)
         sensor_vel(m, d)
         smooth_acceleration(m, d)

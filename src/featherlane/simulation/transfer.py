@@ -43,7 +43,7 @@ class Plan:
     def __init__(
         self, workspaces, transfers: dict[str, list[Transfer]], nworld: int, wanted: dict[str, int], loop=run_tiles
     ):
-        self.workspaces, self.transfers, self.wanted = workspaces, transfers, wanted
+        self.workspaces, self.transfers, self.wanted, self.loop = workspaces, transfers, wanted, loop
         self.width = workspaces[0].width
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
         self.record = self._make_record()

@@ -17,8 +17,9 @@ from ..model.model import BUFFERS
 from ..model.option import Enable
 from ..model.sleep import AWAKE
 from .capacity import capacities
-from .fields import DATA, ROOM
+from .fields import ADDRESSES, DATA, ROOM
 from .library import library
+from .user_call import UserCalls
 
 
 class ModelRows:
@@ -91,6 +92,7 @@ class Workspace:
 
     Attributes:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
+        calls: the functions of the user that stages call.
     """
 
     def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None, given: int = 0):
@@ -100,6 +102,8 @@ class Workspace:
         self.arrays = allocate(DATA, self.sizes, width, dtype)
         self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
         self._bound = {}
+        self.calls = UserCalls(self)
+        self.calls.connect()
         self.reset()
 
     @staticmethod
@@ -112,11 +116,17 @@ class Workspace:
         self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
         self.arrays["H_pattern"][...] = 0  # the pattern of the Hessian is kept between calls
         self._bound.clear()
+        self.calls.forget()
+        self.calls.connect()
+
+    def unbind(self) -> None:
+        """The functions of the user have changed."""
+        self._bound.clear()
 
     def reset(self) -> None:
         """Every world to the model's defaults: qpos0, no velocity, no force."""
         for f in DATA.fields:
-            if f.kind != "size" and f.name not in ROOM:
+            if f.kind != "size" and f.name not in ROOM | ADDRESSES:
                 self.arrays[f.name][...] = 0
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
         self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T
@@ -142,12 +152,15 @@ class Workspace:
     def bound(self, stage: Stage):
         """The stage as a function of its whole numbers, on this workspace."""
         if stage.name not in self._bound:
-            self._bound[stage.name] = library().bind(stage, self.rows.record, self.record)
+            self.calls.require(stage)
+            run = library().bind(stage, self.rows.record, self.record)
+            self._bound[stage.name] = self.calls.raising(run)
         return self._bound[stage.name]
 
     def run(self, stage: Stage, *numbers: int) -> None:
         """Run one stage here, with the model as it is now."""
         self.rows.refresh()
+        self.calls.connect()
         self.bound(stage)(*numbers)
 
     def view(self, name: str) -> np.ndarray:

@@ -28,6 +28,7 @@ LASTING = (*STATE, *GIVEN_ROWS, *SLEEP_ROWS)
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
 # slots and scratch: of a tile, not of a world
 HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_", "sensor_now")
+HIDDEN += ("user_",)
 
 
 class Worlds(NamedAccess):

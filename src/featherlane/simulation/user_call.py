@@ -1,0 +1,167 @@
+"""How a workspace gets to call functions of the user: addresses in the tile's record, and plain Python behind some."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from ..dynamics.flags import BIAS_USER, DYN_USER, GAIN_USER
+from ..errors import UnsupportedFeatureError, near
+from ..lanes import Field, Layout, Record, Stage
+from ..lanes.runtime import mode
+from .library import library
+from .user_function import UserFunction
+
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+KINDS = ("activation", "gain", "bias")  # the columns of the field user_actuator
+TYPES = {"activation": ("dyntype", DYN_USER), "gain": ("gaintype", GAIN_USER), "bias": ("biastype", BIAS_USER)}
+
+
+def readable(record: str, layout: Layout, name: str, reads) -> Field:
+    """A field of a record that a function of the user may read.
+
+    Raises:
+        AttributeError: it may not be read there and then.
+    """
+    if name in layout and (name in reads or layout[name].kind == "size"):
+        return layout[name]
+    raise AttributeError(f"{record}.{name} cannot be read here{near(name, reads)}")
+
+
+class WorldView:
+    """A record as plain Python sees one world of it: flat arrays that are not to be written, and sizes."""
+
+    def __init__(self, name: str, record: Record, lane: int, reads):
+        self.__dict__.update(_name=name, _record=record, _lane=lane, _reads=frozenset(reads))
+        self.__dict__.update(width=1, shape=(), dtype=np.dtype(float))
+
+    def __getattr__(self, field: str):
+        f = readable(self._name, self._record.layout, field, self._reads)
+        if f.kind == "size":
+            return self._record.size(field)
+        array = self._record.arrays[field]
+        view = array[:, self._lane] if f.kind == "real" else array[:]
+        view.flags.writeable = False
+        return view
+
+    def __setattr__(self, field: str, value):
+        raise AttributeError(f"{self._name}.{field} is no place to write to")
+
+
+class UserCalls:
+    """The functions that one workspace calls.
+
+    Args:
+        workspace: whose record gets their addresses.
+    """
+
+    def __init__(self, workspace):
+        self._workspace, self._revision = workspace, None
+        self._missing: list[str] = []
+        self._kept: list = []  # callbacks, for as long as their addresses stand in the record
+        self._errors: list[BaseException] = []
+
+    def forget(self) -> None:
+        """The workspace has another model."""
+        self._revision = None
+
+    def connect(self) -> None:
+        """Take over what is registered with the model now."""
+        w, model = self._workspace, self._workspace.model
+        if self._revision == model.revision:
+            return
+        self._kept.clear()
+        w.record.functions[:] = [None]
+        for name in ("user_actuator", "user_sensor"):
+            w.arrays[name][...] = 0
+        for (i, kind), function in model.user_actuators.items():
+            w.arrays["user_actuator"][3 * i + KINDS.index(kind)] = self.address(function)
+        for i, function in model.user_sensors.items():
+            if isinstance(function, UserFunction):
+                w.arrays["user_sensor"][i] = self.address(function)
+        self._missing = missing_functions(model)
+        self._revision = model.revision
+        w.unbind()
+
+    def require(self, stage: Stage) -> None:
+        """Raise where an actuator lacks a function and the stage computes its force.
+
+        Raises:
+            UnsupportedFeatureError: with the name of each of them.
+        """
+        if self._missing and _acts(stage):
+            what = "functions of the user are missing (featherlane.set_user_actuator registers them)"
+            raise UnsupportedFeatureError(self._missing, self._workspace.model.source, what)
+
+    def address(self, function: UserFunction) -> int:
+        """Where the workspace's stages call the function; uncompiled ones: its number in `record.functions`."""
+        w = self._workspace
+        if mode() == "python":
+            w.record.functions.append(function.stage if function.is_compiled else self._plain(function))
+            return len(w.record.functions) - 1
+        if function.is_compiled:
+            return function.compiled_address(w.dtype, w.width)
+        callback = CALLBACK(self._guarded(self._plain(function)))
+        self._kept.append(callback)
+        return ctypes.cast(callback, ctypes.c_void_p).value or 0
+
+    def raise_errors(self) -> None:
+        """Raise the first error of plain Python that stages have called: it cannot pass through them."""
+        if self._errors:
+            error = self._errors[0]
+            self._errors.clear()
+            raise error
+
+    def raising(self, run: Callable[..., None]) -> Callable[..., None]:
+        """A bound stage that raises errors of the plain Python that it calls; the stage itself where there is none."""
+        if not self._kept:
+            return run
+
+        def raising(*numbers):
+            run(*numbers)
+            self.raise_errors()
+
+        return raising
+
+    def _plain(self, function: UserFunction):
+        """The function for each world of the tile that takes part, one after the other."""
+        w, out = self._workspace, function.role.result
+        rows, place = w.arrays[out], function.place(w.model)
+        m = [WorldView("m", w.rows.record, lane, w.rows.record.layout.index) for lane in range(w.width)]
+        d = [WorldView("d", w.record, lane, function.role.reads) for lane in range(w.width)]
+
+        def call(_m, _d, i):
+            for lane in np.flatnonzero(w.arrays["active"][0]):
+                rows[place, lane] = function.function(m[lane], d[lane], i)
+
+        return call
+
+    def _guarded(self, call):
+        def guarded(m, d, i):
+            try:
+                call(m, d, i)
+            except BaseException as error:  # KeyboardInterrupt, too: no frame above could see it
+                self._errors.append(error)
+            return 0
+
+        return guarded
+
+
+def missing_functions(model) -> list[str]:
+    """A line for each actuator of the type `user` that lacks a function."""
+    lines = []
+    for kind, (field, user) in TYPES.items():
+        for i in np.flatnonzero(getattr(model, f"actuator_{field}") == user):
+            if (int(i), kind) not in model.user_actuators:
+                name = model.names("actuator")[i]
+                lines.append(f"actuator {name!r}: {kind}" if name else f"actuator #{i}: {kind}")
+    return lines
+
+
+@functools.cache
+def _acts(stage: Stage) -> bool:
+    """Does the stage compute forces of actuators?"""
+    return any(s.name == "actuation" for s in library().required(stage))

@@ -1,0 +1,251 @@
+"""Functions of the user: what is asked of them, and how they are compiled.
+
+A function is written once, over values: numbers of one world, or of each of W worlds side by side.  Decorated with
+`featherlane.kernel` it is compiled, alone, into a stage of its own, and the engine's stages call it by its address;
+undecorated it is plain Python and is called world by world.  What a compiled function may refer to is decided by its
+bytecode, before the compiler sees it: errors are to speak of the user's code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dis
+import functools
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from types import CodeType, ModuleType
+
+import numpy as np
+
+from ..errors import InstallationError, ModelError
+from ..lanes import Kernel, Stage, cache, kernel, processor, values
+from ..lanes.runtime import mode
+from .fields import DATA
+from .library import library
+from .user_roles import Role
+
+ALLOWED = "numbers, tuples of numbers, other kernels, and the functions of featherlane.lanes"
+
+
+class UserFunction:
+    """A function in a role, for one element of a model.
+
+    Args:
+        role: what it is for.
+        label: the element and the role, for messages.
+        function: as the user wrote it.
+        element: the element's number.
+        number: values that it gives.
+
+    Raises:
+        ModelError: the function has other parameters, or refers to what cannot be compiled.
+    """
+
+    def __init__(self, role: Role, label: str, function: Callable, element: int, number: int):
+        self.role, self.label, self.function, self.element, self.number = role, label, function, element, number
+        if not callable(function) or isinstance(function, Stage):
+            raise ModelError(f"{label}: got {type(function).__name__}, allowed is a function")
+        _check_parameters(label, function, role.parameters)
+        if self.is_compiled:
+            _check_references(label, function)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Is it a kernel?"""
+        return isinstance(self.function, Kernel)
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    @property
+    def stage(self) -> Stage:
+        """The function as a stage of its own, which writes what it gives."""
+        return _stage(self.function, self.role, self.number)
+
+    def fields(self) -> frozenset[str]:
+        """Fields of the tile that it may read or set: those that a kernel names, all of its role for plain Python."""
+        if not self.is_compiled:
+            return self.role.reads
+        named = {n for k in self.function.contained() for n in _attributes(k.function.__code__)}
+        return frozenset(named & DATA.index.keys())
+
+    def place(self, model) -> slice:
+        """The rows of `role.result` that it writes."""
+        start = int(getattr(model, self.role.address)[self.element]) if self.role.address else 0
+        return slice(start, start + self.number)
+
+    def compiled_address(self, dtype, width: int) -> int:
+        """Where the compiled function lies, for tiles of that width and precision."""
+        compiled = library().function(self.stage, processor.base_of(dtype), width, mode() == "checked")
+        return ctypes.cast(compiled, ctypes.c_void_p).value or 0
+
+    def check_compiled(self) -> None:
+        """Compile for one world and for whole tiles, in both precisions.
+
+        Raises:
+            ModelError: the function cannot be compiled.
+            InstallationError: there is no compiler.
+        """
+        if mode() == "python":
+            return
+        try:
+            import llvmlite.binding  # noqa: F401
+            import numba  # noqa: F401
+        except ImportError:
+            raise InstallationError(
+                f"{self.label}: the kernel {self.name} is compiled by Numba, which is not installed; install it with: "
+                "pip install 'featherlane[jit]', or leave the decorator off: plain Python is called world by world"
+            ) from None
+        for base, dtype in (("f64", np.float64), ("f32", np.float32)):
+            for width in dict.fromkeys((1, processor.tile_width(dtype))):
+                self._compile(base, width)
+
+    def _compile(self, base: str, width: int) -> None:
+        """Into the cache, if the cache lacks it."""
+        from ..lanes import toolchain
+
+        records, checked = library().records, mode() == "checked"
+        name = cache.key(self.stage, records, base, width, processor.cpu_level(), checked)
+        if cache.holds(name):
+            return
+        where = f"{self.label}: {self.name} cannot be compiled for float{base[1:]} x {width}"
+        try:
+            code = toolchain.lower(self.stage, records, base, width, checked)
+        except Exception as error:  # Numba's own errors, and what its internals raise on code that they do not foresee
+            raise ModelError(f"{where}: {_in_short(error)}") from error
+        foreign = sorted(n for n in re.findall(r'^declare [^@]*@"?([^"(]+)', code, re.M) if not n.startswith("llvm."))
+        if foreign:
+            raise ModelError(f"{where}: it needs {', '.join(foreign)}; allowed are calculations with {ALLOWED}")
+        cache.write(name, toolchain.emit(code, processor.cpu_level()))
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+def _check_parameters(label: str, function: Callable, names: tuple[str, ...]) -> None:
+    allowed = f"allowed is {getattr(function, '__name__', 'f')}({', '.join(names)})"
+    try:
+        signature = inspect.signature(function.function if isinstance(function, Kernel) else function)
+    except (TypeError, ValueError):
+        raise ModelError(f"{label}: the parameters of {function!r} cannot be read, {allowed}") from None
+    plain = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(plain) != len(signature.parameters) or len(plain) != len(names):
+        raise ModelError(f"{label}: its function has the parameters {signature}, {allowed}")
+    if any(p.default is not p.empty for p in plain):
+        raise ModelError(f"{label}: its function has a default argument, {allowed}")
+
+
+def _check_references(label: str, function: Kernel) -> None:
+    """Refuse what the compiler could not know, or what the name of a compiled function could not show."""
+    for k in function.contained():
+        for name, value in _references(k):
+            if isinstance(value, Stage):
+                raise ModelError(f"{label}: {k.__name__} calls the stage {name}, allowed are {ALLOWED}")
+            vocabulary = getattr(value, "__module__", "") == values.__name__ and callable(value)
+            if not (isinstance(value, Kernel) or vocabulary or _is_constant(value)):
+                what = f"{k.__name__} refers to {name}, a {type(value).__name__}"
+                advice = "; decorate it with featherlane.kernel" if inspect.isfunction(value) else ""
+                raise ModelError(f"{label}: {what}{advice}; allowed are {ALLOWED}")
+
+
+def _is_constant(value) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return isinstance(value, (bool, int, float))
+
+
+def _references(k: Kernel) -> Iterator[tuple[str, object]]:
+    """(name, object) for what the code takes from outside itself: `lanes.exp` as one."""
+    scope = {**k.function.__globals__, **inspect.getclosurevars(k.function).nonlocals}
+    for code in _codes(k.function.__code__):
+        name, value = "", None
+        for step in dis.get_instructions(code):
+            if isinstance(value, ModuleType) and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                name, value = f"{name}.{step.argval}", getattr(value, step.argval, None)
+                continue
+            if name:
+                yield name, value
+            name, value = "", None
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") and step.argval in scope:
+                name, value = step.argval, scope[step.argval]
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for c in code.co_consts:
+        if inspect.iscode(c):
+            yield from _codes(c)
+
+
+def _attributes(code: CodeType) -> set[str]:
+    """Names of attributes that code loads."""
+    loads = ("LOAD_ATTR", "LOAD_METHOD")
+    return {step.argval for c in _codes(code) for step in dis.get_instructions(c) if step.opname in loads}
+
+
+def _in_short(error: Exception) -> str:
+    """The lines of a compiler's error that speak of the code."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    noise = ("Failed in", "During:", "This error", "There are", "- Of which", "[", "To see", "https://", "raised from")
+    kept = [line for line in lines if not line.startswith(noise)]
+    return "; ".join(kept[:4]) or type(error).__name__
+
+
+# ---- stages ----------------------------------------------------------------------------------------------------------
+@functools.cache
+def _store(number: int) -> Kernel:
+    """A kernel that writes a result to the rows from `a` on: a number, or a tuple of them."""
+    if number == 1:
+        return kernel(_store_number)
+    return _store_tuple(number)
+
+
+def _store_number(rows, a, x):
+    rows[a] = x
+
+
+def _store_tuple(number: int) -> Kernel:
+    """One value after the other: they may be of several types, so no loop can run over them."""
+    last = number - 1
+    if number == 1:
+
+        def store(rows, a, x):
+            rows[a] = x[last]
+    else:
+        others = _store_tuple(last)
+
+        def store(rows, a, x):
+            others(rows, a, x)
+            rows[a + last] = x[last]
+
+    return kernel(store)
+
+
+def _calling(function: Kernel, role: str, store: Kernel) -> Callable:
+    """The stage's function for a role."""
+
+    def activation(m, d, i):
+        store(d.act_dot, m.actuator_actadr[i], function(m, d, i))
+
+    def term(m, d, i):
+        store(d.user_term, 0, function(m, d, i))
+
+    def sensor(m, d, i):
+        store(d.sensor_now, m.sensor_adr[i], function(m, d, i))
+
+    def control(m, d, i):
+        function(m, d)
+
+    return {"activation": activation, "sensor": sensor, "control": control}.get(role, term)
+
+
+_stages: dict[str, Stage] = {}
+
+
+def _stage(function: Kernel, role: Role, number: int) -> Stage:
+    """The function's stage, named for all that it is made of: equal functions share one."""
+    calling = _calling(function, role.name, _store(max(number, 1)))
+    code = Kernel(calling).code_hash()
+    calling.__name__ = f"user_{role.name}_{code[:24]}"
+    return _stages.setdefault(calling.__name__, Stage(calling))

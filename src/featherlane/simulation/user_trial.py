@@ -1,0 +1,106 @@
+"""A trial call of a function of the user when it is registered: in qpos0, on what the engine has computed there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import ModelError
+from ..lanes import Layout
+from ..lanes.record import Rows
+from ..model.fields import MODEL
+from .fields import DATA
+from .forward import forward_position, forward_velocity
+from .user_call import WorldView, readable
+from .user_function import UserFunction
+from .workspace import Workspace
+
+WORLDS = 2  # of a trial call of a kernel: a branch on a value shows as an error
+BRANCH = "; choose between values with featherlane.lanes.where"
+
+
+class KernelView:
+    """A record as a kernel sees it: flat rows of worlds side by side, those that may be read."""
+
+    def __init__(self, name: str, layout: Layout, sizes, arrays, reads, sets=()):
+        self.__dict__.update(_name=name, _layout=layout, _sizes=sizes, _arrays=arrays, _reads=reads, _sets=sets)
+        self.__dict__.update(_seen={}, width=WORLDS, shape=(WORLDS,), dtype=np.dtype(float))
+
+    def __getattr__(self, field: str):
+        if field not in self._seen:
+            self._seen[field] = self._field(field)
+        return self._seen[field]
+
+    def _field(self, field: str):
+        f = readable(self._name, self._layout, field, self._reads)
+        if f.kind == "size":
+            return int(self._sizes[field])
+        array = self._arrays[field][: f.count(self._sizes)]
+        rows = np.repeat(array.reshape(-1, 1), WORLDS, axis=1) if f.kind == "real" else array.copy()
+        rows.flags.writeable = field in self._sets
+        return Rows(rows, f"{self._name}.{field}")
+
+    def __setattr__(self, field: str, value):
+        raise AttributeError(f"{self._name}.{field} is no place to write to")
+
+    def written(self, field: str) -> np.ndarray:
+        """What stands in a field after the call, flat, both worlds."""
+        return getattr(self, field).array
+
+
+def try_function(model, function: UserFunction) -> None:
+    """Call a function once, and look at what it gives.
+
+    Raises:
+        ModelError: the function fails, or gives another number of values, or what is no finite number.
+    """
+    workspace = Workspace(model, 1)
+    workspace.run(forward_position)
+    workspace.run(forward_velocity)
+    record, reads = workspace.rows.record, [f.name for f in MODEL.fields]
+    if function.is_compiled:
+        m = KernelView("m", MODEL, model.size_values(), record.arrays, reads)
+        role = function.role
+        d = KernelView("d", DATA, workspace.sizes, workspace.arrays, role.reads, role.sets)
+    else:
+        m, d = WorldView("m", record, 0, reads), WorldView("d", workspace.record, 0, function.role.reads)
+    given = _called(function, (m, d, function.element)[: len(function.role.parameters)])
+    if function.number:
+        _check_values(function, given)
+    elif given is not None:
+        raise ModelError(f"{function.label}: {function.name} gives {given!r}, allowed is None: it sets d.ctrl")
+    else:
+        _check_written(function, d)
+
+
+def _called(function: UserFunction, arguments):
+    try:
+        with np.errstate(all="ignore"):
+            return function.function(*arguments)
+    except Exception as error:
+        hint = BRANCH if "truth value of an array" in str(error) else ""
+        what = f"{type(error).__name__}: {error}{hint}"
+        raise ModelError(f"{function.label}: {function.name} fails in qpos0 with {what}") from error
+
+
+def _check_values(function: UserFunction, given) -> None:
+    n = function.number
+    allowed = "a number" if n == 1 else f"a tuple of {n} numbers"
+    parts = [given] if n == 1 else given
+    is_tuple = isinstance(given, (tuple, list, np.ndarray)) if not function.is_compiled else isinstance(given, tuple)
+    if n > 1 and not (is_tuple and len(given) == n):
+        found = f"{len(given)} values" if is_tuple else type(given).__name__
+        raise ModelError(f"{function.label}: {function.name} gives {found}, allowed is {allowed}")
+    for x in parts:
+        lead = ((), (WORLDS,)) if function.is_compiled else ((),)
+        if isinstance(x, (str, tuple, list, type(None))) or np.shape(x) not in lead:
+            found = f"an array {np.shape(x)}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise ModelError(f"{function.label}: {function.name} gives {found}, allowed is {allowed}")
+        if not np.all(np.isfinite(np.asarray(x, float))):
+            found = np.ravel(x)[0]
+            raise ModelError(f"{function.label}: {function.name} gives {found} in qpos0, allowed are finite numbers")
+
+
+def _check_written(function: UserFunction, d: KernelView) -> None:
+    for field in function.role.sets:
+        if not np.all(np.isfinite(d.written(field))):
+            raise ModelError(f"{function.label}: {function.name} writes what is no finite number to d.{field}")
