@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import ModelError
+from ..lanes import Kernel
 
 HOLD = 0.1  # s, how long a random control is held
 UNLIMITED = 1.0  # bound of random controls of an actuator without a range
@@ -91,7 +92,20 @@ class Controller:
             batch.step()
 
 
-def _function(given: str) -> Controller:
+class Compiled:
+    """Controls that a kernel `control(m, d)` sets within each step."""
+
+    nstep = None
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+
+    def advance(self, batch, start: int, nstep: int) -> None:
+        """Steps start .. start + nstep - 1."""
+        batch.rollout(nstep, control=self.kernel, record=())
+
+
+def _function(given: str) -> Controller | Compiled:
     """The function that `file.py` or `file.py:name` means; its name is `control` if none is given."""
     file, _, name = given.partition(".py")
     path, name = Path(file + ".py").expanduser(), name.removeprefix(":") or "control"
@@ -99,7 +113,9 @@ def _function(given: str) -> Controller:
         raise ModelError(f"{path}: no such file")
     function = runpy.run_path(str(path)).get(name)
     if not callable(function):
-        raise ModelError(f"{path}: has no function {name}(batch, step)")
+        raise ModelError(f"{path}: has no function {name}(batch, step) and no kernel {name}(m, d)")
+    if isinstance(function, Kernel):
+        return Compiled(function)
     return Controller(function, f"{path}:{name}")
 
 
@@ -116,7 +132,7 @@ def _check(values: np.ndarray, source: str, nu: int, nworld: int) -> None:
         raise ModelError(f"{source}: got {values[at]} at {at}, allowed are finite numbers")
 
 
-def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape | Controller:
+def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape | Controller | Compiled:
     """The source that `--controls` names.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, near
-from ..lanes import processor
+from ..lanes import Kernel, processor
 from ..model.model import Model
 from ..model.option import Disable
 from ..sensor.kinds import E_KINETIC, E_POTENTIAL
@@ -26,7 +26,10 @@ from .inverse import inverse_tiles
 from .ray import Hits, Query, cast_tiles
 from .stages import check_inverse
 from .transfer import Plan, Transfer
-from .user_sensor import fields_read, fill
+from .user_call import fields_called_for
+from .user_control import control_function
+from .user_function import UserFunction
+from .user_sensor import fields_read, fill, plain_sensors
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, LASTING, REPORTS, SLEEP_ROWS, Worlds, count
 
@@ -63,6 +66,7 @@ class Batch(Worlds):
     _workspaces: dict[int, list[Workspace]]
     _shared: dict[int, ModelRows]
     _plans: dict[tuple[bool, int], Plan]
+    _controls: dict[Kernel, UserFunction]
     _pool: ThreadPoolExecutor | None
     _lock: threading.Lock
     _pid: int
@@ -77,7 +81,7 @@ class Batch(Worlds):
         own = self.__dict__
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
-        own["_workspaces"], own["_shared"], own["_plans"] = {}, {}, {}
+        own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
 
     def _rows_changed(self) -> None:
         self.__dict__["_plans"] = {}
@@ -135,7 +139,9 @@ class Batch(Worlds):
         Args:
             nstep: time steps, at least 1.
             control: (n, nstep, nu) controls for the n worlds of the call; a function `control(batch, step)`, called
-                between steps, that gives what broadcasts to (n, nu); or None to leave `ctrl` as it is.
+                between steps, that gives what broadcasts to (n, nu); a kernel `control(m, d)`, compiled and called
+                within each step, once positions and velocities are known, which sets `d.ctrl` (or `d.qfrc_applied`,
+                `d.xfrc_applied`); or None to leave `ctrl` as it is.
             record: names of state or derived fields.
             ids: the worlds; None for all.
             out: arrays to record into, by name, of the shapes and dtype returned; missing ones are made.
@@ -144,21 +150,29 @@ class Batch(Worlds):
             name -> (n, nstep, ...).  State is that after the step, derived fields those of the state before it.
 
         Raises:
-            ModelError: shapes, names or counts that do not fit.
+            ModelError: shapes, names or counts that do not fit; a kernel that cannot be compiled, or fails in a trial
+                call, see `set_user_actuator`.
+            InstallationError: a kernel is given and there is no compiler.
+
+        Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as there).
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
         n, names = len(chosen), [record] if isinstance(record, str) else list(record)
         result = self._recordings(names, (n, nstep), out or {})
-        if callable(control):
-            return self._driven(control, nstep, chosen, result)
         transfers = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}
+        kernel = None
+        if isinstance(control, Kernel):
+            kernel, control = self._control_kernel(control), None
+            transfers["store"] = [Transfer(name, self._rows_of(name)) for name in kernel.sets()]
+        elif callable(control):
+            return self._driven(control, nstep, chosen, result)
         if control is not None:
             control = self._control(control, (n, nstep, self.model.nu))
             transfers["control"].append(Transfer("ctrl", control))
         reads = self._reads(names, (n, nstep))
         transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
-        self._run(nstep, chosen, transfers)
-        if "sensordata" in names and self.model.user_sensors:
+        self._run(nstep, chosen, transfers, kernel)
+        if "sensordata" in names and plain_sensors(self.model):
             fill(self.model, result["sensordata"], lambda name: reads[name])
         if control is not None:
             self._arrays["ctrl"][chosen] = control[:, -1]
@@ -189,6 +203,18 @@ class Batch(Worlds):
             for name, rows in self.rollout(1, values[:, None], list(result), chosen).items():
                 result[name][:, k] = rows[:, 0]
         return result
+
+    def _control_kernel(self, control: Kernel) -> UserFunction:
+        """The kernel, checked when it is first used with the model as it is now."""
+        known = self._controls.get(control)
+        if known is None:
+            known = self._controls[control] = control_function(self.model, control)
+        return known
+
+    def _rows_of(self, name: str) -> np.ndarray:
+        """The rows of an input, made where nobody has asked for them yet."""
+        getattr(self, name)
+        return self._arrays[name]
 
     def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
         """Arrays for what the user's sensors read in a rollout that records sensordata."""
@@ -321,8 +347,8 @@ class Batch(Worlds):
                 self._work(Plan(workspaces, transfers, self.nworld, {}, distance_tiles), query.npair, chosen)
         return query.answer()
 
-    def _run(self, nstep: int, chosen: np.ndarray, extra) -> None:
-        """Steps of the chosen worlds, or one forward pass."""
+    def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
+        """Steps of the chosen worlds, or one forward pass; with a control kernel that each step calls."""
         if not len(chosen):
             return
         with self._entered():
@@ -332,9 +358,14 @@ class Batch(Worlds):
                     self.bind(name)
             bad = self._arrays["nbad"][chosen, 0]
             for width, part in self._parts(chosen):
-                self._prepare(width)
-                self._work(self._plan(nstep == 0, extra, width), nstep, chosen, part)
-            if "sensordata" in self._bound and self.model.user_sensors:
+                workspaces = self._prepare(width)
+                plan = self._plan(nstep == 0, extra, width, control)
+                try:
+                    _set_control(workspaces, control)
+                    self._work(plan, nstep, chosen, part)
+                finally:
+                    _set_control(workspaces, None)
+            if "sensordata" in self._bound and plain_sensors(self.model):
                 self._measure(chosen)
             fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
             if len(fresh):
@@ -422,7 +453,7 @@ class Batch(Worlds):
             return chosen
         return np.ascontiguousarray(chosen[np.lexsort(self._arrays["signature"][chosen].T[::-1])])
 
-    def _plan(self, forward: bool, extra, width: int) -> Plan:
+    def _plan(self, forward: bool, extra, width: int, control: UserFunction | None = None) -> Plan:
         """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
         if extra is None and (forward, width) in self._plans:
             return self._plans[forward, width]
@@ -433,8 +464,9 @@ class Batch(Worlds):
         store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]
         store += [Transfer(n, a) for n, a in self._bound.items()]
         asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
-        wanted = self._wanted(asked)
-        plan = Plan(self._workspaces[width], {"load": load, "store": store, **(extra or {})}, self.nworld, wanted)
+        wanted = self._wanted(asked | (control.fields if control else set()))
+        transfers = {**(extra or {}), "load": load, "store": store + (extra or {}).get("store", [])}
+        plan = Plan(self._workspaces[width], transfers, self.nworld, wanted)
         if extra is None:
             self._plans[forward, width] = plan
         return plan
@@ -442,6 +474,7 @@ class Batch(Worlds):
     def _wanted(self, asked: set[str]) -> dict[str, int]:
         """What a step computes for the outputs that are asked for, and for histories of sensors, which are state."""
         sensors = "sensordata" in asked or bool((self.model.sensor_history[:, 0] > 0).any())
+        asked = asked | fields_called_for(self.model, sensors)
         by_sensors = sensors and bool(np.isin(self.model.sensor_type, (E_POTENTIAL, E_KINETIC)).any())
         wanted = {
             "want_frames": sensors or asked & LATE_FRAMES,
@@ -460,7 +493,7 @@ class Batch(Worlds):
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "width")
+        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "width")
         return {k: v for k, v in self.__dict__.items() if k not in made_anew}
 
     def __setstate__(self, state):
@@ -497,6 +530,12 @@ class _Entry:
 
     def __exit__(self, *error):
         self.batch._lock.release()
+
+
+def _set_control(workspaces: list[Workspace], control: UserFunction | None) -> None:
+    """Let steps call a control kernel, or none."""
+    for w in workspaces:
+        w.record.set_size("user_control", w.calls.address(control) if control else 0)
 
 
 def _described(value) -> str:

@@ -52,7 +52,7 @@ from .data import Data, ready
 from .early_contacts import early_contacts as _early_contacts
 from .early_contacts import forces_need_contacts
 from .inverse import inverse as _inverse
-from .user_sensor import fill
+from .user_sensor import fill, plain_sensors
 
 
 def _run(model: Model, data: Data, stage: Stage) -> None:
@@ -62,7 +62,7 @@ def _run(model: Model, data: Data, stage: Stage) -> None:
 def _measured(model: Model, data: Data, stage: Stage) -> Callable[[], None]:
     """A stage that computes sensors, as a function that calls those of the user, too."""
     run = ready(model, data).workspace.bound(stage)
-    if not model.user_sensors:
+    if not plain_sensors(model):
         return run
 
     def measured():

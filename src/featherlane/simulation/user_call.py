@@ -61,6 +61,7 @@ class UserCalls:
     def __init__(self, workspace):
         self._workspace, self._revision = workspace, None
         self._missing: list[str] = []
+        self._addresses: dict[UserFunction, int] = {}
         self._kept: list = []  # callbacks, for as long as their addresses stand in the record
         self._errors: list[BaseException] = []
 
@@ -74,6 +75,7 @@ class UserCalls:
         if self._revision == model.revision:
             return
         self._kept.clear()
+        self._addresses.clear()
         w.record.functions[:] = [None]
         for name in ("user_actuator", "user_sensor"):
             w.arrays[name][...] = 0
@@ -98,6 +100,11 @@ class UserCalls:
 
     def address(self, function: UserFunction) -> int:
         """Where the workspace's stages call the function; uncompiled ones: its number in `record.functions`."""
+        if function not in self._addresses:
+            self._addresses[function] = self._new_address(function)
+        return self._addresses[function]
+
+    def _new_address(self, function: UserFunction) -> int:
         w = self._workspace
         if mode() == "python":
             w.record.functions.append(function.stage if function.is_compiled else self._plain(function))
@@ -148,6 +155,14 @@ class UserCalls:
             return 0
 
         return guarded
+
+
+def fields_called_for(model, sensors: bool) -> set[str]:
+    """Fields that the functions called within a step may read, those of sensors where these are computed."""
+    functions = list(model.user_actuators.values())
+    if sensors:
+        functions += [f for f in model.user_sensors.values() if isinstance(f, UserFunction)]
+    return {name for f in functions for name in f.fields}
 
 
 def missing_functions(model) -> list[str]:

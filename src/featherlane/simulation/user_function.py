@@ -11,17 +11,18 @@ from __future__ import annotations
 import ctypes
 import dis
 import functools
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
+from typing import Any
 
 import numpy as np
 
 from ..errors import InstallationError, ModelError
 from ..lanes import Kernel, Stage, cache, kernel, processor, values
 from ..lanes.runtime import mode
-from .fields import DATA
 from .library import library
 from .user_roles import Role
 
@@ -42,12 +43,12 @@ class UserFunction:
         ModelError: the function has other parameters, or refers to what cannot be compiled.
     """
 
-    def __init__(self, role: Role, label: str, function: Callable, element: int, number: int):
+    def __init__(self, role: Role, label: str, function: Any, element: int, number: int):
         self.role, self.label, self.function, self.element, self.number = role, label, function, element, number
         if not callable(function) or isinstance(function, Stage):
             raise ModelError(f"{label}: got {type(function).__name__}, allowed is a function")
         _check_parameters(label, function, role.parameters)
-        if self.is_compiled:
+        if isinstance(function, Kernel):
             _check_references(label, function)
 
     @property
@@ -59,17 +60,25 @@ class UserFunction:
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    @property
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "stage"}
+
+    @functools.cached_property
     def stage(self) -> Stage:
         """The function as a stage of its own, which writes what it gives."""
         return _stage(self.function, self.role, self.number)
 
+    @functools.cached_property
     def fields(self) -> frozenset[str]:
         """Fields of the tile that it may read or set: those that a kernel names, all of its role for plain Python."""
         if not self.is_compiled:
             return self.role.reads
         named = {n for k in self.function.contained() for n in _attributes(k.function.__code__)}
-        return frozenset(named & DATA.index.keys())
+        return frozenset(named & (self.role.reads | set(self.role.sets)))
+
+    def sets(self) -> list[str]:
+        """Fields of the tile that it sets itself, or may set."""
+        return [name for name in self.role.sets if name in self.fields]
 
     def place(self, model) -> slice:
         """The rows of `role.result` that it writes."""
@@ -78,7 +87,7 @@ class UserFunction:
 
     def compiled_address(self, dtype, width: int) -> int:
         """Where the compiled function lies, for tiles of that width and precision."""
-        compiled = library().function(self.stage, processor.base_of(dtype), width, mode() == "checked")
+        compiled: Any = library().function(self.stage, processor.base_of(dtype), width, mode() == "checked")
         return ctypes.cast(compiled, ctypes.c_void_p).value or 0
 
     def check_compiled(self) -> None:
@@ -91,8 +100,8 @@ class UserFunction:
         if mode() == "python":
             return
         try:
-            import llvmlite.binding  # noqa: F401
-            import numba  # noqa: F401
+            importlib.import_module("llvmlite.binding")
+            importlib.import_module("numba")
         except ImportError:
             raise InstallationError(
                 f"{self.label}: the kernel {self.name} is compiled by Numba, which is not installed; install it with: "
@@ -122,7 +131,7 @@ class UserFunction:
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
-def _check_parameters(label: str, function: Callable, names: tuple[str, ...]) -> None:
+def _check_parameters(label: str, function: Any, names: tuple[str, ...]) -> None:
     allowed = f"allowed is {getattr(function, '__name__', 'f')}({', '.join(names)})"
     try:
         signature = inspect.signature(function.function if isinstance(function, Kernel) else function)
@@ -140,10 +149,10 @@ def _check_references(label: str, function: Kernel) -> None:
     for k in function.contained():
         for name, value in _references(k):
             if isinstance(value, Stage):
-                raise ModelError(f"{label}: {k.__name__} calls the stage {name}, allowed are {ALLOWED}")
+                raise ModelError(f"{label}: {k.function.__name__} calls the stage {name}, allowed are {ALLOWED}")
             vocabulary = getattr(value, "__module__", "") == values.__name__ and callable(value)
             if not (isinstance(value, Kernel) or vocabulary or _is_constant(value)):
-                what = f"{k.__name__} refers to {name}, a {type(value).__name__}"
+                what = f"{k.function.__name__} refers to {name}, a {type(value).__name__}"
                 advice = "; decorate it with featherlane.kernel" if inspect.isfunction(value) else ""
                 raise ModelError(f"{label}: {what}{advice}; allowed are {ALLOWED}")
 

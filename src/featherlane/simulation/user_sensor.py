@@ -8,9 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import ModelError, near
+from ..lanes import Kernel
 from ..model.model import Model
 from ..sensor.kinds import POSITIVE, REAL, USER
 from .fields import DATA
+from .user_function import UserFunction
+from .user_roles import SENSOR
+from .user_trial import try_function
 from .workspace import Workspace
 from .worlds import EVOLVING, Worlds
 
@@ -35,26 +39,38 @@ def set_user_sensor(
 ) -> None:
     """Say how a sensor of the type `user` is computed.
 
-    After each call that computes sensors the function is called with the model and with one array for each name in
-    `reads`, shaped as in `fl.Data` behind any number of leading axes: none for a data, worlds in a batch, worlds and
-    steps in a rollout.  It returns the sensor's values (..., dim), which are then cut off as the model says.  It is
-    plain Python, works on all worlds at once, and must not write to what it is given.
+    A plain function is called between steps, a kernel within them.  After each call that computes sensors a plain
+    function is called with the model and with one array for each name in `reads`, shaped as in `fl.Data` behind any
+    number of leading axes: none for a data, worlds in a batch, worlds and steps in a rollout.  It returns the sensor's
+    values (..., dim), which are then cut off as the model says.  It works on all worlds at once, and must not write to
+    what it is given.
 
         fl.set_user_sensor(model, "tilt", lambda model, xmat: xmat[..., 1, 8:], reads=("xmat",))
+
+    A kernel is compiled, and written as for `set_user_actuator`: from the model's record, the world's record and the
+    sensor's number to a number, or a tuple of dim of them.  It is called in each step that computes sensors, when all
+    else is known that follows from the state before it, positions and velocities included; period and delay hold for
+    it, too.
+
+        @fl.kernel
+        def tilt(m, d, i):
+            return d.xmat[9 * m.sensor_objid[i] + 8]
 
     Args:
         model: the model.
         sensor: name or number of the sensor.
         function: the function, or None to take it back.
         reads: inputs, such as `ctrl`, and computed fields, such as `xpos`; `sensordata` has the values of all sensors
-            that are not the user's.  State fields are refused: a step has moved them on by then.
+            that are not the user's.  State fields are refused: a step has moved them on by then.  Not for a kernel,
+            whose source says what it reads.
 
     Raises:
         UnknownNameError: no such sensor.
         ModelError: the sensor has another type; a field that cannot be read; in a trial call with zeros the function
-            fails or returns another shape.
+            fails or returns another shape; a kernel cannot be compiled, see `set_user_actuator`.
+        InstallationError: a kernel is given and there is no compiler.
 
-    Source: MuJoCo mjcb_sensor (called within a step there, with everything at hand).
+    Source: MuJoCo mjcb_sensor (called within a step, stage by stage).
     """
     i = model.sensor(sensor).id
     label = f"sensor {model.names('sensor')[i] or i!r}"
@@ -62,6 +78,11 @@ def set_user_sensor(
         raise ModelError(f"{label}: allowed is a sensor of the type user")
     if function is None:
         model.user_sensors.pop(i, None)
+    elif isinstance(function, Kernel):
+        compiled = UserFunction(SENSOR, label, function, i, int(model.sensor_dim[i]))
+        try_function(model, compiled)
+        compiled.check_compiled()
+        model.user_sensors[i] = compiled
     else:
         reads = (reads,) if isinstance(reads, str) else tuple(reads)
         _check_reads(label, reads)
@@ -93,13 +114,18 @@ def _try(model: Model, label: str, function, reads: tuple[str, ...], dim: int) -
 
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
+def plain_sensors(model: Model) -> dict[int, UserSensor]:
+    """The user's sensors that are computed between steps, by number."""
+    return {i: sensor for i, sensor in model.user_sensors.items() if isinstance(sensor, UserSensor)}
+
+
 def fields_read(model: Model) -> set[str]:
-    """All fields that the user's sensors read."""
-    return {name for sensor in model.user_sensors.values() for name in sensor.reads}
+    """All fields that these sensors read."""
+    return {name for sensor in plain_sensors(model).values() for name in sensor.reads}
 
 
 def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]) -> None:
-    """Write the values of all the user's sensors into sensordata (..., nsensordata).
+    """Write the values of these sensors into sensordata (..., nsensordata).
 
     Args:
         model: the model.
@@ -107,7 +133,7 @@ def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]
         read: from a field's name to its array, shaped and with the same leading axes.
     """
     others = sensordata.copy()
-    for i, sensor in model.user_sensors.items():
+    for i, sensor in plain_sensors(model).items():
         arrays = [others if name == "sensordata" else read(name) for name in sensor.reads]
         values = np.asarray(sensor.function(model, *arrays))
         a, n, cutoff = int(model.sensor_adr[i]), int(model.sensor_dim[i]), model.sensor_cutoff[i]

@@ -42,10 +42,6 @@ class KernelView:
     def __setattr__(self, field: str, value):
         raise AttributeError(f"{self._name}.{field} is no place to write to")
 
-    def written(self, field: str) -> np.ndarray:
-        """What stands in a field after the call, flat, both worlds."""
-        return getattr(self, field).array
-
 
 def try_function(model, function: UserFunction) -> None:
     """Call a function once, and look at what it gives.
@@ -100,7 +96,7 @@ def _check_values(function: UserFunction, given) -> None:
             raise ModelError(f"{function.label}: {function.name} gives {found} in qpos0, allowed are finite numbers")
 
 
-def _check_written(function: UserFunction, d: KernelView) -> None:
+def _check_written(function: UserFunction, d: KernelView | WorldView) -> None:
     for field in function.role.sets:
-        if not np.all(np.isfinite(d.written(field))):
+        if not np.all(np.isfinite(getattr(d, field).array)):
             raise ModelError(f"{function.label}: {function.name} writes what is no finite number to d.{field}")
