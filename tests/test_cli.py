@@ -113,6 +113,20 @@ def test_controls_come_from_a_function_in_a_file(tmp_path, capfd):
         read_controls(f"{file}:drive", fl.load("arm"), 1, 0)
 
 
+def test_controls_come_from_a_kernel_in_a_file(tmp_path, capfd):
+    plain, kernel, out = tmp_path / "plain.py", tmp_path / "kernel.py", tmp_path / "run.npz"
+    plain.write_text("def control(batch, step):\n    return -0.5 * batch.qvel\n")
+    kernel.write_text(
+        "import featherlane as fl\n\n@fl.kernel\ndef control(m, d):\n"
+        "    for k in range(m.nu):\n        d.ctrl[k] = -0.5 * d.qvel[k]\n"
+    )
+    ends = []
+    for given in (plain, kernel):
+        simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.05", "--controls", given, "--out", out)
+        ends.append(np.load(out)["qpos"])
+    assert np.array_equal(*ends)
+
+
 def test_random_controls_depend_on_seed_and_world_alone(tmp_path, capfd):
     runs = {"one": (1, 7), "three": (3, 7), "other": (1, 8)}
     for name, (worlds, seed) in runs.items():

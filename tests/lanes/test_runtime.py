@@ -1,5 +1,6 @@
 """How a stage comes to run: modes, prebuilt objects, the compiler and its absence, stages that call stages."""
 
+import ctypes
 import gc
 import shutil
 import sys
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from cells import FORMS, cells, library
-from featherlane.lanes import Field, KernelError, Layout, Record, allocate, kernel, processor, runtime, stage
+from featherlane.lanes import Field, KernelError, Layout, Record, allocate, call, kernel, processor, runtime, stage
 from featherlane.lanes.build import link
 from featherlane.lanes.layout import layout_hash
 
@@ -231,6 +232,40 @@ def prebuild(tmp_path, monkeypatch):
 def no_compiler(monkeypatch):
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
     monkeypatch.setitem(sys.modules, "llvmlite", None)
+
+
+@stage
+def caller(m, d, function, i):
+    call(function, m, d, i)
+
+
+@stage
+def called(m, d, i):
+    d.x[i] = d.x[i] + 2.0 * m.x[i]
+
+
+@pytest.mark.parametrize("chosen", ["jit", "checked", "python"])
+@pytest.mark.parametrize("dtype, w", FORMS)
+def test_a_function_is_called_by_its_address(mode, chosen, dtype, w):
+    mode(chosen)
+    stages, (m, d) = library(), records(dtype, w)
+    d.functions[:] = [None, called]
+    address = 1
+    if chosen != "python":
+        function = stages.function(called, processor.base_of(np.dtype(dtype)), w, chosen == "checked")
+        address = ctypes.cast(function, ctypes.c_void_p).value
+    stages.bind(caller, m, d)(address, 1)
+    assert np.all(d.arrays["x"][1] == 6) and np.all(d.arrays["x"][0] == 0)
+
+
+def test_a_prebuilt_stage_calls_what_is_compiled_just_in_time(prebuild, mode):
+    prebuild([caller], library().layout_hash())
+    mode("auto")
+    stages, (m, d) = library(), records()
+    function = stages.function(called, "f64", 8)
+    stages.bind(caller, m, d)(ctypes.cast(function, ctypes.c_void_p).value, 1)
+    assert stages.configuration()["kernels"] == "ahead of time"
+    assert np.all(d.arrays["x"][1] == 6)
 
 
 @pytest.mark.parametrize("chosen", ["auto", "prebuilt"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
+from user_functions import callbacks
 
 ARM = """<mujoco><worldbody><body name="arm"><joint name="hinge"/><geom type="capsule" size=".05 .3"/>
 <site name="tip" pos="0 0 .3"/></body></worldbody><sensor>
@@ -164,3 +166,77 @@ def test_a_users_sensor_is_cut_off_and_can_be_taken_back():
 def test_a_users_sensor_is_checked_when_it_is_given(sensor, function, reads, message):
     with pytest.raises(fl.ModelError, match=message):
         fl.set_user_sensor(fl.load(USER), sensor, function, reads)
+
+
+KERNEL = """<mujoco><option timestep=".01"/><worldbody><body><joint name="hinge" axis="0 1 0"/>
+<geom size=".1" pos=".2 0 0"/><site name="tip" pos="0 0 .3"/></body></worldbody>
+<sensor><jointvel name="rate" joint="hinge"/><user name="mine" dim="3" needstage="acc" cutoff="1.5"/>
+<user name="angle" dim="1" needstage="pos"/></sensor></mujoco>"""
+
+
+@fl.kernel
+def three(m, d, i):
+    """An acceleration, a site that nothing else looks at, and an energy that is computed on request."""
+    return d.qacc[0], d.site_xpos[3 * (m.nsite - 1)], d.energy[1]
+
+
+@fl.kernel
+def angle(m, d, i):
+    return d.qpos[0]
+
+
+def callback(m, d, stage):
+    if stage == mujoco.mjtStage.mjSTAGE_ACC:
+        mujoco.mj_energyVel(m, d)
+        d.sensordata[1:4] = d.qacc[0], d.site_xpos[-1, 0], d.energy[1]
+    elif stage == mujoco.mjtStage.mjSTAGE_POS:
+        d.sensordata[4] = d.qpos[0]
+
+
+def with_kernels(xml=KERNEL):
+    model = fl.load(xml)
+    fl.set_user_sensor(model, "mine", three)
+    fl.set_user_sensor(model, "angle", angle)
+    return model
+
+
+@pytest.mark.covers("sensor", lambda: [KERNEL])
+def test_a_kernel_measures_what_mujocos_callback_does():
+    """Within each step, with all at hand; cut off."""
+    mj, model = mujoco.MjModel.from_xml_string(KERNEL), with_kernels()
+    reference, data = mujoco.MjData(mj), fl.Data(model)
+    reference.qvel[:], data.qvel = 3.0, 3.0
+    with callbacks(sensor=callback):
+        for _ in range(6):
+            mujoco.mj_step(mj, reference)
+            fl.step(model, data)
+            np.testing.assert_allclose(data.sensordata, reference.sensordata, rtol=0, atol=1e-12)
+
+
+def test_a_kernel_is_alike_in_data_batches_and_rollouts():
+    model = with_kernels()
+    qpos, qvel = swinging(11)
+    bound, rolled, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)
+    shown = bound.bind("sensordata")
+    for batch in (bound, rolled):
+        batch.qpos, batch.qvel = qpos, qvel
+    data.qpos, data.qvel = qpos[4], qvel[4]
+    recorded = rolled.rollout(3, record="sensordata")["sensordata"]
+    for s in range(3):
+        bound.step()
+        fl.step(model, data)
+        assert np.array_equal(recorded[:, s], shown)
+        assert np.array_equal(data.sensordata, shown[4])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (angle, "sensor 'mine': angle gives Row, allowed is a tuple of 3 numbers"),
+        (fl.kernel(lambda m, d: 0.0), r"parameters \(m, d\), allowed is <lambda>\(m, d, i\)"),
+        (fl.kernel(lambda m, d, i: d.sensordata[0]), "d.sensordata cannot be read here"),
+    ],
+)
+def test_a_kernel_is_checked_when_it_is_given(kernel, message):
+    with pytest.raises(fl.ModelError, match=message):
+        fl.set_user_sensor(fl.load(KERNEL), "mine", kernel)

@@ -21,7 +21,7 @@ from ..model.option import Disable
 from ..sensor.kinds import E_KINETIC, E_POTENTIAL
 from .distance import Distances, distance_tiles
 from .distance import Query as DistanceQuery
-from .fields import DATA, ON_REQUEST
+from .fields import DATA, LATE_FRAMES, MOMENTA, ON_REQUEST, WRENCHES
 from .inverse import inverse_tiles
 from .ray import Hits, Query, cast_tiles
 from .stages import check_inverse
@@ -32,10 +32,6 @@ from .user_function import UserFunction
 from .user_sensor import fields_read, fill, plain_sensors
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, LASTING, REPORTS, SLEEP_ROWS, Worlds, count
-
-LATE_FRAMES = frozenset("geom_xpos geom_xmat site_xpos site_xmat cam_xpos cam_xmat".split())
-MOMENTA = frozenset("subtree_linvel subtree_angmom".split())
-WRENCHES = frozenset("cacc cfrc_int cfrc_ext".split())
 
 
 class Batch(Worlds):

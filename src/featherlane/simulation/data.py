@@ -19,8 +19,9 @@ from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
 from ..model.sleep import AWAKE
-from .fields import ADDRESSES, DATA, STATUS
+from .fields import ADDRESSES, DATA, MOMENTA, STATUS, WRENCHES
 from .given import given_fields, room_for
+from .user_call import fields_called_for
 from .workspace import Workspace
 
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
@@ -101,7 +102,11 @@ class Data(NamedAccess):
             own.pop("sensordata", None)
         self.workspace.rows.refresh_sizes()
         self.workspace.calls.connect()
-        self.workspace.record.set_size("want_energy", int(bool(model.opt_enableflags & Enable.ENERGY)))
+        read = fields_called_for(model, sensors=True)
+        energy = model.opt_enableflags & Enable.ENERGY or "energy" in read
+        wanted = {"want_energy": energy, "want_subtree": read & MOMENTA, "want_wrenches": read & WRENCHES}
+        for name, value in wanted.items():
+            self.workspace.record.set_size(name, int(bool(value)))
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
         self.tree_settled[...] = 0

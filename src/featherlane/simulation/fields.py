@@ -599,6 +599,11 @@ SCRATCH = (
 # written only with want_all: a step does not read them, or has no need of them in some models
 ON_REQUEST = frozenset("ximat qfrc_fluid crb M qLD qLDiagInv energy cdof_dot cacc cfrc".split())
 
+# written in a batch only where they are asked for; the last two kinds in a data, too
+LATE_FRAMES = frozenset("geom_xpos geom_xmat site_xpos site_xmat cam_xpos cam_xmat".split())
+MOMENTA = frozenset("subtree_linvel subtree_angmom".split())
+WRENCHES = frozenset("cacc cfrc_int cfrc_ext".split())
+
 # large, and without meaning between calls: no reset writes them, so memory that no step touches is never taken
 ROOM = LCP_ROOM | frozenset(
     "crb_drag H panel graph_col graph_colplace H_blockcol H_blockplace"

@@ -49,8 +49,7 @@ def set_user_sensor(
 
     A kernel is compiled, and written as for `set_user_actuator`: from the model's record, the world's record and the
     sensor's number to a number, or a tuple of dim of them.  It is called in each step that computes sensors, when all
-    else is known that follows from the state before it, positions and velocities included; period and delay hold for
-    it, too.
+    else is known that follows from the state before it, positions and velocities included.
 
         @fl.kernel
         def tilt(m, d, i):
