@@ -12,7 +12,7 @@ from ..dynamics.actuation import actuation
 from ..dynamics.articulated import needs_factor, needs_inertia
 from ..dynamics.awake import sleeping
 from ..dynamics.com import com_pos, com_vel
-from ..dynamics.flags import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, RK4
+from ..dynamics.flags import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, LCP, RK4
 from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import advance, euler, implicitfast
@@ -166,7 +166,7 @@ def integrate(m, d):
         implicitfast(m, d)
     elif m.opt_integrator == IMPLICIT:
         implicit(m, d)
-    elif m.opt_integrator == DISCRETE:
+    elif m.opt_integrator == DISCRETE or m.opt_contact_model == LCP:
         advance(m, d)
     else:
         euler(m, d)

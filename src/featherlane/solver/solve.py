@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ..dynamics.articulated import needs_inertia
-from ..dynamics.flags import CG, NEWTON, PGS
+from ..dynamics.flags import CG, LCP, NEWTON, PGS
 from ..dynamics.inertia import crb, factor_m
 from ..lanes import kernel, real, stage
 from .articulated import mark_coupled, some_coupled
 from .cg import cg
 from .dual_rows import all_fit, make_blocks, report_full
 from .history import record
+from .lcp.step import solve_lcp
 from .newton import newton
 from .noslip import noslip
 from .pattern import find_pattern
@@ -82,7 +83,9 @@ def solve(m, d):
     Cost:   see newton, cg, pgs.
     """
     d.ordered[0] = real(d, 0.0)
-    if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
+    if m.opt_contact_model == LCP:
+        solve_lcp(m, d)
+    elif d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         solve_nothing(m, d)
     else:
         prepare_contacts(m, d)

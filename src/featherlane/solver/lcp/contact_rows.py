@@ -1,0 +1,133 @@
+"""Rows of contacts in the LCP: a normal that pushes, and friction bounded by it.
+
+    normal      J v' >= c,  x >= 0;   c = min(max_vel, erp / h (depth - min_depth)+ + belt_n)
+                where it bounces, with s = belt_n - J v above the least speed:  c >= restitution s + belt_n
+    friction    J v' = belt,  |x| <= mu x_normal, each direction alone (a pyramid); or |x| <= mu [N]
+    turns       about the normal, then about both tangents: omega = 0, |x| <= rho x_normal
+
+J is the velocity of body 2 from body 1 at the contact point, along normal and tangents.  The depth counts from
+includemargin on.  A contact has a row where it touches (dist <= includemargin; the model convex: <).
+Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.
+"""
+
+from __future__ import annotations
+
+from ...constraint.impedance import impedance, inverse_regularisation
+from ...constraint.row import contact_inertia
+from ...dynamics.flags import BY_SOLREF, DISABLE_CONSTRAINT, DISABLE_CONTACT
+from ...lanes import fmax, fmin, kernel, real, where
+from ...spatial.vector import add3, cross, dot3, load2, load3, load5, sub3
+from .contact_parameters import coefficient, set_parameters
+from .joint_rows import NO_ROW
+from .rows import (
+    BOTH,
+    FIRST,
+    INFINITE,
+    SECOND,
+    add_chain,
+    append_row,
+    clear_marks,
+    close_columns,
+    has_room,
+    open_columns,
+    report_full,
+    set_friction,
+    set_row,
+)
+from .softness import by_reference
+
+
+@kernel
+def contact_columns(m, d, k, start):
+    """The dofs that move the two bodies of contact k; returns their number."""
+    i, j, n = m.body_lastdof[d.con_carrier[2 * k]], m.body_lastdof[d.con_carrier[2 * k + 1]], 0
+    if i > j:
+        n = add_chain(m, d, i, FIRST, start, n)
+        n = add_chain(m, d, j, SECOND, start, n)
+    else:
+        n = add_chain(m, d, j, SECOND, start, n)
+        n = add_chain(m, d, i, FIRST, start, n)
+    close_columns(d, start, n)
+    return n
+
+
+@kernel
+def arm(m, d, k, place):
+    """The contact point from the com of the tree of one of the two bodies."""
+    b = d.con_carrier[2 * k + place]
+    return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+
+
+@kernel
+def fill_row(m, d, k, c, start, n, present):
+    """J of contact k in direction c: along normal and tangents, then about them."""
+    u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), arm(m, d, k, 0), arm(m, d, k, 1)
+    for p in range(start, start + n):
+        i, x = d.lcp_col[p], real(d, 0.0)
+        mark, w = d.dual_mark[i], load3(d.cdof, 6 * i)
+        if mark != BOTH:
+            if c < 3:
+                w = add3(load3(d.cdof, 6 * i + 3), cross(w, first if mark == FIRST else second))
+            x = dot3(u, w) if mark == SECOND else -dot3(u, w)
+        d.search[i] = where(present, x, 0.0)
+
+
+@kernel
+def contact_softness(m, d, k):
+    """(erp, cfm) of the normal row."""
+    E, C = d.con_erp[k], d.con_cfm[k]
+    if m.opt_softness == BY_SOLREF:
+        r, solimp = d.con_dist[k] - d.con_includemargin[k], load5(d.con_solimp, 5 * k)
+        D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, real(d, 1.0)))
+        E, C = by_reference(m, load2(d.con_solref, 2 * k), solimp, r, 1.0 / D)
+    return E, C
+
+
+@kernel
+def normal_velocity(m, d, k, erp, v):
+    """Velocity with which contact k is to part, v its velocity now."""
+    depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
+    c = (erp / m.opt_timestep[0]) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
+    c, e, s = fmin(c, m.opt_contact_max_vel[0]), d.con_restitution[k], push - v
+    bounces = (e > 0.0) & (s > d.con_restitution_vel[k])
+    return where(bounces, fmax(c, e * s + push), c)
+
+
+@kernel
+def append_contact(m, d, k, start, n, present):
+    """All rows of contact k."""
+    spin, zero = set_parameters(m, d, k), real(d, 0.0)
+    E, C = contact_softness(m, d, k)
+    fill_row(m, d, k, 0, start, n, present)
+    normal, v, a = append_row(m, d, start, n)
+    set_row(m, d, normal, v, a, present, normal_velocity(m, d, k, E, v), C, zero, real(d, INFINITE))
+    d.con_lcprow[k] = normal
+    for c in range(1, d.con_dim[k]):
+        fill_row(m, d, k, c, start, n, present)
+        r, v, a = append_row(m, d, start, n)
+        goal, soft, force = zero, zero, zero
+        if c < 3:
+            goal, soft, force = d.con_belt[3 * k + c], d.con_compliance[2 * k + c - 1], d.con_frictionforce[k]
+        elif c == 3:
+            goal = spin
+        set_row(m, d, r, v, a, present, goal, soft, zero, zero)
+        set_friction(d, r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
+
+
+@kernel
+def contact_rows(m, d):
+    """The rows of all contacts, and con_D > 0 where a contact has them."""
+    enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
+    for k in range(d.ncon_slot[0]):
+        d.con_lcprow[k] = NO_ROW
+        b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+        acts = (d.con_present[k] > 0.0) & (d.con_dist[k] <= d.con_includemargin[k])
+        n, start = 0, open_columns(d)
+        if enabled and m.body_weldid[b1] != m.body_weldid[b2] and has_room(m, d, d.con_dim[k]):
+            n = contact_columns(m, d, k, start)
+        if n > 0:
+            append_contact(m, d, k, start, n, acts)
+            clear_marks(d, start, n)
+        elif enabled and not has_room(m, d, d.con_dim[k]):
+            report_full(d)
+        d.con_D[k] = where(acts & (d.con_D[k] == 0.0), 1.0, d.con_D[k]) if n > 0 else real(d, 0.0)
