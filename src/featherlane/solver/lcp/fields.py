@@ -66,7 +66,7 @@ LCP = (
     Field("one_factor", "int", ("nlcpone",), "1", "place of each row of the factor, -1: none", "solve"),
     Field("one_slot", "int", ("nlcpone",), "1", "by place: its row of the factor, -1: none", "solve"),
     Field("one_count", "int", (4,), "1", "rows of the factor, driven rows, pivots, rows without friction", "solve"),
-    Field("one_mark", "int", ("nlcpone",), "1", "room", "solve"),
+    Field("one_mark", "int", ("nlcpone",), "1", "by place: passed over until the row of this place is driven", "solve"),
     Field("one_niter", "int", (1,), "1", "pivots", "solve"),
     Field("one_status", "int", (1,), "1", "how the solver ended, see Status", "solve"),
     Field("one_residual", "scalar", (1,), "1", "complementarity residual at the end", "solve"),
@@ -81,8 +81,8 @@ LCP = (
     Field("one_upper", "scalar", ("nlcpone",), "N", "upper bound in effect", "solve"),
     Field("one_x", "scalar", ("nlcpone",), "N", "solution", "solve"),
     Field("one_w", "scalar", ("nlcpone",), "m/s^2", "A x - b", "solve"),
-    Field("one_ell", "scalar", ("nlcpone",), "1", "room: a right-hand side of the factor, then its solution", "solve"),
-    Field("one_turn", "scalar", ("nlcpone",), "1", "room: a column that leaves the factor", "solve"),
+    Field("one_ell", "scalar", ("nlcpone",), "1", "room: L^-1 of the row that is driven", "solve"),
+    Field("one_turn", "scalar", ("nlcpone",), "1", "room: L^-1 of another row, or a row that leaves", "solve"),
     Field("one_sum", "scalar", (64,), "1", "room: sums eight side by side", "solve"),
     Field("place_A", "scalar", ("nlcppair",), "1", "A by place, its diagonal scaled to about 1", "solve"),
     Field("place_scale", "scalar", ("nlcpone",), "kg^1/2", "power of two that scales a row, by place", "solve"),
@@ -93,7 +93,7 @@ LCP = (
     Field("place_w", "scalar", ("nlcpone",), "1", "A x - b", "solve"),
     Field("place_dx", "scalar", ("nlcpone",), "1", "change of x by a unit of the row that is driven", "solve"),
     Field("place_dw", "scalar", ("nlcpone",), "1", "change of w by it", "solve"),
-    Field("one_old", "scalar", ("nlcpone",), "N", "room: solution one pass before", "solve"),
+    Field("one_y", "scalar", ("nlcpone",), "1", "room: a solution, by row of the factor", "solve"),
     Field("one_best", "scalar", ("nlcpone",), "N", "room: solution of the smallest residual", "solve"),
 )
 

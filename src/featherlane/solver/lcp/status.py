@@ -1,10 +1,10 @@
 """How a solver of an LCP ended, and the residual that all of them state.
 
-The residual is that of complementarity in the units of x, relative to x:
+The residual is that of complementarity in the units of x, relative to their size:
 
-    max_i |x_i - clip(x_i - w_i / a, lower_i, upper_i)| / max_i |x_i|,   w = A x - b,   a = max_i A_ii
+    max_i |x_i - clip(x_i - w_i / a, lower_i, upper_i)| / max_i max(|x_i|, |b_i| / a),   w = A x - b,   a = max_i A_ii
 
-with the bounds in effect; where x = 0 it is relative to max |b_i| / a.  It is 0 at a solution and nowhere else.
+with the bounds in effect.  It is 0 at a solution and nowhere else.
 Source: the natural map of a box; Facchinei and Pang, Finite-Dimensional Variational Inequalities (2003), sec. 1.5.
 """
 
