@@ -26,13 +26,13 @@ from .product import multiply, set_w
 from .projection import TINY, friction_count, length_across, project_box, project_cone, set_cone_steps, set_steps
 from .residual import finish, residual, stop_at
 
-GROWTH = 1.05  # of a step that was taken
+GROWTH = 1.02  # of a step that was taken
 MARGIN = 0.95  # of the longest step that the last curvature allows
 LONGEST = 4.0  # step, by the diagonal
-PATIENCE = 30.0  # steps without a smaller residual: momentum ends
+PATIENCE = 300.0  # steps without a smaller residual: momentum ends
 
 
-# ---- the projected step ------------------------------------------------------------------------------------------------
+# ---- the projected step ----------------------------------------------------------------------------------------------
 @kernel
 def step_box(p, i, t):
     """lcp_old_i = where a step of length t leads row i."""
@@ -84,14 +84,15 @@ def curvature(p):
     return bend, size
 
 
-# ---- the new iterate -----------------------------------------------------------------------------------------------------
+# ---- the new iterate -------------------------------------------------------------------------------------------------
 @kernel
 def goes_uphill(p):
-    """Does the step from x lead against the gradient at y?"""
+    """Does momentum lead from x against the projected step d?  (d^T D (x+ - x) < 0.)"""
     s = real(p, 0.0)
     for i in range(p.lcp_n[0]):
-        s = fma(p.lcp_g[i], (p.lcp_y[i] - p.lcp_x[i]) + p.lcp_old[i], s)
-    return s > 0.0
+        d = p.lcp_old[i]
+        s = fma(d / p.lcp_step[i], (p.lcp_y[i] - p.lcp_x[i]) + d, s)
+    return s < 0.0
 
 
 @kernel

@@ -16,7 +16,7 @@ order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0
 from __future__ import annotations
 
 from ...lanes import any_, fabs, fma, fmax, kernel, not_, real, stage, where
-from .product import row_add, row_dot, set_w, sum_rows
+from .product import place_w, row_add, row_dot, sum_rows
 from .projection import friction_count, project_box, project_disc, set_steps
 from .residual import finish, residual, solution_size, stop_at
 from .sweep_order import shuffle_order, start_order
@@ -90,7 +90,7 @@ def pgs(p, iterations, quickstep, cone):
         count = count + where(live, 1.0, 0.0)
         still = live & (far <= tolerance * solution_size(p, p.lcp_x))
         if any_(still):
-            set_w(p)
+            place_w(p)  # with z as it is kept: a sum anew would change the bits of worlds that go on
             live = live & not_(still & (residual(p, p.lcp_x, p.lcp_w, cone) <= tolerance))
     finish(p, cone)
     p.lcp_niter[0] = count

@@ -74,8 +74,14 @@ def multiply(p, x, y):
 
 
 @kernel
-def set_w(p):
-    """w = A x - b."""
-    multiply(p, p.lcp_x, p.lcp_w)
+def place_w(p):
+    """w = A x - b; of factored rows with z as it stands."""
     for i in range(p.lcp_n[0]):
-        p.lcp_w[i] = p.lcp_w[i] - p.lcp_b[i]
+        p.lcp_w[i] = row_dot(p, p.lcp_x, i) - p.lcp_b[i]
+
+
+@kernel
+def set_w(p):
+    """w = A x - b, and z = Y^T x."""
+    sum_rows(p, p.lcp_x)
+    place_w(p)

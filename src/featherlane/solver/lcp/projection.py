@@ -155,7 +155,7 @@ def set_disc_steps(p, k, count):
 
 @kernel
 def set_cone_steps(p):
-    """lcp_step for moves of whole cones: the normal alike too, by the largest mu_i^2 A_ii of the contact, mu = 1 of it."""
+    """lcp_step for moves of whole cones, the normal included: all by the largest mu_i^2 A_ii, mu = 1 of the normal."""
     set_steps(p, 0)
     for k in range(p.lcp_n[0]):
         count, most = friction_count(p, k), 1.0 / p.lcp_step[k]

@@ -15,7 +15,6 @@ from .status import ITERATIONS, SOLVED
 ROUNDING32 = 2e-6  # float32 does not reach less
 
 
-
 @kernel
 def box_distance(p, x, w, i, step):
     """How far row i would move."""
