@@ -7,7 +7,7 @@
 Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone's.  What is public stands in `__all__`.
 """
 
-from . import lanes, tree
+from . import lanes, lcp, tree
 from .configuration import show_config
 from .errors import (
     FeatherlaneError,
@@ -91,6 +91,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Data",
     "Model",
     "bundled_names",
+    "lcp",
     "load",
     "set_const",
     "show_config",

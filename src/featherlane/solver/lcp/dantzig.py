@@ -31,6 +31,7 @@ from .factor import (
     refactor,
     remove_row,
 )
+from .method import ONE, Choice, Count, Method
 from .places import (
     BETWEEN,
     FIXED,
@@ -108,7 +109,7 @@ def step_of_rest(r1, j, best, noise):
 
 @kernel
 def find_step(r1, i, sign, size, square):
-    """(length of the step, what ends it: DONE, AT_BOUND or the place that changes sides), the least place among equals."""
+    """(length of the step, what ends it: DONE, AT_BOUND or the place that changes sides); the least place of equals."""
     best, end = INF, AT_BOUND
     curvature = sign * r1.place_dw[i]
     if curvature > SMALLEST_PIVOT * square:
@@ -250,7 +251,7 @@ def follow_bounds(r1):
         state, x = r1.one_state[i], r1.place_x[i]
         if state == FIXED:
             to_bound(r1, i, r1.place_w[i] < 0.0)
-        elif state == LOWER or state == UPPER:
+        elif state in (LOWER, UPPER):
             to_bound(r1, i, state == UPPER)
         elif x < r1.place_lo[i]:
             r1.place_x[i] = r1.place_lo[i]
@@ -309,3 +310,14 @@ def dantzig(r1, policy, passes):
 def solve_dantzig(p1, policy, passes):
     """A problem that stands alone, by `dantzig`."""
     dantzig(p1, policy, passes)
+
+
+METHOD = Method(
+    "dantzig",
+    solve_dantzig,
+    form=ONE,
+    numbers={
+        "friction": Choice("frozen", ("frozen", "consistent"), "limits set once, or following the normals"),
+        "iterations": Count(100, "most passes of consistent limits"),
+    },
+)

@@ -1,0 +1,15 @@
+"""Boxed linear complementarity problems, A x = b + w, that stand alone.
+
+    solution = featherlane.lcp.solve(A, b, lo, hi, findex)          by Dantzig's method
+    solution = featherlane.lcp.solve(A, b, lo, hi, method="pgs")    by another one
+
+`Problem` checks its parts and measures a point; `Solver` keeps room for many problems.  The same kernels solve the
+contacts of a step under the contact model `lcp`.
+"""
+
+from ..solver.lcp.method import OptionError
+from ..solver.lcp.status import Status
+from .problem import Problem, ProblemError
+from .solve import Solution, Solver, methods, solve
+
+__all__ = ["OptionError", "Problem", "ProblemError", "Solution", "Solver", "Status", "methods", "solve"]

@@ -1,0 +1,230 @@
+"""One boxed LCP: its parts, checked; the bounds in effect and the residual of a point."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import FeatherlaneError
+
+ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
+
+
+class ProblemError(FeatherlaneError, ValueError):
+    """Numbers that are no boxed LCP; the message names the row, what was given and what is allowed."""
+
+
+class Problem:
+    """A x = b + w with lower <= x <= upper; w >= 0 at the lower bound, w <= 0 at the upper one, w = 0 between.
+
+    The bounds are `lo` and `hi`; where `findex[i] >= 0` they are -+(hi[i] |x[findex[i]]| + add[i]): then `hi` is a
+    coefficient of friction, and `lo` is not read.
+
+    Args:
+        A: (n, n), symmetric; `from_jacobian` gives it as a product.
+        b: (n,).
+        lo: (n,) or a number, <= 0; -inf for none.
+        hi: (n,) or a number, >= 0; inf for none.
+        findex: (n,) rows whose solutions scale the bounds, -1 for none; such a row has no findex itself.
+        add: (n,) or a number, >= 0: added to hi |x[findex]|, and not read where findex < 0.
+        symmetric: False for an A that is not, which only some methods take.
+
+    Raises:
+        ProblemError: shapes that do not fit, NaN, lo > 0 or hi < 0, an asymmetric A, a findex out of range, to its own
+            row or to a row that has one.
+
+    Source: the problem of ODE's dSolveLCP; Cottle, Pang and Stone, The Linear Complementarity Problem (1992).
+    """
+
+    def __init__(
+        self,
+        A: ArrayLike,
+        b: ArrayLike,
+        lo: ArrayLike,
+        hi: ArrayLike,
+        findex: ArrayLike | None = None,
+        add: ArrayLike | None = None,
+        *,
+        symmetric: bool = True,
+    ):
+        self._take_vectors(b, lo, hi, findex, add)
+        self.symmetric = symmetric
+        self.J = self.Minv = self.cfm = None
+        self._matrix = _array("A", A, (self.n, self.n))
+        if symmetric:
+            _check_symmetric("A", self._matrix)
+
+    @classmethod
+    def from_jacobian(
+        cls,
+        J: ArrayLike,
+        Minv: ArrayLike,
+        cfm: ArrayLike,
+        b: ArrayLike,
+        lo: ArrayLike,
+        hi: ArrayLike,
+        findex: ArrayLike | None = None,
+        add: ArrayLike | None = None,
+    ) -> Problem:
+        """The problem with A = J Minv J^T + diag(cfm), which is formed only where a method needs it dense.
+
+        Args:
+            J: (n, nv), rows of a Jacobian.
+            Minv: (nv, nv), an inverse inertia matrix, or (nv,), its diagonal.
+            cfm: (n,) or a number, >= 0.
+            b, lo, hi, findex, add: as `Problem` takes them.
+
+        Raises:
+            ProblemError: as `Problem`; Minv asymmetric, or cfm < 0.
+        """
+        self = cls.__new__(cls)
+        self._take_vectors(b, lo, hi, findex, add)
+        self.symmetric, self._matrix = True, None
+        J = np.asarray(J, float)
+        if J.ndim != 2 or len(J) != self.n:
+            raise ProblemError(f"J has the shape {J.shape}, allowed is ({self.n}, nv): a row for each of b")
+        nv = J.shape[1]
+        self.J = _array("J", J, (self.n, nv))
+        shape = (nv,) if np.ndim(Minv) == 1 else (nv, nv)
+        self.Minv = _array("Minv", Minv, shape)
+        if self.Minv.ndim == 2:
+            _check_symmetric("Minv", self.Minv)
+        self.cfm = _array("cfm", cfm, (self.n,))
+        _refuse("cfm", self.cfm, self.cfm < 0.0, ">= 0")
+        return self
+
+    def _take_vectors(self, b, lo, hi, findex, add) -> None:
+        b = np.asarray(b, float)
+        if b.ndim != 1:
+            raise ProblemError(f"b has the shape {b.shape}, allowed is (n,)")
+        n = self.n = len(b)
+        self.b = _array("b", b, (n,))
+        self.lo, self.hi = _array("lo", lo, (n,), infinite=True), _array("hi", hi, (n,), infinite=True)
+        self.findex = _rows("findex", np.full(n, -1) if findex is None else findex, n)
+        self.add = _array("add", 0.0 if add is None else add, (n,))
+        free = self.findex < 0
+        _refuse("lo", self.lo, free & (self.lo > 0.0), "<= 0")
+        _refuse("hi", self.hi, self.hi < 0.0, ">= 0")
+        _refuse("add", self.add, self.add < 0.0, ">= 0")
+        _check_findex(self.findex)
+
+    # ---- A -----------------------------------------------------------------------------------------------------------
+    @property
+    def matrix(self) -> np.ndarray:
+        """A (n, n), formed at the first call where it was given as a product."""
+        if self._matrix is None:
+            half = self.J * self.Minv if self.Minv.ndim == 1 else self.J @ self.Minv
+            A = half @ self.J.T
+            self._matrix = 0.5 * (A + A.T) + np.diag(self.cfm)
+        return self._matrix
+
+    def multiply(self, x: ArrayLike) -> np.ndarray:
+        """A x (n,), without forming A where it was given as a product."""
+        x = np.asarray(x, float)
+        if self.J is None:
+            return self._matrix @ x
+        v = self.J.T @ x
+        return self.J @ (self.Minv * v if self.Minv.ndim == 1 else self.Minv @ v) + self.cfm * x
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal of A (n,)."""
+        if self.J is None:
+            return np.diagonal(self._matrix)
+        half = self.J * self.Minv if self.Minv.ndim == 1 else self.J @ self.Minv
+        return np.einsum("ij,ij->i", half, self.J) + self.cfm
+
+    # ---- a point -----------------------------------------------------------------------------------------------------
+    def bounds(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper), each (n,): the bounds in effect at x; no friction without a force, whatever mu."""
+        x = np.asarray(x, float)
+        lower, upper = self.lo.copy(), self.hi.copy()
+        rows = np.flatnonzero(self.findex >= 0)
+        force, mu = np.abs(x[self.findex[rows]]), self.hi[rows]
+        upper[rows] = np.multiply(mu, force, out=np.zeros(len(rows)), where=force > 0.0) + self.add[rows]
+        lower[rows] = -upper[rows]
+        return lower, upper
+
+    def residual(self, x: ArrayLike, bounds: tuple[ArrayLike, ArrayLike] | None = None) -> float:
+        """How far x is from a solution; 0 at one, and nowhere else.
+
+        max |x - clip(x - w / a, lower, upper)| / max(|x|, |b| / a) with w = A x - b and a = max A_ii.
+
+        Args:
+            x: (n,).
+            bounds: (lower, upper) in place of those in effect at x, for friction limits that are frozen.
+
+        Returns:
+            The residual, infinite where x is not finite.
+        """
+        x = self._point(x)
+        lower, upper = self.bounds(x) if bounds is None else (np.asarray(bound, float) for bound in bounds)
+        if not np.isfinite(x).all():
+            return float("inf")
+        a = max(float(self.diagonal().max(initial=0.0)), 0.0)
+        step = 1.0 / a if a else 1.0
+        error = np.abs(x - np.clip(x - step * (self.multiply(x) - self.b), lower, upper)).max(initial=0.0)
+        size = max(np.abs(x).max(initial=0.0), step * np.abs(self.b).max(initial=0.0))
+        return float(error / size if size else error)
+
+    def valid(self, x: ArrayLike, tol: float = 1e-10, bounds: tuple[ArrayLike, ArrayLike] | None = None) -> bool:
+        """Is the residual at x, under the bounds in effect or those given, at most `tol`?"""
+        return self.residual(x, bounds) <= tol
+
+    def _point(self, x) -> np.ndarray:
+        x = np.asarray(x, float)
+        if x.shape != (self.n,):
+            raise ProblemError(f"x has the shape {x.shape}, allowed is ({self.n},)")
+        return x
+
+    def __repr__(self):
+        given = "" if self.J is None else f", A = J Minv J^T + cfm with nv = {self.J.shape[1]}"
+        return f"<Problem of {self.n} rows, {int((self.findex >= 0).sum())} of friction{given}>"
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+def _array(name, value, shape, infinite=False) -> np.ndarray:
+    try:
+        given = np.asarray(value, float)
+    except (TypeError, ValueError) as e:
+        raise ProblemError(f"{name} is {value!r}, allowed are numbers") from e
+    if given.shape != shape and (given.ndim or len(shape) != 1):
+        raise ProblemError(f"{name} has the shape {given.shape}, allowed is {shape}")
+    array = np.ascontiguousarray(np.broadcast_to(given, shape))
+    _refuse(
+        name, array, np.isnan(array) if infinite else ~np.isfinite(array), "no NaN" if infinite else "finite numbers"
+    )
+    return array
+
+
+def _rows(name, value, n) -> np.ndarray:
+    given = np.asarray(value)
+    if given.shape != (n,):
+        raise ProblemError(f"{name} has the shape {given.shape}, allowed is ({n},)")
+    rows = given.astype(np.int32)
+    if given.dtype.kind not in "iub" and (rows != given).any():
+        raise ProblemError(f"{name} holds {given[rows != given][0]!r}, allowed are whole numbers")
+    return rows
+
+
+def _refuse(name, array, bad, allowed) -> None:
+    if bad.any():
+        place = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise ProblemError(f"{name}[{', '.join(map(str, place))}] is {array[place]!s}, allowed: {allowed}")
+
+
+def _check_symmetric(name, A) -> None:
+    gap = np.abs(A - A.T)
+    if gap.max(initial=0.0) > ASYMMETRY * np.abs(A).max(initial=0.0):
+        i, j = (int(k) for k in np.unravel_index(gap.argmax(), gap.shape))
+        raise ProblemError(f"{name} is not symmetric: {name}[{i}, {j}] is {A[i, j]}, {name}[{j}, {i}] is {A[j, i]}")
+
+
+def _check_findex(findex) -> None:
+    n = len(findex)
+    for i in np.flatnonzero(findex != -1):
+        f = int(findex[i])
+        if not 0 <= f < n:
+            raise ProblemError(f"findex[{i}] is {f}, allowed are -1 (none) and the rows 0 to {n - 1}")
+        if f == i or findex[f] >= 0:
+            what = "its own row" if f == i else f"row {f}, which has the findex {int(findex[f])} itself"
+            raise ProblemError(f"findex[{i}] is {what}, allowed are other rows without one")

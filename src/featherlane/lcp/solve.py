@@ -1,0 +1,206 @@
+"""LCPs solved by the name of a method: one at a time, or many through room that is taken once."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import near
+from ..lanes import Record, allocate
+from ..simulation.library import library
+from ..solver import lcp
+from ..solver.lcp.fields import PROBLEM
+from ..solver.lcp.method import ONE, Method, OptionError
+from ..solver.lcp.status import Status
+from .problem import Problem, ProblemError
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found.
+
+    Attributes:
+        x: (n,) the solution, finite in every case.
+        w: (n,) A x - b.
+        status: how the solver ended.
+        iterations: iterations or pivots.
+        residual: that of complementarity, under the bounds in effect; see `Problem.residual`.
+        lower: (n,) lower bounds in effect.
+        upper: (n,) upper bounds in effect.
+    """
+
+    x: np.ndarray
+    w: np.ndarray
+    status: Status
+    iterations: int
+    residual: float
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+@functools.cache
+def methods() -> dict[str, Method]:
+    """All methods by their names: those that the files of featherlane/solver/lcp declare."""
+    found: dict[str, Method] = {}
+    for info in pkgutil.iter_modules(lcp.__path__):
+        module = importlib.import_module(f"{lcp.__name__}.{info.name}")
+        for value in vars(module).values():
+            if isinstance(value, Method) and found.setdefault(value.name, value) is not value:
+                raise ValueError(f"two methods are named {value.name!r}")
+    return dict(sorted(found.items()))
+
+
+def find_method(name: str) -> Method:
+    """The method of this name.
+
+    Raises:
+        OptionError: there is none.
+    """
+    found = methods()
+    if name not in found:
+        raise OptionError(f"method is {name!r}, allowed are {', '.join(found)}{near(str(name), found)}")
+    return found[name]
+
+
+class Solver:
+    """A method with its options, and room for problems of up to n rows: what many problems one by one need.
+
+    Args:
+        n: most rows.
+        method: its name.
+        **options: the method's own.
+
+    Raises:
+        OptionError: an unknown method or option, or a value that an option does not take.
+    """
+
+    def __init__(self, n: int, method: str = "dantzig", **options: Any):
+        self.method = find_method(method)
+        self.n = int(n)
+        self.numbers, parameters = self.method.settings(options)
+        self.arrays, self.run = _room(self.method, self.n)
+        self.arrays["lcp_parameter"][: len(parameters), 0] = parameters
+
+    def solve(self, problem: Problem, x: ArrayLike | None = None) -> Solution:
+        """Solve one problem.
+
+        Args:
+            problem: of at most `n` rows.
+            x: (n,) where iterative methods begin, 0 without it; pivoting ones do not read it.
+
+        Raises:
+            ProblemError: more rows than there is room for, or a problem that the method does not take.
+        """
+        self._check(problem)
+        if self.method.form == ONE:
+            _load_one(self.arrays, problem)
+            self.run(*self.numbers)
+            return _unload_one(self.arrays, problem.n)
+        _load_rows(self.arrays, problem, x)
+        self.run(*self.numbers)
+        return _unload_rows(self.arrays, problem)
+
+    def _check(self, problem: Problem) -> None:
+        name = self.method.name
+        if problem.n > self.n:
+            raise ProblemError(f"the problem has {problem.n} rows, this solver has room for {self.n}")
+        if self.method.symmetric and not problem.symmetric:
+            raise ProblemError(f"method {name!r} needs a symmetric A")
+        if not self.method.friction and (problem.findex >= 0).any():
+            raise ProblemError(f"method {name!r} takes no findex: findex[{(problem.findex >= 0).argmax()}] is given")
+        if not self.method.bounded:
+            bad = (problem.lo != 0.0) | (problem.hi != np.inf)
+            if bad.any():
+                i = int(bad.argmax())
+                raise ProblemError(f"method {name!r}: row {i} is bounded by {problem.lo[i]} and {problem.hi[i]}, "
+                                   "allowed are 0 and inf")  # fmt: skip
+
+
+def solve(
+    A: ArrayLike | Problem,
+    b: ArrayLike | None = None,
+    lo: ArrayLike = 0.0,
+    hi: ArrayLike = np.inf,
+    findex: ArrayLike | None = None,
+    add: ArrayLike | None = None,
+    *,
+    method: str = "dantzig",
+    **options: Any,
+) -> Solution:
+    """Solve a boxed LCP: A x = b + w, lo <= x <= hi.
+
+    Args:
+        A: (n, n), or a `Problem`, with nothing else beside the method then.
+        b: (n,).
+        lo, hi, findex, add: as `Problem` takes them.
+        method: name of the solver, see `methods`.
+        **options: the method's own.  `dantzig` has `friction`, "frozen" (limits set once from the normals without
+            friction, as in ODE) or "consistent" (limits that follow from the solution), and `iterations`, the most
+            passes towards consistent limits.
+
+    Returns:
+        x, w = A x - b, status, iterations, residual and the bounds in effect.  There is always a finite x; `status`
+        and `residual` say what it is worth.
+
+    Raises:
+        ProblemError: see `Problem`; a problem that the method does not take.
+        OptionError: an unknown method or option, or a value that an option does not take.
+    """
+    if not isinstance(A, Problem):
+        if b is None:
+            raise ProblemError("b is missing")
+        symmetric = find_method(method).symmetric
+        problem = Problem(A, b, lo, hi, findex, add, symmetric=symmetric)
+    else:
+        problem = A
+    return Solver(problem.n, method, **options).solve(problem)
+
+
+# ---- records ---------------------------------------------------------------------------------------------------------
+def _room(method: Method, n: int):
+    """(arrays, the bound stage) for problems of one world of up to n rows."""
+    one = -(-max(n, 1) // 8) * 8
+    sizes = dict.fromkeys(("nlcp", "nlcpcol", "nlcpY", "nlcpA", "nlcpz", "nlcpone", "nlcppair"), 0)
+    if method.form == ONE:
+        sizes |= {"nlcpone": one, "nlcppair": one * one}
+    else:
+        sizes |= {"nlcp": max(n, 1), "nlcpA": max(n, 1) ** 2}
+    arrays = allocate(PROBLEM, sizes, 1, np.float64)
+    return arrays, library().bind(method.stage, Record(PROBLEM, sizes, arrays, 1, np.float64))
+
+
+def _load_one(arrays, problem: Problem) -> None:
+    n, width = problem.n, -(-problem.n // 8) * 8
+    arrays["one_n"][0] = n
+    arrays["one_A"][: n * width].reshape(n, width)[:, :n] = problem.matrix
+    for name in ("b", "lo", "hi", "add", "findex"):
+        arrays[f"one_{name}"][:n] = getattr(problem, name)
+
+
+def _unload_one(arrays, n: int) -> Solution:
+    x, w, lower, upper = (arrays[f"one_{name}"][:n].copy() for name in ("x", "w", "lower", "upper"))
+    status, iterations, residual = (arrays[f"one_{name}"][0] for name in ("status", "niter", "residual"))
+    return Solution(x, w, Status(int(status)), int(iterations), float(residual), lower, upper)
+
+
+def _load_rows(arrays, problem: Problem, x) -> None:
+    n, A = problem.n, problem.matrix
+    arrays["lcp_n"][0], arrays["lcp_dense"][0] = n, 1
+    arrays["lcp_A"][: n * n, 0] = A.ravel()
+    arrays["lcp_diag"][:n, 0] = np.diagonal(A)
+    arrays["lcp_findex"][:n] = problem.findex
+    for name in ("b", "lo", "hi", "add"):
+        arrays[f"lcp_{name}"][:n, 0] = getattr(problem, name)
+    arrays["lcp_x"][:n, 0] = 0.0 if x is None else problem._point(x)
+
+
+def _unload_rows(arrays, problem: Problem) -> Solution:
+    x, w = (arrays[f"lcp_{name}"][: problem.n, 0].copy() for name in ("x", "w"))
+    status, iterations, residual = (arrays[f"lcp_{name}"][0, 0] for name in ("status", "niter", "residual"))
+    return Solution(x, w, Status(int(status)), int(iterations), float(residual), *problem.bounds(x))

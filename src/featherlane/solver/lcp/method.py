@@ -1,0 +1,118 @@
+"""What a solver of LCPs declares beside its kernel: its name, the form it reads, and its options.
+
+A file of this folder that holds a `Method` is a solver: `featherlane.lcp` finds it, and solves by its name.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import FeatherlaneError, near
+from ...lanes import Stage
+
+ONE, ROWS = "one", "rows"  # the fields that a method reads and writes: one_* or lcp_*, see fields.py
+
+
+class OptionError(FeatherlaneError, ValueError):
+    """An option, or a method, that does not exist, or a value that an option does not take."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An option with names for values; the stage gets the number of the name."""
+
+    default: str
+    names: tuple[str, ...]
+    doc: str
+
+    def number(self, label: str, value: Any) -> int:
+        if value not in self.names:
+            raise OptionError(
+                f"{label} is {value!r}, allowed are {', '.join(self.names)}{near(str(value), self.names)}"
+            )
+        return self.names.index(value)
+
+
+@dataclass(frozen=True)
+class Count:
+    """An option that is a whole number, at least 0."""
+
+    default: int
+    doc: str
+
+    def number(self, label: str, value: Any) -> int:
+        try:
+            count = operator.index(value)
+        except TypeError:
+            count = -1
+        if not 0 <= count < 1 << 31:
+            raise OptionError(f"{label} is {value!r}, allowed are whole numbers >= 0")
+        return count
+
+
+@dataclass(frozen=True)
+class Number:
+    """An option that is a real number; the stage reads it from `lcp_parameter`."""
+
+    default: float
+    lowest: float
+    highest: float
+    doc: str
+
+    def number(self, label: str, value: Any) -> float:
+        try:
+            x = float(value)
+        except (TypeError, ValueError):
+            x = math.nan
+        if not self.lowest <= x <= self.highest:
+            raise OptionError(f"{label} is {value!r}, allowed are {self.lowest} to {self.highest}")
+        return x
+
+
+@dataclass(frozen=True)
+class Method:
+    """A solver by its name.
+
+    Attributes:
+        name: what `solve(..., method=name)` says.
+        stage: the compiled pass over problems that stand alone: `stage(p, *numbers)` or `stage(p1, *numbers)`.
+        form: ONE, dense in `one_*`, or ROWS, in `lcp_*`.
+        numbers: options that are arguments of the stage, in its order.
+        parameters: options that are rows of `lcp_parameter`, in its order.
+        symmetric: does it need a symmetric A?
+        friction: does it solve problems with `findex`?
+        bounded: does it take bounds other than 0 and infinity?
+    """
+
+    name: str
+    stage: Stage
+    form: str
+    numbers: Mapping[str, Choice | Count] = field(default_factory=dict)
+    parameters: Mapping[str, Number] = field(default_factory=dict)
+    symmetric: bool = True
+    friction: bool = True
+    bounded: bool = True
+
+    def settings(self, given: Mapping[str, Any]) -> tuple[list[int], list[float]]:
+        """(arguments of the stage, its parameters) for the options given.
+
+        Raises:
+            OptionError: an unknown option, or a value that it does not take.
+        """
+        allowed = [*self.numbers, *self.parameters]
+        for name in given:
+            if name not in allowed:
+                known = f"allowed are {', '.join(allowed)}" if allowed else "it has none"
+                raise OptionError(f"method {self.name!r} has no option {name!r}, {known}{near(name, allowed)}")
+
+        def value(name, option):
+            return option.number(f"method {self.name!r}: {name}", given.get(name, option.default))
+
+        return (
+            [int(value(name, option)) for name, option in self.numbers.items()],
+            [float(value(name, option)) for name, option in self.parameters.items()],
+        )
