@@ -235,7 +235,7 @@ def test_an_unknown_kind_of_object_is_told(model, both):
 def test_the_public_list_is_complete_and_has_no_double():
     assert len(set(fl.__all__)) == len(fl.__all__)
     public = {name for name, value in vars(fl).items() if not name.startswith("_") and not inspect.ismodule(value)}
-    assert public | {"tree", "lanes"} == set(fl.__all__)
+    assert public | {"lanes", "lcp", "tree"} == set(fl.__all__)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -1,0 +1,206 @@
+"""Dantzig's method: complementarity on every kind of problem, known answers, both friction policies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import featherlane as fl
+from featherlane.lcp import Problem, Solver, Status
+from lcp_problems import degenerate_problem, enumerate_solutions, exponential_problem, known_problem, stack_problem
+
+RESIDUAL = 1e-10  # what the status SOLVED means
+KNOWN = 1e-9  # of x: a diagonal of n keeps A well conditioned
+SETTLED = 1e-9  # live residual at a fixed point whose limits changed by 1e-12 at last
+ROUNDING = 1e-12
+STIFF = 1e-6  # of a weight: a softness of 1e-10 lets through less
+CFM = (1e-12, 1e-10, 1e-5, 1e-3)
+
+
+@pytest.fixture(scope="module")
+def solver():
+    return Solver(300)
+
+
+@pytest.fixture(scope="module")
+def consistent():
+    return Solver(120, friction="consistent", iterations=200)
+
+
+def assert_solved(problem, solution):
+    assert solution.status == Status.SOLVED
+    assert problem.residual(solution.x, (solution.lower, solution.upper)) <= RESIDUAL
+    np.testing.assert_allclose(
+        solution.w, problem.multiply(solution.x) - problem.b, atol=1e-9 * np.abs(problem.b).max()
+    )
+
+
+# ---- known answers ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 16, 31, 64, 100, 177, 300])
+def test_known_answers_of_every_size(n, rng, solver):
+    problem, x = known_problem(rng, n)
+    solution = solver.solve(problem)
+    assert_solved(problem, solution)
+    np.testing.assert_allclose(solution.x, x, rtol=0, atol=KNOWN * max(np.abs(x).max(), 1e-3))
+
+
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_known_answers_without_a_failure(count, rng, solver):
+    for _ in range(count):
+        problem, x = known_problem(rng, int(rng.integers(1, 60)))
+        solution = solver.solve(problem)
+        assert_solved(problem, solution)
+        np.testing.assert_allclose(solution.x, x, rtol=0, atol=KNOWN * max(np.abs(x).max(), 1e-3))
+
+
+@pytest.mark.parametrize("n", range(1, 7))
+def test_enumeration_finds_the_same(n, rng, solver):
+    problem, _ = known_problem(rng, n)
+    problem = Problem(problem.matrix, rng.standard_normal(n) * n, problem.lo, problem.hi)
+    x = solver.solve(problem).x
+    found = enumerate_solutions(problem)
+    assert found
+    for other in found:
+        np.testing.assert_allclose(x, other, atol=ROUNDING)
+
+
+def test_no_rows_have_a_solution():
+    solution = fl.lcp.solve(np.zeros((0, 0)), [])
+    assert solution.status == Status.SOLVED
+    assert solution.x.shape == (0,)
+
+
+# ---- laws ------------------------------------------------------------------------------------------------------------
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 14))
+def test_degenerate_problems_are_solved(seed, n, solver):
+    problem = degenerate_problem(np.random.default_rng(seed), n)
+    assert_solved(problem, solver.solve(problem))
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 30))
+def test_the_order_of_rows_does_not_matter(seed, n, solver):
+    rng = np.random.default_rng(seed)
+    problem, x = known_problem(rng, n)
+    order = rng.permutation(n)
+    A = problem.matrix[np.ix_(order, order)]
+    other = solver.solve(Problem(A, problem.b[order], problem.lo[order], problem.hi[order]))
+    np.testing.assert_allclose(other.x, x[order], rtol=0, atol=KNOWN * max(np.abs(x).max(), 1e-3))
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 20), power=st.integers(-60, 60))
+def test_units_do_not_matter(seed, n, power, solver):
+    rng, unit = np.random.default_rng(seed), 2.0**power
+    problem = degenerate_problem(rng, n)
+    scale = 2.0 ** rng.integers(-20, 20, n)  # of each row's own unit
+    A, b = problem.matrix * np.outer(scale, scale) * unit, problem.b * scale * unit
+    solution, other = solver.solve(problem), solver.solve(Problem(A, b, problem.lo / scale, problem.hi / scale))
+    np.testing.assert_array_equal(other.x * scale, solution.x)
+
+
+def test_room_that_is_used_again_gives_the_same_bits(rng, solver):
+    problem = stack_problem(3, 1e-5, push=rng.standard_normal(18))
+    first = solver.solve(problem)
+    solver.solve(known_problem(rng, 77)[0])
+    np.testing.assert_array_equal(solver.solve(problem).x, first.x)
+    np.testing.assert_array_equal(fl.lcp.solve(problem).x, first.x)
+
+
+# ---- hard problems ---------------------------------------------------------------------------------------------------
+def test_an_exponential_case_ends(solver):
+    problem = exponential_problem(20)
+    solution = solver.solve(problem)
+    assert_solved(problem, solution)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-12, 1e-9, 1e-6])
+def test_nearly_parallel_rows_are_solved(apart, rng, solver):
+    J = rng.standard_normal(20) + apart * rng.standard_normal((30, 20))
+    problem = Problem.from_jacobian(J, np.ones(20), 0.0, J @ rng.standard_normal(20), 0.0, np.inf)
+    assert_solved(problem, solver.solve(problem))
+
+
+@pytest.mark.parametrize("cfm", [0.0, 1e-12, 1e-5])
+def test_mass_ratios_of_a_million_are_solved(cfm, rng, solver):
+    J = rng.standard_normal((40, 24)) * (rng.random((40, 24)) < 0.4)
+    mass = 10.0 ** rng.uniform(-3, 3, 24)
+    problem = Problem.from_jacobian(J, 1 / mass, cfm, J @ rng.standard_normal(24), 0.0, np.inf)
+    assert_solved(problem, solver.solve(problem))
+
+
+def test_redundant_equalities_are_solved_and_contradictions_told(rng, solver):
+    J = rng.standard_normal((4, 6))
+    J = np.vstack([J, J[0] + J[1], 2 * J[2]])
+    A, v = J @ J.T, rng.standard_normal(6)
+    solution = solver.solve(Problem(A, J @ v, -np.inf, np.inf))
+    assert_solved(Problem(A, J @ v, -np.inf, np.inf), solution)
+    b = J @ v
+    b[5] += 1.0  # row 5 is twice row 2 no more
+    solution = solver.solve(Problem(A, b, -np.inf, np.inf))
+    assert solution.status == Status.INFEASIBLE
+    assert np.isfinite(solution.x).all()
+    assert solution.residual > RESIDUAL
+
+
+def test_a_force_that_does_nothing_is_bounded_or_told(solver):
+    assert fl.lcp.solve([[0.0]], [1.0], 0.0, 2.0).x == [2.0]
+    assert fl.lcp.solve([[0.0]], [-1.0], 0.0, 2.0).x == [0.0]
+    assert fl.lcp.solve([[0.0]], [1.0], 0.0, np.inf).status == Status.INFEASIBLE
+
+
+def test_an_indefinite_matrix_ends_with_a_status(rng, solver):
+    for _ in range(50):
+        n = int(rng.integers(2, 20))
+        A = rng.standard_normal((n, n))
+        solution = solver.solve(Problem(A + A.T, rng.standard_normal(n), -1.0, 1.0))
+        assert np.isfinite(solution.x).all()
+        assert (solution.status == Status.SOLVED) == (solution.residual <= RESIDUAL)
+
+
+# ---- friction --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("cfm", CFM)
+@pytest.mark.parametrize("boxes", [1, 2, 5, 10])
+def test_boxes_that_touch_exactly_stand(boxes, cfm, solver):
+    problem = stack_problem(boxes, cfm)
+    solution = solver.solve(problem)
+    assert_solved(problem, solution)
+    carried, weight = solution.x[::3].reshape(boxes, 4).sum(1), 9.81 * (boxes - np.arange(boxes))
+    assert (carried <= weight * (1 + STIFF)).all()  # what softness lets sink is not carried
+    if cfm <= 1e-10:
+        np.testing.assert_allclose(carried, weight, rtol=STIFF)
+
+
+def test_frozen_limits_follow_from_the_normals_without_friction(rng, solver):
+    problem = stack_problem(3, 1e-5, push=3 * rng.standard_normal(18))
+    normal = problem.findex < 0
+    A = problem.matrix[np.ix_(normal, normal)]
+    without = solver.solve(Problem(A, problem.b[normal], 0.0, np.inf)).x
+    solution = solver.solve(problem)
+    limits = problem.hi[~normal] * np.repeat(without, 2)
+    np.testing.assert_allclose(solution.upper[~normal], limits, rtol=0, atol=ROUNDING * limits.max())
+    np.testing.assert_array_equal(solution.lower[~normal], -solution.upper[~normal])
+
+
+@pytest.mark.parametrize("mu", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize("boxes", [1, 3, 6])
+def test_consistent_limits_are_a_fixed_point(boxes, mu, rng, consistent):
+    problem = stack_problem(boxes, 1e-5, mu, push=3 * rng.standard_normal(6 * boxes))
+    solution = consistent.solve(problem)
+    assert_solved(problem, solution)
+    assert problem.residual(solution.x) <= SETTLED
+
+
+def test_limits_that_cannot_settle_are_told(rng):
+    problem = stack_problem(3, 1e-5, push=3 * rng.standard_normal(18))
+    solution = fl.lcp.solve(problem, friction="consistent", iterations=1)
+    assert solution.status == Status.UNSETTLED
+    assert solution.residual <= RESIDUAL
+
+
+def test_no_force_no_friction_whatever_mu(solver):
+    problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], 0.0, np.inf, [-1, 0, 0])
+    np.testing.assert_array_equal(solver.solve(problem).x, 0.0)
+
+
+def test_a_pull_scales_friction_by_its_size_and_add_is_added(solver):
+    problem = Problem(np.eye(2), [-4.0, 9.0], [-np.inf, 0.0], [np.inf, 0.5], [-1, 0], add=[0.0, 1.0])
+    np.testing.assert_array_equal(solver.solve(problem).x, [-4.0, 3.0])

@@ -1,0 +1,101 @@
+"""What a problem refuses, its bounds in effect, and its residual."""
+
+import numpy as np
+import pytest
+
+from featherlane.lcp import OptionError, Problem, ProblemError, Solver, methods, solve
+from lcp_problems import known_problem, stack_problem
+
+GOOD = {"A": np.eye(3), "b": [1.0, 2.0, 3.0], "lo": [0.0, -1.0, -1.0], "hi": [np.inf, 0.5, 0.5], "findex": [-1, 0, 0]}
+BAD = [
+    ({"A": np.eye(2)}, r"A has the shape \(2, 2\), allowed is \(3, 3\)"),
+    ({"A": [[1, 2, 0], [3, 1, 0], [0, 0, 1]]}, r"A is not symmetric: A\[0, 1\] is 2.0, A\[1, 0\] is 3.0"),
+    ({"A": np.diag([1, np.nan, 1])}, r"A\[1, 1\] is nan, allowed: finite"),
+    ({"A": "eye"}, "A is 'eye', allowed are numbers"),
+    ({"b": [[1.0]]}, r"b has the shape \(1, 1\)"),
+    ({"b": [1.0, np.inf, 3.0]}, r"b\[1\] is inf"),
+    ({"lo": [0.0, 0.0]}, r"lo has the shape \(2,\), allowed is \(3,\)"),
+    ({"lo": [0.5, 0.0, 0.0]}, r"lo\[0\] is 0.5, allowed: <= 0"),
+    ({"hi": [1.0, -0.5, 0.5]}, r"hi\[1\] is -0.5, allowed: >= 0"),
+    ({"hi": np.nan}, r"hi\[0\] is nan, allowed: no NaN"),
+    ({"add": [0.0, -1.0, 0.0]}, r"add\[1\] is -1.0, allowed: >= 0"),
+    ({"findex": [-1, 1, 0]}, r"findex\[1\] is its own row"),
+    ({"findex": [-1, 2, 0]}, r"findex\[1\] is row 2, which has the findex 0 itself"),
+    ({"findex": [-1, 3, 0]}, r"findex\[1\] is 3, allowed are -1 \(none\) and the rows 0 to 2"),
+    ({"findex": [-2, 0, 0]}, r"findex\[0\] is -2"),
+    ({"findex": [-1, 0.5, 0]}, "allowed are whole numbers"),
+]
+
+
+@pytest.mark.parametrize("change, message", BAD)
+def test_bad_parts_are_refused_with_their_row(change, message):
+    with pytest.raises(ProblemError, match=message):
+        Problem(**GOOD | change)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"J": np.ones((2, 4))}, r"J has the shape \(2, 4\), allowed is \(3, nv\)"),
+        ({"Minv": np.ones(3)}, r"Minv has the shape \(3,\), allowed is \(4,\)"),
+        ({"Minv": np.triu(np.ones((4, 4)))}, "Minv is not symmetric"),
+        ({"cfm": -1e-5}, r"cfm\[0\] is -1e-05, allowed: >= 0"),
+    ],
+)
+def test_bad_factors_are_refused(change, message):
+    with pytest.raises(ProblemError, match=message):
+        Problem.from_jacobian(**{"J": np.ones((3, 4)), "Minv": np.ones(4), "cfm": 0.0, "b": np.ones(3), "lo": 0.0,
+                                 "hi": 1.0} | change)  # fmt: skip
+
+
+def test_methods_and_options_are_refused_by_name():
+    with pytest.raises(OptionError, match=r"method is 'danzig', allowed are .*dantzig.*did you mean 'dantzig'"):
+        solve(**GOOD, method="danzig")
+    with pytest.raises(
+        OptionError, match="no option 'friktion', allowed are friction, iterations; did you mean 'frict"
+    ):
+        solve(**GOOD, friktion="frozen")
+    with pytest.raises(OptionError, match="friction is 'cold', allowed are frozen, consistent"):
+        solve(**GOOD, friction="cold")
+    with pytest.raises(OptionError, match=r"iterations is -1, allowed are whole numbers >= 0"):
+        solve(**GOOD, iterations=-1)
+    with pytest.raises(ProblemError, match="the problem has 3 rows, this solver has room for 2"):
+        Solver(2).solve(Problem(**GOOD))
+    with pytest.raises(ProblemError, match="needs a symmetric A"):
+        Solver(2).solve(Problem([[1.0, 2.0], [0.0, 1.0]], [1.0, 1.0], 0.0, 1.0, symmetric=False))
+    assert "dantzig" in methods()
+
+
+def test_bounds_in_effect_follow_the_solution():
+    lower, upper = Problem(**GOOD, add=[7.0, 0.0, 2.0]).bounds([-4.0, 0.0, 0.0])
+    np.testing.assert_array_equal(upper, [np.inf, 2.0, 4.0])
+    np.testing.assert_array_equal(lower, [0.0, -2.0, -4.0])
+
+
+def test_the_residual_is_zero_at_a_solution_alone(rng):
+    problem, x = known_problem(rng, 12)
+    assert problem.residual(x) < 1e-14
+    assert problem.valid(x)
+    x[3] += 0.1
+    assert problem.residual(x) > 1e-3
+    assert not problem.valid(x)
+    assert problem.residual(np.full(12, np.nan)) == np.inf
+
+
+def test_frozen_bounds_are_passed_in():
+    problem = Problem(**GOOD)
+    x = np.array([1.0, 0.3, 0.3])
+    assert not problem.valid(x)
+    assert problem.valid(x, bounds=([0.0, -0.3, -0.3], [np.inf, 0.3, 0.3]))
+
+
+def test_a_product_is_the_dense_matrix(rng):
+    problem = stack_problem(2, 1e-3)
+    x, A = rng.standard_normal(problem.n), problem.matrix
+    dense = (problem.J * problem.Minv) @ problem.J.T + np.diag(problem.cfm)
+    np.testing.assert_allclose(A, dense, atol=1e-14)
+    np.testing.assert_allclose(problem.multiply(x), A @ x, atol=1e-12)
+    np.testing.assert_allclose(problem.diagonal(), np.diagonal(A), atol=1e-14)
+    full = Problem.from_jacobian(problem.J, np.diag(problem.Minv), problem.cfm, problem.b, 0.0, problem.hi)
+    np.testing.assert_allclose(full.multiply(x), A @ x, atol=1e-12)
+    np.testing.assert_allclose(full.diagonal(), np.diagonal(A), atol=1e-14)

@@ -1,0 +1,44 @@
+"""Recorded boxed LCPs, and what ODE answered: tests/data/ode_lcp.npz.
+
+Made with Debian bookworm's libode8 0.16.2 in double precision, by its dSolveLCP and inside its dWorldStep; the numbers
+are what ODE returned.  Of A the lower triangles stand there, row by row; `lower` and `upper` are the bounds after
+friction was limited; `error` is 1 where ODE gave up ("LCP internal error, s <= 0") and its x is no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from featherlane.lcp import Problem
+
+DATA = Path(__file__).parent / "data" / "ode_lcp.npz"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One problem and ODE's answer."""
+
+    tag: str
+    problem: Problem
+    x: np.ndarray
+    bounds: tuple[np.ndarray, np.ndarray]
+    solved: bool
+
+
+def recorded_problems() -> list[Recorded]:
+    """All of them, in the order of the recording."""
+    out, entry, row = [], 0, 0
+    with np.load(DATA) as file:
+        data = dict(file)
+    for n, tag, error in zip(data["n"], data["tag"], data["error"], strict=True):
+        A = np.zeros((n, n))
+        A[np.tril_indices(n)] = data["A"][entry : entry + n * (n + 1) // 2]
+        rows = slice(row, row + n)
+        b, lo, hi, findex, x, lower, upper = (data[k][rows] for k in "b lo hi findex x lower upper".split())
+        problem = Problem(A + np.tril(A, -1).T, b, lo, hi, findex)
+        out.append(Recorded(str(tag), problem, x, (lower, upper), not error and bool(np.isfinite(x).all())))
+        entry, row = entry + n * (n + 1) // 2, row + n
+    return out
