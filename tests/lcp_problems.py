@@ -67,13 +67,14 @@ def stack_problem(boxes, cfm, mu=0.5, push=None, h=1 / 60):
 
 
 def exponential_problem(n):
-    """A standard LCP on which pivoting by the least index takes 2^n steps: A = L L^T, L of ones and twos.
+    """A positive definite LCP on which Dantzig's pivots grow with a power of n above 4: A = L^T L, L of ones and twos.
 
-    Source: K. G. Murty, "Computational complexity of complementary pivot methods" (1978); Y. Fathi (1979) for the
-    positive definite form.
+    Source: K. G. Murty, "Computational complexity of complementary pivot methods" (1978); Y. Fathi, "Computational
+    complexity of LCPs associated with positive definite symmetric matrices" (1979), on which least-index methods take
+    2^n steps.
     """
     L = np.eye(n) + 2.0 * np.tril(np.ones((n, n)), -1)
-    return Problem(L @ L.T, np.ones(n), 0.0, np.inf)
+    return Problem(L.T @ L, 2.0**n - 2.0 ** np.arange(n), 0.0, np.inf)
 
 
 def enumerate_solutions(problem):

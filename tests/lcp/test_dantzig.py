@@ -110,6 +110,7 @@ def test_an_exponential_case_ends(solver):
     problem = exponential_problem(20)
     solution = solver.solve(problem)
     assert_solved(problem, solution)
+    assert solution.iterations > 1000
 
 
 @pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-12, 1e-9, 1e-6])
