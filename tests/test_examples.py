@@ -15,6 +15,7 @@ ARGUMENTS = {
     "muscle_arm": [],
     "piston_engine": ["2"],
     "randomize_masses": ["16", "20"],
+    "register_points": ["50"],
     "suction_gripper": [],
     "tendon_finger": [],
     "tree_factorization": [],

@@ -18,6 +18,7 @@ from .errors import (
 )
 from .lanes import kernel
 from .model import Model, bundled_names, load, set_const
+from .registration import Registration, RegistrationStatus, register_points
 from .simulation.batch import Batch
 from .simulation.control_history import init_ctrl_history, read_ctrl
 from .simulation.data import Data
@@ -188,6 +189,10 @@ __all__ = [  # noqa: RUF022  in groups
     # queries
     "geom_distance",
     "ray",
+    # registration of points
+    "Registration",
+    "RegistrationStatus",
+    "register_points",
 ]
 
 

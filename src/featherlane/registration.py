@@ -1,0 +1,260 @@
+"""Registration of points: the rotation, translation and scale that bring one set closest to another.
+
+Conventions: a set is an (n, m) array, one point a row; b_i ~ c R a_i + t, R proper (det R = +1), c >= 0.
+Source: Umeyama, Least-squares estimation of transformation parameters between two point patterns, IEEE PAMI 13(4),
+1991, eq. 34-43.  Differs: the covariance is formed between the principal axes of the two sets.  There it is graded, and
+its small singular values keep their digits; in other axes they drown in the rounding of the large ones, and a set
+thinner than 1e-8 of its length looks like a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+STEPS = 4  # an extent may be rounding up to 4 m times that of its coordinates; m / 2 is seen in sets of 1e5 points
+
+
+class RegistrationStatus(IntEnum):
+    """What two sets of points determine."""
+
+    UNIQUE = 0  # all that was asked for
+    ROTATION_NOT_UNIQUE = 1  # collinear, too few points, a mirror image of a symmetric set: one of the best is given
+    COINCIDENT = 2  # the points of `a` are all one: rotation and scale are free, R is the identity and c is 1
+    NO_POINTS = 3  # no point, or all weights zero: everything is free, the identity is given
+    NOT_FINITE = 4  # a coordinate, or what would be the answer, is no finite number: NaN is given
+
+
+@dataclass(frozen=True, eq=False)
+class Registration:
+    """The similarity b ~ c R a + t; unpacks to R, t, c.
+
+    Attributes:
+        rotation: (..., m, m) R, proper.
+        translation: (..., m) t, in the unit of b.
+        scale: (...) c >= 0, unit of b over unit of a.
+        residual: (...) sum_i w_i |b_i - (c R a_i + t)|^2; inf where no number holds it.
+        rank: (...) rank of the covariance of a and b, counted above the rounding of the coordinates.
+        status: (...) numbers of `RegistrationStatus`; a member of it where there is one pair of sets.
+    """
+
+    rotation: NDArray
+    translation: NDArray
+    scale: NDArray
+    residual: NDArray
+    rank: NDArray
+    status: RegistrationStatus | NDArray
+
+    def __iter__(self) -> Iterator[NDArray]:
+        return iter((self.rotation, self.translation, self.scale))
+
+
+@dataclass(frozen=True)
+class _Cloud:
+    """A set about its mean, along its principal axes, in units of `unit`; each point times the root of its share."""
+
+    unit: NDArray  # (...) a power of two
+    mean: NDArray  # (..., m) along the given axes
+    axes: NDArray  # (..., m, m) the principal axes in columns, the longest first
+    points: NDArray  # (..., m, n)
+    extent: NDArray  # (..., m) root mean square along each axis
+    noise: NDArray  # (...) how much of an extent may be rounding
+    rank: NDArray  # (...) how many extents are more than that
+
+
+# ---- what is given ---------------------------------------------------------------------------------------------------
+def _reals(name: str, value: ArrayLike, shape: str) -> tuple[NDArray, float]:
+    """`value` in float64, and the relative rounding of its numbers."""
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name}: got rows of different lengths, allowed are real numbers {shape}") from None
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: got {given.dtype}, allowed are real numbers {shape}")
+    rounding = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
+    return given.astype(np.float64, copy=False), max(float(rounding), float(np.finfo(np.float64).eps))
+
+
+def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
+    """Refuse shapes that do not fit, and weights that are negative or not finite."""
+    for name, points in (("a", a), ("b", b)):
+        if points.ndim < 2 or points.shape[-1] == 0:
+            raise ValueError(f"{name}: got shape {points.shape}, allowed is (..., n, m) with m from 1")
+    n, m = a.shape[-2:]
+    if b.shape[-2:] != (n, m):
+        raise ValueError(f"b: got shape {b.shape}, allowed is (..., {n}, {m}), as a has")
+    if weights.shape[-1:] != (n,):
+        raise ValueError(f"weights: got shape {weights.shape}, allowed is (..., {n})")
+    try:
+        np.broadcast_shapes(a.shape[:-2], b.shape[:-2], weights.shape[:-1])
+    except ValueError:
+        given = f"{a.shape}, {b.shape}, {weights.shape}"
+        raise ValueError(f"a, b, weights: got shapes {given}, allowed are leading axes that broadcast") from None
+    wrong = ~((weights >= 0) & (weights < np.inf))
+    if wrong.any():
+        first = tuple(map(int, np.argwhere(wrong)[0]))
+        raise ValueError(f"weights: got {weights[first]} at {first}, allowed are finite numbers from 0")
+
+
+def _with_zeros(array: NDArray, missing: int) -> NDArray:
+    """`array` with `missing` zeros at the end of its last axis."""
+    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)]) if missing > 0 else array
+
+
+def _counted(points: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
+    """Points (..., m, n) with zeros for those of weight 0 and for what is not finite; which sets have such numbers."""
+    used, finite = weights[..., None, :] > 0, np.isfinite(points)
+    kept = used & finite
+    zeroed = np.zeros(kept.shape)  # rows of n numbers, whatever the order of what was given
+    np.copyto(zeroed, points, where=kept)
+    return zeroed, (kept != used).any((-2, -1))
+
+
+def _power_of_two(largest: NDArray) -> NDArray:
+    """The power of two at or below each number: dividing by it rounds nothing."""
+    return np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 1, -1022, 1023))
+
+
+# ---- one set ---------------------------------------------------------------------------------------------------------
+def _cloud(points: NDArray, share: NDArray, rounding: NDArray) -> _Cloud:
+    """Scale, centre and turn a set (..., m, n); its coordinates are rounded relative to their distance from 0."""
+    unit = _power_of_two(np.maximum(points.max((-2, -1)), -points.min((-2, -1))))
+    points = points / unit[..., None, None]
+    # twice: the first mean is off by the rounding of a long sum, 50 times that of a coordinate for 1000 points
+    mean = points @ share[..., None]
+    points = points - mean
+    rest = points @ share[..., None]
+    mean = (mean + rest)[..., 0]
+    points -= rest
+    points *= np.sqrt(share)[..., None, :]
+    axes = np.linalg.svd(np.linalg.qr(points.mT, mode="r"))[2].mT
+    points = axes.mT @ points
+    extent = np.sqrt(np.vecdot(points, points))
+    noise = STEPS * points.shape[-2] * rounding * np.sqrt(np.vecdot(mean, mean) + np.vecdot(extent, extent))
+    return _Cloud(unit, mean, axes, points, extent, noise, (extent > noise[..., None]).sum(-1))
+
+
+# ---- both ------------------------------------------------------------------------------------------------------------
+def _blur(a: _Cloud, b: _Cloud, U: NDArray, Vt: NDArray) -> NDArray:
+    """How much of each singular value may be rounding, (..., m).
+
+    Errors A', B' of the sets A, B change s_k by u_k^T (B'^T A + B^T A') v_k in the first order.  Further orders matter
+    where a set has no extent at all; its own rank tells that.
+    """
+    across_a = np.sqrt(((Vt * a.extent[..., None, :]) ** 2).sum(-1))
+    across_b = np.sqrt(((U * b.extent[..., :, None]) ** 2).sum(-2))
+    return b.noise[..., None] * across_a + a.noise[..., None] * across_b
+
+
+def _proper(left: NDArray, right: NDArray) -> tuple[NDArray, NDArray]:
+    """R = left S right^T, S = diag(1, ..., 1, +-1), det R = +1; whether S has the -1.  Source: Umeyama, eq. 39-43."""
+    R = left @ right.mT
+    mirrored = np.linalg.det(R) < 0
+    twice = np.where(mirrored, 2.0, 0.0)[..., None, None]
+    return R - twice * left[..., :, -1:] * right[..., None, :, -1], mirrored
+
+
+def _smallest_rotation(left: NDArray, right: NDArray, rank: NDArray) -> NDArray:
+    """The smallest proper rotation that takes the first `rank` columns of `right` to those of `left`."""
+    free = np.arange(left.shape[-1]) >= rank[..., None]
+    # singular values 1 for what is tied, at most 1/2 for what is free: a reflection falls there
+    among_free = np.where(free[..., :, None] & free[..., None, :], 0.5 * (left.mT @ right), 0.0)
+    P, _, Qt = np.linalg.svd(among_free + np.eye(left.shape[-1]) * ~free[..., None])
+    return _proper(left @ P, right @ Qt.mT)[0]
+
+
+def _rotation(a: _Cloud, b: _Cloud, K: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """R, the rank of the covariance K between the principal axes, and whether R is the only best rotation."""
+    m = K.shape[-1]
+    U, s, Vt = np.linalg.svd(K)
+    blur = _blur(a, b, U, Vt)
+    rank = np.minimum((s > blur).sum(-1), np.minimum(a.rank, b.rank))
+    left, right = b.axes @ U, a.axes @ Vt.mT
+    R, mirrored = _proper(left, right)
+    few = rank < m - 1
+    if few.any():
+        R[few] = _smallest_rotation(left[few], right[few], rank[few])
+        R[few & (rank == 0)] = np.eye(m)  # without the rounding
+    # a mirror image pays 2 s_m; where s_m = s_(m-1), another axis could pay the same
+    tied = mirrored & (s[..., -2:][..., 0] - s[..., -1] <= blur[..., -2:].sum(-1)) & (m > 1)
+    return R, rank, ~(few | tied)
+
+
+def _scale(a: _Cloud, b: _Cloud, K: NDArray, turned: NDArray, rank: NDArray) -> NDArray:
+    """c = tr(R^T Sigma) / sigma_a^2, not below zero (Umeyama, eq. 42); 1 where the points of a coincide."""
+    gain = np.where(rank > 0, np.maximum((K * turned).sum((-2, -1)), 0.0), 0.0)
+    variance = np.where(a.rank > 0, (a.extent**2).sum(-1), 1.0)
+    return np.where(a.rank > 0, gain / variance * (b.unit / a.unit), 1.0)
+
+
+def _status(unique: NDArray, coincident: NDArray, empty: NDArray, wrong: NDArray) -> NDArray:
+    """The worst that can be said of each pair of sets."""
+    status = RegistrationStatus
+    worst = np.where(unique, status.UNIQUE, status.ROTATION_NOT_UNIQUE)
+    worst = np.where(coincident, status.COINCIDENT, worst)
+    worst = np.where(empty, status.NO_POINTS, worst)
+    return np.where(wrong, status.NOT_FINITE, worst)
+
+
+def _solve(A: _Cloud, B: _Cloud, scale: bool) -> tuple[NDArray, ...]:
+    """R, t, c, the mean square of what is left, the rank, and whether R is unique."""
+    K = B.points @ A.points.mT
+    R, rank, unique = _rotation(A, B, K)
+    turned = B.axes.mT @ R @ A.axes  # R from principal axes to principal axes
+    c = _scale(A, B, K, turned, rank) if scale else np.ones(rank.shape)
+    unit_a, unit_b = A.unit[..., None], B.unit[..., None]
+    t = B.mean * unit_b - c[..., None] * (R @ (A.mean * unit_a)[..., None])[..., 0]
+    left = (c[..., None] * unit_a)[..., None] * turned @ A.points
+    left -= B.points * unit_b[..., None]
+    return R, t, c, np.vecdot(left, left).sum(-1), rank, unique
+
+
+def register_points(a: ArrayLike, b: ArrayLike, scale: bool = True, weights: ArrayLike | None = None) -> Registration:
+    """Rotation R, translation t and scale c >= 0 that minimise sum_i w_i |b_i - (c R a_i + t)|^2.
+
+    `R, t, c = register_points(a, b)`; the result holds residual, rank and status, too. R is a proper rotation always:
+    for planar sets, for mirror images, and where it is not unique (see `RegistrationStatus`); below rank m - 1 it is
+    the smallest of the best rotations. Degenerate sets raise nothing, and no set of a batch changes another's answer.
+
+    Args:
+        a, b: (..., n, m) points, any m from 1, each in a unit of its own; b_i belongs to a_i.
+        scale: False for c = 1.
+        weights: (..., n) w_i >= 0, all 1 by default. Points of weight 0 are left out, whatever they hold: so sets of
+            different n share an array.
+
+    Returns:
+        `Registration` in float64, for the leading axes that a, b and weights broadcast to. The rank is counted above
+        the rounding of the coordinates: of float32 where those are given, and far from the origin, too. c is 0 where no
+        scale above 0 fits better: all b are one point, or b runs against a (m = 1; symmetric mirror images, m = 2).
+
+    Raises:
+        ValueError: shapes that do not fit, complex numbers, or weights that are negative or not finite.
+
+    Source: Umeyama, IEEE PAMI 13(4), 1991, eq. 34-43, with weights. Differs: c is never negative (m = 1), R exists
+    below rank m - 1, and a mirror image that determines no R has a status.    Cost: O(n m^2 + m^3) a pair of sets.
+    """
+    (a, rounding_a), (b, rounding_b) = _reals("a", a, "(..., n, m)"), _reals("b", b, "(..., n, m)")
+    w = np.ones(a.shape[-2:-1]) if weights is None else _reals("weights", weights, "(..., n)")[0]
+    _check(a, b, w)
+    n, m = a.shape[-2:]
+    w = _with_zeros(w, m - n)
+    count = (w > 0).sum(-1)
+    unit = _power_of_two(w.max(-1))
+    total = (w / unit[..., None]).sum(-1)
+    share = w / unit[..., None] / np.where(count > 0, total, 1.0)[..., None]
+    a, wrong_a = _counted(_with_zeros(a.mT, m - n), w)
+    b, wrong_b = _counted(_with_zeros(b.mT, m - n), w)
+    A, B = _cloud(a, share, rounding_a), _cloud(b, share, rounding_b)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows has a status
+        R, t, c, square, rank, unique = _solve(A, B, scale)
+        residual = square * total * unit
+    wrong = wrong_a | wrong_b | ~np.isfinite(t).all(-1)  # nor is t where c is not
+    status = _status(unique, (A.rank == 0) & (scale or m > 1), count == 0, wrong)
+    R, t = np.where(wrong[..., None, None], np.nan, R), np.where(wrong[..., None], np.nan, t)
+    c, residual = np.where(wrong, np.nan, c)[()], np.where(wrong, np.nan, residual)[()]
+    rank = np.where(wrong, 0, rank)[()]
+    return Registration(R, t, c, residual, rank, status if status.ndim else RegistrationStatus(int(status)))
