@@ -120,7 +120,7 @@ def _power_of_two(largest: NDArray) -> NDArray:
 
 
 # ---- one set ---------------------------------------------------------------------------------------------------------
-def _cloud(points: NDArray, share: NDArray, rounding: NDArray) -> _Cloud:
+def _cloud(points: NDArray, share: NDArray, rounding: float) -> _Cloud:
     """Scale, centre and turn a set (..., m, n); its coordinates are rounded relative to their distance from 0."""
     unit = _power_of_two(np.maximum(points.max((-2, -1)), -points.min((-2, -1))))
     points = points / unit[..., None, None]
