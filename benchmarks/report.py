@@ -1,4 +1,4 @@
-"""Tables that benchmarks print and write into the README, each between its own two markers."""
+"""Tables that benchmarks print and write into the README or another page, each between its own two markers."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def origin() -> str:
     )
 
 
-def publish(section: str, text: str, write: bool) -> None:
-    """Print a section, and put it between its markers in the README where that is asked for."""
+def publish(section: str, text: str, write: bool, page: Path = README) -> None:
+    """Print a section, and put it between its markers in a page, the README, where that is asked for."""
     print(text)
     if not write:
         return
     begin, end = f"<!-- {section}:begin -->", f"<!-- {section}:end -->"
-    readme = README.read_text()
-    if begin not in readme or end not in readme:
-        sys.exit(f"{README} has no markers {begin} and {end}")
+    before = page.read_text()
+    if begin not in before or end not in before:
+        sys.exit(f"{page} has no markers {begin} and {end}")
     pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    README.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", readme))
+    page.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", before))
