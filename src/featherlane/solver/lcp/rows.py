@@ -17,7 +17,7 @@ Entries of J are 0 in worlds that lack the row (`where(present, J_i, 0.0)`).  c 
 the end of the step [m/s, rad/s] and cfm [m/(s N)] what a unit force adds to it.  A friction row follows its normal row
 and has its bound by `set_friction`.
 
-A world that lacks a row holds y = 0, lo = hi = 0 and 1 on the diagonal there, so that x = 0 and nothing else changes.
+A world that lacks a row holds zeros there, on its diagonal too, so that x = 0 and nothing else changes.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def set_row(m, d, r, v, a, present, c, cfm, lo, hi):
         lo, hi: bounds [N, N m], lo <= 0 <= hi.
     """
     h = m.opt_timestep[0]
-    soft = where(present, cfm / h, 1.0)
+    soft = where(present, cfm / h, 0.0)
     d.lcp_findex[r] = -1
     d.lcp_b[r] = where(present, (c - v) / h - a, 0.0)
     d.lcp_cfm[r] = soft

@@ -1,11 +1,19 @@
-"""A step's forces under the contact model lcp: the rows, a solver, and what follows from its solution."""
+"""A step's forces under the contact model lcp: the rows, a solver, and what follows from its solution.
+
+An iterative solver starts from x = 0, as ODE's does: forces are no part of the state, and a world's step follows from
+its state alone.
+"""
 
 from __future__ import annotations
 
-from ...lanes import clip, fabs, fma, kernel, real, stage
+from ...dynamics.flags import APGD, DANTZIG
+from ...lanes import kernel, real, stage, where
 from ..history import record
+from .apgd import apgd
 from .assembly import make_lcp
+from .islands import solve_islands
 from .metric import accelerate, sum_rows
+from .pgs import pgs
 
 
 @kernel
@@ -22,45 +30,55 @@ def store_forces(d):
             d.con_force[6 * k + c] = d.lcp_x[r + c] if r >= 0 and c < d.con_dim[k] else zero
 
 
-@kernel
-def row_times(d, r):
-    """y_r . z."""
-    o, e, s = d.lcp_coladr[r], d.lcp_rowadr[r], real(d, 0.0)
-    for p in range(d.lcp_colnum[r]):
-        s = fma(d.lcp_Y[e + p], d.lcp_z[d.lcp_col[o + p]], s)
-    return s
+@stage
+def iterate(m, d):
+    """lcp_x by the iterative solver that the options name; by pgs where an island is too large to be pivoted."""
+    d.lcp_parameter[0], d.lcp_parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
+    if m.opt_lcp_solver == APGD:
+        apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
+    else:
+        pgs(d, m.opt_lcp_iterations, 0, m.opt_lcp_cone)
 
 
 @kernel
-def sweep(d):
+def find_forces(m, d):
+    """lcp_x, and how its solver ended."""
+    zero = real(d, 0.0)
     for r in range(d.lcp_n[0]):
-        o, e, x = d.lcp_coladr[r], d.lcp_rowadr[r], d.lcp_x[r]
-        lo, hi = d.lcp_lo[r], d.lcp_hi[r]
-        if d.lcp_findex[r] >= 0:
-            hi = fma(hi, fabs(d.lcp_x[d.lcp_findex[r]]), d.lcp_add[r])
-            lo = -hi
-        y = x + (d.lcp_b[r] - row_times(d, r) - d.lcp_cfm[r] * x) / d.lcp_diag[r]
-        y = clip(y, lo, hi)
-        d.lcp_x[r] = y
-        for p in range(d.lcp_colnum[r]):
-            i = d.lcp_col[o + p]
-            d.lcp_z[i] = fma(d.lcp_Y[e + p], y - x, d.lcp_z[i])
+        d.lcp_x[r] = zero
+    d.lcp_niter[0], d.lcp_status[0], d.lcp_residual[0] = zero, zero, zero
+    if d.lcp_n[0] > 0:
+        if m.opt_lcp_solver != DANTZIG or d.lcp_n[0] > d.nlcpone:
+            iterate(m, d)
+        if m.opt_lcp_solver == DANTZIG:
+            solve_islands(m, d)
+
+
+@kernel
+def report(d):
+    """What the solver says of itself; a world that it did not solve is counted."""
+    zero = real(d, 0.0)
+    d.solver_niter[0] = d.lcp_niter[0] + 0.0
+    d.solver_residual[0] = d.lcp_residual[0] + 0.0
+    d.solver_gap[0] = zero
+    failed = (d.lcp_status[0] > 0.0) & (d.active[0] > 0.0)
+    d.warning[3] = where(failed, d.warning[3] + 1.0, d.warning[3])
+    record(d, 0, zero, zero, zero, zero)
 
 
 @stage
 def solve_lcp(m, d):
+    """Acceleration and forces under the contact model lcp: v' = v + h qacc.
+
+    Reads:  as `make_lcp`.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+            solver_niter, solver_residual; the count of worlds that were not solved.
+    Cost:   of the solver; see dantzig, pgs, apgd.
+    """
     make_lcp(m, d)
-    zero = real(d, 0.0)
     if d.con_overflow[0] == 0:
-        for r in range(d.lcp_n[0]):
-            d.lcp_x[r] = zero
-        sum_rows(m, d)
-        for _ in range(m.opt_lcp_iterations):
-            sweep(d)
+        find_forces(m, d)
         sum_rows(m, d)
         accelerate(m, d)
         store_forces(d)
-        d.solver_niter[0] = real(d, 1.0 * m.opt_lcp_iterations)
-        d.solver_residual[0] = zero
-        d.solver_gap[0] = zero
-        record(d, 0, zero, zero, zero, zero)
+        report(d)
