@@ -19,10 +19,11 @@ from __future__ import annotations
 from ...dynamics.flags import CONSISTENT
 from ...lanes import eights, fabs, fmax, kernel, stage
 from .active_set import improve, to_bound
+from .block_start import start_with_all
 from .factor import (
     SMALLEST_PIVOT,
     append_row,
-    clear_factor,
+    clear_matrix,
     eights_of_row,
     expand_backward,
     gather_row,
@@ -45,10 +46,12 @@ from .places import (
     order_rows,
     product_of_row,
     residual_of,
+    solve_nothing,
     unload_places,
 )
 from .status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED, UNSETTLED
 
+BLOCK, BY_ROWS = 0, 1
 TOLERANCE = 1e-10  # residual of a solution
 SETTLED = 1e-12  # change of friction limits, as a part of the largest one, at a fixed point
 DONE, AT_BOUND = -1, -2  # what ends a drive, beside the number of another place
@@ -275,11 +278,35 @@ def settle_friction(r1, passes, most):
 
 # ---- all rows -------------------------------------------------------------------------------------------------------
 @kernel
-def dantzig(r1, policy, passes):
+def drive_all(r1, first, last):
+    """Make places complementary one by one."""
+    for i in range(first, last):
+        drive(r1, i)
+
+
+@kernel
+def solve_from(r1, friction, start):
+    """Make the rows without friction complementary, or with these solved, the rows of friction, too."""
+    rows, n = r1.one_count[3], r1.one_n[0]
+    first, last = (rows, n) if friction else (0, rows)
+    done = 0
+    if start == BLOCK:
+        done = start_with_all(r1, first, last)
+        if done == 0:
+            solve_nothing(r1)
+            if friction and start_with_all(r1, 0, rows) == 0:
+                solve_nothing(r1)
+                drive_all(r1, 0, rows)
+    if done == 0:
+        drive_all(r1, first, last)
+
+
+@kernel
+def pivot(r1, policy, passes, start):
     """Solve the problem one_A, one_b, ... of a record.
 
     Reads:  one_n, one_findex, one_A, one_b, one_lo, one_hi, one_add; policy FROZEN or CONSISTENT, with at most so many
-            passes of the friction limits.
+            passes of the friction limits; start BLOCK or BY_ROWS.
     Writes: one_x, one_w, one_lower, one_upper, one_status, one_residual, one_niter (pivots).
     Cost:   O(n^3) in all, n the number of rows: each row takes a few substitutions and a product with A.
     """
@@ -287,11 +314,12 @@ def dantzig(r1, policy, passes):
     r1.one_status[0], r1.one_niter[0] = SOLVED, 0
     order_rows(r1)
     load_places(r1)
-    clear_factor(r1)
-    for i in range(n):
-        if i == r1.one_count[3]:
-            limit_friction(r1)
-        drive(r1, i)
+    clear_matrix(r1)
+    solve_nothing(r1)
+    solve_from(r1, 0, start)
+    if r1.one_count[3] < n:
+        limit_friction(r1)
+        solve_from(r1, 1, start)
     most = 4 * n + 16
     left = improve(r1, most)
     settled = 1
@@ -306,10 +334,16 @@ def dantzig(r1, policy, passes):
         r1.one_status[0] = INACCURATE if left > 0 else ITERATIONS
 
 
+@kernel
+def dantzig(r1, policy, passes):
+    """Solve the problem of a record as `pivot` does, from a start with all rows."""
+    pivot(r1, policy, passes, BLOCK)
+
+
 @stage
-def solve_dantzig(p1, policy, passes):
-    """A problem that stands alone, by `dantzig`."""
-    dantzig(p1, policy, passes)
+def solve_dantzig(p1, policy, passes, start):
+    """A problem that stands alone, by `pivot`."""
+    pivot(p1, policy, passes, start)
 
 
 METHOD = Method(
@@ -319,5 +353,6 @@ METHOD = Method(
     numbers={
         "friction": Choice("frozen", ("frozen", "consistent"), "limits set once, or following the normals"),
         "iterations": Count(100, "most passes of consistent limits"),
+        "start": Choice("block", ("block", "rows"), "rows change sides all at once first, or only one by one"),
     },
 )

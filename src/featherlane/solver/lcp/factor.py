@@ -28,6 +28,14 @@ def sum_of_eight(s, o):
 
 
 @kernel
+def clear_matrix(r1):
+    """Zeros below the diagonal, where they stay, and finite numbers behind the last row: 0 times these is 0."""
+    E, width = eights(r1.one_L), eights_of_row(r1)
+    for k in range(r1.one_n[0] * width):
+        E[k] = 0.0
+
+
+@kernel
 def clear_factor(r1):
     """The factor of no rows."""
     r1.one_count[0] = 0
@@ -123,12 +131,9 @@ def pivot_of(r1, p, t):
 @kernel
 def append_row(r1, p, t, pivot):
     """Place p becomes the last row of the factor; t = L^-1 of its row."""
-    m, width = r1.one_count[0], eights_of_row(r1)
-    E = eights(r1.one_L)
-    for c in range(m // 8, width):
-        E[m * width + c] = 0.0
+    m, width = r1.one_count[0], 8 * eights_of_row(r1)
     for k in range(m):
-        r1.one_L[k * 8 * width + m] = t[k] * r1.one_D[k]
+        r1.one_L[k * width + m] = t[k] * r1.one_D[k]
     r1.one_D[m] = 1.0 / pivot
     r1.one_factor[m], r1.one_slot[p] = p, m
     r1.one_count[0] = m + 1
@@ -137,11 +142,9 @@ def append_row(r1, p, t, pivot):
 @kernel
 def drop_last_rows(r1):
     """Gaps at the end of the factor go."""
-    m, width = r1.one_count[0], eights_of_row(r1)
+    m = r1.one_count[0]
     while m > 0 and r1.one_factor[m - 1] < 0:
         m -= 1
-        for k in range(m):
-            r1.one_L[k * 8 * width + m] = 0.0
         r1.one_count[1] = r1.one_count[1] - 1
     r1.one_count[0] = m
 

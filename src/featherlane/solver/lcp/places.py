@@ -8,7 +8,7 @@ follow from another row, each kind in the order of the rows.
 from __future__ import annotations
 
 from ...lanes import clip, eights, fabs, floor, fma, fmax, kernel, scale_exponent, split_exponent
-from .factor import eights_of_row, sum_of_eight
+from .factor import clear_factor, eights_of_row, sum_of_eight
 
 INF = float("inf")
 SMALLEST_DIAGONAL = 1e-300
@@ -56,7 +56,7 @@ def scale_of(a):
 
 @kernel
 def load_places(r1):
-    """The problem in the order of the pivoting, nothing solved."""
+    """The problem in the order of the pivoting."""
     n, width = r1.one_n[0], 8 * eights_of_row(r1)
     for i in range(n):
         k = r1.one_order[i]
@@ -69,12 +69,21 @@ def load_places(r1):
         r1.place_lo[i], r1.place_hi[i] = 0.0, 0.0
         if r1.one_findex[k] < 0:
             r1.place_lo[i], r1.place_hi[i] = r1.one_lo[k] / s, r1.one_hi[k] / s
-        r1.place_x[i], r1.place_w[i] = 0.0, 0.0
-        r1.one_state[i], r1.one_slot[i], r1.one_mark[i] = FIXED, -1, -1
     for j in range(n, width):
-        r1.place_b[j], r1.place_x[j], r1.place_w[j] = 0.0, 0.0, 0.0
+        r1.place_b[j] = 0.0
         for i in range(n):
             r1.place_A[i * width + j] = 0.0
+
+
+@kernel
+def solve_nothing(r1):
+    """No place is driven, x = 0."""
+    clear_factor(r1)
+    X, W = eights(r1.place_x), eights(r1.place_w)
+    for c in range(eights_of_row(r1)):
+        X[c], W[c] = 0.0, 0.0
+    for i in range(r1.one_n[0]):
+        r1.one_state[i], r1.one_slot[i], r1.one_mark[i] = FIXED, -1, -1
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -115,6 +124,21 @@ def product_of_row(r1, i):
 
 
 @kernel
+def rounding_of(r1, last):
+    """The error that rounding leaves in w of the places before the last: a part of the sum of |x| and largest |b|."""
+    blocks = (last + 7) // 8
+    X, b, S = eights(r1.place_x), eights(r1.place_b), eights(r1.one_sum)
+    u, v = fabs(X[0]), fabs(b[0])
+    for c in range(1, blocks):
+        u, v = u + fabs(X[c]), fmax(v, fabs(b[c]))
+    S[0], S[1] = u, v
+    largest = r1.one_sum[8]
+    for k in range(9, 16):
+        largest = fmax(largest, r1.one_sum[k])
+    return ROUNDING * (sum_of_eight(r1.one_sum, 0) + largest)
+
+
+@kernel
 def refresh(r1):
     """w = A x - b; returns the error that rounding leaves in it."""
     n, width = r1.one_n[0], eights_of_row(r1)
@@ -122,11 +146,7 @@ def refresh(r1):
     for c in range(width):
         W[c] = -b[c]
     multiply(r1, r1.place_x, r1.place_w, n, width)
-    size, largest = 0.0, 0.0
-    for i in range(n):
-        size += fabs(r1.place_x[i])
-        largest = fmax(largest, fabs(r1.place_b[i]))
-    return ROUNDING * (size + largest)
+    return rounding_of(r1, n)
 
 
 # ---- and back -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,144 @@
+"""A start for the pivoting: rows change sides all at once, in the hope that a few rounds are enough.
+
+All rows that have room are put between their bounds and solved for; then every row that ends outside them goes to the
+bound it passed, and every row at a bound whose w has the wrong sign comes back.  On most problems of contact that ends
+after two to five rounds.  Where the number of such rows stops falling, nothing is left of the attempt, and the rows are
+driven one by one.
+Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
+    J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
+    squares problems with nonnegative variables" (1994), for boxes and without its steps of single pivots.
+"""
+
+from __future__ import annotations
+
+from ...lanes import eights, kernel
+from .factor import SMALLEST_PIVOT, append_row, expand_backward, gather_row, pivot_of, reduce_forward, refactor
+from .places import BETWEEN, FIXED, LOWER, UPPER, WAITING, multiply, rounding_of
+
+PATIENCE = 3  # rounds in which no fewer rows are on the wrong side than ever before
+ENTERING = 4  # state of a row that is to go between its bounds
+
+
+@kernel
+def put_between(r1, p):
+    """Place p goes into the factor, or waits if it depends on what is there."""
+    gather_row(r1, p, r1.one_turn)
+    reduce_forward(r1, r1.one_turn)
+    pivot = pivot_of(r1, p, r1.one_turn)
+    r1.one_state[p] = WAITING
+    if pivot > SMALLEST_PIVOT:
+        append_row(r1, p, r1.one_turn, pivot)
+        r1.one_state[p] = BETWEEN
+    r1.one_niter[0] = r1.one_niter[0] + 1
+
+
+@kernel
+def place_all(r1, first, last):
+    """Places first to last - 1 go between their bounds, but for those whose bound 0 holds them alone, with x = 0."""
+    for p in range(first, last):
+        lo, hi, b = r1.place_lo[p], r1.place_hi[p], r1.place_b[p]
+        if lo == 0.0 and hi == 0.0:
+            r1.one_state[p] = FIXED
+        elif lo == 0.0 and b <= 0.0:
+            r1.one_state[p] = LOWER
+        elif hi == 0.0 and b >= 0.0:
+            r1.one_state[p] = UPPER
+        else:
+            put_between(r1, p)
+
+
+@kernel
+def solve_between(r1, last):
+    """x of the factor's rows for w = 0, whatever the bounds, and w = A x - b of all places before the last.
+
+    A_CC x_C = b_C - A_CN x_N.
+    """
+    m, blocks = r1.one_count[0], (last + 7) // 8
+    X, W, b, DX = eights(r1.place_x), eights(r1.place_w), eights(r1.place_b), eights(r1.place_dx)
+    for k in range(m):
+        r1.place_x[r1.one_factor[k]] = 0.0
+    for c in range(blocks):
+        W[c], DX[c] = -b[c], 0.0
+    multiply(r1, r1.place_x, r1.place_w, last, blocks)
+    for k in range(m):
+        r1.one_turn[k] = -r1.place_w[r1.one_factor[k]]
+    for k in range(m, (m + 7) // 8 * 8):
+        r1.one_turn[k] = 0.0
+    reduce_forward(r1, r1.one_turn)
+    expand_backward(r1, r1.one_turn, r1.one_y)
+    for k in range(m):
+        r1.place_dx[r1.one_factor[k]] = r1.one_y[k]
+    multiply(r1, r1.place_dx, r1.place_w, last, blocks)
+    for c in range(blocks):
+        X[c] = X[c] + DX[c]
+
+
+@kernel
+def right_side(r1, p, noise):
+    """The state that place p should have by its x and w."""
+    state, x, w = r1.one_state[p], r1.place_x[p], r1.place_w[p]
+    if state == BETWEEN:
+        if x < r1.place_lo[p]:
+            state = LOWER
+        elif x > r1.place_hi[p]:
+            state = UPPER
+    elif (w < -noise and state in (LOWER, WAITING)) or (w > noise and state in (UPPER, WAITING)):
+        state = ENTERING
+    return state
+
+
+@kernel
+def change_sides(r1, last, noise):
+    """Set the states that places should have, and x of those that go to a bound; returns how many change."""
+    changed = 0
+    for p in range(last):
+        state = right_side(r1, p, noise)
+        if state != r1.one_state[p]:
+            changed += 1
+            r1.one_state[p] = state
+            if state == LOWER:
+                r1.place_x[p] = r1.place_lo[p]
+            elif state == UPPER:
+                r1.place_x[p] = r1.place_hi[p]
+    return changed
+
+
+@kernel
+def follow_states(r1, last):
+    """The factor of the places whose state says so: what stands before the first row that goes stays."""
+    m, k = r1.one_count[0], 0
+    while k < m and r1.one_state[r1.one_factor[k]] == BETWEEN:
+        k += 1
+    for j in range(k, m):
+        r1.one_D[j] = 0.0
+        r1.one_slot[r1.one_factor[j]] = -1
+    r1.one_count[0] = k
+    for j in range(k, m):
+        p = r1.one_factor[j]
+        if r1.one_state[p] == BETWEEN:
+            put_between(r1, p)
+    for p in range(last):
+        if r1.one_state[p] == ENTERING:
+            put_between(r1, p)
+
+
+@kernel
+def start_with_all(r1, first, last):
+    """Make the places before the last complementary, those before the first being so; returns 1 if that went well.
+
+    Reads:  place_A, place_b, place_lo, place_hi.   Writes: place_x, place_w, one_state, the factor.
+    """
+    if r1.one_count[1] > 0:
+        refactor(r1)  # without gaps
+    place_all(r1, first, last)
+    patience, least, wrong = PATIENCE, last + 1, 1
+    while patience > 0 and wrong > 0:
+        solve_between(r1, last)
+        wrong = change_sides(r1, last, rounding_of(r1, last))
+        if wrong < least:
+            least = wrong
+        else:
+            patience -= 1
+        if wrong > 0 and patience > 0:
+            follow_states(r1, last)
+    return 1 if wrong == 0 else 0
