@@ -8,6 +8,7 @@ share a slot, and the others get further ones.  The contacts of one world keep t
 from __future__ import annotations
 
 from featherlane.dynamics.awake import pair_awake, sleeping
+from featherlane.dynamics.flags import LCP
 from featherlane.lanes import has, kernel, read_lane, real, stage, where, whole, width, write_lane
 from featherlane.spatial.vector import load3, load9
 
@@ -47,7 +48,24 @@ def complete(m, d, k, i, lane):
     for c in range(2):
         d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero)
         d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero)
+    if m.opt_contact_model == LCP:
+        complete_lcp(d, k, i, has_contact)
     d.ncon[0] = d.ncon[0] + d.con_present[k]
+
+
+@kernel
+def complete_lcp(d, k, i, has_contact):
+    """What the contact model lcp alone reads."""
+    zero = real(d, 0.0)
+    d.con_erp[k] = where(has_contact, d.given_erp[i], zero)
+    d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero)
+    d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero)
+    d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero)
+    d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], zero)
+    for c in range(2):
+        d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], zero)
+    for c in range(3):
+        d.con_belt[3 * k + c] = where(has_contact, d.given_motion[3 * i + c], zero)
 
 
 @kernel

@@ -224,6 +224,13 @@ class Data(NamedAccess):
         solreffriction=None,
         solimp=None,
         includemargin=None,
+        erp=None,
+        cfm=None,
+        restitution=None,
+        restitution_vel=None,
+        slip=None,
+        frictionforce=None,
+        motion=None,
         replace: bool = False,
     ) -> None:
         """Give n contacts of one's own, beside those that are detected or instead of them.
@@ -245,6 +252,14 @@ class Data(NamedAccess):
             solreffriction: (n, 2) elliptic cones: reference of the friction rows; zeros: as the normal's.
             solimp: (n, 5) impedance.
             includemargin: (n,) [m] the contact acts where dist < includemargin.
+            erp, cfm: (n,) [1, m/(s N)] softness of the normal row; negative: the option's.  This and what follows is
+                read by the contact model `lcp` alone.
+            restitution, restitution_vel: (n,) [1, m/s] part of the approach speed with which the bodies part, and the
+                speed above which they do.
+            slip: (n, 2) [m/(s N)] compliance of the two rows of sliding friction.
+            frictionforce: (n,) 1: `friction` bounds sliding friction as a force [N], not as a coefficient.
+            motion: (n, 3) [m/s] velocity of the second body from the first at which the contact rests: along normal
+                and tangents, as of a belt.
             replace: no contacts are detected while these hold, even where n = 0.
 
         All broadcast over the contacts.  What is not given is what MuJoCo would mix from the two geoms at this moment
@@ -259,6 +274,8 @@ class Data(NamedAccess):
         """
         what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
         what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+        what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
+        what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
         rows = given_fields(self.model, self.ngiven, 1, lambda n: getattr(self.model, n)[None], replace, None, **what)
         for name, value in rows.items():
             self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)

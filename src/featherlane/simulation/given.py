@@ -26,9 +26,19 @@ DEFAULTS = {
     "friction": (1.0, 1.0, 0.005, 0.0001, 0.0001),
     "solref": (0.02, 1.0),
     "solimp": (0.9, 0.95, 0.001, 0.5, 2.0),
+    "erp": -1.0,
+    "cfm": -1.0,
 }
 # of each contact; the others are one number
-LENGTHS = {"pos": 3, "friction": 5, "solref": 2, "solreffriction": 2, "solimp": 5}
+LENGTHS = {"pos": 3, "friction": 5, "solref": 2, "solreffriction": 2, "solimp": 5, "slip": 2, "motion": 3}
+# least and largest number
+RANGES = {
+    "erp": (-np.inf, 1.0),
+    "restitution": (0.0, np.inf),
+    "restitution_vel": (0.0, np.inf),
+    "slip": (0.0, np.inf),
+    "frictionforce": (0.0, 1.0),
+}
 
 
 def room_for(given) -> int:
@@ -71,6 +81,8 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
         rows[name] = _frames(value, shape, present) if name == "frame" else _floats(name, value, shape, present)
     if not np.isin(rows["dim"][present], DIMS).all():
         raise ModelError(f"give_contacts: dim: got {what['dim']!r}, allowed are {', '.join(map(str, DIMS))}")
+    for name in rows.keys() & RANGES.keys():
+        _refuse_outside(name, rows[name], *RANGES[name])
     if (rows["friction"] < 0.0).any():
         raise ModelError("give_contacts: friction: got a negative coefficient, allowed are numbers from 0")
     rows["friction"] = np.maximum(rows["friction"], MINMU)
@@ -117,6 +129,24 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], geom: np.ndarra
         "friction": led(*friction, np.maximum(*friction))[..., [0, 0, 1, 2, 2]],
         "solref": led(*solref, reference),
         "solimp": led(*solimp, w * solimp[0] + (1.0 - w) * solimp[1]),
+        **_lcp_parameters(model, pair, led, geom),
+    }
+
+
+def _lcp_parameters(model, pair, led, geom) -> dict[str, np.ndarray]:
+    """What the contact model lcp reads, mixed as in the kernels of `solver.lcp.contact_parameters`."""
+    erp, cfm, restitution, least, slip = map(
+        pair, ("geom_erp", "geom_cfm", "geom_restitution", "geom_restitution_vel", "geom_slip")
+    )
+    force = model.geom_frictionforce[geom] != 0
+    softer = np.where(erp[0] < 0.0, erp[1], np.where(erp[1] < 0.0, erp[0], np.minimum(*erp)))
+    return {
+        "erp": led(*erp, softer),
+        "cfm": led(*cfm, np.maximum(*cfm)),
+        "restitution": led(*restitution, np.maximum(*restitution)),
+        "restitution_vel": led(*least, np.maximum(*least)),
+        "slip": led(*slip, np.maximum(*slip)),
+        "frictionforce": led(force[..., 0], force[..., 1], force.any(axis=-1)),
     }
 
 
@@ -173,6 +203,13 @@ def _floats(name: str, value, shape, present) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ModelError(f"give_contacts: {name}: got a number that is not finite")
     return array
+
+
+def _refuse_outside(name: str, array: np.ndarray, least: float, most: float) -> None:
+    """Refuse numbers out of their range."""
+    wrong = array[(array < least) | (array > most)]
+    if wrong.size:
+        raise ModelError(f"give_contacts: {name}: got {wrong[0]}, allowed are numbers from {least} to {most}")
 
 
 def _spread(name: str, array: np.ndarray, shape, present) -> np.ndarray:

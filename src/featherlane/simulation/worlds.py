@@ -221,6 +221,13 @@ class Worlds(NamedAccess):
         solreffriction=None,
         solimp=None,
         includemargin=None,
+        erp=None,
+        cfm=None,
+        restitution=None,
+        restitution_vel=None,
+        slip=None,
+        frictionforce=None,
+        motion=None,
         replace=False,
         count=None,
         ids=None,
@@ -232,8 +239,8 @@ class Worlds(NamedAccess):
         them, and worlds whose contacts join other bodies may share a tile.
 
         Args:
-            dist, pos, frame, geom, body, dim, friction, solref, solreffriction, solimp, includemargin: as in
-                `Data.give_contacts`.
+            dist, pos, frame, geom, body, dim, friction, solref, solreffriction, solimp, includemargin, erp, cfm,
+                restitution, restitution_vel, slip, frictionforce, motion: as in `Data.give_contacts`.
             replace: () or (nworld,): no contacts are detected in this world.
             count: (nworld,) a world's contacts are its first `count`; None: all n.
             ids: the worlds, by number or as a mask, whose contacts are given; None for all.
@@ -244,6 +251,8 @@ class Worlds(NamedAccess):
         chosen = self._ids(ids)
         what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
         what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+        what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
+        what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
 
         def values(name):
             rows = self._expanded.get(name)

@@ -76,18 +76,16 @@ def turn_tangents(m, d, k, g, h):
 
 
 @kernel
-def belt(m, d, k):
-    """con_belt of a detected contact: what its surfaces' own motion makes of J v = 0; returns that of the turn, too."""
-    zero = real(d, 0.0)
-    store3(d.con_belt, 3 * k, (zero, zero, zero))
-    spin = zero
+def add_belt(m, d, k):
+    """con_belt += what the surfaces' own motion makes of J v = 0; returns the spin that it makes."""
+    spin = real(d, 0.0)
     if m.flg_surfacevel:
         p = load3(d.con_pos, 3 * k)
         v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
         v2, w2 = surface_velocity(m, d, d.con_geom[2 * k + 1], p)
         v = sub3(v1, v2)
-        d.con_belt[3 * k + 1] = dot3(load3(d.con_frame, 9 * k + 3), v)
-        d.con_belt[3 * k + 2] = dot3(load3(d.con_frame, 9 * k + 6), v)
+        d.con_belt[3 * k + 1] = d.con_belt[3 * k + 1] + dot3(load3(d.con_frame, 9 * k + 3), v)
+        d.con_belt[3 * k + 2] = d.con_belt[3 * k + 2] + dot3(load3(d.con_frame, 9 * k + 6), v)
         spin = dot3(load3(d.con_frame, 9 * k), sub3(w1, w2))
     return spin
 
@@ -95,11 +93,11 @@ def belt(m, d, k):
 @kernel
 def set_parameters(m, d, k):
     """All parameters of contact k, whose tangents turn with them; returns the spin that its surfaces seek."""
-    spin = real(d, 0.0)
     if d.con_cand[k] == NO_CANDIDATE:
         d.con_erp[k] = own_or(d.con_erp[k], m.opt_erp[0])
         d.con_cfm[k] = own_or(d.con_cfm[k], m.opt_cfm[0])
     else:
+        zero = real(d, 0.0)
         mix_parameters(m, d, k)
-        spin = belt(m, d, k)
-    return spin
+        store3(d.con_belt, 3 * k, (zero, zero, zero))
+    return add_belt(m, d, k)
