@@ -19,6 +19,7 @@ ARGUMENTS = {
     "suction_gripper": [],
     "tendon_finger": [],
     "tree_factorization": [],
+    "user_actuator": [],
     "vector_env": ["16", "20"],
 }
 
