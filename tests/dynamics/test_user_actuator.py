@@ -172,6 +172,25 @@ def test_another_function_takes_the_place_of_the_first():
     assert data.actuator_force[0] == before[0] and data.actuator_force[1] != before[1]
 
 
+STRENGTH = 2.0
+
+
+@fl.kernel
+def strong(m, d, i):
+    return STRENGTH
+
+
+def test_a_global_number_is_read_when_the_function_is_registered(monkeypatch):
+    model = fl.load(user_scene("gain"))
+    data = fl.Data(model)
+    data.ctrl = 0.5
+    for strength in (2.0, 3.0):
+        monkeypatch.setattr(sys.modules[__name__], "STRENGTH", strength)
+        fl.set_user_actuator(model, gain=strong)
+        fl.forward(model, data)
+        assert np.array_equal(data.actuator_force, [0.5 * strength] * 2)
+
+
 def test_copies_and_pickles_keep_the_functions():
     model = loaded(user_scene("all"))
     data = fl.Data(model)

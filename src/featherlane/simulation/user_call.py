@@ -60,6 +60,7 @@ class UserCalls:
 
     def __init__(self, workspace):
         self._workspace, self._revision = workspace, None
+        workspace.record.functions[:] = [None]  # a number of 0 is no function
         self._missing: list[str] = []
         self._addresses: dict[UserFunction, int] = {}
         self._kept: list = []  # callbacks, for as long as their addresses stand in the record
@@ -74,9 +75,13 @@ class UserCalls:
         w, model = self._workspace, self._workspace.model
         if self._revision == model.revision:
             return
+        self._revision, self._missing = model.revision, missing_functions(model)
+        if not (model.user_actuators or model.user_sensors or self._addresses):
+            return
+        w.unbind()
         self._kept.clear()
         self._addresses.clear()
-        w.record.functions[:] = [None]
+        del w.record.functions[1:]
         for name in ("user_actuator", "user_sensor"):
             w.arrays[name][...] = 0
         for (i, kind), function in model.user_actuators.items():
@@ -84,9 +89,6 @@ class UserCalls:
         for i, function in model.user_sensors.items():
             if isinstance(function, UserFunction):
                 w.arrays["user_sensor"][i] = self.address(function)
-        self._missing = missing_functions(model)
-        self._revision = model.revision
-        w.unbind()
 
     def require(self, stage: Stage) -> None:
         """Raise where an actuator lacks a function and the stage computes its force.

@@ -99,6 +99,8 @@ class UserFunction:
         """
         if mode() == "python":
             return
+        if mode() == "prebuilt":
+            raise ModelError(f"{self.label}: kernels of the user are not prebuilt; allowed is FEATHERLANE_MODE auto")
         try:
             importlib.import_module("llvmlite.binding")
             importlib.import_module("numba")
@@ -119,6 +121,7 @@ class UserFunction:
         name = cache.key(self.stage, records, base, width, processor.cpu_level(), checked)
         if cache.holds(name):
             return
+        _forget_other_globals(self.function)
         where = f"{self.label}: {self.name} cannot be compiled for float{base[1:]} x {width}"
         try:
             code = toolchain.lower(self.stage, records, base, width, checked)
@@ -190,6 +193,15 @@ def _attributes(code: CodeType) -> set[str]:
     """Names of attributes that code loads."""
     loads = ("LOAD_ATTR", "LOAD_METHOD")
     return {step.argval for c in _codes(code) for step in dis.get_instructions(c) if step.opname in loads}
+
+
+def _forget_other_globals(function: Kernel) -> None:
+    """Drop compiled forms of the user's kernels whose globals have other values now: the compiler has frozen them."""
+    for k in function.contained():
+        code = k.code_hash()
+        if not k.function.__module__.startswith("featherlane.") and k.numba.get("code") != code:
+            k.numba.clear()
+            k.numba["code"] = code
 
 
 def _in_short(error: Exception) -> str:
