@@ -259,6 +259,8 @@ WRONG = {
     "math": (fl.kernel(lambda m, d, i: math.sin(d.qpos[0])), "refers to math.sin, a builtin"),
     "helper": (fl.kernel(lambda m, d, i: helper(d.qpos[0])), "refers to helper, a function; decorate it"),
     "tuple": (fl.kernel(lambda m, d, i: (1.0, 2.0)), "gives tuple, allowed is a number"),
+    "mask": (fl.kernel(lambda m, d, i: d.qpos[0] > 0.0), "gives a mask, allowed is a number"),
+    "text": (lambda m, d, i: "1", "gives str, allowed is a number"),
     "nothing": (lambda m, d, i: None, "gives NoneType, allowed is a number"),
     "not finite": (fl.kernel(lambda m, d, i: lanes.log(0.0 * d.qpos[0])), "gives -inf in qpos0"),
     "failing": (lambda m, d, i: 1 / 0, "fails in qpos0 with ZeroDivisionError"),

@@ -129,7 +129,7 @@ class UserFunction:
             raise ModelError(f"{where}: {_in_short(error)}") from error
         foreign = sorted(n for n in re.findall(r'^declare [^@]*@"?([^"(]+)', code, re.M) if not n.startswith("llvm."))
         if foreign:
-            raise ModelError(f"{where}: it needs {', '.join(foreign)}; allowed are calculations with {ALLOWED}")
+            raise ModelError(f"{where}: it needs {', '.join(foreign[:3])}; allowed are calculations with {ALLOWED}")
         cache.write(name, toolchain.emit(code, processor.cpu_level()))
 
 

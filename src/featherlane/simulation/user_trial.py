@@ -79,21 +79,31 @@ def _called(function: UserFunction, arguments):
 
 
 def _check_values(function: UserFunction, given) -> None:
-    n = function.number
+    n, label = function.number, f"{function.label}: {function.name} gives"
     allowed = "a number" if n == 1 else f"a tuple of {n} numbers"
-    parts = [given] if n == 1 else given
-    is_tuple = isinstance(given, (tuple, list, np.ndarray)) if not function.is_compiled else isinstance(given, tuple)
-    if n > 1 and not (is_tuple and len(given) == n):
-        found = f"{len(given)} values" if is_tuple else type(given).__name__
-        raise ModelError(f"{function.label}: {function.name} gives {found}, allowed is {allowed}")
+    parts = (given,) if n == 1 else given
+    several = tuple if function.is_compiled else (tuple, list, np.ndarray)
+    if not isinstance(parts, several):
+        raise ModelError(f"{label} {type(given).__name__}, allowed is {allowed}")
+    if len(parts) != n:
+        raise ModelError(f"{label} {len(parts)} values, allowed is {allowed}")
     for x in parts:
-        lead = ((), (WORLDS,)) if function.is_compiled else ((),)
-        if isinstance(x, (str, tuple, list, type(None))) or np.shape(x) not in lead:
-            found = f"an array {np.shape(x)}" if isinstance(x, np.ndarray) else type(x).__name__
-            raise ModelError(f"{function.label}: {function.name} gives {found}, allowed is {allowed}")
+        found = _no_number(x, function.is_compiled)
+        if found:
+            raise ModelError(f"{label} {found}, allowed is {allowed}")
         if not np.all(np.isfinite(np.asarray(x, float))):
-            found = np.ravel(x)[0]
-            raise ModelError(f"{function.label}: {function.name} gives {found} in qpos0, allowed are finite numbers")
+            raise ModelError(f"{label} {np.ravel(x)[0]} in qpos0, allowed are finite numbers")
+
+
+def _no_number(x, compiled: bool) -> str:
+    """What x is, if it is not a number of one world, or a value."""
+    if isinstance(x, (str, tuple, list, type(None))):
+        return type(x).__name__
+    if np.shape(x) not in ((), (WORLDS,) if compiled else ()):
+        return f"an array {np.shape(x)}"
+    if np.asarray(x).dtype.kind not in "fiu":
+        return "a mask" if compiled else type(x).__name__
+    return ""
 
 
 def _check_written(function: UserFunction, d: KernelView | WorldView) -> None:
