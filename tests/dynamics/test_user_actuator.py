@@ -267,7 +267,7 @@ WRONG = {
 }
 if COMPILED:
     WRONG["list"] = looping, "float64 x 1: it needs NRT_.*allowed are calculations"
-    WRONG["int"] = fl.kernel(lambda m, d, i: range(2)[d.qpos[0]]), "cannot be compiled for float64 x 1"
+    WRONG["abs"] = fl.kernel(lambda m, d, i: abs(d.qpos[0])), "cannot be compiled for float64 x 1: .*abs"
 
 
 @pytest.mark.parametrize("name", WRONG)
