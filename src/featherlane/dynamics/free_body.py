@@ -15,6 +15,7 @@ from featherlane.spatial.vector import (
     load3,
     load9,
     load10,
+    mat_inverse,
     mat_mul,
     mat_mul_vec,
     mat_t_mul_vec,
@@ -26,7 +27,7 @@ from featherlane.spatial.vector import (
 from .actuator_rate import force_rate
 from .control import is_disabled
 from .derivative import damping_rate
-from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, FREE
+from .flags import DISABLE_ACTUATION, DISABLE_DAMPER, FREE, GYRO_EXPLICIT
 from .fluid_derivative import add_fluid_block, medium_counts
 
 
@@ -77,7 +78,7 @@ def _add_moment(m, d, o, v, s):
 
 
 @kernel
-def _composite(m, d, i):
+def composite_inertia(m, d, i):
     """Inertia of all bodies of the tree of body i, about its centre of mass: they move as one."""
     I = load10(d.cinert, 10 * i)
     for b in range(i + 1, i + m.tree_bodynum[m.body_treeid[i]]):
@@ -86,21 +87,38 @@ def _composite(m, d, i):
 
 
 @kernel
+def stands_alone(m, i):
+    """Is body i, with what is fixed to it, a tree whose only joint is free?"""
+    j = m.body_jntadr[i]
+    return m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6
+
+
+@kernel
+def gyroscopic_mode(m, i):
+    """How body i feels its gyroscopic torque: its own mode, or the option's."""
+    mode = m.body_gyroscopic[i]
+    return mode if mode >= 0 else m.opt_gyroscopic
+
+
+@kernel
 def _add_gyroscopic(m, d, i, v):
     """block += h d(bias) / d qvel of free body i.
 
     With angular velocity w, offset s of the centre of mass and inertia I about it, in world axes, the bias is the force
-    f = m w x (w x s) and the moment s x f + w x I w; turning changes w by a body axis.
+    f = m w x (w x s) and the moment s x f + w x I w; turning changes w by a body axis.  Where the torque w x I w is
+    implicit by itself, or off, it has no rate here.
     """
-    h, R, I = m.opt_timestep[0], load9(d.xmat, 9 * i), _composite(m, d, i)
+    h, R, I = m.opt_timestep[0], load9(d.xmat, 9 * i), composite_inertia(m, d, i)
     s = sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
     w = mat_mul_vec(R, load3(d.qvel, v + 3))
-    ws, momentum = cross(w, s), _turning_momentum(I, w)
+    ws, momentum = cross(w, s), turning_momentum(I, w)
     for k in range(3):
         axis = (d.xmat[9 * i + k], d.xmat[9 * i + 3 + k], d.xmat[9 * i + 6 + k])
         df = scale3(I[9], add3(cross(axis, ws), cross(w, cross(axis, s))))
-        turned = add3(cross(axis, momentum), cross(w, _turning_momentum(I, axis)))
-        dm = mat_t_mul_vec(R, add3(cross(s, df), turned))
+        moment = cross(s, df)
+        if gyroscopic_mode(m, i) == GYRO_EXPLICIT:
+            moment = add3(moment, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
+        dm = mat_t_mul_vec(R, moment)
         _add_to_column(d, 3 + k, h, df)
         _add_to_column(d, 21 + k, h, dm)
 
@@ -114,7 +132,7 @@ def _add_to_column(d, a, h, x):
 
 
 @kernel
-def _turning_momentum(I, w):
+def turning_momentum(I, w):
     """The rotational inertia of I times w."""
     return (
         fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
@@ -132,32 +150,10 @@ def _quarter(d, r, c):
 
 
 @kernel
-def _inverse(A):
-    """(inverse, mask of worlds where it exists) of a 3 x 3 matrix, by cofactors: no pivot can vanish."""
-    c0 = fma(A[4], A[8], -(A[5] * A[7]))
-    c1 = fma(A[5], A[6], -(A[3] * A[8]))
-    c2 = fma(A[3], A[7], -(A[4] * A[6]))
-    det = fma(A[0], c0, fma(A[1], c1, A[2] * c2))
-    exists = det != 0.0
-    s = 1.0 / where(exists, det, 1.0)
-    return (
-        s * c0,
-        s * fma(A[2], A[7], -(A[1] * A[8])),
-        s * fma(A[1], A[5], -(A[2] * A[4])),
-        s * c1,
-        s * fma(A[0], A[8], -(A[2] * A[6])),
-        s * fma(A[2], A[3], -(A[0] * A[5])),
-        s * c2,
-        s * fma(A[1], A[6], -(A[0] * A[7])),
-        s * fma(A[0], A[4], -(A[1] * A[3])),
-    ), exists
-
-
-@kernel
 def _solve_block(d, f, g):
     """(x, y, mask) with block (x, y) = (f, g): the linear part first, then its Schur complement."""
     B, C = _quarter(d, 0, 3), _quarter(d, 3, 0)
-    P, first = _inverse(_quarter(d, 0, 0))
+    P, first = mat_inverse(_quarter(d, 0, 0))
     E, CP = _quarter(d, 3, 3), mat_mul(C, P)
     F = mat_mul(CP, B)
     S = (
@@ -171,17 +167,10 @@ def _solve_block(d, f, g):
         E[7] - F[7],
         E[8] - F[8],
     )
-    Q, second = _inverse(S)
+    Q, second = mat_inverse(S)
     y = mat_mul_vec(Q, sub3(g, mat_mul_vec(CP, f)))
     x = mat_mul_vec(P, sub3(f, mat_mul_vec(B, y)))
     return x, y, first & second
-
-
-@kernel
-def stands_alone(m, i):
-    """Is body i, with what is fixed to it, a tree whose only joint is free?"""
-    j = m.body_jntadr[i]
-    return m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6
 
 
 @kernel

@@ -8,14 +8,14 @@ Source: MuJoCo, chapter Computation, numerical integration.
 from __future__ import annotations
 
 from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.spatial.quaternion import quat_integrate
+from featherlane.spatial.quaternion import quat_integrate, quat_integrate_linear
 from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
 
 from .activation import advance_activations
 from .actuator_rate import actuator_rates
 from .articulated import articulated_solve, uses_articulated
 from .derivative import add_actuator_rates, add_diagonal_actuator_rates, damping_rate, polynomial_rate
-from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE
+from .flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE, INFINITESIMAL
 from .fluid import in_medium
 from .fluid_derivative import add_fluid_metric, medium_counts
 from .free_body import solve_free_bodies
@@ -27,15 +27,24 @@ from .tendon_force import add_tendon_damping
 
 
 @kernel
-def integrate_pos(m, qpos, velocity, start, h):
-    """qpos <- start (+) h velocity."""
+def integrate_pos(m, qpos, velocity, start, h, rotation):
+    """qpos <- start (+) h velocity; quaternions by the exponential, or INFINITESIMAL by its first two terms.
+
+    The linear update turns about the same axis, by 2 atan(h |w| / 2) in place of h |w|; it is the same whether q is
+    multiplied by the velocity in world axes on the left or in local axes on the right.
+    """
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         if kind == FREE:
             store3(qpos, a, axpy3(h, load3(velocity, v), load3(start, a)))
             a, v = a + 3, v + 3
         if kind <= BALL:
-            store4(qpos, a, quat_integrate(load4(start, a), load3(velocity, v), h))
+            q, w = load4(start, a), load3(velocity, v)
+            if rotation == INFINITESIMAL:
+                q = quat_integrate_linear(q, w, h)
+            else:
+                q = quat_integrate(q, w, h)
+            store4(qpos, a, q)
         else:
             qpos[a] = fma(h, velocity[v], start[a])
 
@@ -49,7 +58,7 @@ def advance_state(m, d, acceleration):
     for i in range(m.nv):
         d.qvel[i] = fma(h, acceleration[i], d.qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]
-    integrate_pos(m, d.qpos, d.qvel, d.qpos, h)
+    integrate_pos(m, d.qpos, d.qvel, d.qpos, h, m.opt_rotation)
     yield_springs(m, d, d.ten_length, d.ten_J, d.qvel)
     d.time[0] = d.time[0] + h
 

@@ -15,7 +15,7 @@ from featherlane.lanes import fma, fmax, kernel, real, sincos, sqrt, stage, wher
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
 from .activation import advance_activations
-from .flags import BALL, FREE
+from .flags import BALL, FINITE, FREE
 from .history import insert_controls
 from .integrate import integrate_pos
 from .plastic import yield_springs
@@ -107,7 +107,7 @@ def rk4_stage(m, d, k):
         _add_stage(m, d, 1.0 / 3.0)
     if k < 3:
         h = 0.5 * h
-    integrate_pos(m, d.qpos, d.rk_rate, d.rk_qpos, h)
+    integrate_pos(m, d.qpos, d.rk_rate, d.rk_qpos, h, FINITE)
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.qacc[i], d.rk_qvel[i])
     for a in range(m.na):
@@ -142,7 +142,7 @@ def rk4_finish(m, d):
     d.time[0] = d.rk_time[0]
     insert_controls(m, d)
     _finish_activations(m, d)
-    integrate_pos(m, d.qpos, d.rk_velocity, d.rk_qpos, h)
+    integrate_pos(m, d.qpos, d.rk_velocity, d.rk_qpos, h, FINITE)
     yield_springs(m, d, d.rk_ten_length, d.rk_ten_J, d.rk_velocity)
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.rk_acceleration[i], d.rk_qvel[i])

@@ -13,6 +13,7 @@ from .control import is_disabled
 from .derivative import damping_rate
 from .flags import DISABLE_ACTUATION, DISABLE_DAMPER
 from .fluid_derivative import add_fluid_vel, medium_counts
+from .gyroscopic import leave_out_torque_rates
 from .outer import add_full_outer
 from .rne_derivative import add_rne_vel, clear_derivative
 from .tendon_force import add_full_tendon_damping
@@ -78,6 +79,7 @@ def actuator_vel(m, d):
 def smooth_vel(m, d):
     """qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.
 
+    A gyroscopic torque that is implicit by itself counts as given.
     Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
     Reads:  what rne_vel, passive_vel and actuator_vel read.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
     Cost:   O(nv * depth).
@@ -86,3 +88,4 @@ def smooth_vel(m, d):
     _add_actuator_vel(m, d)
     _add_passive_vel(m, d)
     add_rne_vel(m, d, -1.0)
+    leave_out_torque_rates(m, d, -1.0)

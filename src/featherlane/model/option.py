@@ -308,6 +308,12 @@ def _refuse_with_lcp(opt, **changed: int) -> None:
         raise UnsupportedFeatureError(problems)
 
 
+def _refuse_rotation(rotation: int, integrator: int) -> None:
+    """Refuse linear steps of orientations where four of them make one of the fourth order."""
+    if rotation == Rotation.INFINITESIMAL and integrator == Integrator.RK4:
+        raise UnsupportedFeatureError(["option rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'"])
+
+
 class _Number:
     """An option that is one real of the record."""
 
@@ -374,6 +380,7 @@ class _IntegratorChoice(_Integer):
         number = self.check(self.name, value)
         _refuse_sleepless(opt, number, opt.enableflags, opt.disableflags)
         _refuse_with_lcp(opt, integrator=number)
+        _refuse_rotation(opt.rotation, number)
         opt._model._set_size("opt_integrator", number)
 
 
@@ -387,6 +394,15 @@ class _ContactModelChoice(_Integer):
         number = self.check(self.name, value)
         _refuse_with_lcp(opt, contact_model=number)
         opt._model._set_size("opt_contact_model", number)
+
+
+class _RotationChoice(_Integer):
+    """How orientations turn: by linear steps with the integrators of one stage alone."""
+
+    def __set__(self, opt, value):
+        number = self.check(self.name, value)
+        _refuse_rotation(number, opt.integrator)
+        opt._model._set_size("opt_rotation", number)
 
 
 class _NoslipIterations(_Integer):
@@ -478,7 +494,7 @@ class Option:
         "Gyroscopic torque of free bodies: explicit (MuJoCo's), implicit (ODE's) or off.",
         Gyroscopic,
     )
-    rotation = _Integer(
+    rotation = _RotationChoice(
         _choice(Rotation, tuple(Rotation)), "Orientations turn by finite or infinitesimal steps.", Rotation
     )
 

@@ -13,6 +13,7 @@ from ..dynamics.articulated import needs_factor, needs_inertia
 from ..dynamics.awake import sleeping
 from ..dynamics.com import com_pos, com_vel
 from ..dynamics.flags import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, LCP, RK4
+from ..dynamics.gyroscopic import replace_gyroscopic_torque
 from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import advance, euler, implicitfast
@@ -74,6 +75,7 @@ def forward_velocity(m, d):
         rne(m, d)
     else:
         bias(m, d)
+    replace_gyroscopic_torque(m, d)
     tendon_velocity(m, d)
     add_tendon_bias(m, d)
     passive(m, d)

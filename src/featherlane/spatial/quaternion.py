@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, not_, sincos, sqrt, where
 
-from .vector import MINVAL, cross, norm3
+from .vector import MINVAL, axpy3, cross, dot3, norm3
 
 PI = 3.14159265358979323846
 NEAR_UNIT = 1e-9  # distance of a squared length from 1
@@ -119,6 +119,14 @@ def rotation_vector_quat(r):
 def quat_integrate(q, w, h):
     """q after turning with the local angular velocity w [rad/s] for h seconds, normalised."""
     return quat_normalize(quat_mul(q, rotation_vector_quat((h * w[0], h * w[1], h * w[2]))))
+
+
+@kernel
+def quat_integrate_linear(q, w, h):
+    """q + h/2 q (0, w), normalised: `quat_integrate` to the first order, about the same axis by 2 atan(h |w| / 2)."""
+    u, s = (q[1], q[2], q[3]), 0.5 * h
+    p = axpy3(q[0], w, cross(u, w))
+    return quat_normalize((fma(-s, dot3(u, w), q[0]), fma(s, p[0], q[1]), fma(s, p[1], q[2]), fma(s, p[2], q[3])))
 
 
 @kernel

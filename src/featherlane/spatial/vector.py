@@ -192,3 +192,25 @@ def mat_mul(R, S):
         fma(R[6], S[1], fma(R[7], S[4], R[8] * S[7])),
         fma(R[6], S[2], fma(R[7], S[5], R[8] * S[8])),
     )
+
+
+@kernel
+def mat_inverse(A):
+    """(inverse, mask of worlds where it exists) of a 3 x 3 matrix, by cofactors: no pivot can vanish."""
+    c0 = fma(A[4], A[8], -(A[5] * A[7]))
+    c1 = fma(A[5], A[6], -(A[3] * A[8]))
+    c2 = fma(A[3], A[7], -(A[4] * A[6]))
+    det = fma(A[0], c0, fma(A[1], c1, A[2] * c2))
+    exists = det != 0.0
+    s = 1.0 / where(exists, det, 1.0)
+    return (
+        s * c0,
+        s * fma(A[2], A[7], -(A[1] * A[8])),
+        s * fma(A[1], A[5], -(A[2] * A[4])),
+        s * c1,
+        s * fma(A[0], A[8], -(A[2] * A[6])),
+        s * fma(A[2], A[3], -(A[0] * A[5])),
+        s * c2,
+        s * fma(A[1], A[6], -(A[0] * A[7])),
+        s * fma(A[0], A[4], -(A[1] * A[3])),
+    ), exists
