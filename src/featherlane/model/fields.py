@@ -371,7 +371,10 @@ LINKS = (
     _real("link_axis", ("nlink", 2, 3), "1", "axis in the frame of either body"),
     _real("link_quat", ("nlink", 4), "1", "orientation of the second body in the frame of the first, at rest"),
     _real(
-        "link_offset", ("nlink", 3), "m", "slider and fixed: second body's com from the first's, in its frame, at rest"
+        "link_offset",
+        ("nlink", 3),
+        "m",
+        "first body's com from the second's at rest; slider: in the second's frame, fixed: in the first's",
     ),
     _real("link_erp", ("nlink",), "1", "ERP of the rows, negative: opt_erp"),
     _real("link_cfm", ("nlink",), "m/(s N)", "CFM of the rows, negative: opt_cfm"),

@@ -1,13 +1,217 @@
-"""Links: joints between any two bodies, beside the kinematic tree, as ODE has them in maximal coordinates."""
+"""Links: joints between any two bodies, beside the kinematic tree, as ODE has them in maximal coordinates.
+
+A link is written in world axes, for the model in qpos0; the model keeps it in the frames of its two bodies.
+Source: ODE manual, sec. "Joint types and joint functions", "Stops and motor parameters".
+"""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ModelError, UnknownNameError, near
 from featherlane.model.fields import LINKS
 
+KINDS = ("ball", "hinge", "slider", "fixed")
+LINK_BALL, LINK_HINGE, LINK_SLIDER, LINK_FIXED = range(4)
+HAS_ANCHOR, HAS_AXIS = (LINK_BALL, LINK_HINGE), (LINK_HINGE, LINK_SLIDER)
+OF_MODEL = -1.0  # of an ERP or CFM: the model's option
+# numbers that a link may leave out, with the least and the largest value
+FRACTIONS = ("erp", "stop_erp", "motor_fudge", "stop_bounce")
+NOT_NEGATIVE = ("cfm", "stop_cfm", "motor_cfm", "motor_force")
+SMALL = 1e-12  # m: an axis shorter than this has no direction
 
-def link_fields(mj_model, links) -> dict[str, np.ndarray]:
-    """The fields `link_*` of a model, one row for each link."""
+
+@dataclass(frozen=True)
+class Link:
+    """A joint between two bodies that is no joint of the tree: rows of the contact model `lcp`.
+
+    The bodies keep their own coordinates.  With free bodies throughout a scene is one in maximal coordinates, as ODE
+    has them; with bodies of trees a link closes a loop.  `fl.load(source, links=[...])` takes them.
+
+    Attributes:
+        kind: `"ball"` (one point in common), `"hinge"` (and one axis), `"slider"` (moves along an axis and does not
+            turn), `"fixed"`.
+        body1: name or number of a body that moves.
+        body2: name or number of the other one, None for the world.
+        anchor: (3,) [m] the common point of a ball or hinge, in world axes with the model in qpos0.
+        axis: (3,) axis of a hinge or slider, of any length, in world axes with the model in qpos0.
+        range: (2,) [rad, m] stops of a hinge or slider, of `data.link_position`: how far the first body has turned or
+            moved against the second since qpos0.  Either may be infinite; a hinge turns from -pi to pi.
+        erp: part of an error that a step removes, 0 to 1; None: `opt.erp`.
+        cfm: [m/(s N)] velocity that a unit force lets through, >= 0; None: `opt.cfm`.
+        motor_vel: [rad/s, m/s] velocity that the motor of a hinge or slider seeks.
+        motor_force: [N m, N] largest force of the motor; 0: there is none.
+        motor_cfm: softness of the motor; None: `opt.cfm`.
+        motor_fudge: part of its force with which a motor drives away from a stop that it stands at, 0 to 1.
+        stop_erp: ERP of the stops; None: `opt.erp`.
+        stop_cfm: CFM of the stops; None: `opt.cfm`.
+        stop_bounce: restitution of the stops, 0 to 1.
+
+    Source: ODE manual, sec. "Joint types and joint functions", "Stops and motor parameters".
+    """
+
+    kind: str
+    body1: str | int
+    body2: str | int | None = None
+    _: KW_ONLY
+    anchor: ArrayLike | None = None
+    axis: ArrayLike | None = None
+    range: ArrayLike | None = None
+    erp: float | None = None
+    cfm: float | None = None
+    motor_vel: float = 0.0
+    motor_force: float = 0.0
+    motor_cfm: float | None = None
+    motor_fudge: float = 1.0
+    stop_erp: float | None = None
+    stop_cfm: float | None = None
+    stop_bounce: float = 0.0
+
+
+def link_fields(mj_model, links: Sequence[Link]) -> dict[str, np.ndarray]:
+    """The fields `link_*` of a model, one row for each link.
+
+    Raises:
+        ModelError: a link that is none; with its number, what was given and what is allowed.
+    """
     sizes = {"nlink": len(links)}
-    return {field.name: np.zeros(field.dims(sizes)) for field in LINKS}
+    fields = {field.name: np.zeros(field.dims(sizes)) for field in LINKS}
+    if links:
+        frames = _frames(mj_model)
+        for i, link in enumerate(links):
+            if not isinstance(link, Link):
+                raise ModelError(f"links: got {type(link).__name__} as number {i}, allowed are fl.Link(...)")
+            label = f"link {i} ({link.kind} of {link.body1!r} and {link.body2!r})"
+            for name, value in _row(mj_model, frames, link, label).items():
+                fields[f"link_{name}"][i] = value
+    return fields
+
+
+def _frames(mj_model):
+    """An MjData with the frames of the bodies in qpos0."""
+    import mujoco
+
+    mj_data = mujoco.MjData(mj_model)
+    mujoco.mj_kinematics(mj_model, mj_data)
+    return mj_data
+
+
+def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
+    """One link in the frames of its bodies."""
+    kind = _kind(link, label)
+    a = _body(mj_model, link.body1, f"{label}: body1")
+    b = 0 if link.body2 is None else _body(mj_model, link.body2, f"{label}: body2")
+    _check_pair(mj_model, a, b, label)
+    anchor, axis = _place(link, label, kind)
+    turned = [frames.xmat[body].reshape(3, 3) for body in (a, b)]
+    com = [frames.xipos[body] for body in (a, b)]
+    apart = com[0] - (com[1] if b else 0.0)
+    row = {"type": kind, "body": (a, b), "quat": _relative(frames.xquat[a], frames.xquat[b])}
+    row["anchor"] = [R.T @ (anchor - frames.xpos[body]) for R, body in zip(turned, (a, b), strict=True)]
+    row["axis"] = [R.T @ axis for R in turned]
+    row["offset"] = turned[1 if kind == LINK_SLIDER else 0].T @ apart if b else apart
+    return row | _numbers(link, label, kind)
+
+
+def _kind(link: Link, label: str) -> int:
+    if link.kind not in KINDS:
+        hint = near(link.kind, KINDS) if isinstance(link.kind, str) else ""
+        raise ModelError(f"{label}: got kind {link.kind!r}, allowed are {', '.join(map(repr, KINDS))}{hint}")
+    return KINDS.index(link.kind)
+
+
+def _body(mj_model, body, label: str) -> int:
+    """The number of a body."""
+    import mujoco
+
+    if isinstance(body, str):
+        number = mujoco.mj_name2id(mj_model, mujoco.mjtObj.mjOBJ_BODY, body)
+        if number < 0:
+            names = [mj_model.body(i).name for i in range(mj_model.nbody)]
+            raise UnknownNameError(f"{label}: no body {body!r}{near(body, names)}")
+        return number
+    if isinstance(body, bool) or not isinstance(body, int | np.integer) or not 0 <= body < mj_model.nbody:
+        raise ModelError(f"{label}: got {body!r}, allowed are names of bodies and numbers 0 to {mj_model.nbody - 1}")
+    return int(body)
+
+
+def _check_pair(mj_model, a: int, b: int, label: str) -> None:
+    """The first body has to move, and the two against each other."""
+    weld = mj_model.body_weldid
+    if weld[a] == 0:
+        raise ModelError(f"{label}: body1: body {a} ({mj_model.body(a).name!r}) does not move; name it as body2")
+    if weld[a] == weld[b]:
+        raise ModelError(f"{label}: bodies {a} and {b} are one rigid body; allowed are two that move apart")
+
+
+def _place(link: Link, label: str, kind: int) -> tuple[np.ndarray, np.ndarray]:
+    """Anchor and unit axis; zeros where the kind has none."""
+    anchor = _vector(link.anchor, f"{label}: anchor", kind in HAS_ANCHOR, link.kind)
+    axis = _vector(link.axis, f"{label}: axis", kind in HAS_AXIS, link.kind)
+    length = float(np.linalg.norm(axis))
+    if kind in HAS_AXIS and length < SMALL:
+        raise ModelError(f"{label}: axis: got {link.axis!r}, allowed are three numbers, not all 0")
+    return anchor, axis / (length or 1.0)
+
+
+def _vector(value, label: str, wanted: bool, kind: str) -> np.ndarray:
+    """Three numbers, zeros where the kind does without."""
+    if value is None and not wanted:
+        return np.zeros(3)
+    if not wanted:
+        raise ModelError(f"{label}: got {value!r}, but a {kind} has none")
+    array = _array(value)
+    if array is None or array.shape != (3,) or not np.isfinite(array).all():
+        raise ModelError(f"{label}: got {value!r}, allowed are three numbers")
+    return array
+
+
+def _array(value) -> np.ndarray | None:
+    """As an array of floats, None where it is none."""
+    try:
+        return np.asarray(value, float) if value is not None else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """first* second."""
+    import mujoco
+
+    inverse, out = np.zeros(4), np.zeros(4)
+    mujoco.mju_negQuat(inverse, first)
+    mujoco.mju_mulQuat(out, inverse, second)
+    return out
+
+
+def _numbers(link: Link, label: str, kind: int) -> dict[str, Any]:
+    """Softness, stops and motor, checked."""
+    row = {name: _number(link, label, name, 1.0) for name in FRACTIONS}
+    row |= {name: _number(link, label, name, np.inf) for name in NOT_NEGATIVE}
+    row["motor_vel"] = _number(link, label, "motor_vel", np.inf, -np.inf)
+    row["limited"], row["range"] = link.range is not None, (-np.inf, np.inf)
+    if kind not in HAS_AXIS and (link.range is not None or row["motor_force"] > 0.0):
+        raise ModelError(f"{label}: a {link.kind} has no range and no motor; allowed are hinges and sliders")
+    if link.range is not None:
+        stops = _array(link.range)
+        if stops is None or stops.shape != (2,) or not stops[0] <= stops[1]:
+            raise ModelError(f"{label}: range: got {link.range!r}, allowed are two numbers, the lower one first")
+        row["range"] = stops
+    return row
+
+
+def _number(link: Link, label: str, name: str, most: float, least: float = 0.0) -> float:
+    """A number in its range, OF_MODEL where it is left out."""
+    value = getattr(link, name)
+    if value is None:
+        return OF_MODEL
+    array = _array(value)
+    if array is None or array.shape or not np.isfinite(array) or not least <= array <= most:
+        allowed = "are numbers" if least < 0 else "are numbers from 0" if np.isinf(most) else "are numbers from 0 to 1"
+        raise ModelError(f"{label}: {name}: got {value!r}, allowed {allowed}")
+    return float(array)

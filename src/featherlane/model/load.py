@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from featherlane.model.exchange import read_sizes
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
 from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls, triangle_trees, triangles
-from featherlane.model.link import link_fields
+from featherlane.model.link import Link, link_fields
 from featherlane.model.model import Model
 from featherlane.model.option import check_options
 from featherlane.model.shapes import check_shapes
@@ -185,13 +185,14 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         raise ModelError(f"{where}: {str(error).strip()}") from None
 
 
-def load(source, assets: Mapping[str, bytes] | None = None) -> Model:
+def load(source, assets: Mapping[str, bytes] | None = None, links: Sequence[Link] = ()) -> Model:
     """Load a model.
 
     Args:
         source: the name of a bundled model (`bundled_names`), the path of an MJCF or URDF file, XML text that starts
             with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).
         assets: files that XML text refers to, content by name.
+        links: joints between bodies beside the tree, each a `Link`; such a model has the contact model `lcp`.
 
     Raises:
         UnsupportedFeatureError: the model has features that would change its motion and are not computed; lists all.
@@ -199,7 +200,7 @@ def load(source, assets: Mapping[str, bytes] | None = None) -> Model:
         InstallationError: an old `mujoco` lies over `mujoco-core`; with the repair command.
     """
     mj_model, name, text = read(source, assets)
-    model = from_mujoco(mj_model, name)
+    model = from_mujoco(mj_model, name, links)
     if text and _is_urdf(text):
         model.dropped = dropped_elements(text)
         if model.dropped:
@@ -212,8 +213,8 @@ def _label(source) -> str:
     return str(_find(source)) if isinstance(source, str | Path) else type(source).__name__
 
 
-def from_mujoco(mj_model, source: str) -> Model:
-    """A `Model` that owns `mj_model`, after the check of its features."""
+def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
+    """A `Model` that owns `mj_model`, with links, after the check of its features."""
     # these import mujoco, which costs more than the whole package
     from featherlane.model.actuators import actuator_ints, check_actuators
     from featherlane.model.broad_phase import broad_phase
@@ -237,11 +238,14 @@ def from_mujoco(mj_model, source: str) -> Model:
     derived |= actuator_ints(mj_model) | ints
     derived |= {"tree_asleep0": asleep_at_start(mj_model), "geom_visible": visible_geoms(mj_model)}
     sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
-    derived |= link_fields(mj_model, ()) | {name: np.asarray(value) for name, value in LCP_DEFAULTS.items()}
+    derived |= link_fields(mj_model, links) | {name: np.asarray(value) for name, value in LCP_DEFAULTS.items()}
     sizes |= {field.name: LCP_DEFAULTS[field.name] for field in LCP_OPTIONS if field.kind == "size"}
     sizes |= {"nlink": len(derived["link_type"])}
     sizes |= counts | facts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
-    return Model(mj_model, sizes, derived, source)
+    model = Model(mj_model, sizes, derived, source)
+    if links:
+        model.opt.contact_model = "lcp"
+    return model
 
 
 def visible_geoms(mj_model) -> np.ndarray:

@@ -392,6 +392,8 @@ class _ContactModelChoice(_Integer):
 
     def __set__(self, opt, value):
         number = self.check(self.name, value)
+        if number == ContactModel.CONVEX and opt._model.size_values()["nlink"]:
+            raise UnsupportedFeatureError(["option contact_model 'convex' in a model with links, allowed is 'lcp'"])
         _refuse_with_lcp(opt, contact_model=number)
         opt._model._set_size("opt_contact_model", number)
 

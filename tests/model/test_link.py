@@ -1,0 +1,112 @@
+"""Links of a model: kept in the frames of their bodies, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from naive import matrix
+
+ROUNDING = 1e-14
+XML = """
+<mujoco>
+  <worldbody>
+    <body name="a" pos="1 0 0" euler="10 20 30"><freejoint/><geom size=".1" pos=".05 0 0"/>
+      <body name="ear" pos="0 0 .1"><geom size=".05"/></body>
+    </body>
+    <body name="b" pos="2 .5 0" euler="0 90 0"><freejoint/><geom size=".1" pos="0 .1 0"/></body>
+    <body name="post"><geom size=".1"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_anchor_and_axis_are_the_same_from_both_bodies():
+    anchor, axis = np.array([1.5, 0.2, 0.1]), np.array([1.0, 2.0, 2.0])
+    model = fl.load(XML, links=[fl.Link("hinge", "a", "b", anchor=anchor, axis=axis, range=(-1, 2), erp=0.3)])
+    data = fl.Data(model)
+    fl.kinematics(model, data)
+    assert model.nlink == 1
+    np.testing.assert_array_equal(model.link_body, [[model.body("a").id, model.body("b").id]])
+    for side, body in enumerate(model.link_body[0]):
+        R = data.xmat[body].reshape(3, 3)
+        np.testing.assert_allclose(data.xpos[body] + R @ model.link_anchor[0, side], anchor, atol=ROUNDING)
+        np.testing.assert_allclose(R @ model.link_axis[0, side], axis / 3, atol=ROUNDING)
+    both = matrix(data.xquat[model.link_body[0, 0]]) @ matrix(model.link_quat[0])
+    np.testing.assert_allclose(both, matrix(data.xquat[model.link_body[0, 1]]), atol=ROUNDING)
+    assert model.link_limited[0]
+    np.testing.assert_array_equal(model.link_range[0], [-1, 2])
+    assert model.link_erp[0] == 0.3
+    assert model.link_cfm[0] == -1
+
+
+@pytest.mark.parametrize(("kind", "frame"), [("slider", 1), ("fixed", 0)])
+def test_offsets_are_in_the_frame_that_their_rows_take(kind, frame):
+    axis = {"axis": (1, 0, 0)} if kind == "slider" else {}
+    model = fl.load(XML, links=[fl.Link(kind, "a", "b", **axis), fl.Link(kind, "a", **axis)])
+    data = fl.Data(model)
+    fl.kinematics(model, data)
+    a, b = model.link_body[0]
+    R = data.xmat[(a, b)[frame]].reshape(3, 3)
+    np.testing.assert_allclose(R @ model.link_offset[0], data.xipos[a] - data.xipos[b], atol=ROUNDING)
+    np.testing.assert_allclose(model.link_offset[1], data.xipos[a], atol=ROUNDING)
+
+
+def test_a_model_with_links_has_the_contact_model_lcp():
+    model = fl.load(XML, links=[fl.Link("fixed", "a")])
+    assert model.opt.contact_model == "lcp"
+    with pytest.raises(fl.UnsupportedFeatureError, match="'convex' in a model with links, allowed is 'lcp'"):
+        model.opt.contact_model = "convex"
+    with pytest.raises(fl.UnsupportedFeatureError, match="'rk4'"):
+        fl.load(XML.replace("<worldbody>", '<option integrator="RK4"/><worldbody>'), links=[fl.Link("fixed", "a")])
+
+
+def test_links_go_with_copies_of_the_model():
+    model = fl.load(XML, links=[fl.Link("slider", "a", "b", axis=(0, 0, 1), motor_force=2.0)])
+    for other in (copy.copy(model), pickle.loads(pickle.dumps(model))):
+        assert other.nlink == 1
+        np.testing.assert_array_equal(other.link_axis, model.link_axis)
+    fl.set_const(model)
+    assert model.link_motor_force[0] == 2
+
+
+HINGE = {"anchor": (0, 0, 0), "axis": (0, 0, 1)}
+REFUSED = [
+    (("hing", "a", "b"), {}, r"kind 'hing', allowed are 'ball', .*did you mean 'hinge'"),
+    (("hinge", "aa", "b"), HINGE, r"hinge of 'aa' and 'b'\): body1: no body 'aa'"),
+    (("hinge", "a", 17), HINGE, r"body2: got 17, allowed are names of bodies and numbers 0 to 4"),
+    (("hinge", "a", True), HINGE, r"body2: got True"),
+    (("hinge", "post", "a"), HINGE, r"body1: body 4 \('post'\) does not move; name it as body2"),
+    (("hinge", 0, "a"), HINGE, r"body1: body 0 \('world'\) does not move"),
+    (("hinge", "a", "ear"), HINGE, r"bodies 1 and 2 are one rigid body"),
+    (("hinge", "a", "a"), HINGE, r"are one rigid body"),
+    (("hinge", "a", "b"), {"axis": (0, 0, 1)}, r"anchor: got None, allowed are three numbers"),
+    (("hinge", "a", "b"), HINGE | {"axis": (0, 0, 0)}, r"axis: got \(0, 0, 0\), allowed are three numbers, not all 0"),
+    (("hinge", "a", "b"), HINGE | {"axis": (0, 0)}, r"axis: got \(0, 0\), allowed are three numbers"),
+    (("hinge", "a", "b"), HINGE | {"anchor": (0, 0, np.nan)}, r"anchor: got .*, allowed are three numbers"),
+    (("hinge", "a", "b"), HINGE | {"range": (1, 0)}, r"range: got \(1, 0\), allowed are two numbers, the lower"),
+    (("hinge", "a", "b"), HINGE | {"range": 1}, r"range: got 1, allowed are two numbers"),
+    (("hinge", "a", "b"), HINGE | {"erp": 1.5}, r"erp: got 1.5, allowed are numbers from 0 to 1"),
+    (("hinge", "a", "b"), HINGE | {"cfm": -1}, r"cfm: got -1, allowed are numbers from 0"),
+    (("hinge", "a", "b"), HINGE | {"motor_force": np.inf}, r"motor_force: got inf, allowed are numbers from 0"),
+    (("hinge", "a", "b"), HINGE | {"motor_vel": "fast"}, r"motor_vel: got 'fast', allowed are numbers"),
+    (("ball", "a", "b"), HINGE, r"axis: got \(0, 0, 1\), but a ball has none"),
+    (("slider", "a", "b"), HINGE, r"anchor: got \(0, 0, 0\), but a slider has none"),
+    (("fixed", "a", "b"), {"motor_force": 1}, r"a fixed has no range and no motor"),
+    (("ball", "a", "b"), {"anchor": (0, 0, 0), "range": (0, 1)}, r"a ball has no range and no motor"),
+]
+
+
+@pytest.mark.parametrize(("bodies", "what", "message"), REFUSED)
+def test_a_link_that_is_none_is_refused(bodies, what, message):
+    with pytest.raises(fl.ModelError, match=message):
+        fl.load(XML, links=[fl.Link(*bodies, **what)])
+
+
+def test_only_links_are_links():
+    with pytest.raises(fl.ModelError, match=r"links: got tuple as number 0, allowed are fl\.Link"):
+        fl.load(XML, links=[("ball", "a", "b")])
