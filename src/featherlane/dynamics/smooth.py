@@ -7,8 +7,9 @@ from featherlane.spatial.vector import dot3, load3, norm3, sub3
 
 from .articulated import articulated_solve, uses_articulated
 from .discrete import discrete_smooth
-from .flags import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, SLIDE
+from .flags import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, LCP, SLIDE
 from .inertia import factor_and_solve, solve
+from .motor import push_at_stops
 from .passive import ball_deflection, is_sprung, stiffness
 from .plastic import spring_reference
 from .tendon_force import tendon_energy
@@ -42,6 +43,8 @@ def smooth_acceleration(m, d):
     for i in range(m.nv):
         d.qfrc_smooth[i] = ((d.qfrc_passive[i] - d.qfrc_bias[i]) + d.qfrc_applied[i]) + d.qfrc_actuator[i]
     add_xfrc(m, d, d.qfrc_smooth)
+    if m.opt_contact_model == LCP:
+        push_at_stops(m, d, d.qfrc_smooth)
     if m.opt_integrator == DISCRETE:
         discrete_smooth(m, d)
     else:

@@ -18,6 +18,7 @@ from ..dynamics.implicit import implicit
 from ..dynamics.inertia import crb, factor_m
 from ..dynamics.integrate import advance, euler, implicitfast
 from ..dynamics.kinematics import collision_frames, frames, kinematics, path_frames
+from ..dynamics.link import link_positions
 from ..dynamics.newton_euler import bias, rne
 from ..dynamics.passive import passive
 from ..dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
@@ -56,6 +57,7 @@ def forward_position(m, d):
         collision_frames(m, d)
         path_frames(m, d)
     com_pos(m, d)
+    link_positions(m, d)
     tendon(m, d)
     if needs_inertia(m, d):
         crb(m, d)

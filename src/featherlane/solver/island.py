@@ -38,6 +38,9 @@ def connect_rows(m, d):
         for e in range(o, o + d.genrow_dofnum[k]):
             s, t = m.dof_treeid[d.genrow_dof[o]], m.dof_treeid[d.genrow_dof[e]]
             changed = connect(d, d.genrow_present[k] > 0.0, s, t, changed)
+    for k in range(m.nlink):
+        s, t = m.body_treeid[m.link_body[2 * k]], m.body_treeid[m.link_body[2 * k + 1]]
+        changed = connect(d, real(d, 1.0) > 0.0, s, t, changed)
     for k in range(d.ncon_slot[0]):
         s, t = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
         changed = connect(d, d.con_D[k] > 0.0, s, t, changed)
