@@ -9,7 +9,9 @@ from __future__ import annotations
 from ...lanes import kernel, stage
 from .contact_rows import contact_rows
 from .joint_rows import bounded_rows, dof_rows, equality_rows
+from .link_rows import link_rows
 from .metric import factor_step_inertia
+from .motor_rows import motor_rows
 
 
 @kernel
@@ -36,6 +38,8 @@ def make_lcp(m, d):
     clear_rows(m, d)
     factor_step_inertia(m, d)
     equality_rows(m, d)
+    link_rows(m, d)
     dof_rows(m, d)
     bounded_rows(m, d)
+    motor_rows(m, d)
     contact_rows(m, d)

@@ -12,6 +12,7 @@ from ..history import record
 from .apgd import apgd
 from .assembly import make_lcp
 from .islands import solve_islands
+from .link_rows import link_forces
 from .metric import accelerate, sum_rows
 from .pgs import pgs
 
@@ -81,4 +82,5 @@ def solve_lcp(m, d):
         sum_rows(m, d)
         accelerate(m, d)
         store_forces(d)
+        link_forces(m, d)
         report(d)
