@@ -105,9 +105,10 @@ def append_contact(m, d, k, start, n, present):
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
         r, v, a = append_row(m, d, start, n)
-        goal, soft, force = zero, zero, zero
+        goal, soft, force = zero, m.opt_cfm[0], zero
         if c < 3:
-            goal, soft, force = d.con_belt[3 * k + c], d.con_compliance[2 * k + c - 1], d.con_frictionforce[k]
+            slip = d.con_compliance[2 * k + c - 1]
+            goal, soft, force = d.con_belt[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
         elif c == 3:
             goal = spin
         set_row(m, d, r, v, a, present, goal, soft, zero, zero)
