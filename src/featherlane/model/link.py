@@ -31,7 +31,8 @@ class Link:
     """A joint between two bodies that is no joint of the tree: rows of the contact model `lcp`.
 
     The bodies keep their own coordinates.  With free bodies throughout a scene is one in maximal coordinates, as ODE
-    has them; with bodies of trees a link closes a loop.  `fl.load(source, links=[...])` takes them.
+    has them; with bodies of trees a link closes a loop.  `fl.load(source, links=[...])` takes them; MuJoCo has none, so
+    `model.to_mujoco()` is without.
 
     Attributes:
         kind: `"ball"` (one point in common), `"hinge"` (and one axis), `"slider"` (moves along an axis and does not
