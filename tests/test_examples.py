@@ -12,6 +12,7 @@ ARGUMENTS = {
     "end_effector": ["1.5"],
     "first_steps": ["0.5"],
     "jacobian": ["20"],
+    "linked_bodies": ["1"],
     "muscle_arm": [],
     "piston_engine": ["2"],
     "randomize_masses": ["16", "20"],

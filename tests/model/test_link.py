@@ -74,6 +74,22 @@ def test_links_go_with_copies_of_the_model():
     assert model.link_motor_force[0] == 2
 
 
+def test_links_have_names():
+    links = [fl.Link("fixed", "a"), fl.Link("slider", "a", "b", name="rail", axis=(0, 0, 1), motor_vel=0.5)]
+    model = pickle.loads(pickle.dumps(fl.load(XML, links=links)))
+    assert model.names("link") == ["", "rail"]
+    assert model.link("rail").id == 1
+    assert model.link("rail").motor_vel == 0.5
+    model.link("rail").motor_force = 3.0
+    assert model.link_motor_force[1] == 3.0
+    data = fl.Data(model)
+    assert data.link("rail").force.shape == (6,)
+    with pytest.raises(fl.UnknownNameError, match="no link 'rial'; did you mean 'rail'"):
+        model.link("rial")
+    with pytest.raises(fl.ModelError, match=r"link 'rail' .*: the name is taken"):
+        fl.load(XML, links=[links[1], links[1]])
+
+
 HINGE = {"anchor": (0, 0, 0), "axis": (0, 0, 1)}
 REFUSED = [
     (("hing", "a", "b"), {}, r"kind 'hing', allowed are 'ball', .*did you mean 'hinge'"),

@@ -171,7 +171,7 @@ def test_named_objects_write_through(model):
     assert np.array_equal(model.dof_armature[:6], [1, 2, 3, 4, 5, 6])
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"link"}))
 def test_names_are_mujocos(model, kind):
     accessor = {"joint": "jnt", "camera": "cam", "keyframe": "key"}.get(kind, kind)
     count = getattr(model.mj_model, KINDS[kind].count)

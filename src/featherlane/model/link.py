@@ -39,6 +39,7 @@ class Link:
             turn), `"fixed"`.
         body1: name or number of a body that moves.
         body2: name or number of the other one, None for the world.
+        name: for `model.link(name)`, `data.link(name)`, `batch.link(name)`.
         anchor: (3,) [m] the common point of a ball or hinge, in world axes with the model in qpos0.
         axis: (3,) axis of a hinge or slider, of any length, in world axes with the model in qpos0.
         range: (2,) [rad, m] stops of a hinge or slider, of `data.link_position`: how far the first body has turned or
@@ -60,6 +61,7 @@ class Link:
     body1: str | int
     body2: str | int | None = None
     _: KW_ONLY
+    name: str = ""
     anchor: ArrayLike | None = None
     axis: ArrayLike | None = None
     range: ArrayLike | None = None
@@ -83,11 +85,14 @@ def link_fields(mj_model, links: Sequence[Link]) -> dict[str, np.ndarray]:
     sizes = {"nlink": len(links)}
     fields = {field.name: np.zeros(field.dims(sizes)) for field in LINKS}
     if links:
-        frames = _frames(mj_model)
+        frames, names = _frames(mj_model), set()
         for i, link in enumerate(links):
             if not isinstance(link, Link):
                 raise ModelError(f"links: got {type(link).__name__} as number {i}, allowed are fl.Link(...)")
-            label = f"link {i} ({link.kind} of {link.body1!r} and {link.body2!r})"
+            label = f"link {link.name or i!r} ({link.kind} of {link.body1!r} and {link.body2!r})"
+            if link.name in names:
+                raise ModelError(f"{label}: the name is taken, allowed are names that differ")
+            names.update(filter(None, [link.name]))
             for name, value in _row(mj_model, frames, link, label).items():
                 fields[f"link_{name}"][i] = value
     return fields

@@ -244,6 +244,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     sizes |= counts | facts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
     model = Model(mj_model, sizes, derived, source)
     if links:
+        model.link_names.extend(link.name for link in links)
         model.opt.contact_model = "lcp"
     return model
 

@@ -83,6 +83,7 @@ class Model(NamedAccess):
         rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here.
         revision: grows when a size, an integer option or a function of the user changes.
         user_sensors: what `set_user_sensor` registered, by the sensor's number.
+        link_names: names of the links, empty for those without one.
         user_actuators: what `set_user_actuator` registered, by the actuator's number and `activation`, `gain`, `bias`.
     """
 
@@ -96,6 +97,7 @@ class Model(NamedAccess):
             "revision": 0,
             "user_sensors": {},
             "user_actuators": {},
+            "link_names": [],
             "_sizes": dict(sizes),
         }
         for kind, dtype in BUFFERS.items():
@@ -134,7 +136,7 @@ class Model(NamedAccess):
         self.__dict__[field.name] = view
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "_sizes")
+        kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "link_names", "_sizes")
         return {name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))}
 
     def __copy__(self) -> Model:
@@ -195,7 +197,7 @@ class Model(NamedAccess):
     def names(self, kind: str) -> list[str]:
         """Names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty where there is none."""
         if kind not in self._names:
-            self._names[kind] = object_names(self.mj_model, kind)
+            self._names[kind] = list(self.link_names) if kind == "link" else object_names(self.mj_model, kind)
         return list(self._names[kind])
 
     @cached_property

@@ -28,7 +28,9 @@ class Axis(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of named object: MuJoCo's object type, its count, its axes, and its prefix in fields only MuJoCo has."""
+    """A kind of named object: MuJoCo's object type (of a link none), its count, its axes, and its prefix in fields only
+    MuJoCo has.
+    """
 
     objtype: str
     count: str
@@ -108,6 +110,7 @@ KINDS = {
     "sensor": Kind("mjOBJ_SENSOR", "nsensor", _both("nsensordata", "sensor", _sensor_rows), "sensor_"),
     "camera": Kind("mjOBJ_CAMERA", "ncam", _both("ncam", "cam_"), "cam_"),
     "keyframe": Kind("mjOBJ_KEY", "nkey", (), "key_"),
+    "link": Kind("", "nlink", _both("nlink", "link_")),
 }
 
 
@@ -220,6 +223,10 @@ class NamedAccess:
     def tendon(self, key: str | int) -> NamedView:
         """The tendon with this name or id."""
         return named(self, "tendon", key)
+
+    def link(self, key: str | int) -> NamedView:
+        """The link with this name or id."""
+        return named(self, "link", key)
 
     def sensor(self, key: str | int) -> NamedView:
         """The sensor with this name or id."""
