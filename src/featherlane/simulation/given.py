@@ -28,6 +28,10 @@ DEFAULTS = {
     "solimp": (0.9, 0.95, 0.001, 0.5, 2.0),
     "erp": -1.0,
     "cfm": -1.0,
+    "restitution": 0.0,
+    "restitution_vel": 0.0,
+    "slip": (0.0, 0.0),
+    "frictionforce": 0.0,
 }
 # of each contact; the others are one number
 LENGTHS = {"pos": 3, "friction": 5, "solref": 2, "solreffriction": 2, "solimp": 5, "slip": 2, "motion": 3}
@@ -209,7 +213,9 @@ def _refuse_outside(name: str, array: np.ndarray, least: float, most: float) -> 
     """Refuse numbers out of their range."""
     wrong = array[(array < least) | (array > most)]
     if wrong.size:
-        raise ModelError(f"give_contacts: {name}: got {wrong[0]}, allowed are numbers from {least} to {most}")
+        lower = "" if np.isinf(least) else f" from {least:g}"
+        upper = "" if np.isinf(most) else f" to {most:g}"
+        raise ModelError(f"give_contacts: {name}: got {wrong[0]:g}, allowed are numbers{lower}{upper}")
 
 
 def _spread(name: str, array: np.ndarray, shape, present) -> np.ndarray:
