@@ -7,7 +7,7 @@ as in status.py, with the bounds at x, live.  Rows of a cone are projected toget
 
 from __future__ import annotations
 
-from ...lanes import fabs, fma, fmax, kernel, real, single_precision, where
+from ...lanes import clip, fabs, fma, fmax, kernel, real, single_precision, where
 from .product import set_w
 from .projection import friction_count, largest_diagonal, project_box, project_disc
 from .status import ITERATIONS, SOLVED
@@ -77,3 +77,14 @@ def finish(p, cone):
     far = residual(p, p.lcp_x, p.lcp_w, cone)
     p.lcp_residual[0] = far
     p.lcp_status[0] = where(far <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
+
+
+@kernel
+def finish_at(p, lower, upper):
+    """`finish` of a solver whose bounds are numbers, not live."""
+    set_w(p)
+    far, step = real(p, 0.0), 1.0 / largest_diagonal(p)
+    for i in range(p.lcp_n[0]):
+        far = fmax(fabs(clip(fma(-step, p.lcp_w[i], p.lcp_x[i]), lower[i], upper[i]) - p.lcp_x[i]), far)
+    p.lcp_residual[0] = far / solution_size(p, p.lcp_x)
+    p.lcp_status[0] = where(p.lcp_residual[0] <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
