@@ -19,6 +19,9 @@ from ..solver.lcp.fields import PROBLEM
 from ..solver.lcp.method import ONE, Method, OptionError
 from ..solver.lcp.status import Status
 from .problem import Problem, ProblemError
+from .standard_form import StandardForm
+
+TOLERANCE = 1e-10  # residual of a solution by way of a standard form
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Solver:
         self.method = find_method(method)
         self.n = int(n)
         self.numbers, parameters = self.method.settings(options)
-        self.arrays, self.run = _room(self.method, self.n)
+        self.arrays, self.run = _room(self.method, self.n if self.method.bounded else 2 * self.n)
         self.arrays["lcp_parameter"][: len(parameters), 0] = parameters
 
     def solve(self, problem: Problem, x: ArrayLike | None = None) -> Solution:
@@ -98,6 +101,8 @@ class Solver:
             ProblemError: more rows than there is room for, or a problem that the method does not take.
         """
         self._check(problem)
+        if not self.method.bounded and not _is_standard(problem):
+            return self._solve_standard(problem)
         if self.method.form == ONE:
             _load_one(self.arrays, problem)
             self.run(*self.numbers)
@@ -112,14 +117,18 @@ class Solver:
             raise ProblemError(f"the problem has {problem.n} rows, this solver has room for {self.n}")
         if self.method.symmetric and not problem.symmetric:
             raise ProblemError(f"method {name!r} needs a symmetric A")
-        if not self.method.friction and (problem.findex >= 0).any():
-            raise ProblemError(f"method {name!r} takes no findex: findex[{(problem.findex >= 0).argmax()}] is given")
-        if not self.method.bounded:
-            bad = (problem.lo != 0.0) | (problem.hi != np.inf)
-            if bad.any():
-                i = int(bad.argmax())
-                raise ProblemError(f"method {name!r}: row {i} is bounded by {problem.lo[i]} and {problem.hi[i]}, "
-                                   "allowed are 0 and inf")  # fmt: skip
+
+    def _solve_standard(self, problem: Problem) -> Solution:
+        """By the standard form of the problem."""
+        form = StandardForm(problem)
+        _load_one(self.arrays, form.problem)
+        self.run(*self.numbers)
+        found = _unload_one(self.arrays, form.problem.n)
+        x = form.solution_of(found.x)
+        residual, status = problem.residual(x), found.status
+        if residual > TOLERANCE and status == Status.SOLVED:
+            status = Status.INACCURATE
+        return Solution(x, problem.multiply(x) - problem.b, status, found.iterations, residual, *problem.bounds(x))
 
 
 def solve(
@@ -162,10 +171,15 @@ def solve(
     return Solver(problem.n, method, **options).solve(problem)
 
 
+def _is_standard(problem: Problem) -> bool:
+    """Is every row bounded by 0 and infinity, and by nothing else?"""
+    return bool((problem.findex < 0).all() and (problem.lo == 0.0).all() and np.isposinf(problem.hi).all())
+
+
 # ---- records ---------------------------------------------------------------------------------------------------------
 def _room(method: Method, n: int):
     """(arrays, the bound stage) for problems of one world of up to n rows."""
-    one = -(-max(n, 1) // 8) * 8
+    one = (n // 8 + 1) * 8  # a row more than there are, for methods with another variable
     sizes = dict.fromkeys(("nlcp", "nlcpcol", "nlcpY", "nlcpA", "nlcpz", "nlcpone", "nlcppair"), 0)
     if method.form == ONE:
         sizes |= {"nlcpone": one, "nlcppair": one * one}

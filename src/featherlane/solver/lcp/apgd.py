@@ -22,8 +22,19 @@ accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 
 from __future__ import annotations
 
 from ...lanes import any_, fma, fmin, kernel, not_, real, stage, where
+from .method import ROWS, Choice, Count, Method, Number
 from .product import multiply, set_w
-from .projection import TINY, friction_count, length_across, project_box, project_cone, set_cone_steps, set_steps
+from .projection import (
+    TINY,
+    friction_count,
+    in_cone,
+    length_across,
+    mu_of,
+    project_box,
+    project_cone,
+    set_cone_steps,
+    set_steps,
+)
 from .residual import finish, residual, stop_at
 
 GROWTH = 1.02  # of a step that was taken
@@ -45,7 +56,7 @@ def step_cone(p, k, count, t):
     """lcp_old = where a step of length t leads normal row k and its rows of friction."""
     for c in range(count):
         i = k + 1 + c
-        p.lcp_old[i] = p.lcp_hi[i] * p.lcp_g[i] * p.lcp_hi[i]
+        p.lcp_old[i] = mu_of(p, i) * p.lcp_g[i] * mu_of(p, i)
     slip = length_across(p, p.lcp_old, k, count)
     p.lcp_old[k] = fma(-(t * p.lcp_step[k]), p.lcp_g[k] + slip, p.lcp_y[k])
     for c in range(count):
@@ -64,10 +75,9 @@ def projected_step(p, t, cone):
                 step_cone(p, k, count, t)
             else:
                 step_box(p, k, t)
-    if cone == 0:
-        for i in range(p.lcp_n[0]):
-            if p.lcp_findex[i] >= 0:
-                step_box(p, i, t)
+    for i in range(p.lcp_n[0]):
+        if p.lcp_findex[i] >= 0 and (cone == 0 or not in_cone(p, i)):
+            step_box(p, i, t)
     for i in range(p.lcp_n[0]):
         p.lcp_old[i] = p.lcp_old[i] - p.lcp_y[i]
 
@@ -164,5 +174,17 @@ def apgd(p, iterations, cone):
 
 @stage
 def solve_apgd(p, iterations, cone):
-    """Accelerated projected gradients on problems that stand alone; see `apgd`."""
+    """Problems that stand alone, by `apgd`."""
     apgd(p, iterations, cone)
+
+
+METHOD = Method(
+    "apgd",
+    solve_apgd,
+    form=ROWS,
+    numbers={
+        "iterations": Count(1000, "most steps"),
+        "friction": Choice("pyramid", ("pyramid", "cone"), "each row for itself, or those of a contact on a cone"),
+    },
+    parameters={"tolerance": Number(1e-8, 0.0, 1.0, "of the residual, at which a problem is solved")},
+)

@@ -1,38 +1,44 @@
-"""Lemke's method for standard LCPs, w = M z + q, w, z >= 0, w^T z = 0, and boxed ones brought to that form.
+"""Lemke's method for standard LCPs: w = A z - b, w, z >= 0, w^T z = 0, for any A.
 
-A covering variable z0 in w = M z + q + z0 1 makes the start feasible; complementary pivots then drive it out.  Ties are
-broken by the lexicographic rule, so no basis returns.  The method ends at a solution for every positive semi-definite M
-that has one, and for friction pyramids; a ray means that there is none, or that the method does not reach it.
+A covering variable z0 in w = A z - b + z0 1 makes the start feasible; complementary pivots then drive it out.  Ties are
+broken by the lexicographic rule, so no basis returns.  The method ends at a solution for every positive semi-definite A
+that has one, and for friction pyramids (standard_form.py); a ray means that there is none, or that the method does not
+reach it.
 
 The dictionary has a row for each basic variable and a column for each other one, basic = q + T nonbasic:
 variables 0 .. n-1 are w, n .. 2 n - 1 are z, 2 n is z0.
-Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 4.4 and 4.9; Stewart and Trinkle, Int. J.
-Num. Meth. Eng. 39 (1996), for friction pyramids as an LCP.
+Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 4.4 and 4.9.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from ...lanes import fabs, kernel, stage
-from .status import INFEASIBLE, ITERATIONS, SOLVED
+from ...lanes import fabs, fmax, kernel, stage
+from .method import ONE, Count, Method
+from .status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED
 
 TIE = 1e-13  # ratios nearer to each other, relative to the smaller one, are equal
+INF = float("inf")
 PIVOT = 1e-11  # of the largest entry of a column: a smaller pivot is rounding
+TOLERANCE = 1e-10  # residual of a solution
+REFINEMENTS = 2  # of the solution, by the dictionary that ends the path
 
 
 # ---- the dictionary --------------------------------------------------------------------------------------------------
 @kernel
+def entry_of(p1, i, j):
+    """A_ij: its rows are filled up to eights."""
+    return p1.one_A[i * ((p1.one_n[0] + 7) // 8 * 8) + j]
+
+
+@kernel
 def start_dictionary(p1):
-    """w = M z + z0 + q: all of w basic."""
+    """w = A z + z0 - b: all of w basic."""
     n, stride = p1.one_n[0], p1.nlcpone
     for i in range(n):
         for j in range(n):
-            p1.place_A[stride * i + j] = p1.one_A[stride * i + j]
+            p1.place_A[stride * i + j] = entry_of(p1, i, j)
         p1.place_A[stride * i + n] = 1.0
-        p1.place_b[i] = p1.one_b[i]
+        p1.place_b[i] = -p1.one_b[i]
         p1.one_order[i] = i
         p1.one_place[i] = n + i
     p1.one_place[n] = 2 * n
@@ -125,29 +131,65 @@ def covering_row(p1):
 # ---- the method ------------------------------------------------------------------------------------------------------
 @kernel
 def read_solution(p1):
-    """one_x = z, one_w = w of the basis."""
+    """one_x = z of the basis."""
     n = p1.one_n[0]
     for i in range(n):
-        p1.one_x[i], p1.one_w[i] = 0.0, 0.0
+        p1.one_x[i], p1.one_lower[i], p1.one_upper[i] = 0.0, 0.0, INF
     for i in range(n):
         v = p1.one_order[i]
-        if v < n:
-            p1.one_w[v] = p1.place_b[i]
-        elif v < 2 * n:
-            p1.one_x[v - n] = p1.place_b[i]
+        if n <= v < 2 * n:
+            p1.one_x[v - n] = fmax(p1.place_b[i], 0.0)
 
 
 @kernel
-def lemke(p1, pivots):
-    """Complementary pivots from z = 0 until z0 leaves, on a ray, or after so many.
+def set_w(p1):
+    """one_w = A z - b."""
+    for i in range(p1.one_n[0]):
+        s = -p1.one_b[i]
+        for j in range(p1.one_n[0]):
+            s = s + entry_of(p1, i, j) * p1.one_x[j]
+        p1.one_w[i] = s
 
-    Reads:  one_n < nlcpone, one_A = M and one_b = q, rows of nlcpone.
-    Writes: one_x = z, one_w, one_status, one_niter.   Uses: place_A, place_b, one_order, one_place.
-    Cost:   n^2 products per pivot.
-    """
-    start_dictionary(p1)
+
+@kernel
+def refine(p1):
+    """Basic z go on by what takes w of their own rows, which are not basic, to 0."""
+    n, stride = p1.one_n[0], p1.nlcpone
+    for i in range(n):
+        v = p1.one_order[i]
+        if n <= v < 2 * n:
+            z = p1.one_x[v - n]
+            for c in range(n + 1):
+                u = p1.one_place[c]
+                if u < n:
+                    z = z - p1.place_A[stride * i + c] * p1.one_w[u]
+            p1.place_dx[v - n] = z
+    for i in range(n):
+        v = p1.one_order[i]
+        if n <= v < 2 * n:
+            p1.one_x[v - n] = fmax(p1.place_dx[v - n], 0.0)
+
+
+@kernel
+def residual_of(p1):
+    """The residual of status.py: max |z - max(z - w / a, 0)| by the size of z and b / a."""
+    a, far, size, load = 0.0, 0.0, 0.0, 0.0
+    for i in range(p1.one_n[0]):
+        a = fmax(entry_of(p1, i, i), a)
+    step = 1.0 / a if a > 0.0 else 1.0
+    for i in range(p1.one_n[0]):
+        z = p1.one_x[i]
+        far = fmax(fabs(fmax(z - step * p1.one_w[i], 0.0) - z), far)
+        size, load = fmax(z, size), fmax(fabs(p1.one_b[i]), load)
+    size = fmax(step * load, size)
+    return far / size if size > 0.0 else far
+
+
+@kernel
+def follow_path(p1, pivots):
+    """Complementary pivots until z0 leaves, on a ray, or after so many; returns the status."""
     n, count, status = p1.one_n[0], 0, ITERATIONS
-    r, c = covering_row(p1), p1.one_n[0]
+    r, c = covering_row(p1), n
     if r < 0:
         status = SOLVED
     while status == ITERATIONS and count < pivots:
@@ -161,83 +203,45 @@ def lemke(p1, pivots):
             r = leaving_row(p1, c)
             if r < 0:
                 status = INFEASIBLE
+    p1.one_niter[0] = count
+    return status
+
+
+@kernel
+def lemke(p1, pivots):
+    """Solve the standard LCP one_A, one_b of a record with room for a row more, by at most so many pivots.
+
+    Reads:  one_n < nlcpone, one_A, one_b.
+    Writes: one_x, one_w, one_lower, one_upper, one_status, one_residual, one_niter (pivots).
+    Cost:   n^2 products per pivot.
+    """
+    start_dictionary(p1)
+    status = follow_path(p1, pivots)
     read_solution(p1)
-    p1.one_status[0], p1.one_niter[0] = status, count
+    set_w(p1)
+    if status == SOLVED:
+        for _ in range(REFINEMENTS):
+            refine(p1)
+            set_w(p1)
+    p1.one_residual[0] = residual_of(p1)
+    if p1.one_residual[0] <= TOLERANCE:
+        status = SOLVED
+    elif status == SOLVED:
+        status = INACCURATE
+    p1.one_status[0] = status
 
 
 @stage
 def solve_lemke(p1, pivots):
-    """Lemke's method on a standard LCP that stands alone; see `lemke`."""
+    """A problem that stands alone, by `lemke`."""
     lemke(p1, pivots)
 
 
-# ---- boxes and friction as a standard LCP ----------------------------------------------------------------------------
-@dataclass
-class StandardForm:
-    """w = M z + q, and the way back: x = back z + start.
-
-    Attributes:
-        M, q: the standard LCP; first the rows that are neither free nor fixed, then one for each bound opposite.
-        back, start: x of all rows of the boxed problem.
-    """
-
-    M: np.ndarray
-    q: np.ndarray
-    back: np.ndarray
-    start: np.ndarray
-
-    @classmethod
-    def of_boxed(cls, A, b, lo, hi, findex, add) -> StandardForm:
-        """The standard form of A x = b + w with bounds, |x_i| <= hi_i x[findex_i] + add_i where findex_i >= 0.
-
-        x_i = lo_i + z_i, or hi_i - z_i where lo_i is infinite, or -(mu x_k + add) + z_i; where the other bound is
-        finite its multiplier and slack are another pair.  Rows without bounds are eliminated.
-
-        Raises:
-            ValueError: an infinite mu, or friction on a row that may be negative.
-        """
-        lo, hi, add = _checked_friction(lo, hi, findex, add)
-        free = np.isneginf(lo) & np.isposinf(hi) & (findex < 0)
-        moving = np.flatnonzero(~free & (lo < hi))
-        n, m = len(b), len(moving)
-        back, start = np.zeros((n, m)), np.where(np.isfinite(lo), lo, 0.0)
-        down = np.isneginf(lo[moving])
-        start[moving] = np.where(down, hi[moving], lo[moving])
-        sign = np.where(down, -1.0, 1.0)
-        back[moving, np.arange(m)] = sign
-        rough = moving[findex[moving] >= 0]
-        back[rough] -= hi[rough, None] * back[findex[rough]]
-        start[rough] = -add[rough] - hi[rough] * start[findex[rough]]
-        fixed = np.flatnonzero(free)
-        if len(fixed):
-            A_free = A[np.ix_(fixed, fixed)]
-            back[fixed] = -np.linalg.lstsq(A_free, A[fixed] @ back, rcond=None)[0]
-            start[fixed] = np.linalg.lstsq(A_free, b[fixed] - A[fixed] @ start, rcond=None)[0]
-        M, q = sign[:, None] * (A[moving] @ back), sign * (A[moving] @ start - b[moving])
-        two = np.flatnonzero(np.isfinite(lo[moving]) & np.isfinite(hi[moving]))
-        other = np.zeros((len(two), m))
-        other[np.arange(len(two)), two] = -1.0
-        width = np.empty(len(two))
-        for row, c in enumerate(two):
-            i = moving[c]
-            k = findex[i]
-            other[row] += 2.0 * hi[i] * back[k] if k >= 0 else 0.0
-            width[row] = 2.0 * (hi[i] * start[k] + add[i]) if k >= 0 else hi[i] - lo[i]
-        pairs = np.zeros((m, len(two)))
-        pairs[two, np.arange(len(two))] = 1.0
-        M = np.block([[M, pairs], [other, np.zeros((len(two), len(two)))]])
-        return cls(M, np.append(q, width), np.hstack([back, np.zeros((n, len(two)))]), start)
-
-
-def _checked_friction(lo, hi, findex, add):
-    """Bounds as a standard LCP takes them: friction with infinite mu or on a row that may pull is refused."""
-    for i in np.flatnonzero(findex >= 0):
-        k = findex[i]
-        if not np.isfinite(hi[i]):
-            raise ValueError(f"lemke: row {i} has mu = {hi[i]:g}, allowed are finite ones")
-        if findex[k] >= 0 or lo[k] < 0:
-            raise ValueError(f"lemke: row {i} has friction on row {k}, which may be negative; allowed are lo = 0")
-    smooth = (findex >= 0) & (hi == 0.0) & (add == 0.0)
-    # a row of friction has two finite bounds, and lo < hi unless it is fixed
-    lo = np.where(findex >= 0, np.where(smooth, 0.0, -1.0), lo)
-    return lo, hi, add
+METHOD = Method(
+    "lemke",
+    solve_lemke,
+    form=ONE,
+    numbers={"iterations": Count(10000, "most pivots")},
+    symmetric=False,
+    bounded=False,
+)

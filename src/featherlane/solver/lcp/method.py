@@ -84,8 +84,7 @@ class Method:
         numbers: options that are arguments of the stage, in its order.
         parameters: options that are rows of `lcp_parameter`, in its order.
         symmetric: does it need a symmetric A?
-        friction: does it solve problems with `findex`?
-        bounded: does it take bounds other than 0 and infinity?
+        bounded: does it take bounds and friction?  Other methods get a standard LCP: bounds 0 and infinity.
     """
 
     name: str
@@ -94,7 +93,6 @@ class Method:
     numbers: Mapping[str, Choice | Count] = field(default_factory=dict)
     parameters: Mapping[str, Number] = field(default_factory=dict)
     symmetric: bool = True
-    friction: bool = True
     bounded: bool = True
 
     def settings(self, given: Mapping[str, Any]) -> tuple[list[int], list[float]]:

@@ -16,8 +16,9 @@ order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0
 from __future__ import annotations
 
 from ...lanes import any_, fabs, fma, fmax, kernel, not_, real, stage, where
+from .method import ROWS, Choice, Count, Method, Number
 from .product import place_w, row_add, row_dot, sum_rows
-from .projection import friction_count, project_box, project_disc, set_steps
+from .projection import friction_count, in_cone, project_box, project_disc, set_steps
 from .residual import finish, residual, solution_size, stop_at
 from .sweep_order import shuffle_order, start_order
 
@@ -60,10 +61,9 @@ def sweep_rows(p, cone, live):
     far = real(p, 0.0)
     for at in range(p.lcp_n[0]):
         i = p.lcp_order[at]
-        if cone == 0:
+        if cone == 0 or not in_cone(p, i):
             far = fmax(visit_row(p, i, live), far)
-        elif p.lcp_findex[i] < 0:
-            far = fmax(visit_row(p, i, live), far)
+        if cone != 0 and p.lcp_findex[i] < 0:
             far = fmax(visit_disc(p, i, friction_count(p, i), live), far)
     return far
 
@@ -97,6 +97,24 @@ def pgs(p, iterations, quickstep, cone):
 
 
 @stage
-def solve_pgs(p, iterations, quickstep, cone):
-    """Projected Gauss-Seidel on problems that stand alone; see `pgs`."""
+def solve_pgs(p, iterations, quickstep, cone, seed):
+    """Problems that stand alone, by `pgs`; the generator that shuffles rows starts at `seed`."""
+    p.lcp_seed[0] = seed
     pgs(p, iterations, quickstep, cone)
+
+
+METHOD = Method(
+    "pgs",
+    solve_pgs,
+    form=ROWS,
+    numbers={
+        "iterations": Count(1000, "most sweeps"),
+        "order": Choice("rows", ("rows", "quickstep"), "of visits: as rows stand, or as ODE's QuickStep has it"),
+        "friction": Choice("pyramid", ("pyramid", "cone"), "each row for itself, or those of a contact on a cone"),
+        "seed": Count(0, "of the order quickstep"),
+    },
+    parameters={
+        "tolerance": Number(1e-8, 0.0, 1.0, "of the residual, at which a problem is solved"),
+        "relaxation": Number(1.0, 0.0, 2.0, "omega: 1 is Gauss-Seidel, more goes further"),
+    },
+)

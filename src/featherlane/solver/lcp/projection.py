@@ -6,8 +6,9 @@ Bounds of a row of friction (findex = k >= 0) are those of Coulomb's law at the 
     cone      sum (x_i / mu_i)^2 <= (x_k + a)^2 over the rows of the contact, a = min add_i / mu_i;
               a row without mu has |x_i| <= add_i
 
-For a cone the rows of a contact stand one after the other: the normal k, then all rows with findex k.  Lengths across
-the normal are measured in s_i = x_i / mu_i, where the cone is round: |s| <= x_k + a, x_k >= 0.
+For a cone the rows of a contact stand one after the other: the normal k, then all rows with findex k; a row of friction
+elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, where the
+cone is round: |s| <= x_k + a, x_k >= 0; a mu beyond 1e8 counts as 1e8.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from ...lanes import clip, fma, fmax, fmin, kernel, real, sqrt, where
 
 TINY = 1e-300  # no length at all; below it 1 / x overflows
+ROUGHEST = 1e8  # coefficient of friction on a cone: finite, so that lengths across can be measured
 FLOOR = 1e-12  # of the largest diagonal: a row with less moves as if it had that much
 
 
@@ -51,15 +53,28 @@ def friction_count(p, k):
 
 
 @kernel
+def in_cone(p, i):
+    """Does row i stand behind its normal, with the other rows of the contact?"""
+    k = p.lcp_findex[i]
+    return k >= 0 and k < i and i <= k + friction_count(p, k)
+
+
+@kernel
+def mu_of(p, i):
+    """The coefficient of row i of a cone."""
+    return fmin(p.lcp_hi[i], ROUGHEST)
+
+
+@kernel
 def cone_offset(p, k, count):
     """a: how far below the origin the tip of the cone lies."""
     a, none = real(p, 0.0), real(p, 1.0) > 0.0
     for c in range(count):
         i = k + 1 + c
-        rough = p.lcp_hi[i] > 0.0
-        share = p.lcp_add[i] / where(rough, p.lcp_hi[i], 1.0)
+        rough = mu_of(p, i) > 0.0
+        share = p.lcp_add[i] / where(rough, mu_of(p, i), 1.0)
         a = where(rough, where(none, share, fmin(a, share)), a)
-        none = none & (p.lcp_hi[i] <= 0.0)
+        none = none & (mu_of(p, i) <= 0.0)
     return a
 
 
@@ -69,7 +84,7 @@ def length_across(p, u, k, count):
     s = real(p, 0.0)
     for c in range(count):
         i = k + 1 + c
-        v = where(p.lcp_hi[i] > 0.0, u[i] / fmax(p.lcp_hi[i], TINY), 0.0)
+        v = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
         s = fma(v, v, s)
     return sqrt(s)
 
@@ -80,7 +95,7 @@ def scale_across(p, u, k, count, scale):
     for c in range(count):
         i = k + 1 + c
         alone = clip(u[i], -p.lcp_add[i], p.lcp_add[i])
-        u[i] = where(p.lcp_hi[i] > 0.0, scale * u[i], alone)
+        u[i] = where(mu_of(p, i) > 0.0, scale * u[i], alone)
 
 
 @kernel
@@ -146,11 +161,11 @@ def set_disc_steps(p, k, count):
     s = real(p, 0.0)
     for c in range(count):
         i = k + 1 + c
-        s = fma(p.lcp_hi[i] * p.lcp_hi[i], 1.0 / p.lcp_step[i], s)
+        s = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp_step[i], s)
     for c in range(count):
         i = k + 1 + c
-        rough = p.lcp_hi[i] > 0.0
-        p.lcp_step[i] = where(rough, p.lcp_hi[i] * p.lcp_hi[i] / where(rough, s, 1.0), p.lcp_step[i])
+        rough = mu_of(p, i) > 0.0
+        p.lcp_step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / where(rough, s, 1.0), p.lcp_step[i])
 
 
 @kernel
@@ -161,10 +176,10 @@ def set_cone_steps(p):
         count, most = friction_count(p, k), 1.0 / p.lcp_step[k]
         for c in range(count):
             i = k + 1 + c
-            most = fmax(p.lcp_hi[i] * p.lcp_hi[i] / p.lcp_step[i], most)
+            most = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp_step[i], most)
         if count > 0:
             p.lcp_step[k] = 1.0 / most
         for c in range(count):
             i = k + 1 + c
-            rough = p.lcp_hi[i] > 0.0
-            p.lcp_step[i] = where(rough, p.lcp_hi[i] * p.lcp_hi[i] / most, p.lcp_step[i])
+            rough = mu_of(p, i) > 0.0
+            p.lcp_step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / most, p.lcp_step[i])

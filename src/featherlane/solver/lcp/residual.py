@@ -1,6 +1,6 @@
 """How far x is from a solution, in lanes: by how much a projected step would still move it, relative to x.
 
-    r = max_i |x_i - clip(x_i - w_i / a, lo_i, hi_i)| / max_i |x_i|,   a = max_i A_ii
+    r = max_i |x_i - clip(x_i - w_i / a, lo_i, hi_i)| / max_i max(|x_i|, |b_i| / a),   a = max_i A_ii
 
 as in status.py, with the bounds at x, live.  Rows of a cone are projected together (projection.py).
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...lanes import clip, fabs, fma, fmax, kernel, real, single_precision, where
 from .product import set_w
-from .projection import friction_count, largest_diagonal, project_box, project_disc
+from .projection import friction_count, in_cone, largest_diagonal, mu_of, project_box, project_disc
 from .status import ITERATIONS, SOLVED
 
 ROUNDING32 = 2e-6  # float32 does not reach less
@@ -26,10 +26,10 @@ def disc_distance(p, x, w, k, count, step):
     """How far the rows of friction behind row k would move, by steps alike in the metric of s; room: lcp_change."""
     rough, far = real(p, 0.0), real(p, 0.0)
     for c in range(count):
-        rough = fmax(p.lcp_hi[k + 1 + c], rough)
+        rough = fmax(mu_of(p, k + 1 + c), rough)
     for c in range(count):
         i = k + 1 + c
-        share = where(p.lcp_hi[i] > 0.0, p.lcp_hi[i] / where(rough > 0.0, rough, 1.0), 1.0)
+        share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(rough > 0.0, rough, 1.0), 1.0)
         p.lcp_change[i] = fma(-(step * share) * share, w[i], x[i])
     project_disc(p, p.lcp_change, k, count, x[k])
     for c in range(count):
@@ -40,13 +40,13 @@ def disc_distance(p, x, w, k, count, step):
 
 @kernel
 def solution_size(p, x):
-    """What a residual is relative to: max |x_i|; where that is 0, max |b_i| / a; where that is 0 too, 1."""
+    """What a residual is relative to: max |x_i| or max |b_i| / a, the larger one; 1 where both are 0."""
     size, load = real(p, 0.0), real(p, 0.0)
     for i in range(p.lcp_n[0]):
         size = fmax(fabs(x[i]), size)
         load = fmax(fabs(p.lcp_b[i]), load)
-    load = load / largest_diagonal(p)
-    return where(size > 0.0, size, where(load > 0.0, load, 1.0))
+    size = fmax(load / largest_diagonal(p), size)
+    return where(size > 0.0, size, 1.0)
 
 
 @kernel
@@ -54,7 +54,7 @@ def residual(p, x, w, cone):
     """The residual of x with w = A x - b."""
     far, step = real(p, 0.0), 1.0 / largest_diagonal(p)
     for i in range(p.lcp_n[0]):
-        if cone == 0 or p.lcp_findex[i] < 0:
+        if cone == 0 or not in_cone(p, i):
             far = fmax(box_distance(p, x, w, i, step), far)
         if cone != 0 and p.lcp_findex[i] < 0:
             far = fmax(disc_distance(p, x, w, i, friction_count(p, i), step), far)

@@ -1,0 +1,108 @@
+"""Boxed problems with friction pyramids as standard LCPs: w = M z - b, w, z >= 0, w^T z = 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .problem import Problem, ProblemError
+
+
+class StandardForm:
+    """A standard LCP whose solution gives that of a boxed one.
+
+    Rows without bounds are eliminated, rows with lo = hi = 0 left out.  Any other row is measured from a bound,
+    x_i = lo_i + z_i, or hi_i - z_i where lo_i is infinite; friction from its limit, x_i = z_i - (mu x_k + add).  Where the
+    opposite bound is finite, too, its multiplier and the room up to it are a pair beside.  Limits of friction so follow
+    the normals: they are consistent.
+
+    Args:
+        problem: with finite mu, and friction on rows with lo = 0 alone.
+
+    Attributes:
+        problem: the standard LCP, its A asymmetric; rows are scaled by powers of two.
+
+    Raises:
+        ProblemError: an infinite mu, or friction on a row that may be negative.
+
+    Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 1.2; for friction Stewart and Trinkle,
+        Int. J. Num. Meth. Eng. 39 (1996).
+    """
+
+    def __init__(self, problem: Problem):
+        _check(problem)
+        self.boxed = problem
+        lo, hi = _fixed_bounds(problem)
+        self._free = np.flatnonzero(np.isneginf(lo) & np.isposinf(hi))
+        self._rows = np.flatnonzero((lo < hi) & ~(np.isneginf(lo) & np.isposinf(hi)))
+        sign = np.where(np.isneginf(lo[self._rows]), -1.0, 1.0)
+        self._measure(lo, hi, sign)
+        A, b, rows = problem.matrix, problem.b, self._rows
+        M, q = sign[:, None] * (A[rows] @ self._back), sign * (A[rows] @ self._start - b[rows])
+        two = np.flatnonzero(np.isfinite(lo[rows]) & np.isfinite(hi[rows]))
+        self._join(M, q, two, *self._opposite(two))
+
+    def _measure(self, lo, hi, sign) -> None:
+        """x = back z + start."""
+        problem, rows, free = self.boxed, self._rows, self._free
+        back, start = np.zeros((problem.n, len(rows))), np.zeros(problem.n)
+        back[rows, np.arange(len(rows))] = sign
+        start[rows] = np.where(sign < 0, hi[rows], lo[rows])
+        rough = rows[problem.findex[rows] >= 0]
+        normal = problem.findex[rough]
+        back[rough] -= problem.hi[rough, None] * back[normal]
+        start[rough] = -problem.add[rough] - problem.hi[rough] * start[normal]
+        if len(free):
+            A = problem.matrix
+            known = np.column_stack([-(A[free] @ back), problem.b[free] - A[free] @ start])
+            found = np.linalg.lstsq(A[np.ix_(free, free)], known, rcond=None)[0]
+            back[free], start[free] = found[:, :-1], found[:, -1]
+        self._back, self._start = back, start
+
+    def _opposite(self, two):
+        """Room up to the opposite bound: width + slope z."""
+        problem, rows = self.boxed, self._rows[two]
+        slope = np.zeros((len(two), len(self._rows)))
+        slope[np.arange(len(two)), two] = -1.0
+        width = problem.hi[rows] - problem.lo[rows]
+        for k in np.flatnonzero(problem.findex[rows] >= 0):
+            i, normal = rows[k], problem.findex[rows[k]]
+            slope[k] += 2.0 * problem.hi[i] * self._back[normal]
+            width[k] = 2.0 * (problem.hi[i] * self._start[normal] + problem.add[i])
+        return slope, width
+
+    def _join(self, M, q, two, slope, width) -> None:
+        m, pairs = len(M), np.zeros((len(M), len(two)))
+        pairs[two, np.arange(len(two))] = 1.0
+        diagonal = np.diagonal(M)
+        root = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        scale = np.exp2(-np.rint(np.log2(root)))
+        self._scale = np.append(scale, 1.0 / scale[two])
+        whole = np.block([[M, pairs], [slope, np.zeros((len(two), len(two)))]])
+        whole = self._scale[:, None] * whole * self._scale
+        self.problem = Problem(whole, -self._scale * np.append(q, width), 0.0, np.inf, symmetric=False)
+        self._back = np.hstack([self._back, np.zeros((self.boxed.n, len(two)))])
+
+    def solution_of(self, z) -> np.ndarray:
+        """x (n,) of the boxed problem, within its bounds, from the z of the standard one."""
+        x = self._back @ (self._scale * z) + self._start
+        lower, upper = self.boxed.bounds(x)
+        return np.clip(x, lower, upper)
+
+
+def _fixed_bounds(problem):
+    """Bounds that say what kind a row is: friction has two finite ones, or none to speak of."""
+    rough = problem.findex >= 0
+    smooth = rough & (problem.hi == 0.0) & (problem.add == 0.0)
+    lo = np.where(rough, np.where(smooth, 0.0, -1.0), problem.lo)
+    return lo, np.where(rough, np.where(smooth, 0.0, 1.0), problem.hi)
+
+
+def _check(problem) -> None:
+    for i in np.flatnonzero(problem.findex >= 0):
+        k = int(problem.findex[i])
+        if not np.isfinite(problem.hi[i]):
+            raise ProblemError(f"row {i} has an infinite mu, in a standard LCP allowed are finite ones")
+        if problem.lo[k] < 0.0:
+            raise ProblemError(
+                f"row {i} has friction on row {k}, whose lo is {problem.lo[k]}; in a standard LCP allowed is 0"
+            )
