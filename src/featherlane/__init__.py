@@ -80,6 +80,7 @@ from .simulation.stages import (
     transmission,
 )
 from .simulation.state import State, get_state, set_keyframe, set_state, state_size
+from .simulation.tendon_path import tendon_path
 from .simulation.transition import inverse_fd, transition_fd
 from .simulation.user_actuator import set_user_actuator
 from .simulation.user_sensor import set_user_sensor
@@ -190,6 +191,7 @@ __all__ = [  # noqa: RUF022  in groups
     # queries
     "geom_distance",
     "ray",
+    "tendon_path",
     # registration of points
     "Registration",
     "RegistrationStatus",
