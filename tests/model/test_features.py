@@ -124,25 +124,14 @@ def test_height_fields_carry_every_shape():
     assert found(ground + TWO.format("capsule", ""), asset) == []
 
 
-GEOMS = {
-    "geom 'a': adhesion": 'adhesion="2"',
-}
-
-
-@pytest.mark.parametrize("line", GEOMS)
-def test_contact_parameters_of_geoms_are_named(line):
-    assert found(TWO.format("sphere", GEOMS[line])) == [line]
-    assert found(TWO.format("sphere", GEOMS[line] + ' contype="0" conaffinity="0"')) == []
+def test_adhesive_geoms_and_pairs_pass():
+    assert found(TWO.format("sphere", 'adhesion="2"')) == []
+    assert found(tail='<contact><pair name="touch" geom1="a" geom2="b" adhesion="2"/></contact>') == []
 
 
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
 def test_every_contact_dimension_passes(condim):
     assert found(TWO.format("sphere", f'condim="{condim}"')) == []
-
-
-def test_adhesion_of_pairs_is_named():
-    tail = '<contact><pair name="touch" geom1="a" geom2="b" adhesion="2"/></contact>'
-    assert found(tail=tail) == ["pair 'touch': adhesion"]
 
 
 def test_flexes_are_named():
@@ -160,8 +149,9 @@ def test_callbacks_are_named():
 
 
 def test_several_features_are_all_named():
-    lines = found(TWO.format("box", 'adhesion="2"'), option='<option><flag speculative="enable"/></option>')
-    assert lines == ["option flag: speculative", "geom 'a': adhesion"]
+    flex = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing="0.1 0.1 0.1" dim="2" radius="0.01" mass="1"/>'
+    lines = found(flex, option='<option><flag speculative="enable"/></option>')
+    assert lines[:2] == ["option flag: speculative", "flex 'cloth': deformable body"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ CONTACT = np.dtype(
         ("pos", np.float64, 3),
         ("frame", np.float64, 9),
         ("includemargin", np.float64),
+        ("adhesion", np.float64),
         ("friction", np.float64, 5),
         ("solref", np.float64, 2),
         ("solreffriction", np.float64, 2),
@@ -36,7 +37,7 @@ def contacts(model, arrays, lane: int = 0) -> np.recarray:
 
     Returns:
         A record array: `contacts(...).dist` is (n,), `contacts(...)[i].pos` is (3,).  `exclude` is 1 for a contact in
-        the gap, which makes no row; `efc_address` is -1 until rows are made.
+        the gap that is not adhesive: it makes no row; `efc_address` is -1 until rows are made.
     """
     nslot = int(arrays["ncon_slot"][0])
     slots = np.flatnonzero(arrays["con_present"][:nslot, lane])
@@ -49,6 +50,8 @@ def contacts(model, arrays, lane: int = 0) -> np.recarray:
     out.dim = arrays["con_dim"][slots]
     out.geom = arrays["con_geom"].reshape(-1, 2)[slots]
     out.geom1, out.geom2 = out.geom[:, 0], out.geom[:, 1]
-    out.exclude = out.dist >= out.includemargin
+    if model.flg_adhesion:
+        out.adhesion = arrays["con_adhesion"][slots, lane]
+    out.exclude = (out.dist >= out.includemargin) & (out.adhesion == 0.0)
     out.efc_address = -1
     return out

@@ -12,7 +12,7 @@ from featherlane.dynamics.flags import LCP
 from featherlane.lanes import has, kernel, read_lane, real, stage, where, whole, width, write_lane
 from featherlane.spatial.vector import load3, load9
 
-from .slot import append
+from .slot import append, part_slots, slot_dim
 
 NO_CANDIDATE = -1  # a slot that belongs to no candidate pair
 
@@ -36,12 +36,14 @@ def agrees(d, rows, i, lane):
 def complete(m, d, k, i, lane):
     """All that slot k knows beside what `append` wrote, from the i-th contacts of the worlds that have it."""
     d.con_cand[k], d.con_pair[k] = NO_CANDIDATE, -1
-    d.con_dim[k] = number(d.given_dim, i, lane, 1, 6)
     for c in range(2):
         d.con_carrier[2 * k + c] = number(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
         d.con_geom[2 * k + c] = number(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
     has_contact, zero = d.con_present[k] > 0.0, real(d, 0.0)
     d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], zero)
+    if m.flg_adhesion:
+        d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], zero)
+    d.con_dim[k] = slot_dim(m, d, k, number(d.given_dim, i, lane, 1, 6))
     for c in range(5):
         d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], zero)
         d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], zero)
@@ -99,6 +101,8 @@ def given_contacts(m, d):
                     alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
                 k = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
-                if d.ncon_slot[0] > k:
-                    complete(m, d, k, i, lane)
+                if m.flg_adhesion and number(d.given_dim, i, lane, 1, 6) > 1:
+                    part_slots(d, k, d.given_includemargin[i], d.given_adhesion[i])
+                for slot in range(k, d.ncon_slot[0]):
+                    complete(m, d, slot, i, lane)
                 d.given_left[0] = where(alike, zero, d.given_left[0])

@@ -65,6 +65,18 @@ def geom_margin_and_gap(m, g):
 
 
 @kernel
+def adhesion(m, e, g, h):
+    """Force with which the contact can pull: the explicit pair's, the leading geom's, else the sum."""
+    if e >= 0:
+        pull = m.pair_adhesion[e]
+    else:
+        lead, pull = leading(m, e, g, h), m.geom_adhesion[g] + m.geom_adhesion[h]
+        if lead != MIX:
+            pull = m.geom_adhesion[g if lead == FIRST else h]
+    return pull
+
+
+@kernel
 def mixing_weight(a, b):
     """Weight of the first geom from both solmix: a / (a + b), or by who has any."""
     has_a, has_b = a >= MINVAL, b >= MINVAL

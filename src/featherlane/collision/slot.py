@@ -7,11 +7,11 @@ order whatever its company.
 
 from __future__ import annotations
 
-from featherlane.lanes import any_, has, kernel, read_lane, real, where, width, write_lane
+from featherlane.lanes import any_, has, kernel, not_, read_lane, real, where, width, write_lane
 from featherlane.spatial.vector import load3, store3
 
 from .frame import frame_of
-from .mixing import contact_dim, friction, friction_solref, margin_and_gap, reference_and_impedance
+from .mixing import adhesion, contact_dim, friction, friction_solref, margin_and_gap, reference_and_impedance
 from .primitive import select3
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
@@ -96,6 +96,67 @@ def complete_frames(d, first):
             d.con_frame[9 * k + i] = where(touch, frame[i], zero)
 
 
+# ---- adhesive contacts in the gap -----------------------------------------------------------------------------
+@kernel
+def held_in_gap(d, k, margin, adhesion):
+    """Mask: slot k can pull, and is beyond its margin.  Such a contact acts all the same, without friction."""
+    return (d.con_present[k] > 0.0) & (d.con_dist[k] >= margin) & (adhesion != 0.0)
+
+
+@kernel
+def copy_slot(d, k, to):
+    """The geometry of slot k as that of another one."""
+    d.con_point[to], d.con_present[to], d.con_dist[to] = d.con_point[k], d.con_present[k], d.con_dist[k]
+    store3(d.con_pos, 3 * to, load3(d.con_pos, 3 * k))
+    for i in range(9):
+        d.con_frame[9 * to + i] = d.con_frame[9 * k + i]
+
+
+@kernel
+def leave_slot(d, k, mask):
+    """The worlds of the mask no longer have slot k."""
+    zero = real(d, 0.0)
+    d.con_present[k] = where(mask, zero, d.con_present[k])
+    d.con_dist[k] = where(mask, NO_CONTACT, d.con_dist[k])
+    for i in range(3):
+        d.con_pos[3 * k + i] = where(mask, zero, d.con_pos[3 * k + i])
+    for i in range(9):
+        d.con_frame[9 * k + i] = where(mask, zero, d.con_frame[9 * k + i])
+
+
+@kernel
+def part_slots(d, first, margin, adhesion):
+    """Slots from `first` on that some worlds have within the margin and others in the gap become two.
+
+    The worlds share a slot's dimension, and in the gap it is 1.  The second one stands behind the first, which keeps
+    the order of each world's contacts.
+    """
+    k = first
+    while k < d.ncon_slot[0]:
+        gap = held_in_gap(d, k, margin, adhesion)
+        within = (d.con_present[k] > 0.0) & not_(gap)
+        if any_(gap) and any_(within):
+            n = d.ncon_slot[0]
+            if n < d.nconmax:
+                for i in range(n - 1, k - 1, -1):
+                    copy_slot(d, i, i + 1)
+                d.ncon_slot[0] = n + 1
+                leave_slot(d, k, gap)
+                leave_slot(d, k + 1, within)
+                k += 1
+            else:
+                d.con_overflow[0] = 1
+        k += 1
+
+
+@kernel
+def slot_dim(m, d, k, dim):
+    """Dimension of slot k, whose adhesion and margin are set: 1 in the gap."""
+    if m.flg_adhesion and any_(held_in_gap(d, k, d.con_includemargin[k], d.con_adhesion[k])):
+        dim = 1
+    return dim
+
+
 # ---- parameters -----------------------------------------------------------------------------------------------
 @kernel
 def set_parameters(m, d, number, e, g, h, first):
@@ -106,14 +167,21 @@ def set_parameters(m, d, number, e, g, h, first):
         mu = friction(m, e, g, h)
         ref, imp = reference_and_impedance(m, e, g, h)
         friction_ref = friction_solref(m, d, e)
+        pull = real(d, 0.0)
+        if m.flg_adhesion:
+            pull = adhesion(m, e, g, h)
+            if dim > 1:
+                part_slots(d, first, margin, pull)
         for k in range(first, d.ncon_slot[0]):
             d.con_cand[k] = number
             d.con_geom[2 * k], d.con_geom[2 * k + 1] = g, h
             d.con_carrier[2 * k], d.con_carrier[2 * k + 1] = m.geom_bodyid[g], m.geom_bodyid[h]
-            d.con_dim[k] = dim
             d.con_pair[k] = e
             has_contact = d.con_present[k] > 0.0
             d.con_includemargin[k] = where(has_contact, margin, zero)
+            if m.flg_adhesion:
+                d.con_adhesion[k] = where(has_contact, pull, zero)
+            d.con_dim[k] = slot_dim(m, d, k, dim)
             for i in range(5):
                 d.con_friction[5 * k + i] = where(has_contact, mu[i], zero)
                 d.con_solimp[5 * k + i] = where(has_contact, imp[i], zero)

@@ -201,6 +201,15 @@ def contact_inertia(m, d, k, condim, mu2):
 
 
 @kernel
+def acts(m, d, k, r):
+    """Mask: does contact k act at the distance r from its margin?  Within it, and in the gap if it can pull."""
+    mask = r < 0.0
+    if m.flg_adhesion:
+        mask = mask | (d.con_adhesion[k] != 0.0)
+    return mask
+
+
+@kernel
 def contact_row(m, d, k, condim, shortest):
     """D, damping and stiffness of the contact slot k, with A the sum of its bodies' inverse masses.
 
@@ -211,7 +220,7 @@ def contact_row(m, d, k, condim, shortest):
     """
     solimp, mu = load5(d.con_solimp, 5 * k), d.con_friction[5 * k]
     r = d.con_dist[k] - d.con_includemargin[k]
-    present = (d.con_present[k] > 0.0) & (r < 0.0)
+    present = (d.con_present[k] > 0.0) & acts(m, d, k, r)
     solref, imp = load2(d.con_solref, 2 * k), impedance(solimp, r)
     authored = reference(solref, solimp, shortest)
     K, B = resolved(m, solref, imp, authored)
@@ -240,7 +249,8 @@ def make_contact_rows(m, d):
 
     An elliptic cone's friction rows have aref = -con_frictiondamping (J v), for they have no position.
 
-    A contact in the gap (dist >= includemargin) and one whose bodies are welded to each other have no rows.
+    A contact in the gap (dist >= includemargin) that is not adhesive and one whose bodies are welded to each other
+    have no rows.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
     Reads:  con_* (nconmax,).   Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
     """
@@ -259,6 +269,23 @@ def make_contact_rows(m, d):
             d.con_stiffpos[k] = real(d, 0.0)
 
 
+@kernel
+def add_adhesion(m, d):
+    """aref + R adhesion for the normals of adhesive contacts, shared by the edges of a pyramid.
+
+    The passive force that pulls the contact together is held by the row at no further penetration; so the row's force
+    less the adhesion is that of a cone which is moved down its normal.
+    Source: MuJoCo 4, chapter Computation, "Adhesion".
+    """
+    for k in range(d.ncon_slot[0]):
+        D, edges = d.con_D[k], 1.0
+        if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+            edges = 2.0 * (d.con_dim[k] - 1)
+        pulls = (D > 0.0) & (d.con_adhesion[k] != 0.0)
+        bias = d.con_adhesion[k] / (edges * where(pulls, D, 1.0))
+        d.con_stiffpos[k] = where(pulls, d.con_stiffpos[k] - bias, d.con_stiffpos[k])
+
+
 @stage
 def make_rows(m, d):
     """All rows of the tile: one-dof rows, general rows, contacts."""
@@ -272,6 +299,8 @@ def make_rows(m, d):
         factor_metric(m, d)
     elif discrete:
         rescale_rows(m, d)
+    if m.flg_adhesion:
+        add_adhesion(m, d)
 
 
 def row_capacity(model) -> dict[str, int]:

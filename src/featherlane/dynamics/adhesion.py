@@ -1,13 +1,15 @@
-"""Forces along the normals of contacts that are no constraint: actuators that act through the contacts of a body.
+"""Forces along the normals of contacts that are no constraint: actuators that act through the contacts of a body, and
+the pull of contacts that stick.
 
 Such an actuator's force is shared by all contacts of its body, those in the gap included, and pulls along their
-normals.  It depends on the contacts, so a model that has one finds them before its forces (simulation/forward.py).
-Source: MuJoCo, transmission body; documentation of the actuator `adhesion`.
+normals.  A contact that sticks pulls with a force of its own, which its row holds (constraint/row.py).  Both depend on
+the contacts, so a model that has one finds them before its forces (simulation/forward.py).
+Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; chapter Computation, "Adhesion".
 """
 
 from __future__ import annotations
 
-from featherlane.lanes import kernel, real, stage, where
+from featherlane.lanes import any_, kernel, real, stage, where
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import load3, load6, scale3
 
@@ -72,3 +74,30 @@ def contact_transmission(m, d):
     for i in range(m.nactuator):
         if m.actuator_trntype[i] == TRN_BODY:
             _body_transmission(m, d, i)
+
+
+@stage
+def adhesive_pull(m, d):
+    """The passive force of adhesive contacts, in the worlds that take part: each draws its two bodies together.
+
+    Contacts in the gap pull, too.
+    Source: MuJoCo 4, chapter Computation, "Adhesion".
+    Reads:  con_* of `collision`, active, cdof, subtree_com.   Writes: qfrc_adhesion (nv,) [N, N m].
+    Cost:   O(contacts * depth).
+    """
+    active = d.active[0] > 0.0
+    for i in range(m.nv):
+        d.qfrc_adhesion[i] = where(active, 0.0, d.qfrc_adhesion[i])
+    for k in range(d.ncon_slot[0]):
+        pulls = (d.con_present[k] > 0.0) & (d.con_adhesion[k] != 0.0)
+        if joins_moving(m, d.con_carrier[2 * k], d.con_carrier[2 * k + 1]) and any_(pulls):
+            add_pull(m, d, d.qfrc_adhesion, 0, k, d.con_adhesion[k], pulls)
+
+
+@kernel
+def normal_force(m, d, k):
+    """Force along the normal of contact k, negative where it pulls: that of its rows less its adhesion."""
+    f = d.con_force[6 * k]
+    if m.flg_adhesion:
+        f = f - d.con_adhesion[k]
+    return f

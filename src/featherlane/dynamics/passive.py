@@ -1,4 +1,4 @@
-"""Passive forces: springs and dampers of joints and tendons, gravity compensation, and a medium's (fluid.py)."""
+"""Passive forces: springs and dampers of joints and tendons, gravity compensation, a medium's (fluid.py), adhesion."""
 
 from __future__ import annotations
 
@@ -91,15 +91,26 @@ def _gravity_compensation(m, d):
                 k = m.dof_parentid[k]
 
 
+@kernel
+def add_adhesion(m, d, acts):
+    """The pull of adhesive contacts, which were found before, where anything passive acts."""
+    zero = real(d, 0.0)
+    for i in range(m.nv):
+        if acts:
+            d.qfrc_passive[i] = d.qfrc_passive[i] + d.qfrc_adhesion[i]
+        else:
+            d.qfrc_adhesion[i] = zero
+
+
 @stage
 def passive(m, d):
-    """Passive forces: springs, dampers, gravity compensation and forces of a medium.
+    """Passive forces: springs, dampers, gravity compensation, forces of a medium and of adhesive contacts.
 
     Spring -x (k + c x + e x^2), of a ball or a free joint along the deflection and by its length; damper
     -v (b + c |v| + e v^2).  Compensation that counts as an actuator's (jnt_actgravcomp) is left to `actuation`.
     Source: MuJoCo mj_passive; chapter Computation, passive forces.
     Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof, ten_length, ten_velocity, ten_J; in a medium cvel and the
-            frames of bodies.
+            frames of bodies; qfrc_adhesion.
     Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m].
     Note:   with both springs and dampers disabled nothing passive acts, gravity compensation and media included.
     """
@@ -130,3 +141,5 @@ def passive(m, d):
     elif d.want_all:
         for i in range(m.nv):
             d.qfrc_fluid[i] = zero
+    if m.flg_adhesion:
+        add_adhesion(m, d, everything != DISABLE_SPRING | DISABLE_DAMPER)

@@ -71,7 +71,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
     found += sleepless(mj.opt.integrator, mj.opt.enableflags, mj.opt.disableflags, mj.eq_type)
-    found += [*_shapes(mj, cand), *_contacts(mj, cand)]
+    found += _shapes(mj, cand)
     return found
 
 
@@ -208,17 +208,3 @@ def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
         types = np.unique(mj.geom_type[other[culprit == geom]])
         others = ", ".join(_word(mujoco.mjtGeom, kind) for kind in types)
         yield f"{_label(mj, 'geom', geom)}: collision of {_word(mujoco.mjtGeom, mj.geom_type[geom])} with {others}"
-
-
-def _contacts(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
-    """Adhesion of geoms and explicit pairs that may collide."""
-    pairs = np.unique(cand["cand_pair"])
-    for i in pairs[pairs >= 0]:
-        if mj.pair_adhesion[i]:
-            yield f"{_label(mj, 'pair', i)}: adhesion"
-
-    mixed = cand["cand_pair"] < 0
-    both = np.stack([cand["cand_geom1"], cand["cand_geom2"]])
-    for geom in np.unique(both[:, mixed]):
-        if mj.geom_adhesion[geom]:
-            yield f"{_label(mj, 'geom', geom)}: adhesion"

@@ -277,7 +277,7 @@ GEOMS = (
     _real("geom_fluid", ("ngeom", 12), "1", "coefficients of the ellipsoid model of fluid forces"),
     _real("geom_margin", ("ngeom",), "m", "distance below which a contact acts"),
     _real("geom_gap", ("ngeom",), "m", "distance beyond the margin at which a contact is listed without acting"),
-    _real("geom_adhesion", ("ngeom",), "N", "force with which a contact can pull"),
+    _real("geom_adhesion", ("ngeom",), "N", "force with which a contact can pull, where flg_adhesion is 1"),
     _real("geom_surfacevel", ("ngeom", 6), "m/s, rad/s", "velocity of the surface in the geom's frame, turning last"),
     _flag("geom_frictionforce", ("ngeom",), "lcp: sliding friction is a force [N], not a coefficient"),
     _real("geom_erp", ("ngeom",), "1", "lcp: ERP of contacts, negative: opt_erp"),
@@ -346,7 +346,7 @@ PAIRS = (
     _real("pair_margin", ("npair",), "m", "distance below which the contact acts"),
     _real("pair_gap", ("npair",), "m", "distance beyond the margin at which the contact is listed without acting"),
     _real("pair_friction", ("npair", 5), "1, 1, m, m, m", "friction: two sliding, spinning, two rolling"),
-    _real("pair_adhesion", ("npair",), "N", "force with which the contact can pull"),
+    _real("pair_adhesion", ("npair",), "N", "force with which the contact can pull, where flg_adhesion is 1"),
 )
 
 EQUALITIES = (

@@ -21,9 +21,11 @@ NONE, MINDIST, MAXFORCE, NETFORCE = 0, 1, 2, 3
 
 # ---- one world's contacts --------------------------------------------------------------------------------------------
 @kernel
-def force_of(d, k, lane):
-    """(force, moment) of contact k in its frame; zeros where it makes no row."""
+def force_of(m, d, k, lane):
+    """(force, moment) of contact k in its frame, less its adhesion; zeros where it makes no row."""
     f, t = read3(d.con_force, 6 * k, lane), read3(d.con_force, 6 * k + 3, lane)
+    if m.flg_adhesion:
+        f = (f[0] - read_lane(d.con_adhesion, k, lane), f[1], f[2])
     s = 1.0
     if read_lane(d.con_D, k, lane) == 0.0:
         s = 0.0
@@ -107,13 +109,13 @@ def matches(m, d, i, k, lane):
 
 # ---- reduction ------------------------------------------------------------------------------------------------------
 @kernel
-def rank(d, k, reduce, lane):
+def rank(m, d, k, reduce, lane):
     """Contacts with a smaller number are told first."""
     x = 0.0
     if reduce == MINDIST:
         x = read_lane(d.con_dist, k, lane)
     elif reduce == MAXFORCE:
-        f, t = force_of(d, k, lane)
+        f, t = force_of(m, d, k, lane)
         x = -(dot3(f, f) + dot3(t, t))
     return x
 
@@ -124,10 +126,10 @@ def next_contact(m, d, i, last, lane):
     reduce, found = m.sensor_intprm[NINTPRM * i + 1], -1
     least, most = 0.0, 0.0
     if last >= 0:
-        least = rank(d, last, reduce, lane)
+        least = rank(m, d, last, reduce, lane)
     for k in range(d.ncon_slot[0]):
         if matches(m, d, i, k, lane):
-            x = rank(d, k, reduce, lane)
+            x = rank(m, d, k, reduce, lane)
             later = last < 0 or x > least or (x == least and k > last)
             if later and (found < 0 or x < most):
                 found, most = k, x
@@ -177,7 +179,7 @@ def relative_motion(m, d, k, lane):
 def tell(m, d, i, a, k, nfound, lane):
     """The fields of contact k, from row a of sensor_now on."""
     fields, out, way = m.sensor_intprm[NINTPRM * i], d.sensor_now, direction(m, d, i, k)
-    f, t = force_of(d, k, lane)
+    f, t = force_of(m, d, k, lane)
     sign = 1.0 if way == 1 else -1.0
     if fields & FOUND:
         write_lane(out, a, lane, 1.0 * nfound)
@@ -216,7 +218,7 @@ def centre_of_force(m, d, i, lane):
     centre, total = (0.0, 0.0, 0.0), 0.0
     for k in range(d.ncon_slot[0]):
         if matches(m, d, i, k, lane):
-            f, _ = force_of(d, k, lane)
+            f, _ = force_of(m, d, k, lane)
             weight = sqrt(dot3(f, f))
             centre = axpy3(weight, read3(d.con_pos, 3 * k, lane), centre)
             total = total + weight
@@ -230,7 +232,7 @@ def net_wrench(m, d, i, centre, lane):
     for k in range(d.ncon_slot[0]):
         way = matches(m, d, i, k, lane)
         if way:
-            R, (f, t) = read9(d.con_frame, 9 * k, lane), force_of(d, k, lane)
+            R, (f, t) = read9(d.con_frame, 9 * k, lane), force_of(m, d, k, lane)
             sign = 1.0 if way == 1 else -1.0
             f, t = scale3(sign, mat_t_mul_vec(R, f)), scale3(sign, mat_t_mul_vec(R, t))
             arm = sub3(read3(d.con_pos, 3 * k, lane), centre)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from featherlane.dynamics.adhesion import normal_force
 from featherlane.lanes import kernel, real, where
 from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID
 from featherlane.spatial.vector import load3, load9, mat_t_mul_vec, normalize3, scale3, sub3
@@ -39,7 +40,7 @@ def touch(m, d, i, active):
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
         if d.con_carrier[2 * k] == b or d.con_carrier[2 * k + 1] == b:
-            f = d.con_force[6 * k]
+            f = normal_force(m, d, k)
             pushes = (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0) & (f > 0.0)
             n = normalize3(load3(d.con_frame, 9 * k))[0]
             if d.con_carrier[2 * k + 1] == b:

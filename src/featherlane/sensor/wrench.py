@@ -25,6 +25,7 @@ from featherlane.spatial.vector import (
 )
 
 from ..constraint.equality import CONNECT, DATA, WELD, anchor, fastened_body, orientations
+from ..dynamics.adhesion import normal_force
 from ..dynamics.com import point_wrench
 from ..dynamics.flags import BALL, EQUALITY, FREE
 from ..dynamics.newton_euler import pass_joints, world_acceleration
@@ -63,7 +64,7 @@ def contact_forces(m, d, active):
     for k in range(d.ncon_slot[0]):
         acts = active & (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
         R, f = load9(d.con_frame, 9 * k), load6(d.con_force, 6 * k)
-        force, moment = mat_t_mul_vec(R, (f[0], f[1], f[2])), mat_t_mul_vec(R, (f[3], f[4], f[5]))
+        force, moment = mat_t_mul_vec(R, (normal_force(m, d, k), f[1], f[2])), mat_t_mul_vec(R, (f[3], f[4], f[5]))
         point = load3(d.con_pos, 3 * k)
         add_wrench(m, d, d.con_carrier[2 * k], acts, -1.0, force, moment, point)
         add_wrench(m, d, d.con_carrier[2 * k + 1], acts, 1.0, force, moment, point)

@@ -199,9 +199,9 @@ class Data(NamedAccess):
         """The contacts, (ncon,), in MuJoCo's order with the names of its `mjContact`; a copy, not to be written.
 
         `data.contact[i].dist` [m], `.pos` (3,) [m], `.frame` (9,): normal from geom 1 to geom 2 and two tangents as
-        rows, `.geom1`, `.geom2`, `.geom` (2,), `.dim`, `.friction` (5,), `.includemargin`, `.solref`, `.solimp`;
-        `.exclude` is 1 for a contact in the gap; `.efc_address` is its first row, -1 where it has none.  Without an
-        index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
+        rows, `.geom1`, `.geom2`, `.geom` (2,), `.dim`, `.friction` (5,), `.includemargin`, `.solref`, `.solimp`,
+        `.adhesion`; `.exclude` is 1 for a contact in the gap that cannot pull; `.efc_address` is its first row, -1
+        where it has none.  Without an index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
         """
         out = contacts(self.model, self.workspace.arrays)
         rows = self._contact_rows()
@@ -224,6 +224,7 @@ class Data(NamedAccess):
         solreffriction=None,
         solimp=None,
         includemargin=None,
+        adhesion=None,
         erp=None,
         cfm=None,
         restitution=None,
@@ -252,6 +253,8 @@ class Data(NamedAccess):
             solreffriction: (n, 2) elliptic cones: reference of the friction rows; zeros: as the normal's.
             solimp: (n, 5) impedance.
             includemargin: (n,) [m] the contact acts where dist < includemargin.
+            adhesion: (n,) [N] force with which the contact can pull; where it is not 0 the contact acts beyond its
+                margin, too, without friction.
             erp, cfm: (n,) [1, m/(s N)] softness of the normal row; negative: the option's.  This and what follows is
                 read by the contact model `lcp` alone.
             restitution, restitution_vel: (n,) [1, m/s] part of the approach speed with which the bodies part, and the
@@ -274,6 +277,7 @@ class Data(NamedAccess):
         """
         what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
         what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+        what |= {"adhesion": adhesion}
         what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
         what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
         rows = given_fields(self.model, self.ngiven, 1, lambda n: getattr(self.model, n)[None], replace, None, **what)

@@ -7,7 +7,7 @@ contacts.  The contacts themselves are found once more when the rows are made, f
 from __future__ import annotations
 
 from ..collision.collision import collision
-from ..dynamics.adhesion import contact_transmission
+from ..dynamics.adhesion import adhesive_pull, contact_transmission
 from ..lanes import kernel, lane_index, stage, where, width
 from .wake import find_contacts
 
@@ -16,6 +16,15 @@ from .wake import find_contacts
 def forces_need_contacts(m):
     """Do forces depend on contacts?"""
     return m.nadhesion + m.flg_adhesion > 0
+
+
+@kernel
+def _take_from_contacts(m, d):
+    """What forces take from the contacts that stand in the slots."""
+    if m.nadhesion:
+        contact_transmission(m, d)
+    if m.flg_adhesion:
+        adhesive_pull(m, d)
 
 
 @kernel
@@ -28,7 +37,7 @@ def _take_from_parts(m, d, size):
         collision(m, d)
         if d.con_overflow[0]:
             return 0
-        contact_transmission(m, d)
+        _take_from_contacts(m, d)
         start += size
     return 1
 
@@ -52,10 +61,11 @@ def _take_in_parts(m, d):
 def early_contacts(m, d):
     """Contacts of the tile, where waking has not found them already, and what forces take from them.
 
-    Reads:  the frames, con_fresh.   Writes: con_* and ncon of `collision`, what `contact_transmission` writes.
+    Reads:  the frames, con_fresh.   Writes: con_* and ncon of `collision`, what `contact_transmission` and
+            `adhesive_pull` write.
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:
-        contact_transmission(m, d)
+        _take_from_contacts(m, d)
     else:
         _take_in_parts(m, d)

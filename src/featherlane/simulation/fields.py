@@ -159,6 +159,7 @@ GIVEN = (
     Field("given_solref", "real", ("ngiven", 2), "s, 1", "reference of the normal row"),
     Field("given_solreffriction", "real", ("ngiven", 2), "s, 1", "elliptic: reference of the friction rows, or zeros"),
     Field("given_solimp", "real", ("ngiven", 5), "1", "impedance"),
+    Field("given_adhesion", "real", ("ngiven",), "N", "force with which the contact can pull"),
     Field("given_frictionforce", "real", ("ngiven",), "1", "lcp: 1: sliding friction is a force [N]"),
     Field("given_erp", "real", ("ngiven",), "1", "lcp: ERP of the normal row, negative: opt_erp"),
     Field("given_cfm", "real", ("ngiven",), "m/(s N)", "lcp: CFM of the normal row, negative: opt_cfm"),
@@ -222,6 +223,7 @@ CONTACT = (
         "collision",
     ),
     Field("con_solimp", "real", ("nconmax", 5), "1", "impedance", "collision"),
+    Field("con_adhesion", "real", ("nconmax",), "N", "force with which the contact can pull", "collision"),
 )
 
 # rays, one of each world at a time
@@ -365,6 +367,7 @@ CONSTRAINT = (
     Field("con_slip", "real", ("nconmax",), "kg", "elliptic: D / (1 + mu^2), of a contact that slips", "make_rows"),
     Field("con_damping", "real", ("nconmax",), "1/s", "B: aref = -B J v - con_stiffpos, row by row", "make_rows"),
     Field("con_frictiondamping", "real", ("nconmax",), "1/s", "B of the friction rows: aref = -B J v", "make_rows"),
+    Field("con_stiffpos", "real", ("nconmax",), "m/s^2", "K imp (dist - includemargin) - adhesion / D", "make_rows"),
     Field("con_frictionforce", "real", ("nconmax",), "1", "lcp: 1: sliding friction is a force", "make_lcp"),
     Field("con_erp", "real", ("nconmax",), "1", "lcp: ERP of the normal row", "make_lcp"),
     Field("con_cfm", "real", ("nconmax",), "m/(s N)", "lcp: CFM of the normal row", "make_lcp"),
@@ -388,7 +391,6 @@ CONSTRAINT = (
     ),
     Field("link_position", "real", ("nlink",), "m, rad", "angle of a hinge, position of a slider", "make_lcp"),
     Field("link_force", "real", ("nlink", 6), "N, N m", "force and torque on the first body at its com", "make_lcp"),
-    Field("con_stiffpos", "real", ("nconmax",), "m/s^2", "K imp (dist - includemargin)", "make_rows"),
 )
 
 SOLVER = (

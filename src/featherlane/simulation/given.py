@@ -26,6 +26,7 @@ DEFAULTS = {
     "friction": (1.0, 1.0, 0.005, 0.0001, 0.0001),
     "solref": (0.02, 1.0),
     "solimp": (0.9, 0.95, 0.001, 0.5, 2.0),
+    "adhesion": 0.0,
     "erp": -1.0,
     "cfm": -1.0,
     "restitution": 0.0,
@@ -89,6 +90,11 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
         _refuse_outside(name, rows[name], *RANGES[name])
     if (rows["friction"] < 0.0).any():
         raise ModelError("give_contacts: friction: got a negative coefficient, allowed are numbers from 0")
+    if rows["adhesion"].any() and not model.flg_adhesion:
+        raise ModelError(
+            "give_contacts: adhesion: got a force, allowed is 0: no geom or pair of the model is adhesive; "
+            "fl.set_const(model) looks again after edits of geom_adhesion"
+        )
     rows["friction"] = np.maximum(rows["friction"], MINMU)
     rows |= {"present": present, "body": body, "geom": np.full(body.shape, -1) if geom is None else geom}
 
@@ -120,8 +126,8 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], geom: np.ndarra
         return np.where(sign > 0, a, np.where(sign < 0, b, mixed))
 
     dim = model.geom_condim[geom]
-    margin, friction, solref, solimp, (a, b) = map(
-        pair, ("geom_margin", "geom_friction", "geom_solref", "geom_solimp", "geom_solmix")
+    margin, adhesion, friction, solref, solimp, (a, b) = map(
+        pair, ("geom_margin", "geom_adhesion", "geom_friction", "geom_solref", "geom_solimp", "geom_solmix")
     )
     a, b = np.where(a >= MINVAL, a, 0.0), np.where(b >= MINVAL, b, 0.0)
     w = np.where(a + b > 0.0, a / np.where(a + b > 0.0, a + b, 1.0), 0.5)[..., None]
@@ -130,6 +136,7 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], geom: np.ndarra
     return {
         "dim": led(dim[..., 0], dim[..., 1], dim.max(axis=-1)),
         "includemargin": margin[0] + margin[1],
+        "adhesion": led(*adhesion, adhesion[0] + adhesion[1]) * bool(model.flg_adhesion),
         "friction": led(*friction, np.maximum(*friction))[..., [0, 0, 1, 2, 2]],
         "solref": led(*solref, reference),
         "solimp": led(*solimp, w * solimp[0] + (1.0 - w) * solimp[1]),

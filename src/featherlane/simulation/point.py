@@ -141,7 +141,8 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
 
     Returns:
         (6,): force along the normal and the two tangents [N], then torque about them [N m], zero in dimensions 1 and 3;
-        zeros for a contact without rows.  It acts on the second geom's body, its opposite on the first's.
+        zeros for a contact without rows.  It acts on the second geom's body, its opposite on the first's.  An adhesive
+        contact's normal force is that of its rows less its adhesion: negative where it pulls.
 
     Raises:
         IndexError: no such contact.
@@ -152,4 +153,7 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
     if not 0 <= contact < len(slots):
         raise IndexError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
     k = slots[contact]
-    return np.where(data.con_D[k] != 0.0, data.con_force[k], 0.0)
+    force = data.con_force[k].copy()
+    if model.flg_adhesion:
+        force[0] -= data.con_adhesion[k]
+    return np.where(data.con_D[k] != 0.0, force, 0.0)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..collision.collision import collision as _collision
 from ..dynamics.actuation import actuation as _actuation
+from ..dynamics.adhesion import adhesive_pull as _adhesive_pull
 from ..dynamics.adhesion import contact_transmission as _contact_transmission
 from ..dynamics.articulated import aba as _aba
 from ..dynamics.com import com_pos as _com_pos
@@ -310,13 +311,15 @@ def com_vel(model: Model, data: Data) -> None:
 
 
 def passive(model: Model, data: Data) -> None:
-    """Forces of springs, dampers, gravity compensation and a medium.
+    """Forces of springs, dampers, gravity compensation, a medium and adhesive contacts.
 
-    Writes `qfrc_spring`, `qfrc_damper`, `qfrc_gravcomp`, `qfrc_fluid` and their sum `qfrc_passive`, each (nv,)
-    [N, N m].  In a medium it reads what `com_vel` left.
+    Writes `qfrc_spring`, `qfrc_damper`, `qfrc_gravcomp`, `qfrc_fluid`, `qfrc_adhesion` and their sum `qfrc_passive`,
+    each (nv,) [N, N m].  In a medium it reads what `com_vel` left; adhesive contacts are those that `collision` left.
 
     Source: MuJoCo mj_passive.
     """
+    if model.flg_adhesion:
+        _run(model, data, _adhesive_pull)
     _run(model, data, _passive)
 
 

@@ -221,6 +221,7 @@ class Worlds(NamedAccess):
         solreffriction=None,
         solimp=None,
         includemargin=None,
+        adhesion=None,
         erp=None,
         cfm=None,
         restitution=None,
@@ -239,8 +240,8 @@ class Worlds(NamedAccess):
         them, and worlds whose contacts join other bodies may share a tile.
 
         Args:
-            dist, pos, frame, geom, body, dim, friction, solref, solreffriction, solimp, includemargin, erp, cfm,
-                restitution, restitution_vel, slip, frictionforce, motion: as in `Data.give_contacts`.
+            dist, pos, frame, geom, body, dim, friction, solref, solreffriction, solimp, includemargin, adhesion, erp,
+                cfm, restitution, restitution_vel, slip, frictionforce, motion: as in `Data.give_contacts`.
             replace: () or (nworld,): no contacts are detected in this world.
             count: (nworld,) a world's contacts are its first `count`; None: all n.
             ids: the worlds, by number or as a mask, whose contacts are given; None for all.
@@ -251,6 +252,7 @@ class Worlds(NamedAccess):
         chosen = self._ids(ids)
         what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
         what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+        what |= {"adhesion": adhesion}
         what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
         what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
 
