@@ -51,9 +51,7 @@ def test_bad_factors_are_refused(change, message):
 def test_methods_and_options_are_refused_by_name():
     with pytest.raises(OptionError, match=r"method is 'danzig', allowed are .*dantzig.*did you mean 'dantzig'"):
         solve(**GOOD, method="danzig")
-    with pytest.raises(
-        OptionError, match="no option 'friktion', allowed are friction, iterations; did you mean 'frict"
-    ):
+    with pytest.raises(OptionError, match=r"no option 'friktion', allowed are friction, .*did you mean 'frict"):
         solve(**GOOD, friktion="frozen")
     with pytest.raises(OptionError, match="friction is 'cold', allowed are frozen, consistent"):
         solve(**GOOD, friction="cold")

@@ -154,25 +154,26 @@ def release(r1, p):
 
 
 @kernel
-def improve(r1, most):
-    """Go to the minimum from an x within its bounds, in at most so many passes; returns how many were left.
+def improve(r1, most, loose):
+    """Go to the minimum from an x within its bounds, in at most so many passes; returns how many it took.
 
-    Reads:  place_A, place_b, place_lo, place_hi, place_x, one_state, the factor.
+    Reads:  place_A, place_b, place_lo, place_hi, place_x, one_state, the factor; errors of w below so many times
+            rounding are let be.
     Writes: place_x, place_w, one_state, the factor; one_status where there is no minimum.
     """
-    left, before, done = most, INF, 0
-    while left > 0 and done == 0:
-        left -= 1
-        noise = refresh(r1)
+    used, before, done = 0, INF, 0
+    while used < most and done == 0:
+        used += 1
+        noise = loose * refresh(r1)
         error = error_between(r1)
         if error > noise and error < 0.5 * before:
             # anew after a bound: the error has no meaning for the rows that are left
             before = error if approach(r1) else INF
         else:
-            p = most_wrong(r1, noise, 2 * left < most)
+            p = most_wrong(r1, noise, 2 * used > most)
             if p >= 0:
                 release(r1, p)
             else:
                 done = 1
             before = INF
-    return left
+    return used

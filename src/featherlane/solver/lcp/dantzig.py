@@ -32,6 +32,7 @@ from .factor import (
     refactor,
     remove_row,
 )
+from .friction import limit_friction, settle_friction
 from .method import ONE, Choice, Count, Method
 from .places import (
     BETWEEN,
@@ -41,6 +42,7 @@ from .places import (
     ROUNDING,
     UPPER,
     WAITING,
+    clear_direction,
     load_places,
     multiply,
     order_rows,
@@ -53,7 +55,6 @@ from .status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED, UNSETTLED
 
 BLOCK, BY_ROWS = 0, 1
 TOLERANCE = 1e-10  # residual of a solution
-SETTLED = 1e-12  # change of friction limits, as a part of the largest one, at a fixed point
 DONE, AT_BOUND = -1, -2  # what ends a drive, beside the number of another place
 PIVOTS_PER_ROW = 200  # before a problem counts as one that pivoting does not solve
 STANDSTILL = 2  # steps of no length in a drive, for each row, before it is left to the active set
@@ -67,9 +68,7 @@ def find_direction(r1, i, sign):
     dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
     """
     blocks = i // 8 + 1
-    X, W = eights(r1.place_dx), eights(r1.place_dw)
-    for c in range(blocks):
-        X[c], W[c] = 0.0, 0.0
+    clear_direction(r1, blocks)
     expand_backward(r1, r1.one_ell, r1.one_y)
     size, square = 1.0, 1.0
     for k in range(r1.one_count[0]):
@@ -226,56 +225,6 @@ def drive(r1, i):
         push(r1, i, noise)
 
 
-# ---- friction -------------------------------------------------------------------------------------------------------
-@kernel
-def limit_friction(r1):
-    """The bounds that follow from the present x; returns (largest change, largest bound) of these.
-
-    +-(mu |x[findex]| + add); no force, no friction, whatever mu.
-    """
-    change, largest = 0.0, 0.0
-    for i in range(r1.one_count[3], r1.one_n[0]):
-        k = r1.one_order[i]
-        f = r1.one_place[r1.one_findex[k]]
-        force, limit = fabs(r1.place_x[f]) * r1.place_scale[f], fabs(r1.one_add[k])
-        if force > 0.0:
-            limit = limit + r1.one_hi[k] * force
-        limit = limit / r1.place_scale[i]
-        if limit < INF:
-            change, largest = fmax(fabs(limit - r1.place_hi[i]), change), fmax(limit, largest)
-        r1.place_lo[i], r1.place_hi[i] = -limit, limit
-    return change, largest
-
-
-@kernel
-def follow_bounds(r1):
-    """Friction rows at a bound stay there as it moves; others are pushed inside."""
-    for i in range(r1.one_count[3], r1.one_n[0]):
-        state, x = r1.one_state[i], r1.place_x[i]
-        if state == FIXED:
-            to_bound(r1, i, r1.place_w[i] < 0.0)
-        elif state in (LOWER, UPPER):
-            to_bound(r1, i, state == UPPER)
-        elif x < r1.place_lo[i]:
-            r1.place_x[i] = r1.place_lo[i]
-        elif x > r1.place_hi[i]:
-            r1.place_x[i] = r1.place_hi[i]
-
-
-@kernel
-def settle_friction(r1, passes, most):
-    """Let friction limits follow the normals until both are settled; returns 1 if they are."""
-    settled, left = 0, passes
-    while left > 0 and settled == 0:
-        left -= 1
-        change, largest = limit_friction(r1)
-        if change <= SETTLED * largest:
-            settled = 1
-        follow_bounds(r1)
-        improve(r1, most)
-    return settled
-
-
 # ---- all rows -------------------------------------------------------------------------------------------------------
 @kernel
 def drive_all(r1, first, last):
@@ -321,7 +270,7 @@ def pivot(r1, policy, passes, start):
         limit_friction(r1)
         solve_from(r1, 1, start)
     most = 4 * n + 16
-    left = improve(r1, most)
+    used = improve(r1, most, 1.0)
     settled = 1
     if policy == CONSISTENT and r1.one_count[3] < n:
         settled = settle_friction(r1, passes, most)
@@ -331,7 +280,7 @@ def pivot(r1, policy, passes, start):
     if residual <= TOLERANCE:
         r1.one_status[0] = SOLVED if settled else UNSETTLED
     elif r1.one_status[0] != INFEASIBLE:
-        r1.one_status[0] = INACCURATE if left > 0 else ITERATIONS
+        r1.one_status[0] = INACCURATE if used < most else ITERATIONS
 
 
 @kernel

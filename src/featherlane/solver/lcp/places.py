@@ -111,6 +111,20 @@ def multiply(r1, v, out, rows, columns):
 
 
 @kernel
+def clear_direction(r1, blocks):
+    """place_dx = 0 and place_dw = 0, so many eights."""
+    X, W = eights(r1.place_dx), eights(r1.place_dw)
+    for c in range(blocks):
+        X[c], W[c] = 0.0, 0.0
+
+
+@kernel
+def force_inside(r1, p):
+    """x of place p within its bounds."""
+    r1.place_x[p] = clip(r1.place_x[p], r1.place_lo[p], r1.place_hi[p])
+
+
+@kernel
 def product_of_row(r1, i):
     """(A_i x, the sum of the sizes of its terms)."""
     A, X, S, width = eights(r1.place_A), eights(r1.place_x), eights(r1.one_sum), eights_of_row(r1)
