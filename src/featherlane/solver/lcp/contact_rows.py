@@ -6,7 +6,8 @@
     turns       about the normal, then about both tangents: omega = 0, |x| <= rho x_normal
 
 J is the velocity of body 2 from body 1 at the contact point, along normal and tangents.  The depth counts from
-includemargin on.  A contact has a row where it touches (dist <= includemargin; the model convex: <).
+includemargin on.  A contact has rows where it touches (dist <= includemargin; the model convex: <), see
+contact_reduction.py.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.
 """
 
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 from ...constraint.impedance import impedance, inverse_regularisation
 from ...constraint.row import contact_inertia
-from ...dynamics.flags import BY_SOLREF, DISABLE_CONSTRAINT, DISABLE_CONTACT
-from ...lanes import fmax, fmin, kernel, real, where
+from ...dynamics.flags import BY_SOLREF
+from ...lanes import any_, fmax, fmin, kernel, real, where
 from ...spatial.vector import add3, cross, dot3, load2, load3, load5, sub3
 from .contact_parameters import coefficient, set_parameters
+from .contact_reduction import choose_contacts
 from .joint_rows import NO_ROW
 from .rows import (
     BOTH,
@@ -117,18 +119,19 @@ def append_contact(m, d, k, start, n, present):
 
 @kernel
 def contact_rows(m, d):
-    """The rows of all contacts, and con_D > 0 where a contact has them."""
-    enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
+    """The rows of all contacts; con_D > 0 where a contact has them."""
+    choose_contacts(m, d)
     for k in range(d.ncon_slot[0]):
         d.con_lcprow[k] = NO_ROW
-        b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
-        acts = (d.con_present[k] > 0.0) & (d.con_dist[k] <= d.con_includemargin[k])
-        n, start = 0, open_columns(d)
-        if enabled and m.body_weldid[b1] != m.body_weldid[b2] and has_room(m, d, d.con_dim[k]):
-            n = contact_columns(m, d, k, start)
-        if n > 0:
-            append_contact(m, d, k, start, n, acts)
-            clear_marks(d, start, n)
-        elif enabled and not has_room(m, d, d.con_dim[k]):
-            report_full(d)
-        d.con_D[k] = where(acts & (d.con_D[k] == 0.0), 1.0, d.con_D[k]) if n > 0 else real(d, 0.0)
+        acts = d.con_D[k] > 0.0
+        if any_(acts):
+            n, start = 0, open_columns(d)
+            if has_room(m, d, d.con_dim[k]):
+                n = contact_columns(m, d, k, start)
+            else:
+                report_full(d)
+            if n > 0:
+                append_contact(m, d, k, start, n, acts)
+                clear_marks(d, start, n)
+            else:
+                d.con_D[k] = real(d, 0.0)

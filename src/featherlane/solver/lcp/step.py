@@ -56,13 +56,13 @@ def find_forces(m, d):
 
 
 @kernel
-def report(d):
-    """What the solver says of itself; a world that it did not solve is counted."""
+def report(m, d):
+    """What the solver says of itself; a world whose residual it left above the tolerance is counted."""
     zero = real(d, 0.0)
     d.solver_niter[0] = d.lcp_niter[0] + 0.0
     d.solver_residual[0] = d.lcp_residual[0] + 0.0
     d.solver_gap[0] = zero
-    failed = (d.lcp_status[0] > 0.0) & (d.active[0] > 0.0)
+    failed = (d.lcp_status[0] > 0.0) & (d.lcp_residual[0] > m.opt_lcp_tolerance[0]) & (d.active[0] > 0.0)
     d.warning[3] = where(failed, d.warning[3] + 1.0, d.warning[3])
     record(d, 0, zero, zero, zero, zero)
 
@@ -83,4 +83,4 @@ def solve_lcp(m, d):
         accelerate(m, d)
         store_forces(d)
         link_forces(m, d)
-        report(d)
+        report(m, d)

@@ -1,0 +1,162 @@
+"""The step under the contact model lcp: its LCP restated from the definition, and the laws that a user checks."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.constraint.efc import body_jacobian
+from featherlane.dynamics.flags import EQUALITY, FRICTION_DOF, FRICTION_TENDON
+from featherlane.model import load
+from featherlane.simulation.forward import forward, step
+from featherlane.simulation.workspace import Workspace
+
+RESTATED = 1e-10  # relative: one LCP set up twice in float64
+RESIDUAL = 1e-9  # relative to the largest force: what a pivoting solver leaves
+
+# every kind of row: friction loss, limits of a hinge, a slide, a ball and a tendon, equalities, contacts of 1 to 6 rows
+SCENE = """
+<mujoco><option timestep=".004"/>
+  <worldbody>
+    <geom type="plane" size="9 9 1" friction=".8 .02 .01"/>
+    <body name="arm" pos="0 0 .9">
+      <joint name="a" axis="0 1 0" frictionloss=".3" damping=".2" limited="true" range="-40 40"/>
+      <geom type="capsule" fromto="0 0 0 .5 0 0" size=".05"/>
+      <body name="fore" pos=".5 0 0"><joint name="b" axis="0 1 0" damping=".4" limited="true" range="-30 30"/>
+        <geom type="capsule" fromto="0 0 0 .4 0 0" size=".04" condim="6"/>
+        <body name="hand" pos=".4 0 0"><joint name="c" type="ball" limited="true" range="0 30"/>
+          <geom size=".08" condim="4"/></body>
+      </body>
+    </body>
+    <body name="cart" pos="0 1 .6"><joint name="s" type="slide" axis="1 0 0" limited="true" range="-.2 .2"/>
+      <geom type="box" size=".1 .1 .1"/>
+      <body name="pole" pos="0 0 -.1"><joint name="p" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -.2" size=".03"/>
+      </body></body>
+    <body name="box" pos=".9 0 .098"><freejoint/><geom type="box" size=".1 .12 .1" condim="3"/></body>
+    <body name="upper" pos=".9 0 .297"><freejoint/><geom type="box" size=".1 .1 .1" condim="6" friction=".5 .03 .02"/></body>
+    <body name="ball" pos="1.5 0 .099"><freejoint/><geom size=".1" condim="1" priority="1"/></body>
+  </worldbody>
+  <tendon><fixed name="t" limited="true" range="-.3 .3" frictionloss=".2"><joint joint="a" coef="1"/><joint joint="p" coef="-1"/>
+    </fixed></tendon>
+  <equality>
+    <joint joint1="s" joint2="p" polycoef="0 .3 0 0 0"/><connect body1="ball" body2="upper" anchor="0 0 .2"/>
+    <connect body1="ball" body2="upper" anchor="0 0 .2"/>
+  </equality>
+</mujoco>"""
+
+
+def lcp_model(xml=SCENE, solver="dantzig", **options):
+    """The model with the contact model lcp."""
+    model = load(mujoco.MjModel.from_xml_string(xml))
+    model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_friction = "lcp", solver, "consistent"
+    for name, value in options.items():
+        setattr(model.opt, name, value)
+    return model
+
+
+def lane(arrays, k: int):
+    """One world's numbers of a tile."""
+    return {name: a[:, k] if a.ndim == 2 else a for name, a in arrays.items()}
+
+
+# ---- the LCP from its definition ---------------------------------------------------------------------------------------
+def full_inertia(model, d):
+    """M + h B, B the damping of the joints."""
+    M = np.zeros((model.nv, model.nv))
+    for i in range(model.nv):
+        row = slice(model.M_rowadr[i], model.M_rowadr[i] + model.M_rownnz[i])
+        M[i, model.M_colind[row]] = M[model.M_colind[row], i] = d["M"][row]
+    return M + model.opt.timestep * np.diag(model.dof_damping[:, 0] if model.dof_damping.ndim > 1 else model.dof_damping)
+
+
+def joint_rows(model, d):
+    """(J, c, cfm, lo, hi, mu, normal) of each row that is no contact, and its force."""
+    h, erp, rows = model.opt.timestep, model.opt.erp, []
+    for prefix in ("dofrow", "genrow"):
+        for k in range(d[f"n{prefix}"][0]):
+            if d[f"{prefix}_present"][k] == 0.0:
+                continue
+            J, kind = np.zeros(model.nv), d[f"{prefix}_type"][k]
+            if prefix == "dofrow":
+                J[d["dofrow_dof"][k]] = d["dofrow_J"][k]
+            else:
+                at = slice(d["genrow_dofadr"][k], d["genrow_dofadr"][k] + d["genrow_dofnum"][k])
+                J[d["genrow_dof"][at]] = d["genrow_J"][at]
+            err, lo, hi = d[f"{prefix}_pos"][k] - d[f"{prefix}_margin"][k], 0.0, np.inf
+            if kind in (FRICTION_DOF, FRICTION_TENDON):
+                err, lo, hi = 0.0, d[f"{prefix}_lo"][k], d[f"{prefix}_hi"][k]
+            elif kind == EQUALITY:
+                lo = -np.inf
+            rows.append((J, -erp / h * err, model.opt.cfm, lo, hi, 0.0, -1, d[f"{prefix}_force"][k]))
+    return rows
+
+
+def contact_rows(model, d, first: int):
+    """The same of contacts; `first` is the number of the first row."""
+    h, rows = model.opt.timestep, []
+    for k in range(d["ncon_slot"][0]):
+        depth = d["con_includemargin"][k] - d["con_dist"][k]
+        if d["con_present"][k] == 0.0 or depth < 0.0:
+            continue
+        point, normal = d["con_pos"][3 * k :][:3], first + len(rows)
+        bodies = d["con_carrier"][2 * k :][:2]
+        J = body_jacobian(model, d, bodies[1], point) - body_jacobian(model, d, bodies[0], point)
+        J = np.kron(np.eye(2), d["con_frame"][9 * k :][:9].reshape(3, 3)) @ J
+        for c in range(d["con_dim"][k]):
+            x = d["con_force"][6 * k + c]
+            if c == 0:
+                rows.append((J[0], model.opt.erp / h * depth, model.opt.cfm, 0.0, np.inf, 0.0, -1, x))
+            else:
+                rows.append((J[c], 0.0, 0.0, 0.0, 0.0, d["con_friction"][5 * k + c - 1], normal, x))
+    return rows
+
+
+def restated(model, d):
+    """A, b, the bounds in effect at the engine's forces x, x, J and Mh of one world's step."""
+    rows = joint_rows(model, d)
+    rows += contact_rows(model, d, len(rows))
+    J, c, cfm, lo, hi, mu, normal, x = (np.array(column) for column in zip(*rows, strict=True))
+    h, Mh = model.opt.timestep, full_inertia(model, d)
+    A = J @ np.linalg.solve(Mh, J.T) + np.diag(cfm / h)
+    b = c / h - J @ (d["qvel"] / h + np.linalg.solve(Mh, d["qfrc_smooth"]))
+    limit = np.where(normal >= 0, mu * x[normal], 0.0)
+    return A, b, np.where(normal >= 0, -limit, lo), np.where(normal >= 0, limit, hi), x, J, Mh
+
+
+def kick(model, w, rng):
+    """Worlds in different states: the hinges and the ball of the arm beyond their limits, all kicked."""
+    for k in range(w.width):
+        w.arrays["qpos"][:, k] = model.qpos0
+        w.arrays["qpos"][:2, k] += [0.75, -0.6] if k % 2 == 0 else [-0.5, 0.6]
+        w.arrays["qpos"][2:6, k] = [np.cos(0.3), 0, np.sin(0.3), 0]
+        w.arrays["qvel"][:, k] = rng.uniform(-0.5, 0.5, model.nv)
+    w.arrays["active"][...] = 1.0
+
+
+def check_forces(model, d):
+    """The forces of one world solve its LCP, and its acceleration follows from them."""
+    A, b, lo, hi, x, J, Mh = restated(model, d)
+    size = np.abs(x).max()
+    moves = A.diagonal() > 0.0  # an arm in a plane does not feel all the turns of its contacts
+    step_of_row = np.divide(A @ x - b, A.diagonal(), out=x.copy(), where=moves)
+    np.testing.assert_allclose(x, np.clip(x - step_of_row, lo, hi), rtol=0, atol=RESIDUAL * size)
+    np.testing.assert_allclose(d["qfrc_constraint"], J.T @ x, rtol=0, atol=RESTATED * size)
+    qacc = np.linalg.solve(Mh, d["qfrc_smooth"] + J.T @ x)
+    np.testing.assert_allclose(d["qacc"], qacc, rtol=0, atol=RESTATED * np.abs(qacc).max())
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_the_forces_solve_the_lcp_of_the_step(width, rng):
+    model, kinds = lcp_model(cfm=1e-5), set()
+    w = Workspace(model, width)
+    kick(model, w, rng)
+    for settle in (0, 8):
+        for _ in range(settle):
+            w.run(step)
+        w.run(forward)
+        for k in range(width):
+            d = lane(w.arrays, k)
+            check_forces(model, d)
+            kinds |= {*d["dofrow_type"][: d["ndofrow"][0]], *d["genrow_type"][: d["ngenrow"][0]]}
+            kinds |= {10 + dim for dim in d["con_dim"][: d["ncon_slot"][0]]}
+    assert len(kinds) >= 8
