@@ -126,6 +126,34 @@ def test_ahead_of_time_needs_no_compiler_and_gives_the_bits_of_just_in_time(unpa
     assert ahead.splitlines()[-1] == just.splitlines()[-1]
 
 
+SPRING = """
+import featherlane as fl
+
+def gain(m, d, i):
+    return 2.0 - d.actuator_length[i] * d.actuator_length[i]
+
+model = fl.load('''<mujoco><worldbody><body><joint name="j"/><geom size=".1" pos=".2 0 0"/></body></worldbody>
+<actuator><general name="spring" joint="j" gaintype="user"/></actuator></mujoco>''')
+try:
+    fl.set_user_actuator(model, gain=fl.kernel(gain) if kernel else gain)
+except fl.InstallationError as error:
+    print(error)
+else:
+    batch = fl.Batch(model, 11, nthread=2)
+    batch.ctrl = 1.0
+    batch.step(20)
+    print(batch.qpos[:, 0].tolist())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not levels(), reason="kernels are compiled ahead of time for other processors")
+def test_functions_of_the_user_need_a_compiler_or_plain_python(unpacked):
+    plain = steps(BLOCK + "kernel = False" + SPRING, unpacked)
+    assert steps("kernel = True" + SPRING, unpacked) == plain
+    assert "featherlane[jit]" in steps(BLOCK + "kernel = True" + SPRING, unpacked)
+
+
 @pytest.mark.parametrize("level", levels())
 def test_every_cpu_level_gives_the_same_bits(level):
     if not (PREBUILT / f"{level}.so").exists():
