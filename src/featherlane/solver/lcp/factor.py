@@ -60,6 +60,45 @@ def gather_row(r1, p, t):
 
 
 @kernel
+def reduce_eight(U, o, w, t, b):
+    """L^-1 of eight numbers at b, in registers; the triangle's rows of L^T are w apart from o on."""
+    p, q, r, s, u, v = o + w, o + 2 * w, o + 3 * w, o + 4 * w, o + 5 * w, o + 6 * w
+    y0 = t[b]
+    y1 = fma(-U[o + 1], y0, t[b + 1])
+    y2 = fma(-U[p + 2], y1, fma(-U[o + 2], y0, t[b + 2]))
+    y3 = fma(-U[q + 3], y2, fma(-U[p + 3], y1, fma(-U[o + 3], y0, t[b + 3])))
+    y4 = fma(-U[q + 4], y2, fma(-U[p + 4], y1, fma(-U[o + 4], y0, t[b + 4])))
+    y4 = fma(-U[r + 4], y3, y4)
+    y5 = fma(-U[q + 5], y2, fma(-U[p + 5], y1, fma(-U[o + 5], y0, t[b + 5])))
+    y5 = fma(-U[s + 5], y4, fma(-U[r + 5], y3, y5))
+    y6 = fma(-U[q + 6], y2, fma(-U[p + 6], y1, fma(-U[o + 6], y0, t[b + 6])))
+    y6 = fma(-U[u + 6], y5, fma(-U[s + 6], y4, fma(-U[r + 6], y3, y6)))
+    y7 = fma(-U[q + 7], y2, fma(-U[p + 7], y1, fma(-U[o + 7], y0, t[b + 7])))
+    y7 = fma(-U[v + 7], y6, fma(-U[u + 7], y5, fma(-U[s + 7], y4, fma(-U[r + 7], y3, y7))))
+    t[b + 1], t[b + 2], t[b + 3], t[b + 4], t[b + 5], t[b + 6], t[b + 7] = y1, y2, y3, y4, y5, y6, y7
+    return -y0, -y1, -y2, -y3, -y4, -y5, -y6, -y7
+
+
+@kernel
+def expand_eight(U, o, w, y, b):
+    """L^-T of eight numbers at b, in registers."""
+    p, q, r, s, u, v = o + w, o + 2 * w, o + 3 * w, o + 4 * w, o + 5 * w, o + 6 * w
+    y7 = y[b + 7]
+    y6 = fma(-U[v + 7], y7, y[b + 6])
+    y5 = fma(-U[u + 6], y6, fma(-U[u + 7], y7, y[b + 5]))
+    y4 = fma(-U[s + 5], y5, fma(-U[s + 6], y6, fma(-U[s + 7], y7, y[b + 4])))
+    y3 = fma(-U[r + 5], y5, fma(-U[r + 6], y6, fma(-U[r + 7], y7, y[b + 3])))
+    y3 = fma(-U[r + 4], y4, y3)
+    y2 = fma(-U[q + 5], y5, fma(-U[q + 6], y6, fma(-U[q + 7], y7, y[b + 2])))
+    y2 = fma(-U[q + 3], y3, fma(-U[q + 4], y4, y2))
+    y1 = fma(-U[p + 5], y5, fma(-U[p + 6], y6, fma(-U[p + 7], y7, y[b + 1])))
+    y1 = fma(-U[p + 2], y2, fma(-U[p + 3], y3, fma(-U[p + 4], y4, y1)))
+    y0 = fma(-U[o + 5], y5, fma(-U[o + 6], y6, fma(-U[o + 7], y7, y[b])))
+    y0 = fma(-U[o + 1], y1, fma(-U[o + 2], y2, fma(-U[o + 3], y3, fma(-U[o + 4], y4, y0))))
+    y[b], y[b + 1], y[b + 2], y[b + 3], y[b + 4], y[b + 5], y[b + 6] = y0, y1, y2, y3, y4, y5, y6
+
+
+@kernel
 def reduce_forward(r1, t):
     """t <- L^-1 t: the triangle of eight rows, then what they take from all rows behind them."""
     m, width = r1.one_count[0], eights_of_row(r1)
@@ -67,12 +106,7 @@ def reduce_forward(r1, t):
     last = (m + 7) // 8
     for c in range(last):
         b, o = 8 * c, 8 * c * width + c
-        for k in range(8):
-            y, a = t[b + k], 8 * (o + k * width)
-            for j in range(k + 1, 8):
-                t[b + j] = fma(-y, U[a + j], t[b + j])
-        y0, y1, y2, y3 = -t[b], -t[b + 1], -t[b + 2], -t[b + 3]
-        y4, y5, y6, y7 = -t[b + 4], -t[b + 5], -t[b + 6], -t[b + 7]
+        y0, y1, y2, y3, y4, y5, y6, y7 = reduce_eight(U, 8 * o, 8 * width, t, b)
         for e in range(1, last - c):
             q = o + e
             v = fma(y1, E[q + width], fma(y0, E[q], T[c + e]))
@@ -106,10 +140,7 @@ def expand_backward(r1, t, y):
             S[0], S[1], S[2], S[3], S[4], S[5], S[6], S[7] = s0, s1, s2, s3, s4, s5, s6, s7
             for k in range(8):
                 y[b + k] = y[b + k] - sum_of_eight(r1.one_sum, 8 * k)
-        for j in range(7, 0, -1):
-            v1, a = y[b + j], 8 * o + j
-            for k in range(j):
-                y[b + k] = fma(-v1, U[a + 8 * k * width], y[b + k])
+        expand_eight(U, 8 * o, 8 * width, y, b)
 
 
 # ---- rows that come and go --------------------------------------------------------------------------------------

@@ -100,14 +100,21 @@ def multiply(r1, v, out, rows, columns):
                 a0, a1, a2, a3 = fma(y, A[o], a0), fma(y, A[o + 1], a1), fma(y, A[o + 2], a2), fma(y, A[o + 3], a3)
         O[c], O[c + 1], O[c + 2], O[c + 3] = a0, a1, a2, a3
         c += 4
-    while c < columns:
+    if c + 2 <= columns:
+        a0, a1 = O[c], O[c + 1]
+        for p in range(rows):
+            y, o = v[p], p * width + c
+            if y != 0.0:
+                a0, a1 = fma(y, A[o], a0), fma(y, A[o + 1], a1)
+        O[c], O[c + 1] = a0, a1
+        c += 2
+    if c < columns:
         a0 = O[c]
         for p in range(rows):
             y = v[p]
             if y != 0.0:
                 a0 = fma(y, A[p * width + c], a0)
         O[c] = a0
-        c += 1
 
 
 @kernel
