@@ -15,6 +15,7 @@ from .factor import (
     append_row,
     eights_of_row,
     expand_backward,
+    gather_error,
     gather_row,
     pivot_of,
     reduce_forward,
@@ -91,11 +92,7 @@ def error_between(r1):
 @kernel
 def approach(r1):
     """One step towards w = 0 of the rows between their bounds; returns 1 if no bound stopped it."""
-    m = r1.one_count[0]
-    for k in range((m + 7) // 8 * 8):
-        r1.one_turn[k] = 0.0
-        if k < m and r1.one_factor[k] >= 0:
-            r1.one_turn[k] = -r1.place_w[r1.one_factor[k]]
+    gather_error(r1)
     reduce_forward(r1, r1.one_turn)
     expand_backward(r1, r1.one_turn, r1.one_y)
     _, p = move(r1, 1.0)

@@ -1,21 +1,34 @@
 """A start for the pivoting: rows change sides all at once, in the hope that a few rounds are enough.
 
 All rows that have room are put between their bounds and solved for; then every row that ends outside them goes to the
-bound it passed, and every row at a bound whose w has the wrong sign comes back.  On most problems of contact that ends
-after two to five rounds.  Where the number of such rows stops falling, nothing is left of the attempt, and the rows are
-driven one by one.
+bound it passed, and every row at a bound whose w has the wrong sign comes back.  Where the number of such rows stops
+falling, only the last of them changes, until there are fewer than ever.  On most problems of contact a few rounds are
+enough; where they are not, nothing is left of the attempt, and the rows are driven one by one.
 Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
     J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
-    squares problems with nonnegative variables" (1994), for boxes and without its steps of single pivots.
+    squares problems with nonnegative variables" (1994), for boxes.
 """
 
 from __future__ import annotations
 
 from ...lanes import eights, kernel
-from .factor import SMALLEST_PIVOT, append_row, expand_backward, gather_row, pivot_of, reduce_forward, refactor
+from .factor import (
+    SMALLEST_PIVOT,
+    append_row,
+    eights_of_row,
+    expand_backward,
+    gather_error,
+    gather_row,
+    pivot_of,
+    reduce_forward,
+    refactor,
+    remove_row,
+)
 from .places import BETWEEN, FIXED, LOWER, UPPER, WAITING, multiply, rounding_of
 
-PATIENCE = 3  # rounds in which no fewer rows are on the wrong side than ever before
+PATIENCE = 3  # rounds in which no fewer rows are on the wrong side than ever before, then rows change one by one
+SINGLE = 8  # rounds of single rows, and one more for so many rows of the problem, before the attempt is given up
+FEW, SHARE = 2, 16  # rows that leave the factor one by one, and one more for so many; more, and it is built anew
 ENTERING = 4  # state of a row that is to go between its bounds
 
 
@@ -56,18 +69,17 @@ def solve_between(r1, last):
     m, blocks = r1.one_count[0], (last + 7) // 8
     X, W, b, DX = eights(r1.place_x), eights(r1.place_w), eights(r1.place_b), eights(r1.place_dx)
     for k in range(m):
-        r1.place_x[r1.one_factor[k]] = 0.0
+        if r1.one_factor[k] >= 0:
+            r1.place_x[r1.one_factor[k]] = 0.0
     for c in range(blocks):
         W[c], DX[c] = -b[c], 0.0
     multiply(r1, r1.place_x, r1.place_w, last, blocks)
-    for k in range(m):
-        r1.one_turn[k] = -r1.place_w[r1.one_factor[k]]
-    for k in range(m, (m + 7) // 8 * 8):
-        r1.one_turn[k] = 0.0
+    gather_error(r1)
     reduce_forward(r1, r1.one_turn)
     expand_backward(r1, r1.one_turn, r1.one_y)
     for k in range(m):
-        r1.place_dx[r1.one_factor[k]] = r1.one_y[k]
+        if r1.one_factor[k] >= 0:
+            r1.place_dx[r1.one_factor[k]] = r1.one_y[k]
     multiply(r1, r1.place_dx, r1.place_w, last, blocks)
     for c in range(blocks):
         X[c] = X[c] + DX[c]
@@ -88,37 +100,78 @@ def right_side(r1, p, noise):
 
 
 @kernel
-def change_sides(r1, last, noise):
-    """Set the states that places should have, and x of those that go to a bound; returns how many change."""
-    changed = 0
+def count_wrong(r1, last, noise):
+    """(how many places should have another state, the last of them)."""
+    wrong, found = 0, -1
     for p in range(last):
+        if right_side(r1, p, noise) != r1.one_state[p]:
+            wrong, found = wrong + 1, p
+    return wrong, found
+
+
+@kernel
+def change_sides(r1, first, last, noise):
+    """Set the states that places from the first to the one before the last should have, and x of those at a bound."""
+    for p in range(first, last):
         state = right_side(r1, p, noise)
         if state != r1.one_state[p]:
-            changed += 1
             r1.one_state[p] = state
             if state == LOWER:
                 r1.place_x[p] = r1.place_lo[p]
             elif state == UPPER:
                 r1.place_x[p] = r1.place_hi[p]
-    return changed
+
+
+@kernel
+def count_leaving(r1):
+    """Rows of the factor whose places should be elsewhere."""
+    count = 0
+    for k in range(r1.one_count[0]):
+        p = r1.one_factor[k]
+        if p >= 0 and r1.one_state[p] != BETWEEN:
+            count += 1
+    return count
+
+
+@kernel
+def build_anew(r1):
+    """The factor without rows that should be elsewhere: what stands before the first of them, or a gap, stays."""
+    m, k, gone = r1.one_count[0], 0, 0
+    while k < m and gone == 0:
+        p = r1.one_factor[k]
+        if p >= 0 and r1.one_state[p] == BETWEEN:
+            k += 1
+        else:
+            gone = 1
+    for j in range(k, m):
+        r1.one_D[j] = 0.0
+        if r1.one_factor[j] >= 0:
+            r1.one_slot[r1.one_factor[j]] = -1
+    r1.one_count[0], r1.one_count[1] = k, 0
+    for j in range(k, m):
+        p = r1.one_factor[j]
+        if p >= 0 and r1.one_state[p] == BETWEEN:
+            put_between(r1, p)
 
 
 @kernel
 def follow_states(r1, last):
-    """The factor of the places whose state says so: what stands before the first row that goes stays."""
-    m, k = r1.one_count[0], 0
-    while k < m and r1.one_state[r1.one_factor[k]] == BETWEEN:
-        k += 1
-    for j in range(k, m):
-        r1.one_D[j] = 0.0
-        r1.one_slot[r1.one_factor[j]] = -1
-    r1.one_count[0] = k
-    for j in range(k, m):
-        p = r1.one_factor[j]
-        if r1.one_state[p] == BETWEEN:
-            put_between(r1, p)
+    """The factor of the places whose states say so."""
+    leaving = count_leaving(r1)
+    if leaving > FEW + r1.one_count[0] // SHARE:
+        build_anew(r1)
+    else:
+        k = 0
+        while leaving > 0:
+            p = r1.one_factor[k]
+            k += 1
+            if p >= 0 and r1.one_state[p] != BETWEEN:
+                remove_row(r1, p)
+                leaving, k = leaving - 1, 0
     for p in range(last):
         if r1.one_state[p] == ENTERING:
+            if r1.one_count[0] == 8 * eights_of_row(r1):
+                refactor(r1)
             put_between(r1, p)
 
 
@@ -129,16 +182,20 @@ def start_with_all(r1, first, last):
     Reads:  place_A, place_b, place_lo, place_hi.   Writes: place_x, place_w, one_state, the factor.
     """
     if r1.one_count[1] > 0:
-        refactor(r1)  # without gaps
+        refactor(r1)
     place_all(r1, first, last)
-    patience, least, wrong = PATIENCE, last + 1, 1
-    while patience > 0 and wrong > 0:
+    patience, single, least, wrong = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
+    while single > 0 and wrong > 0:
         solve_between(r1, last)
-        wrong = change_sides(r1, last, rounding_of(r1, last))
+        noise = rounding_of(r1, last)
+        wrong, found = count_wrong(r1, last, noise)
         if wrong < least:
-            least = wrong
-        else:
+            least, patience = wrong, PATIENCE
+        elif patience > 0:
             patience -= 1
-        if wrong > 0 and patience > 0:
+        else:
+            single -= 1
+        if wrong > 0 and single > 0:
+            change_sides(r1, 0 if patience > 0 else found, last, noise)
             follow_states(r1, last)
     return 1 if wrong == 0 else 0

@@ -60,6 +60,16 @@ def gather_row(r1, p, t):
 
 
 @kernel
+def gather_error(r1):
+    """one_turn <- -w of the factor's rows, zero in its gaps and behind it."""
+    m = r1.one_count[0]
+    for k in range((m + 7) // 8 * 8):
+        r1.one_turn[k] = 0.0
+        if k < m and r1.one_factor[k] >= 0:
+            r1.one_turn[k] = -r1.place_w[r1.one_factor[k]]
+
+
+@kernel
 def reduce_eight(U, o, w, t, b):
     """L^-1 of eight numbers at b, in registers; the triangle's rows of L^T are w apart from o on."""
     p, q, r, s, u, v = o + w, o + 2 * w, o + 3 * w, o + 4 * w, o + 5 * w, o + 6 * w
