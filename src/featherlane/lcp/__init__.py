@@ -2,6 +2,7 @@
 
     solution = featherlane.lcp.solve(A, b, lo, hi, findex)          by Dantzig's method
     solution = featherlane.lcp.solve(A, b, lo, hi, method="pgs")    by another one
+    solutions = featherlane.lcp.solve_batch(A, b, lo, hi, findex)   A (N, n, n), b (N, n): many at once
 
 `Problem` checks its parts and measures a point; `Solver` keeps room for many problems.  The same kernels solve the
 contacts of a step under the contact model `lcp`.
@@ -9,7 +10,19 @@ contacts of a step under the contact model `lcp`.
 
 from ..solver.lcp.method import OptionError
 from ..solver.lcp.status import Status
+from .batch import BatchSolution, solve_batch
 from .problem import Problem, ProblemError
 from .solve import Solution, Solver, methods, solve
 
-__all__ = ["OptionError", "Problem", "ProblemError", "Solution", "Solver", "Status", "methods", "solve"]
+__all__ = [
+    "BatchSolution",
+    "OptionError",
+    "Problem",
+    "ProblemError",
+    "Solution",
+    "Solver",
+    "Status",
+    "methods",
+    "solve",
+    "solve_batch",
+]

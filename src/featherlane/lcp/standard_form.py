@@ -11,9 +11,9 @@ class StandardForm:
     """A standard LCP whose solution gives that of a boxed one.
 
     Rows without bounds are eliminated, rows with lo = hi = 0 left out.  Any other row is measured from a bound,
-    x_i = lo_i + z_i, or hi_i - z_i where lo_i is infinite; friction from its limit, x_i = z_i - (mu x_k + add).  Where the
-    opposite bound is finite, too, its multiplier and the room up to it are a pair beside.  Limits of friction so follow
-    the normals: they are consistent.
+    x_i = lo_i + z_i, or hi_i - z_i where lo_i is infinite; friction from its limit, x_i = z_i - (mu x_k + add).  Where
+    the opposite bound is finite, too, its multiplier and the room up to it are a pair beside.  Limits of friction so
+    follow the normals: they are consistent.
 
     Args:
         problem: with finite mu, and friction on rows with lo = 0 alone.
@@ -71,7 +71,7 @@ class StandardForm:
         return slope, width
 
     def _join(self, M, q, two, slope, width) -> None:
-        m, pairs = len(M), np.zeros((len(M), len(two)))
+        pairs = np.zeros((len(M), len(two)))
         pairs[two, np.arange(len(two))] = 1.0
         diagonal = np.diagonal(M)
         root = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))

@@ -46,7 +46,7 @@ from .residual import finish_at
 from .status import INFEASIBLE, SOLVED
 
 WAITING, LOW, FREE, HIGH = 0, 1, 2, 3  # states of a row, in lcp_best; a row that waits has x = 0
-FAR = 1e300  # no event
+FAR = 1e30  # no event: further than any force is
 SINGULAR = 1e-13  # of the largest diagonal: less than this is no pivot
 EXACT = 1e-14  # relative to the largest product in it: a smaller w is 0
 REFINEMENTS = 2

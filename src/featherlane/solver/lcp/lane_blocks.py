@@ -1,0 +1,270 @@
+"""Block principal pivoting for dense problems, W of one structure at once.
+
+With the present set C of free rows and all others at bounds, x_C solves A_CC x_C = b_C - A_CN x_N.  Then every row that
+breaks its condition changes sides at once: a free one beyond a bound goes there, one at a bound whose w has the wrong
+sign becomes free.  Mostly three to six passes are enough; where sets come back the method never ends, so a world gives
+up after some passes, and leaves the problem to lane_pivots.py.
+
+A_CC is factored anew in each pass, as L D L^T of all rows that are free in any world; where a row is at its bound 1 / D
+is 0.  So all worlds of a tile share the order of elimination.  Every sum runs over rows in their order, and rows at a
+bound add 0 to it: which rows are free in other worlds changes no bit.
+
+Friction is frozen, as in lane_pivots.py: first the other rows, then all at the limits that these give.
+Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
+problems", Computers & Operations Research 21 (1994).
+"""
+
+from __future__ import annotations
+
+from ...lanes import any_, clip, fabs, fma, fmax, kernel, not_, real, stage, where
+from .lane_pivots import open_friction
+from .product import place_w
+from .projection import largest_diagonal
+from .residual import finish_at
+
+SINGULAR = 1e-13  # of the largest diagonal: a smaller pivot leaves its row where it is
+EXACT = 1e-12  # beyond its bound by less than this part of the largest x, or of w by the diagonal: rounding
+OPEN = 0.0  # in lcp_best a row is -1 at its lower bound, 1 at its upper one, 0 free
+
+
+# ---- sums of products, two rows and two columns at once --------------------------------------------------------------
+@kernel
+def start_of(a):
+    """Where row a of the lower triangle begins in lcp_L."""
+    return a * (a + 1) // 2
+
+
+@kernel
+def factor_pair(p, a, b, count):
+    """Sums over k < count of u_k L_k for u of rows a and a + 1, L of rows b and b + 1."""
+    i, j, c, d = start_of(a), start_of(a + 1), start_of(b), start_of(b + 1)
+    q, r, s, t = real(p, 0.0), real(p, 0.0), real(p, 0.0), real(p, 0.0)
+    for k in range(count):
+        u, v = p.lcp_L[i + k], p.lcp_L[j + k]
+        x, y = p.lcp_L[c + k], p.lcp_L[d + k]
+        q, r, s, t = fma(u, x, q), fma(u, y, r), fma(v, x, s), fma(v, y, t)
+    return q, r, s, t
+
+
+@kernel
+def factor_sum(p, a, b, count):
+    """Sum over k < count of u_ak L_bk."""
+    i, j, s = start_of(a), start_of(b), real(p, 0.0)
+    for k in range(count):
+        s = fma(p.lcp_L[i + k], p.lcp_L[j + k], s)
+    return s
+
+
+# ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
+@kernel
+def list_active(p):
+    """lcp_order = the rows that are free in any world; returns how many."""
+    m = 0
+    for i in range(p.lcp_n[0]):
+        if any_(p.lcp_best[i] == OPEN):
+            p.lcp_order[m] = i
+            m += 1
+    return m
+
+
+@kernel
+def entry(p, a, b):
+    """A of active rows a and b."""
+    return p.lcp_A[p.lcp_order[a] * p.lcp_n[0] + p.lcp_order[b]]
+
+
+@kernel
+def finish_row(p, a, first, least):
+    """Columns first .. a - 1 of row a of u, then that row of L = u / D, and 1 / D_a: 0 of a row at a bound."""
+    row = start_of(a)
+    for b in range(first, a):
+        p.lcp_L[row + b] = entry(p, a, b) - factor_sum(p, a, b, b)
+    d = entry(p, a, a) + 0.0
+    for k in range(a):
+        u = p.lcp_L[row + k]
+        v = u * p.lcp_step[k]
+        d = fma(-u, v, d)
+        p.lcp_L[row + k] = v
+    regular = (d > least) & (p.lcp_best[p.lcp_order[a]] == OPEN)
+    p.lcp_step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
+
+
+@kernel
+def factor_free(p, m, least):
+    """lcp_L = L, lcp_step = 1 / D of the active rows.
+
+    Where a row is at its bound 1 / D is 0, and so is its column of L: what stands in its own row reaches no other.
+    """
+    for half in range(m // 2):
+        a = 2 * half
+        i, j = start_of(a), start_of(a + 1)
+        for block in range(half):
+            b = 2 * block
+            q, r, s, t = factor_pair(p, a, b, b)
+            x, y = entry(p, a, b) - q, entry(p, a + 1, b) - s
+            e = p.lcp_L[start_of(b + 1) + b]
+            p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, entry(p, a, b + 1) - fma(x, e, r)
+            p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, entry(p, a + 1, b + 1) - fma(y, e, t)
+        finish_row(p, a, a, least)
+        finish_row(p, a + 1, a, least)
+    if m % 2 == 1:
+        finish_row(p, m - 1, 0, least)
+
+
+@kernel
+def solve_free(p, m):
+    """lcp_old = -A_CC^-1 w_C of the active rows, 0 of the others."""
+    for i in range(p.lcp_n[0]):
+        p.lcp_old[i] = real(p, 0.0)
+    for a in range(m):
+        s = -p.lcp_w[p.lcp_order[a]]
+        for k in range(a):
+            s = fma(-p.lcp_L[start_of(a) + k], p.lcp_change[k], s)
+        p.lcp_change[a] = s
+    for a in range(m):
+        p.lcp_change[a] = p.lcp_change[a] * p.lcp_step[a]
+    for at in range(m):
+        a = m - 1 - at
+        s = p.lcp_change[a] + 0.0
+        p.lcp_old[p.lcp_order[a]] = s
+        for k in range(a):
+            p.lcp_change[k] = fma(-p.lcp_L[start_of(a) + k], s, p.lcp_change[k])
+
+
+# ---- a pass ----------------------------------------------------------------------------------------------------------
+@kernel
+def list_changed(p):
+    """lcp_order = the rows of which x changes in any world; returns how many."""
+    m = 0
+    for i in range(p.lcp_n[0]):
+        if any_(p.lcp_old[i] != 0.0):
+            p.lcp_order[m] = i
+            m += 1
+    return m
+
+
+@kernel
+def add_column(p, j):
+    """w follows the change of x_j."""
+    n, d = p.lcp_n[0], p.lcp_old[j] + 0.0
+    for i in range(n):
+        p.lcp_w[i] = fma(p.lcp_A[j * n + i], d, p.lcp_w[i])
+
+
+@kernel
+def add_two_columns(p, j, k):
+    """`add_column` of j, then of k, with half the loads."""
+    n, c, d = p.lcp_n[0], p.lcp_old[j] + 0.0, p.lcp_old[k] + 0.0
+    for i in range(n):
+        p.lcp_w[i] = fma(p.lcp_A[k * n + i], d, fma(p.lcp_A[j * n + i], c, p.lcp_w[i]))
+
+
+@kernel
+def add_change(p):
+    """x += lcp_old, and w follows."""
+    for i in range(p.lcp_n[0]):
+        p.lcp_x[i] = p.lcp_x[i] + p.lcp_old[i]
+    m = list_changed(p)
+    for half in range(m // 2):
+        add_two_columns(p, p.lcp_order[2 * half], p.lcp_order[2 * half + 1])
+    if m % 2 == 1:
+        add_column(p, p.lcp_order[m - 1])
+
+
+@kernel
+def exceeds(p, i, far, pull):
+    """(below its bound, above it, w of the wrong sign) of row i; `far` and `pull` are rounding of x and of w."""
+    x, w, s = p.lcp_x[i], p.lcp_w[i], p.lcp_best[i]
+    free, moves = s == OPEN, p.lcp_y[i] < p.lcp_g[i]
+    low, high = free & (x < p.lcp_y[i] - far), free & (x > p.lcp_g[i] + far)
+    wrong = moves & not_(free) & (where(s < 0.0, -w, w) > pull)
+    return low, high, wrong
+
+
+@kernel
+def exchange_rows(p, live):
+    """Rows that break their condition change sides: lcp_old = change of their x; returns in which worlds one did."""
+    size, step = real(p, 0.0), largest_diagonal(p)
+    for i in range(p.lcp_n[0]):
+        size = fmax(fabs(p.lcp_x[i]), size)
+        size = fmax(fabs(p.lcp_b[i]) / step, size)
+    far = EXACT * size
+    moved = size < 0.0
+    for i in range(p.lcp_n[0]):
+        low, high, wrong = exceeds(p, i, far, far * step)
+        low, high, wrong = live & low, live & high, live & wrong
+        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_best[i])))
+        bound = where(low, p.lcp_y[i], p.lcp_g[i])
+        p.lcp_old[i] = where(low | high, bound - p.lcp_x[i], 0.0)
+        p.lcp_best[i] = state
+        moved = moved | low | high | wrong
+    return moved
+
+
+@kernel
+def start_sets(p):
+    """x = 0, w = -b; rows that can move against w are free, others at the bound that w asks for; friction waits."""
+    for i in range(p.lcp_n[0]):
+        p.lcp_y[i], p.lcp_g[i] = p.lcp_lo[i] + 0.0, p.lcp_hi[i] + 0.0
+        if p.lcp_findex[i] >= 0:
+            p.lcp_y[i], p.lcp_g[i] = real(p, 0.0), real(p, 0.0)
+        p.lcp_x[i], p.lcp_w[i] = real(p, 0.0), -p.lcp_b[i]
+        low = (p.lcp_y[i] == 0.0) & (p.lcp_w[i] >= 0.0)
+        high = (p.lcp_g[i] == 0.0) & (p.lcp_w[i] <= 0.0)
+        p.lcp_best[i] = where(low, -1.0, where(high, 1.0, OPEN))
+
+
+@kernel
+def free_friction(p, ready):
+    """Friction rows have limits now, and are free where these are not 0."""
+    open_friction(p, ready)
+    for i in range(p.lcp_n[0]):
+        if p.lcp_findex[i] >= 0:
+            p.lcp_best[i] = where(ready & (p.lcp_g[i] > 0.0), OPEN, p.lcp_best[i])
+
+
+@kernel
+def solve_sets(p, least):
+    """x of the free rows; w follows."""
+    m = list_active(p)
+    factor_free(p, m, least)
+    solve_free(p, m)
+    add_change(p)
+
+
+@kernel
+def lane_blocks(p, passes):
+    """Passes from x = 0 until every world is solved, at most so many of each.
+
+    Reads:  the problem, dense; lcp_parameter: tolerance of the status.
+    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual; limits in effect in lcp_y and lcp_g.
+    Cost:   per pass 1/6 n^3 products in all worlds.
+    """
+    least, count = SINGULAR * largest_diagonal(p), real(p, 0.0)
+    start_sets(p)
+    opened = count > 0.0
+    live = not_(opened)
+    for _ in range(passes):
+        solve_sets(p, least)
+        count = count + where(live, 1.0, 0.0)
+        moved = exchange_rows(p, live)
+        ready = live & not_(moved | opened)
+        live = live & (moved | ready)
+        opened = opened | ready
+        if not any_(live):
+            break
+        free_friction(p, ready)
+        add_change(p)
+    place_w(p)
+    m = list_active(p)
+    solve_free(p, m)
+    for i in range(p.lcp_n[0]):
+        p.lcp_x[i] = clip(p.lcp_x[i] + p.lcp_old[i], p.lcp_y[i], p.lcp_g[i])
+    finish_at(p, p.lcp_y, p.lcp_g)
+    p.lcp_niter[0] = count
+
+
+@stage
+def solve_lane_blocks(p, passes):
+    """Block principal pivoting on problems that stand alone; see `lane_blocks`."""
+    lane_blocks(p, passes)
