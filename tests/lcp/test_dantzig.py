@@ -1,5 +1,7 @@
 """Dantzig's method: complementarity on every kind of problem, known answers, both friction policies."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -104,6 +106,14 @@ def test_room_that_is_used_again_gives_the_same_bits(rng, solver):
     np.testing.assert_array_equal(solver.solve(problem).x, first.x)
     start = solver.method.numbers["start"].names[solver.numbers[2]]
     np.testing.assert_array_equal(fl.lcp.solve(problem, start=start).x, first.x)
+
+
+def test_threads_do_not_share_room(rng):
+    problems = [known_problem(rng, int(n)) for n in rng.integers(1, 60, 200)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda pair: fl.lcp.solve(pair[0]).x, problems))
+    for x, (problem, _) in zip(found, problems, strict=True):
+        np.testing.assert_array_equal(x, fl.lcp.solve(problem).x)
 
 
 # ---- hard problems ---------------------------------------------------------------------------------------------------

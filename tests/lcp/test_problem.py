@@ -12,6 +12,7 @@ BAD = [
     ({"A": [[1, 2, 0], [3, 1, 0], [0, 0, 1]]}, r"A is not symmetric: A\[0, 1\] is 2.0, A\[1, 0\] is 3.0"),
     ({"A": np.diag([1, np.nan, 1])}, r"A\[1, 1\] is nan, allowed: finite"),
     ({"A": "eye"}, "A is 'eye', allowed are numbers"),
+    ({"b": "three"}, "b is 'three', allowed are numbers"),
     ({"b": [[1.0]]}, r"b has the shape \(1, 1\)"),
     ({"b": [1.0, np.inf, 3.0]}, r"b\[1\] is inf"),
     ({"lo": [0.0, 0.0]}, r"lo has the shape \(2,\), allowed is \(3,\)"),
@@ -90,10 +91,11 @@ def test_frozen_bounds_are_passed_in():
 def test_a_product_is_the_dense_matrix(rng):
     problem = stack_problem(2, 1e-3)
     x, A = rng.standard_normal(problem.n), problem.matrix
-    dense = (problem.J * problem.Minv) @ problem.J.T + np.diag(problem.cfm)
+    J, Minv, cfm = problem.product.J, problem.product.Minv, problem.product.cfm
+    dense = (J * Minv) @ J.T + np.diag(cfm)
     np.testing.assert_allclose(A, dense, atol=1e-14)
     np.testing.assert_allclose(problem.multiply(x), A @ x, atol=1e-12)
     np.testing.assert_allclose(problem.diagonal(), np.diagonal(A), atol=1e-14)
-    full = Problem.from_jacobian(problem.J, np.diag(problem.Minv), problem.cfm, problem.b, 0.0, problem.hi)
+    full = Problem.from_jacobian(J, np.diag(Minv), cfm, problem.b, 0.0, problem.hi)
     np.testing.assert_allclose(full.multiply(x), A @ x, atol=1e-12)
     np.testing.assert_allclose(full.diagonal(), np.diagonal(A), atol=1e-14)

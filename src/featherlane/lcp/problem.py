@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -12,6 +14,39 @@ ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to
 
 class ProblemError(FeatherlaneError, ValueError):
     """Numbers that are no boxed LCP; the message names the row, what was given and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A = J Minv J^T + diag(cfm), not formed.
+
+    Attributes:
+        J: (n, nv).
+        Minv: (nv, nv), or (nv,) where it is diagonal.
+        cfm: (n,).
+    """
+
+    J: np.ndarray
+    Minv: np.ndarray
+    cfm: np.ndarray
+
+    def half(self) -> np.ndarray:
+        """J Minv (n, nv)."""
+        return self.J * self.Minv if self.Minv.ndim == 1 else self.J @ self.Minv
+
+    def dense(self) -> np.ndarray:
+        """A (n, n), symmetric to the last bit."""
+        A = self.half() @ self.J.T
+        return 0.5 * (A + A.T) + np.diag(self.cfm)
+
+    def multiply(self, x: np.ndarray) -> np.ndarray:
+        """A x (n,)."""
+        v = self.J.T @ x
+        return self.J @ (self.Minv * v if self.Minv.ndim == 1 else self.Minv @ v) + self.cfm * x
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal of A (n,)."""
+        return np.einsum("ij,ij->i", self.half(), self.J) + self.cfm
 
 
 class Problem:
@@ -49,10 +84,11 @@ class Problem:
     ):
         self._take_vectors(b, lo, hi, findex, add)
         self.symmetric = symmetric
-        self.J = self.Minv = self.cfm = None
-        self._matrix = _array("A", A, (self.n, self.n))
+        self.product: Product | None = None
+        matrix = _array("A", A, (self.n, self.n))
         if symmetric:
-            _check_symmetric("A", self._matrix)
+            _check_symmetric("A", matrix)
+        self._matrix: np.ndarray | None = matrix
 
     @classmethod
     def from_jacobian(
@@ -80,21 +116,20 @@ class Problem:
         self = cls.__new__(cls)
         self._take_vectors(b, lo, hi, findex, add)
         self.symmetric, self._matrix = True, None
-        J = np.asarray(J, float)
+        J = _numbers("J", J)
         if J.ndim != 2 or len(J) != self.n:
             raise ProblemError(f"J has the shape {J.shape}, allowed is ({self.n}, nv): a row for each of b")
         nv = J.shape[1]
-        self.J = _array("J", J, (self.n, nv))
-        shape = (nv,) if np.ndim(Minv) == 1 else (nv, nv)
-        self.Minv = _array("Minv", Minv, shape)
-        if self.Minv.ndim == 2:
-            _check_symmetric("Minv", self.Minv)
-        self.cfm = _array("cfm", cfm, (self.n,))
-        _refuse("cfm", self.cfm, self.cfm < 0.0, ">= 0")
+        inverse = _array("Minv", Minv, (nv,) if np.ndim(Minv) == 1 else (nv, nv))
+        if inverse.ndim == 2:
+            _check_symmetric("Minv", inverse)
+        softness = _array("cfm", cfm, (self.n,))
+        _refuse("cfm", softness, softness < 0.0, ">= 0")
+        self.product = Product(_array("J", J, (self.n, nv)), inverse, softness)
         return self
 
     def _take_vectors(self, b, lo, hi, findex, add) -> None:
-        b = np.asarray(b, float)
+        b = _numbers("b", b)
         if b.ndim != 1:
             raise ProblemError(f"b has the shape {b.shape}, allowed is (n,)")
         n = self.n = len(b)
@@ -112,26 +147,21 @@ class Problem:
     @property
     def matrix(self) -> np.ndarray:
         """A (n, n), formed at the first call where it was given as a product."""
+        if self.product is None:
+            assert self._matrix is not None
+            return self._matrix
         if self._matrix is None:
-            half = self.J * self.Minv if self.Minv.ndim == 1 else self.J @ self.Minv
-            A = half @ self.J.T
-            self._matrix = 0.5 * (A + A.T) + np.diag(self.cfm)
+            self._matrix = self.product.dense()
         return self._matrix
 
     def multiply(self, x: ArrayLike) -> np.ndarray:
         """A x (n,), without forming A where it was given as a product."""
         x = np.asarray(x, float)
-        if self.J is None:
-            return self._matrix @ x
-        v = self.J.T @ x
-        return self.J @ (self.Minv * v if self.Minv.ndim == 1 else self.Minv @ v) + self.cfm * x
+        return self.matrix @ x if self.product is None else self.product.multiply(x)
 
     def diagonal(self) -> np.ndarray:
         """The diagonal of A (n,)."""
-        if self.J is None:
-            return np.diagonal(self._matrix)
-        half = self.J * self.Minv if self.Minv.ndim == 1 else self.J @ self.Minv
-        return np.einsum("ij,ij->i", half, self.J) + self.cfm
+        return np.diagonal(self.matrix) if self.product is None else self.product.diagonal()
 
     # ---- a point -----------------------------------------------------------------------------------------------------
     def bounds(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -177,16 +207,20 @@ class Problem:
         return x
 
     def __repr__(self):
-        given = "" if self.J is None else f", A = J Minv J^T + cfm with nv = {self.J.shape[1]}"
+        given = "" if self.product is None else f", A = J Minv J^T + cfm with nv = {self.product.J.shape[1]}"
         return f"<Problem of {self.n} rows, {int((self.findex >= 0).sum())} of friction{given}>"
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
-def _array(name, value, shape, infinite=False) -> np.ndarray:
+def _numbers(name, value) -> np.ndarray:
     try:
-        given = np.asarray(value, float)
+        return np.asarray(value, float)
     except (TypeError, ValueError) as e:
         raise ProblemError(f"{name} is {value!r}, allowed are numbers") from e
+
+
+def _array(name, value, shape, infinite=False) -> np.ndarray:
+    given = _numbers(name, value)
     if given.shape != shape and (given.ndim or len(shape) != 1):
         raise ProblemError(f"{name} has the shape {given.shape}, allowed is {shape}")
     array = np.ascontiguousarray(np.broadcast_to(given, shape))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..solver.lcp.status import Status
 from .problem import Problem, ProblemError
 from .standard_form import StandardForm
 
+KEPT, KEPT_ROWS = 8, 256  # solvers that `solve` keeps in each thread, and their most rows
 TOLERANCE = 1e-10  # residual of a solution by way of a standard form
 
 
@@ -168,7 +170,24 @@ def solve(
         problem = Problem(A, b, lo, hi, findex, add, symmetric=symmetric)
     else:
         problem = A
-    return Solver(problem.n, method, **options).solve(problem)
+    return _kept_solver(problem.n, method, options).solve(problem)
+
+
+_kept = threading.local()  # solvers of this thread, by their method and options
+
+
+def _kept_solver(n: int, method: str, options: dict[str, Any]) -> Solver:
+    """A solver with room for n rows, kept from call to call if that is little: to make one takes a millisecond."""
+    if n > KEPT_ROWS:
+        return Solver(n, method, **options)
+    find_method(method).settings(options)  # refuses what could be no key
+    solvers = vars(_kept).setdefault("solvers", {})
+    key = method, *sorted(options.items())
+    if key not in solvers or solvers[key].n < n:
+        if len(solvers) >= KEPT:
+            solvers.clear()
+        solvers[key] = Solver(max(16, 1 << (n - 1).bit_length()), method, **options)
+    return solvers[key]
 
 
 def _is_standard(problem: Problem) -> bool:
