@@ -92,3 +92,12 @@ def enumerate_solutions(problem):
         if (x >= lo).all() and (x <= hi).all() and (w[side < 0] >= 0).all() and (w[side > 0] <= 0).all():
             found.append(x)
     return found
+
+
+def friction_problem(rng, contacts, mu=0.5):
+    """Contacts of many bodies, normal and two friction rows each, with more freedom than rows: x is unique."""
+    n = 3 * contacts
+    J = rng.standard_normal((n, 2 * n))
+    findex = np.where(np.arange(n) % 3 == 0, -1, np.arange(n) // 3 * 3)
+    b = np.where(findex < 0, 3.0, 6.0) * rng.standard_normal(n) + np.where(findex < 0, 3.0, 0.0)
+    return Problem.from_jacobian(J, np.full(2 * n, 0.5 / n), 0.1, b, 0.0, np.where(findex < 0, np.inf, mu), findex)

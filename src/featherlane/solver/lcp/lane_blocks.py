@@ -224,11 +224,13 @@ def free_friction(p, ready):
 
 
 @kernel
-def solve_sets(p, least):
-    """x of the free rows; w follows."""
+def solve_sets(p, least, live):
+    """x of the free rows, in live worlds; w follows."""
     m = list_active(p)
     factor_free(p, m, least)
     solve_free(p, m)
+    for i in range(p.lcp_n[0]):
+        p.lcp_old[i] = where(live, p.lcp_old[i], 0.0)
     add_change(p)
 
 
@@ -245,7 +247,7 @@ def lane_blocks(p, passes):
     opened = count > 0.0
     live = not_(opened)
     for _ in range(passes):
-        solve_sets(p, least)
+        solve_sets(p, least, live)
         count = count + where(live, 1.0, 0.0)
         moved = exchange_rows(p, live)
         ready = live & not_(moved | opened)

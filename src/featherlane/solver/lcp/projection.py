@@ -17,7 +17,8 @@ from ...lanes import clip, fma, fmax, fmin, kernel, real, sqrt, where
 
 TINY = 1e-300  # no length at all; below it 1 / x overflows
 ROUGHEST = 1e8  # coefficient of friction on a cone: finite, so that lengths across can be measured
-FLOOR = 1e-12  # of the largest diagonal: a row with less moves as if it had that much
+FLOOR = 1e-12  # of the largest diagonal: less is none
+INF = float("inf")
 
 
 # ---- a row -----------------------------------------------------------------------------------------------------------
@@ -147,9 +148,12 @@ def set_steps(p, cone):
 
     There mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal is more than any eigenvalue.
     """
-    floor = FLOOR * largest_diagonal(p)
+    most = largest_diagonal(p)
+    floor = FLOOR * most
     for i in range(p.lcp_n[0]):
-        p.lcp_step[i] = 1.0 / fmax(p.lcp_diag[i], floor)
+        ends = p.lcp_hi[i] - p.lcp_lo[i] < INF  # so a force that does nothing is at once where it pays, or grows slowly
+        least = where(ends, floor, most)
+        p.lcp_step[i] = 1.0 / where(p.lcp_diag[i] > floor, p.lcp_diag[i], least)
     if cone != 0:
         for k in range(p.lcp_n[0]):
             set_disc_steps(p, k, friction_count(p, k))

@@ -1,0 +1,203 @@
+"""Batches in lanes: the answers of single problems, a problem's own bits in any company, bad numbers refused."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.lcp import OptionError, Problem, ProblemError, Status, solve_batch
+from featherlane.lcp.tile import Structure, Tile
+from featherlane.solver.lcp.lane_blocks import solve_lane_blocks
+from featherlane.solver.lcp.lane_pivots import solve_lane_dantzig
+from lcp_problems import degenerate_problem, friction_problem, known_problem, stack_problem
+from ode_problems import recorded_problems
+
+RESIDUAL = 1e-10
+KNOWN = 1e-9
+SAME = 1e-9  # of the largest x: two ways to the same solution, with a softness of 1e-5
+METHODS = [("dantzig", {}), ("dantzig", {"friction": "consistent"}), ("pgs", {}), ("pgs", {"friction": "cone"}),
+           ("pgs", {"order": "quickstep", "iterations": 20}), ("apgd", {}), ("apgd", {"friction": "cone"})]  # fmt: skip
+
+
+def stacked(problems):
+    """A, b, lo, hi, findex, add of problems of one structure."""
+    fields = (np.stack([getattr(p, name) for p in problems]) for name in ("matrix", "b", "lo", "hi"))
+    return *fields, problems[0].findex, np.stack([p.add for p in problems])
+
+
+def towers(rng, count, boxes=2):
+    return [stack_problem(boxes, 1e-5, push=3 * rng.standard_normal(6 * boxes)) for _ in range(count)]
+
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 24, 61])
+def test_known_answers(n, rng):
+    problems, answers = zip(*(known_problem(rng, n) for _ in range(21)), strict=True)
+    found = solve_batch(*stacked(problems))
+    assert found.solved.all()
+    assert (found.residual <= RESIDUAL).all()
+    for x, expected in zip(found.x, answers, strict=True):
+        np.testing.assert_allclose(x, expected, rtol=0, atol=KNOWN * max(np.abs(expected).max(), 1e-3))
+
+
+@pytest.mark.parametrize("count", [1, 8, 50])
+def test_towers_are_solved_as_one_by_one(count, rng):
+    problems = towers(rng, count)
+    found = solve_batch(*stacked(problems))
+    assert found.solved.all()
+    for k, problem in enumerate(problems):
+        alone = fl.lcp.solve(problem)
+        np.testing.assert_allclose(found.x[k], alone.x, rtol=0, atol=SAME * np.abs(alone.x).max())
+        np.testing.assert_allclose(found.upper[k], alone.upper, rtol=SAME)
+        assert problem.residual(found.x[k], (found.lower[k], found.upper[k])) <= RESIDUAL
+        np.testing.assert_allclose(found.w[k], problem.multiply(found.x[k]) - problem.b, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [3, 9])
+def test_degenerate_problems_are_solved(n, rng):
+    problems = [degenerate_problem(rng, n) for _ in range(60)]
+    assert solve_batch(*stacked(problems)).solved.all()
+
+
+@pytest.mark.parametrize("stage", [solve_lane_blocks, solve_lane_dantzig])
+def test_pivots_in_lanes_solve_what_ode_recorded(stage):
+    """Problems of one structure side by side; each stage alone, of the regular kinds."""
+    for recorded in recorded_problems():
+        problem = recorded.problem
+        if not (recorded.solved and (recorded.tag.startswith("spd") or "cfm1e-05" in recorded.tag)):
+            continue
+        tile = Tile(Structure(problem.n, tuple(map(int, problem.findex))), 1, [RESIDUAL])
+        vectors = np.hstack([problem.diagonal(), problem.b, problem.lo, problem.hi, problem.add])
+        tile.load(problem.matrix.reshape(1, -1), vectors[None], None)
+        tile.bind(stage)(20 * problem.n)
+        assert tile.arrays["lcp_status"][0, 0] == Status.SOLVED
+        scale = np.abs(recorded.x).max()
+        np.testing.assert_allclose(tile.arrays["lcp_x"][:, 0], recorded.x, rtol=0, atol=SAME * scale)
+
+
+def test_a_contradiction_is_told_and_the_others_are_solved(rng):
+    A, b, lo, hi, findex, add = stacked([known_problem(rng, 4)[0] for _ in range(10)])
+    A[3], b[3], lo[3], hi[3] = 0.0, 1.0, 0.0, np.inf
+    found = solve_batch(A, b, lo, hi, findex, add)
+    assert found.status[3] == Status.INFEASIBLE
+    assert np.isfinite(found.x).all()
+    assert np.delete(found.solved, 3).all()
+
+
+@pytest.mark.parametrize("method", ["pgs", "apgd"])
+def test_factors_give_what_a_dense_matrix_gives(method, rng):
+    problems = [friction_problem(rng, 3) for _ in range(11)]
+    A, b, lo, hi, findex, _ = stacked(problems)
+    J = np.stack([p.J for p in problems])
+    dense = solve_batch(A, b, lo, hi, findex, method=method, tolerance=RESIDUAL)
+    assert dense.solved.all()
+    for Minv in (problems[0].Minv, np.diag(problems[0].Minv), np.stack([np.diag(p.Minv) for p in problems])):
+        factored = solve_batch(None, b, lo, hi, findex, J=J, Minv=Minv, cfm=0.1, method=method, tolerance=RESIDUAL)
+        assert factored.solved.all()
+        np.testing.assert_allclose(factored.x, dense.x, rtol=0, atol=1e-8 * np.abs(dense.x).max())
+
+
+@pytest.mark.parametrize("method", ["pgs", "apgd"])
+def test_a_batch_starts_where_it_is_told(method, rng):
+    parts = stacked([friction_problem(rng, 3) for _ in range(9)])
+    first = solve_batch(*parts, method=method)
+    again = solve_batch(*parts, x=first.x, method=method)
+    assert (again.iterations <= 2).all()
+
+
+# ---- bits ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("method", "options"), METHODS)
+def test_company_changes_no_bit(method, options, rng):
+    options = {"iterations": 60} | options if method != "dantzig" else options
+    parts = stacked(towers(rng, 19))
+    whole = solve_batch(*parts, method=method, **options)
+    order = rng.permutation(19)
+    A, b, lo, hi, findex, add = parts
+    shuffled = solve_batch(A[order], b[order], lo[order], hi[order], findex, add, method=method, threads=3, **options)
+    for name in ("x", "w", "status", "iterations", "residual", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(whole, name)[order], getattr(shuffled, name), err_msg=name)
+    alone = solve_batch(A[4:5], b[4:5], lo[4:5], hi[4:5], findex, add[4:5], method=method, **options)
+    np.testing.assert_array_equal(alone.x[0], whole.x[4])
+
+
+@pytest.mark.parametrize(("method", "options"), METHODS[1:])
+def test_one_world_and_eight_have_the_same_bits(method, options, rng):
+    options = {"iterations": 60} | options if method != "dantzig" else options
+    problems = towers(rng, 9)
+    whole = solve_batch(*stacked(problems), method=method, **options)
+    for k, problem in enumerate(problems):
+        np.testing.assert_array_equal(fl.lcp.solve(problem, method=method, **options).x, whole.x[k])
+
+
+@pytest.mark.parametrize("stage", [solve_lane_blocks, solve_lane_dantzig])
+def test_pivots_have_the_same_bits_at_every_width(stage, rng):
+    problems = towers(rng, 16)
+    structure = Structure(problems[0].n, tuple(map(int, problems[0].findex)))
+    matrix = np.stack([p.matrix.ravel() for p in problems])
+    vectors = np.stack([np.hstack([p.diagonal(), p.b, p.lo, p.hi, p.add]) for p in problems])
+    found = []
+    for W in (1, 8):
+        tile = Tile(structure, W, [RESIDUAL])
+        out = np.empty((16, 4 * structure.n + 3))
+        for k in range(0, 16, W):
+            tile.load(matrix[k : k + W], vectors[k : k + W], None)
+            tile.bind(stage)(30)
+            tile.store(out[k : k + W])
+        found.append(out)
+    np.testing.assert_array_equal(*found)
+
+
+def test_uncompiled_and_compiled_agree(rng, monkeypatch):
+    parts = stacked(towers(rng, 3, 1))
+    compiled = [solve_batch(*parts, method=method, iterations=20) for method in ("dantzig", "pgs", "apgd")]
+    monkeypatch.setenv("FEATHERLANE_MODE", "python")
+    for expected, method in zip(compiled, ("dantzig", "pgs", "apgd"), strict=True):
+        found = solve_batch(*parts, method=method, iterations=20)
+        np.testing.assert_allclose(found.x, expected.x, rtol=0, atol=1e-7 * np.abs(expected.x).max())
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------
+def test_no_problems_are_no_work():
+    assert solve_batch(np.zeros((0, 3, 3)), np.zeros((0, 3))).x.shape == (0, 3)
+
+
+def test_bad_problems_are_refused_with_their_number():
+    A, b = np.tile(np.eye(3), (5, 1, 1)), np.ones((5, 3))
+    spoiled = b.copy()
+    spoiled[3, 1] = np.nan
+    skew = A.copy()
+    skew[2, 0, 1] = 1.0
+    cases = [
+        ((A, spoiled), {}, r"b\[3, 1\] is nan"),
+        ((skew, b), {}, r"A\[2\] is not symmetric"),
+        ((A[:4], b), {}, r"A has the shape \(4, 3, 3\), allowed is \(5, 3, 3\)"),
+        ((A, b[0]), {}, r"b has the shape \(3,\), allowed is \(N, n\)"),
+        ((A, b, np.full((5, 3), 0.5)), {}, r"lo\[0, 0\] is 0.5"),
+        ((A, b, 0.0, [1.0, -1.0, 1.0]), {}, r"hi\[0, 1\] is -1.0"),
+        ((A, b, 0.0, 1.0, [-1, 1, -1]), {}, r"findex\[1\] is its own row"),
+        ((A, b), {"x": np.zeros(2)}, r"x has the shape \(2,\)"),
+        ((None, b), {}, "either A, or J and Minv"),
+        ((None, b), {"J": np.ones((5, 3, 2)), "Minv": -np.eye(2), "method": "pgs"}, "Minv is not positive definite"),
+        ((None, b), {"J": np.ones((5, 3, 2)), "Minv": np.eye(2), "cfm": -1.0, "method": "pgs"}, r"cfm\[0, 0\] is -1.0"),
+    ]
+    for parts, options, message in cases:
+        with pytest.raises(ProblemError, match=message):
+            solve_batch(*parts, **options)
+
+
+def test_what_does_not_solve_batches_is_refused():
+    A, b = np.tile(np.eye(3), (2, 1, 1)), np.ones((2, 3))
+    with pytest.raises(OptionError, match="method is 'lemke', for a batch allowed are apgd, dantzig, pgs"):
+        solve_batch(A, b, method="lemke")
+    with pytest.raises(OptionError, match="needs A, allowed with J and Minv are apgd and pgs"):
+        solve_batch(None, b, J=np.ones((2, 3, 4)), Minv=np.ones(4))
+    with pytest.raises(OptionError, match="threads is 0"):
+        solve_batch(A, b, threads=0)
+
+
+def test_problems_are_what_single_ones_are(rng):
+    """Numbers common to all problems need not be repeated."""
+    A, b = np.tile(2 * np.eye(3), (4, 1, 1)), rng.standard_normal((4, 3))
+    found = solve_batch(A, b, [-0.1, 0.0, -np.inf], 0.3)
+    for k in range(4):
+        expected = fl.lcp.solve(Problem(A[k], b[k], [-0.1, 0.0, -np.inf], 0.3)).x
+        np.testing.assert_allclose(found.x[k], expected, atol=1e-15)
