@@ -5,6 +5,8 @@
     friction    J v' = belt,  |x| <= mu x_normal, each direction alone (a pyramid); or |x| <= mu [N]
     turns       about the normal, then about both tangents: omega = 0, |x| <= rho x_normal
 
+The CFM of sliding friction is its slip, where there is none the model's.
+
 J is the velocity of body 2 from body 1 at the contact point, along normal and tangents.  The depth counts from
 includemargin on.  A contact has rows where it touches (dist <= includemargin; the model convex: <), see
 contact_reduction.py.

@@ -15,6 +15,7 @@ from .islands import solve_islands
 from .link_rows import link_forces
 from .metric import accelerate, sum_rows
 from .pgs import pgs
+from .status import UNSETTLED
 
 
 @kernel
@@ -57,12 +58,13 @@ def find_forces(m, d):
 
 @kernel
 def report(m, d):
-    """What the solver says of itself; a world whose residual it left above the tolerance is counted."""
+    """What the solver says of itself; worlds that it left above the tolerance or unsettled are counted."""
     zero = real(d, 0.0)
     d.solver_niter[0] = d.lcp_niter[0] + 0.0
     d.solver_residual[0] = d.lcp_residual[0] + 0.0
     d.solver_gap[0] = zero
-    failed = (d.lcp_status[0] > 0.0) & (d.lcp_residual[0] > m.opt_lcp_tolerance[0]) & (d.active[0] > 0.0)
+    unsettled = d.lcp_status[0] == 1.0 * UNSETTLED
+    failed = (d.lcp_status[0] > 0.0) & (unsettled | (d.lcp_residual[0] > m.opt_lcp_tolerance[0])) & (d.active[0] > 0.0)
     d.warning[3] = where(failed, d.warning[3] + 1.0, d.warning[3])
     record(d, 0, zero, zero, zero, zero)
 

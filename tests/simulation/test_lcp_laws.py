@@ -1,0 +1,185 @@
+"""Laws of rigid contact under the model lcp: what sticks stays, what slides obeys Coulomb, what bounces returns."""
+
+import numpy as np
+import pytest
+from test_lcp_step import lcp_model
+
+import featherlane as fl
+
+G = 9.81
+AT_REST = 1e-12  # m/s: rounding of a pivoting solver over 1000 steps
+EXACT = 1e-9  # m/s^2: Coulomb's acceleration over 1 s
+SAME = 1e-12  # m/s: one product
+
+
+def cube(floor: str, pos: str, mu: float, gravity=f"0 0 {-G}", size=0.5):
+    """A cube of 1 kg in front of a plane."""
+    return (
+        f'<mujoco><option timestep=".01" gravity="{gravity}"/><worldbody>'
+        f'<geom type="plane" size="99 99 1" friction="{mu} 0 0" {floor}/><body pos="{pos}"><freejoint/>'
+        f'<geom type="box" size="{size} {size} {size}" mass="1" friction="{mu} 0 0"/></body></worldbody></mujoco>'
+    )
+
+
+@pytest.mark.parametrize("cfm", [0.0, 1e-10])
+def test_a_cube_in_a_grip_does_not_creep(cfm):
+    model = lcp_model(cube('zaxis="-1 0 0"', "-.5 0 0", 1.0), cfm=cfm, contact_min_depth=1e-6)
+    data = fl.Data(model)
+    data.qpos[0] += 1e-9  # contacts that are not pushed apart do not come and go by rounding
+    data.xfrc_applied[1, 0] = 20.0
+    fastest = 0.0
+    for _ in range(1000):
+        fl.step(model, data)
+        fastest = max(fastest, np.abs(data.qvel).max())
+    assert fastest <= AT_REST + cfm * 20.0
+    np.testing.assert_allclose(data.qpos[:3], [-0.5, 0, 0], atol=1e-8 + 10.0 * cfm * 20.0)
+
+
+def incline(degrees: float, mu: float):
+    """Velocity after 1 s of a cube on a slope that starts at rest, down and across it, and the slope's angle."""
+    a = np.deg2rad(degrees)
+    xml = cube(
+        "", "0 0 .5", mu, gravity=f"{G * np.sin(a) * np.cos(0.3)} {G * np.sin(a) * np.sin(0.3)} {-G * np.cos(a)}"
+    )
+    model = lcp_model(xml, cfm=0.0)
+    model.geom_fdir[0] = np.cos(0.3), np.sin(0.3), 0.0
+    data = fl.Data(model)
+    for _ in range(100):
+        fl.step(model, data)
+    return model.geom_fdir[0] @ data.qvel[:3], np.linalg.norm(data.qvel), a
+
+
+def test_a_cube_on_a_slope_sticks_below_the_angle_of_friction():
+    assert incline(20.0, 0.365)[1] <= AT_REST  # tan 20 deg = 0.36397
+
+
+def test_a_cube_slides_down_a_slope_with_coulombs_acceleration():
+    down, speed, a = incline(20.0, 0.2)
+    assert down == pytest.approx(G * (np.sin(a) - 0.2 * np.cos(a)), abs=EXACT)
+    assert speed == pytest.approx(down, abs=EXACT)
+
+
+@pytest.mark.parametrize("restitution", [0.3, 1.0])
+def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
+    model = lcp_model(
+        '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
+        '<body pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',
+        cfm=0.0,
+    )
+    model.geom_restitution[1] = restitution
+    model.opt.contact_max_vel = 0.1  # does not bound what bounces
+    data, before = fl.Data(model), 0.0
+    while data.qvel[2] <= 0.0:
+        before = data.qvel[2]
+        fl.step(model, data)
+    assert data.qvel[2] == pytest.approx(-restitution * before, abs=SAME)
+
+
+def test_a_slow_ball_does_not_bounce():
+    model = lcp_model(
+        '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
+        '<body pos="0 0 .12"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',
+        cfm=0.0,
+    )
+    model.geom_restitution[1], model.geom_restitution_vel[1] = 0.8, 1.0
+    data = fl.Data(model)
+    for _ in range(100):
+        fl.step(model, data)
+        assert data.qvel[2] < 0.3
+    assert abs(data.qvel[2]) < 1e-6
+
+
+def test_a_launched_cube_slides_without_lifting():
+    model = lcp_model(cube("", "0 0 .5", 0.3), cfm=0.0)
+    data = fl.Data(model)
+    data.qvel[0] = 3.0
+    for _ in range(90):
+        fl.step(model, data)
+        assert abs(data.qpos[2] - 0.5) <= SAME and np.abs(data.qvel[1:]).max() <= SAME
+    assert data.qvel[0] == pytest.approx(3.0 - 0.9 * 0.3 * G, abs=EXACT)
+
+
+def test_friction_can_be_a_force():
+    model = lcp_model(cube("", "0 0 .5", 2.0), cfm=0.0)
+    model.geom_frictionforce[1], model.geom_fdir[1] = 1, (1, 0, 0)
+    data = fl.Data(model)
+    data.qvel[0] = 3.0
+    for _ in range(10):
+        fl.step(model, data)
+    # four contacts, 2 N each
+    assert data.qvel[0] == pytest.approx(3.0 - 0.1 * 8.0, abs=EXACT)
+
+
+def test_slip_lets_a_contact_creep_with_the_force():
+    model = lcp_model(cube("", "0 0 .5", 2.0, gravity=f"1 0 {-G}"), cfm=1e-8)
+    model.geom_slip[1], model.geom_fdir[1] = 0.02, (1, 0, 0)
+    data = fl.Data(model)
+    for _ in range(300):
+        fl.step(model, data)
+    # 1 N over four contacts
+    assert data.qvel[0] == pytest.approx(0.02 / 4, rel=1e-5)
+
+
+def test_a_belt_carries_along():
+    xml = cube('surfacevel=".7 0 0 0 0 0"', "0 0 .5", 0.5)
+    model = lcp_model(xml, cfm=0.0)
+    data = fl.Data(model)
+    for _ in range(60):
+        fl.step(model, data)
+    assert data.qvel[0] == pytest.approx(0.7, abs=EXACT)
+
+
+def test_given_contacts_have_their_own_restitution_and_motion():
+    model = lcp_model(cube('contype="0" conaffinity="0"', "0 0 .5", 1.0), cfm=0.0)
+    data = fl.Data(model, given_contacts=4)
+    corners = np.array([[x, y, 0.0] for x in (-0.5, 0.5) for y in (-0.5, 0.5)])
+    data.give_contacts(np.zeros(4), corners, [0, 0, 1.0], body=[0, 1], restitution=0.5, motion=[0, 0.2, 0.1])
+    data.qvel[2] = -2.0
+    fl.step(model, data)
+    frame = data.contact.frame[0].reshape(3, 3)
+    np.testing.assert_allclose(data.qvel[:3], frame.T @ [1.0, 0.2, 0.1], atol=SAME)
+    with pytest.raises(fl.ModelError, match="restitution"):
+        data.give_contacts(np.zeros(4), corners, [0, 0, 1.0], body=[0, 1], restitution=-1.0)
+
+
+# ---- a tower ---------------------------------------------------------------------------------------------------------
+def tower(cfm: float, seconds: float):
+    """Ten unit cubes that touch exactly; the model and how far each is from where it started, step by step."""
+    cubes = "".join(
+        f'<body pos="0 0 {k + 0.5}"><freejoint/><geom type="box" size=".5 .5 .5" mass="1" friction=".5 0 0"/></body>'
+        for k in range(10)
+    )
+    model = lcp_model(
+        f'<mujoco><worldbody><geom type="plane" size="99 99 1" friction=".5 0 0"/>{cubes}</worldbody></mujoco>',
+        timestep=1 / 60,
+        cfm=cfm,
+        erp=0.2,
+        lcp_friction="frozen",
+    )
+    data, moved = fl.Data(model), []
+    for _ in range(round(60 * seconds)):
+        fl.step(model, data)
+        moved.append(data.qpos.reshape(10, 7)[:, :3] - model.qpos0.reshape(10, 7)[:, :3])
+    return model, data, np.array(moved)
+
+
+def check_tower(cfm: float, seconds: float):
+    """It stands, and sinks by its static sag: four springs k = erp / (h cfm) below each cube."""
+    model, data, moved = tower(cfm, seconds)
+    load = G * np.arange(10, 0, -1) / 4.0
+    sag = np.cumsum(load) * cfm * model.opt.timestep / model.opt.erp
+    assert np.abs(moved[..., :2]).max() < 1e-6
+    assert (moved[..., 2] >= -sag * (1 + 1e-3) - 1e-9).all()
+    np.testing.assert_allclose(moved[-1, :, 2], -sag, rtol=1e-2, atol=1e-9)
+    assert data.status["not_converged"] == 0
+
+
+def test_a_tower_that_touches_exactly_stands():
+    for cfm in (1e-10, 1e-3):
+        check_tower(cfm, 4.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exponent", range(-12, -2))
+def test_a_tower_stands_for_20_s_at_any_cfm(exponent):
+    check_tower(10.0**exponent, 20.0)
