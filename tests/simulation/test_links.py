@@ -119,6 +119,35 @@ def test_an_error_decays_by_its_erp():
         np.testing.assert_allclose(data.qpos[7:10] - (1, 0, 0), (start - (1, 0, 0)) * 0.7**k, rtol=0, atol=EXACT)
 
 
+@pytest.mark.parametrize("kind", ["ball", "hinge", "slider", "fixed"])
+@pytest.mark.parametrize("second", ["c", None])
+def test_shifted_bodies_come_back_by_their_erp(kind, second, rng):
+    axis = {"axis": (0, 0.6, 0.8)} if kind in ("hinge", "slider") else {}
+    anchor = {"anchor": (1, 0.4, 0)} if kind in ("ball", "hinge") else {}
+    model = rigid(ISOTROPIC, fl.Link(kind, "b", second, erp=0.25, **anchor, **axis))
+    data = fl.Data(model)
+    shift = 1e-4 * rng.normal(size=3)
+    data.qpos[7:10] += shift
+    a, b = model.link_body[0]
+
+    def error():
+        """Where what the first body holds stands from what the second does, across the axis of a slider."""
+        fl.kinematics(model, data)
+        R = data.xmat.reshape(-1, 3, 3)
+        if kind in ("ball", "hinge"):
+            first, second = (data.xpos[body] + R[body] @ model.link_anchor[0, side] for side, body in enumerate((a, b)))
+            return first - second
+        frame = b if kind == "slider" else (a if b else 0)
+        r = data.xipos[a] - data.xipos[b] - R[frame] @ model.link_offset[0]
+        u = R[a] @ model.link_axis[0, 0]
+        return r - (r @ u) * u
+
+    before = error()
+    fl.step(model, data)
+    assert np.abs(before).max() > 1e-5
+    np.testing.assert_allclose(error(), 0.75 * before, rtol=0, atol=1e-3 * np.abs(before).max())
+
+
 @pytest.mark.parametrize("kind", ["hinge", "slider", "fixed"])
 def test_turned_bodies_come_back_by_their_erp(kind):
     axis = {} if kind == "fixed" else {"axis": (0, 0, 1)}
@@ -282,6 +311,13 @@ def test_a_motor_that_drives_into_its_stop_rests_there():
     data = fl.Data(model)
     fl.step(model, data, 300)
     assert abs(data.link_position[0] - 0.5) < 1e-6
+
+
+def test_every_world_has_motors_of_its_own():
+    batch = fl.Batch(cart(True, motor_force=1e4), nworld=8)
+    batch.expand("link_motor_vel")[:, 0] = np.arange(8.0)
+    batch.step()
+    np.testing.assert_allclose(batch.qvel[:, 0], np.arange(8.0), atol=EXACT * 10)
 
 
 # ---- worlds, islands, flags -----------------------------------------------------------------------------------------

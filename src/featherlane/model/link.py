@@ -117,7 +117,7 @@ def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
     turned = [frames.xmat[body].reshape(3, 3) for body in (a, b)]
     com = [frames.xipos[body] for body in (a, b)]
     apart = com[0] - (com[1] if b else 0.0)
-    row = {"type": kind, "body": (a, b), "quat": _relative(frames.xquat[a], frames.xquat[b])}
+    row: dict[str, Any] = {"type": kind, "body": (a, b), "quat": _relative(frames.xquat[a], frames.xquat[b])}
     row["anchor"] = [R.T @ (anchor - frames.xpos[body]) for R, body in zip(turned, (a, b), strict=True)]
     row["axis"] = [R.T @ axis for R in turned]
     row["offset"] = turned[1 if kind == LINK_SLIDER else 0].T @ apart if b else apart
@@ -197,7 +197,7 @@ def _relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _numbers(link: Link, label: str, kind: int) -> dict[str, Any]:
     """Softness, stops and motor, checked."""
-    row = {name: _number(link, label, name, 1.0) for name in FRACTIONS}
+    row: dict[str, Any] = {name: _number(link, label, name, 1.0) for name in FRACTIONS}
     row |= {name: _number(link, label, name, np.inf) for name in NOT_NEGATIVE}
     row["motor_vel"] = _number(link, label, "motor_vel", np.inf, -np.inf)
     row["limited"], row["range"] = link.range is not None, (-np.inf, np.inf)
