@@ -109,6 +109,27 @@ def test_forces_on_both_bodies_are_the_constraint_forces(rng):
         np.testing.assert_allclose(data.qfrc_constraint, expected, atol=EXACT * 10 * scale)
 
 
+def test_links_within_a_tree_see_what_moves_both_bodies(rng):
+    """The rate of the error is -erp / h of it, at a state out of place whose root moves both bodies."""
+    arm = """<body name="{0}" pos="{1} 0 0"><joint axis="0 1 0"/><joint axis="1 0 1" pos="0 .1 0"/><joint type="slide"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/></body>"""
+    base = f'<body><freejoint/><geom type="box" size=".2 .1 .1"/>{arm.format("l", 0)}{arm.format("r", 0.3)}</body>'
+    model = rigid(f"<mujoco><worldbody>{base}</worldbody></mujoco>", fl.Link("ball", "l", "r", anchor=(0.3, 0.1, 0)))
+    model.opt.disableflags = fl.model.option.Disable.CONTACT
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    fl.forward(model, data)
+    v = data.qvel + model.opt.timestep * data.qacc
+    points, rates = [], []
+    for side, body in enumerate(model.link_body[0]):
+        points.append(data.xpos[body] + data.xmat[body].reshape(3, 3) @ model.link_anchor[0, side])
+        rates.append(fl.jac(model, data, points[-1], int(body))[0] @ v)
+    expected = -0.2 / model.opt.timestep * (points[0] - points[1])
+    np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=0, atol=EXACT * 100 * np.abs(expected).max())
+    force, torque = data.link_force[0, :3], data.link_force[0, 3:]
+    np.testing.assert_allclose(torque, np.cross(points[0] - data.xipos[model.link_body[0, 0]], force), rtol=1e-9)
+
+
 def test_an_error_decays_by_its_erp():
     model = rigid(ISOTROPIC, fl.Link("ball", "b", anchor=(1, 0, 0), erp=0.3))
     data = fl.Data(model)
@@ -293,6 +314,46 @@ def test_a_motor_at_a_stop_is_a_force(as_link, velocity, side, force):
     assert abs(data.qfrc_smooth[0] - force) < EXACT
     stopped = -side * 0.2 * 0.001 / 0.01 / 0.01  # the stop moves it by erp of the depth
     assert abs(data.qacc[0] - (min if side > 0 else max)(force / 2.0, stopped)) < EXACT * 100
+
+
+@pytest.mark.parametrize("as_link", [True, False])
+@pytest.mark.parametrize(
+    ("what", "start", "sought"),
+    [
+        ({"motor_vel": 0.5, "motor_force": 1e3, "motor_cfm": 0.01}, 0.0, 0.5),
+        ({"range": (-0.5, 0.5), "stop_erp": 0.3, "stop_cfm": 0.02}, -0.6, 3.0),
+    ],
+)
+def test_a_soft_row_gives_way_to_its_force(as_link, what, start, sought):
+    model = cart(as_link, gravity=-3.0, **what)
+    data = fl.Data(model)
+    data.qpos[0] = start
+    fl.forward(model, data)
+    softness = what.get("motor_cfm", what.get("stop_cfm"))
+    force, velocity = data.qfrc_constraint[0], data.qvel[0] + 0.01 * data.qacc[0]
+    assert abs(velocity - (sought - softness * force)) < EXACT * 10
+    assert not as_link or data.link_force[0, 0] == pytest.approx(force, rel=EXACT)
+
+
+def test_a_soft_link_gives_way_to_its_force(rng):
+    model = rigid(ISOTROPIC, fl.Link("ball", "b", anchor=(1, 0, 0), cfm=0.1))
+    data = fl.Data(model)
+    data.xfrc_applied[2, :3] = rng.normal(size=3)
+    fl.step(model, data)
+    np.testing.assert_allclose(data.qvel[6:9], -0.1 * data.link_force[0, :3], rtol=0, atol=EXACT)
+
+
+@pytest.mark.parametrize("kind", ["hinge", "slider"])
+def test_a_motor_at_a_stop_pushes_both_bodies(kind):
+    axis, anchor = (0, 0.6, 0.8), {"anchor": (1, 0.4, 0)} if kind == "hinge" else {}
+    link = fl.Link(kind, "b", "c", axis=axis, range=(0, 1), motor_vel=-1.0, motor_force=5.0, **anchor)
+    model = rigid(ISOTROPIC, link)
+    data = fl.Data(model)
+    fl.forward(model, data)
+    push, zero, middle = -5.0 * np.array(axis), np.zeros(3), 0.5 * (data.xipos[2] + data.xipos[3])
+    force, torque = (zero, push) if kind == "hinge" else (push, zero)
+    expected = fl.apply_ft(model, data, force, torque, middle, 2) + fl.apply_ft(model, data, -force, -torque, middle, 3)
+    np.testing.assert_allclose(data.qfrc_smooth, expected, rtol=0, atol=EXACT)
 
 
 @pytest.mark.parametrize("as_link", [True, False])
