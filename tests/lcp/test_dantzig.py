@@ -154,6 +154,20 @@ def test_redundant_equalities_are_solved_and_contradictions_told(rng, solver):
     assert solution.residual > RESIDUAL
 
 
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
+def test_contradictions_are_told_by_numbers_of_moderate_size(seed, n, solver):
+    """Rounding makes the pivot of a row that depends on others a tiny number, through which no force may go."""
+    rng = np.random.default_rng(seed)
+    J = rng.standard_normal((n, n + 2))
+    J = np.vstack([J, rng.standard_normal((2, n)) @ J])
+    b = J @ rng.standard_normal(n + 2)
+    b[-1] += 1.0
+    solution = solver.solve(Problem(J @ J.T, b, -np.inf, np.inf))
+    assert solution.status == Status.INFEASIBLE
+    without = np.linalg.lstsq(J @ J.T, b, rcond=1e-10)[0]
+    assert np.abs(solution.x).max() <= 1e6 * (np.abs(without).max() + 1.0)
+
+
 def test_a_force_that_does_nothing_is_bounded_or_told(solver):
     assert fl.lcp.solve([[0.0]], [1.0], 0.0, 2.0).x == [2.0]
     assert fl.lcp.solve([[0.0]], [-1.0], 0.0, 2.0).x == [0.0]

@@ -81,6 +81,13 @@ class Solver:
         method: its name.
         **options: the method's own.
 
+    Attributes:
+        method: the method.
+        n: most rows.
+        numbers: arguments of `run`, from the options.
+        arrays: the fields of the record, see featherlane/solver/lcp/fields.py, for those who fill them themselves.
+        run: the compiled stage on them; `run(*numbers)` takes a few microseconds for a dozen rows.
+
     Raises:
         OptionError: an unknown method or option, or a value that an option does not take.
     """

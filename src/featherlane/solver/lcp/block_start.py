@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from ...lanes import eights, kernel
 from .factor import (
-    SMALLEST_PIVOT,
     append_row,
     eights_of_row,
     expand_backward,
     gather_error,
     gather_row,
+    is_independent,
     pivot_of,
     reduce_forward,
     refactor,
@@ -39,7 +39,7 @@ def put_between(r1, p):
     reduce_forward(r1, r1.one_turn)
     pivot = pivot_of(r1, p, r1.one_turn)
     r1.one_state[p] = WAITING
-    if pivot > SMALLEST_PIVOT:
+    if is_independent(r1, r1.one_turn, pivot):
         append_row(r1, p, r1.one_turn, pivot)
         r1.one_state[p] = BETWEEN
     r1.one_niter[0] = r1.one_niter[0] + 1

@@ -27,6 +27,7 @@ from .factor import (
     eights_of_row,
     expand_backward,
     gather_row,
+    is_independent,
     pivot_of,
     reduce_forward,
     refactor,
@@ -151,7 +152,7 @@ def enter(r1, i, j):
     gather_row(r1, j, r1.one_turn)
     reduce_forward(r1, r1.one_turn)
     pivot = pivot_of(r1, j, r1.one_turn)
-    if pivot > SMALLEST_PIVOT:
+    if is_independent(r1, r1.one_turn, pivot):
         append_row(r1, j, r1.one_turn, pivot)
         r1.one_state[j], r1.place_w[j] = BETWEEN, 0.0
     else:
@@ -203,7 +204,7 @@ def settle(r1, i):
     """Place i, whose w is 0 and whose row of the factor is in one_ell, goes between the bounds."""
     pivot = pivot_of(r1, i, r1.one_ell)
     r1.one_state[i] = WAITING
-    if pivot > SMALLEST_PIVOT:
+    if is_independent(r1, r1.one_ell, pivot):
         append_row(r1, i, r1.one_ell, pivot)
         r1.one_state[i], r1.place_w[i] = BETWEEN, 0.0
 
@@ -251,7 +252,7 @@ def solve_from(r1, friction, start):
 
 
 @kernel
-def pivot(r1, policy, passes, start):
+def principal_pivoting(r1, policy, passes, start):
     """Solve the problem one_A, one_b, ... of a record.
 
     Reads:  one_n, one_findex, one_A, one_b, one_lo, one_hi, one_add; policy FROZEN or CONSISTENT, with at most so many
@@ -285,14 +286,14 @@ def pivot(r1, policy, passes, start):
 
 @kernel
 def dantzig(r1, policy, passes):
-    """Solve the problem of a record as `pivot` does, from a start with all rows."""
-    pivot(r1, policy, passes, BLOCK)
+    """Solve the problem of a record as `principal_pivoting` does, from a start with all rows."""
+    principal_pivoting(r1, policy, passes, BLOCK)
 
 
 @stage
 def solve_dantzig(p1, policy, passes, start):
-    """A problem that stands alone, by `pivot`."""
-    pivot(p1, policy, passes, start)
+    """A problem that stands alone, by `principal_pivoting`."""
+    principal_pivoting(p1, policy, passes, start)
 
 
 METHOD = Method(

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from ...lanes import eights, fma, kernel
 
-SMALLEST_PIVOT = 1e-14  # of the sum of squares that it is the rest of: below this a row depends on the others
+SMALLEST_PIVOT = 1e-14  # below this part of the numbers that it is the rest of, a row depends on the others
+DOUBTFUL = 1e-9  # pivot below which these are looked at
 
 
 @kernel
@@ -167,6 +168,19 @@ def pivot_of(r1, p, t):
         S[0] = v
         d = d - sum_of_eight(r1.one_sum, 0)
     return d
+
+
+@kernel
+def is_independent(r1, t, pivot):
+    """Is a pivot more than rounding, t = L^-1 of its row?  It is y^T A y for y = (-A_CC^-1 A_Cp, 1).  Room: one_y."""
+    least = SMALLEST_PIVOT
+    if least < pivot < DOUBTFUL:
+        expand_backward(r1, t, r1.one_y)
+        size = 1.0
+        for k in range(r1.one_count[0]):
+            size += r1.one_y[k] * r1.one_y[k]
+        least = SMALLEST_PIVOT * size
+    return pivot > least
 
 
 @kernel
