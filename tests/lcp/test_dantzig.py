@@ -224,6 +224,19 @@ def test_consistent_limits_are_a_fixed_point(boxes, mu, rng, consistent):
     assert problem.residual(solution.x) <= SETTLED
 
 
+def test_rough_contacts_stick_and_lift_off(rng, consistent):
+    """mu = inf: no limit where there is a force, and no friction where there is none."""
+    for _ in range(20):
+        problem = stack_problem(3, 1e-5, np.inf, push=8 * rng.standard_normal(18))
+        solution = consistent.solve(problem)
+        assert np.isfinite(solution.x).all()
+        friction = np.flatnonzero(problem.findex >= 0)
+        pressed = solution.x[problem.findex[friction]] > 0
+        if solution.status == Status.SOLVED:
+            np.testing.assert_array_equal(solution.x[friction[~pressed]], 0.0)
+            np.testing.assert_allclose(solution.w[friction[pressed]], 0.0, atol=1e-9 * np.abs(problem.b).max())
+
+
 def test_limits_that_cannot_settle_are_told(rng):
     problem = stack_problem(3, 1e-5, push=3 * rng.standard_normal(18))
     solution = fl.lcp.solve(problem, friction="consistent", iterations=1)

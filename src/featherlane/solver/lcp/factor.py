@@ -13,7 +13,7 @@ from __future__ import annotations
 from ...lanes import eights, fma, kernel
 
 SMALLEST_PIVOT = 1e-14  # below this part of the numbers that it is the rest of, a row depends on the others
-DOUBTFUL = 1e-9  # pivot below which these are looked at
+DOUBTFUL = 1e-10  # pivot below which these are looked at
 
 
 @kernel

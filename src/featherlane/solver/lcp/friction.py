@@ -3,7 +3,8 @@
 At a fixed point x is complementary under the limits that follow from x itself.  Taking the limits from x again and
 again need not get there: a block that tips over its edge presses harder the harder it is held.  So the limits of the
 rows that slip are solved for together, with all rows as they stand, before each new solution: Newton's method on a map
-that is linear between changes of sides, and exact as soon as none is left.
+that is linear between changes of sides, and exact as soon as none is left.  Where its steps do not come nearer, sweeps
+of projected Gauss-Seidel under live limits find other sides to begin from.  There may be no fixed point, or many.
 Source: D. E. Stewart and J. C. Trinkle, "An implicit time-stepping scheme for rigid body dynamics with inelastic
     collisions and Coulomb friction" (1996) for the problem; L. Qi and J. Sun, "A nonsmooth version of Newton's method"
     (1993).
@@ -13,13 +14,15 @@ from __future__ import annotations
 
 from ...lanes import eights, fabs, fmax, kernel
 from .active_set import improve, to_bound
-from .factor import eights_of_row, expand_backward, gather_row, reduce_forward, refactor
-from .places import FIXED, INF, LOWER, UPPER, clear_direction, force_inside, multiply
+from .block_start import put_between
+from .factor import clear_factor, eights_of_row, expand_backward, gather_row, reduce_forward, refactor
+from .places import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, clear_direction, force_inside, multiply, product_of_row
 
 SETTLED = 1e-11  # change of a limit, as a part of the largest one, at a fixed point
 LOOSE = 32.0  # times rounding: w of rows between their bounds that is let be, for each correction moves x in an
 # ill-conditioned problem, and the limits with it
 SHORTEST = 0.01  # part of Newton's step
+NEWTON, SWEEPS = 6, 10  # steps between two attempts to come nearer by sweeps, and how many more of these each time
 SINGULAR = 1e-12  # pivot, where the diagonal is about 1
 
 
@@ -56,10 +59,13 @@ def mismatch(r1):
 
 @kernel
 def follow_bounds(r1):
-    """Friction rows at a bound stay there as it moves; others are pushed inside."""
+    """Friction rows at a bound stay there as it moves, unless it is gone; others are pushed inside."""
     for i in range(r1.one_count[3], r1.one_n[0]):
         state = r1.one_state[i]
-        if state == FIXED:
+        if r1.place_hi[i] == INF:
+            if state != BETWEEN:
+                r1.one_state[i] = WAITING
+        elif state == FIXED:
             to_bound(r1, i, r1.place_w[i] < 0.0)
         elif state in (LOWER, UPPER):
             to_bound(r1, i, state == UPPER)
@@ -199,14 +205,44 @@ def go(r1, part):
     follow_bounds(r1)
 
 
+# ---- all together ----------------------------------------------------------------------------------------------------
+@kernel
+def sweep(r1):
+    """One sweep of projected Gauss-Seidel, friction limits as they are when a row is visited."""
+    n, width = r1.one_n[0], 8 * eights_of_row(r1)
+    for i in range(n):
+        if i >= r1.one_count[3]:
+            limit = limit_of(r1, i)
+            r1.place_lo[i], r1.place_hi[i] = -limit, limit
+        a = r1.place_A[i * width + i]
+        product, _ = product_of_row(r1, i)
+        if a > 0.0:
+            r1.place_x[i] = r1.place_x[i] - (product - r1.place_b[i]) / a
+        force_inside(r1, i)
+
+
+@kernel
+def start_from(r1):
+    """States and the factor by where x is: at a bound or between."""
+    clear_factor(r1)
+    for i in range(r1.one_n[0]):
+        x = r1.place_x[i]
+        r1.one_slot[i] = -1
+        if x == r1.place_lo[i] or x == r1.place_hi[i]:
+            to_bound(r1, i, x == r1.place_hi[i])
+        else:
+            put_between(r1, i)
+
+
 @kernel
 def settle_friction(r1, passes, most):
     """Let friction limits follow the normals until both are settled; returns 1 if they are.
 
-    A step that does not bring the limits nearer to what follows from them is halved.
+    A step that does not bring the limits nearer to what follows from them is halved, and from time to time sweeps take
+    the place of a step.
     """
     before, _ = mismatch(r1)
-    settled, left = 0, passes
+    settled, left, rounds = 0, passes, 0
     while left > 0 and settled == 0:
         aim(r1)
         part, trying = 1.0, 1
@@ -219,4 +255,13 @@ def settle_friction(r1, passes, most):
             trying = 1 if left > 0 and settled == 0 and part > SHORTEST and rest > (1.0 - 0.25 * part) * before else 0
             part = 0.5 * part
         before = rest
+        rounds += 1
+        if rounds % NEWTON == 0 and settled == 0:
+            for _ in range(SWEEPS * rounds):
+                sweep(r1)
+            start_from(r1)
+            limit_friction(r1)
+            follow_bounds(r1)
+            improve(r1, most, LOOSE)
+            before, _ = mismatch(r1)
     return settled
