@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dynamics.flags import EQUALITY
 from ..errors import ModelError, UnsupportedFeatureError, near
 from .controls import Random
 from .output import check_target, console, pairs, print_json, progress, table
@@ -157,11 +158,15 @@ def _check_model(model: Model, request: Contest) -> None:
 
 def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
     """The common state: some time under random control, with the first contact model."""
-    from ..simulation.batch import Batch
+    from ..simulation.data import Data
+    from ..simulation.stages import step
 
-    batch = Batch(model, 1)
-    Random(model, request.seed, model.opt.timestep).advance(batch, 0, round(SETTLE / model.opt.timestep))
-    return {name: getattr(batch, name)[0].copy() for name in ("qpos", "qvel", "act")}
+    data, controls = Data(model), Random(model, request.seed, model.opt.timestep)
+    for k in range(round(SETTLE / model.opt.timestep)):
+        if k % controls.hold == 0:
+            data.ctrl = controls.draw(k // controls.hold, 1)[0]
+        step(model, data)
+    return {name: getattr(data, name).copy() for name in ("qpos", "qvel", "act")}
 
 
 def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Trace:
@@ -173,7 +178,7 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
     setattr(model.opt, OPTION[contact], solver)
     if request.iterations is not None:
         setattr(model.opt, "iterations" if contact == "convex" else "lcp_iterations", request.iterations)
-    data, trace = Data(model), Trace()
+    data, trace, moves = Data(model), Trace(), _moves(model)
     for name, value in state.items():
         getattr(data, name)[...] = value
     controls = Random(model, request.seed + 1, model.opt.timestep)
@@ -188,28 +193,53 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         trace.residual.append(float(data.solver_residual))
         trace.iterations.append(float(data.solver_niter))
         trace.position.append(data.xipos.copy())
-        depth, slip = _contacts(model, data)
+        depth, slip = _contacts(model, data, moves)
         trace.penetration.append(depth)
         trace.slip.append(slip)
-        trace.drift.append(float(np.abs(data.efc_pos[: data.ne]).max(initial=0.0)))
+        trace.drift.append(_loop_error(data))
     trace.resets = int(data.nbad)
     return trace
 
 
-def _contacts(model: Model, data: Data) -> tuple[float, float]:
-    """Deepest overlap [m], and the mean speed [m/s] at which contacts that press slide after the step."""
-    from ..simulation.point import contact_force, jac
+def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float]:
+    """Deepest overlap [m], and the mean speed [m/s] at which contacts that press slide after the step.
 
-    depth, speeds = 0.0, []
+    Args:
+        model: the model.
+        data: the world after a step: contacts and forces of the step, velocities at its end.
+        moves: (nbody, nv) which dofs move a body.
+    """
+    view = data.workspace.view
+    slots = np.flatnonzero(view("con_present")[: int(view("ncon_slot")[0])] > 0.0)
+    depth = float(np.maximum(-view("con_dist")[slots], 0.0).max(initial=0.0))
     weight = float(model.body_mass.sum() * np.linalg.norm(model.opt.gravity))
-    for i, contact in enumerate(data.contact):
-        depth = max(depth, -float(contact.dist))
-        if contact.efc_address < 0 or contact_force(model, data, i)[0] <= PRESSING * weight:
-            continue
-        bodies = [int(model.geom_bodyid[g]) for g in contact.geom]
-        first, second = (jac(model, data, contact.pos, body)[0] @ data.qvel for body in bodies)
-        speeds.append(np.linalg.norm(contact.frame.reshape(3, 3)[1:] @ (second - first)))
-    return depth, float(np.mean(speeds)) if speeds else 0.0
+    pressing = slots[view("con_force")[slots, 0] > PRESSING * weight]
+    if not len(pressing):
+        return depth, 0.0
+    motion = moves @ (data.cdof * data.qvel[:, None])  # of the bodies, at their trees' centres of mass
+    pos, velocity = view("con_pos")[pressing], np.zeros((len(pressing), 3))
+    for sign, bodies in zip((-1.0, 1.0), view("con_carrier")[pressing].T, strict=True):
+        arm = pos - data.subtree_com[model.body_rootid[bodies]]
+        velocity += sign * (motion[bodies, 3:] + np.cross(motion[bodies, :3], arm))
+    tangents = view("con_frame")[pressing].reshape(-1, 3, 3)[:, 1:]
+    return depth, float(np.linalg.norm(np.einsum("ktc,kc->kt", tangents, velocity), axis=1).mean())
+
+
+def _moves(model: Model) -> np.ndarray:
+    """(nbody, nv): which dofs move a body."""
+    out = np.zeros((model.nbody, model.nv))
+    for body, last in enumerate(model.body_lastdof):
+        if last >= 0:
+            out[body, model.chain_colind[model.chain_rowadr[last] :][: model.chain_rownnz[last]]] = 1.0
+    return out
+
+
+def _loop_error(data: Data) -> float:
+    """Largest error of an equality constraint [m, rad]."""
+    view = data.workspace.view
+    n = int(view("ngenrow")[0])
+    equalities = (view("genrow_type")[:n] == EQUALITY) & (view("genrow_present")[:n] > 0.0)
+    return float(np.abs(view("genrow_pos")[:n][equalities]).max(initial=0.0))
 
 
 def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[str, str], dict[str, np.ndarray]]:
