@@ -165,7 +165,7 @@ BODIES = (
     _real("body_subtreemass", ("nbody",), "kg", "mass of the body and all below it"),
     _real("body_inertia", ("nbody", 3), "kg m^2", "principal moments of inertia about the centre of mass"),
     _real("body_invweight0", ("nbody", 2), "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: translation, rotation"),
-    _int("body_gyroscopic", ("nbody",), "gyroscopic torque: 0 explicit, 1 implicit, 2 off, -1: as the option says"),
+    _int("body_gyroscopic", ("nbody",), "gyroscopic torque of free bodies: 0 explicit, 1 implicit, 2 off, -1: by opt"),
     _real("body_gravcomp", ("nbody",), "1", "gravity compensation, as a part of the body's weight"),
 )
 
