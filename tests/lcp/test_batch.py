@@ -87,10 +87,14 @@ def test_a_contradiction_is_told_and_the_others_are_solved(rng):
 def test_factors_give_what_a_dense_matrix_gives(method, rng):
     problems = [friction_problem(rng, 3) for _ in range(11)]
     A, b, lo, hi, findex, _ = stacked(problems)
-    J = np.stack([p.J for p in problems])
+    J = np.stack([p.product.J for p in problems])
     dense = solve_batch(A, b, lo, hi, findex, method=method, tolerance=RESIDUAL)
     assert dense.solved.all()
-    for Minv in (problems[0].Minv, np.diag(problems[0].Minv), np.stack([np.diag(p.Minv) for p in problems])):
+    for Minv in (
+        problems[0].product.Minv,
+        np.diag(problems[0].product.Minv),
+        np.stack([np.diag(p.product.Minv) for p in problems]),
+    ):
         factored = solve_batch(None, b, lo, hi, findex, J=J, Minv=Minv, cfm=0.1, method=method, tolerance=RESIDUAL)
         assert factored.solved.all()
         np.testing.assert_allclose(factored.x, dense.x, rtol=0, atol=1e-8 * np.abs(dense.x).max())
