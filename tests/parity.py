@@ -53,20 +53,27 @@ BOUNDS |= dict.fromkeys(MOTION, 1e-8) | {DEPTH: 1e-6}  # [m] where contact point
 EXCEPTIONS = {(f"bundled/{name}", "qacc_smooth"): 1e-9 for name in ("rope", "chain")}
 # the three hinges of its bodies nearly line up: M's condition number is up to 1e10
 EXCEPTIONS |= {("mjx/sensor/model", "qacc_smooth"): 1e-9}
+# antagonists of 600 N hold each other, and a tendon's length moves such a force by 2e4 N/m: four roundings of lengths
+# (2e-16 m) and of forces are 5e-13 N m of the sum, which an inertia of 0.08 kg m^2 divides
+ELBOWS = ("envs/myo/assets/elbow/myoelbow_1dof6muscles",)
+ELBOWS += tuple(f"simhive/myo_sim/elbow/myoelbow_{n}dof6muscles" for n in (1, 2))
+EXCEPTIONS |= {(f"myosuite/{name}", "qacc_smooth"): 1e-11 for name in ELBOWS}
 # faces lie flat on faces: which points stand for them goes by rounding, in closed forms too
 TIES = {"bundled/hand", "bundled/pyramid", "dm_control/stacker"}
 # nearly parallel capsules: the determinant for the nearest points of their axes is 1e-8
 TIES |= {"dm_control/dog"}
-# cylinders that stand upright: where the lowest point of the rim is goes by rounding
+# cylinders that stand upright: where the lowest point of the rim is goes by rounding, for what is left of the plane's
+# normal across the axis cancels; at tilts of 1e-5 MuJoCo's distances are up to 1.4e-11 m, ours 2e-12 m from the truth
 TIES |= {"myosuite/simhive/YCB_sim/ycb_objects"}
 # four slides in three dimensions: MuJoCo warns, and divides by 1e-15
 SINGULAR = {"mjx/actuator/general_dyntype"}
 # palm and fingers without inverse weight touch: rows of D = 5e14, with which MuJoCo does not converge in 100 iterations
 SINGULAR |= {"robosuite/grippers/jaco_three_finger_gripper"}
 SAME = 1e-12  # contacts of the general method that differ by more are others
+SAME_TIED = 1e-13  # the same in TIES, where differences come in all sizes: at 3e3 /s^2 below the bound of rows
 # that part of the states: nv 300 to 384 and up to 400 contacts, dense in the oracle
 COSTLY = {"bundled/pyramid": 3} | dict.fromkeys(("bundled/chain", "bundled/stacks", "bundled/pile"), 20)
-INPUTS = ("qpos", "qvel", "act", "history", "plastic", "ctrl", "qacc_warmstart")
+INPUTS = ("time", "qpos", "qvel", "act", "history", "plastic", "ctrl", "qacc_warmstart")
 
 
 def oracle(name: str, path=wheels.model_path, cone: int | None = None) -> mujoco.MjModel:
@@ -117,7 +124,7 @@ def states(mj: mujoco.MjModel, count: int, rng: np.random.Generator) -> list[dic
         for _ in range(max(1, round(0.04 / mj.opt.timestep))):
             data.ctrl[:] = rng.uniform(low, high)
             mujoco.mj_step(mj, data)
-        found.append({name: getattr(data, name).copy() for name in INPUTS})
+        found.append({name: np.array(getattr(data, name))[()] for name in INPUTS})
     return found
 
 
@@ -246,7 +253,8 @@ def _same_contacts(mj, worst, data, expected, k) -> bool:
     grazing = len(ours["dist"]) < data.ncon or len(theirs["dist"]) < expected.ncon
     parts = [split(mj, contacts, all_general=worst.model in TIES) for contacts in (ours, theirs)]
     closed, general = zip(*parts, strict=True)
-    apart = not max(_contact_errors(*general).values()) <= SAME
+    same = SAME_TIED if worst.model in TIES else SAME
+    apart = not max(_contact_errors(*general).values()) <= same
     for quantity, error in _contact_errors(*(closed if apart else (ours, theirs))).items():
         worst.meet(quantity, k, error)
     if apart:
@@ -296,7 +304,7 @@ def _compare_motion(mj, worst, tile, expected, first, met):
 
 def _enter(data, state):
     for field, value in state.items():
-        getattr(data, field)[...] = value
+        setattr(data, field, value)
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
