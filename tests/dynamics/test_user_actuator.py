@@ -317,6 +317,23 @@ def test_without_a_compiler_kernels_are_refused_and_plain_python_runs(monkeypatc
     fl.step(model, fl.Data(model))
 
 
+@pytest.mark.skipif(not COMPILED, reason="uncompiled kernels need no compiler")
+def test_nothing_steps_without_its_functions(monkeypatch):
+    """Registered where there is a compiler, used where there is none: each step is an error, not only the first."""
+
+    def fails(*arguments):
+        raise lanes.KernelError("no compiler")
+
+    model = loaded(user_scene("gain"))
+    batch, data = fl.Batch(model, 2), fl.Data(model)
+    batch.step()
+    fl.set_user_actuator(model, gain=strong)
+    monkeypatch.setattr(lanes.Library, "function", fails)
+    for step in (batch.step, lambda: fl.step(model, data), lambda: fl.Data(model)) * 2:
+        with pytest.raises(lanes.KernelError, match="no compiler"):
+            step()
+
+
 def test_an_error_in_plain_python_is_raised_after_the_step():
     def late(m, d, i):
         return 1 / 0 if d.time[0] > 0 else 1.0

@@ -72,12 +72,17 @@ class UserCalls:
 
     def connect(self) -> None:
         """Take over what is registered with the model now."""
-        w, model = self._workspace, self._workspace.model
+        model = self._workspace.model
         if self._revision == model.revision:
             return
-        self._revision, self._missing = model.revision, missing_functions(model)
-        if not (model.user_actuators or model.user_sensors or self._addresses):
-            return
+        self._missing = missing_functions(model)
+        if model.user_actuators or model.user_sensors or self._addresses:
+            self._fill()
+        self._revision = model.revision
+
+    def _fill(self) -> None:
+        """Addresses of all functions into the record."""
+        w, model = self._workspace, self._workspace.model
         w.unbind()
         self._kept.clear()
         self._addresses.clear()
