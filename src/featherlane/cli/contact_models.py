@@ -2,11 +2,13 @@
 
 All start from one state with the same controls and take the same steps.  What a step leaves is measured in the same way
 for all: the solver's own residual, how deep bodies overlap, how fast contacts that press slide at the end of the step,
-how far equality constraints are off, the energy, the time of a step.
+how far equality constraints are off, the energy, the time of a step.  Options that do not go with the lcp are changed
+for it, and named.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dynamics.flags import EQUALITY
-from ..errors import ModelError, UnsupportedFeatureError, near
+from ..errors import ModelError, near
 from .controls import Random
 from .output import check_target, console, pairs, print_json, progress, table
 
@@ -111,7 +113,7 @@ def compare_contact_models(request: Contest) -> None:
 
     Raises:
         ModelError: anything wrong with the request, before anything is computed.
-        UnsupportedFeatureError: the model has options that do not go with a contact model that is asked for.
+        UnsupportedFeatureError: the model has features that are not computed.
         InstallationError: a plot is asked for and matplotlib is not installed.
     """
     request.check()
@@ -121,17 +123,20 @@ def compare_contact_models(request: Contest) -> None:
         prepare()
     from ..model.load import load
 
-    model = load(request.source)
-    _check_model(model, request)
-    state = _settled(model, request)
-    traces = {}
+    loaded = load(request.source)
+    models, changed = {}, {}
+    for contact in request.contacts:
+        models[contact], changed[contact] = _prepared(loaded, contact)
+    model = models[request.contacts[0]]
+    state, traces = _settled(model, request), {}
     with progress(request.as_json) as bar:
         for entry in bar.track(request.entries(), description="stepping"):
-            traces[entry] = _run(model, state, request, *entry)
+            traces[entry] = _run(models[entry[0]], state, request, *entry)
     result = {
         "model": model.source,
         "timestep": model.opt.timestep,
         "steps": request.steps,
+        "changed": changed,
         "runs": [{"contact": c, "solver": s, **trace.plain()} for (c, s), trace in traces.items()],
     }
     if request.plot is not None:
@@ -146,14 +151,25 @@ def compare_contact_models(request: Contest) -> None:
         _print(result, request.plot)
 
 
-def _check_model(model: Model, request: Contest) -> None:
-    """Refuse before anything runs what a contact model that is asked for does not take."""
-    for contact in request.contacts:
-        try:
-            model.opt.contact_model = contact
-        except UnsupportedFeatureError as error:
-            raise UnsupportedFeatureError(error.features, request.source) from None
-    model.opt.contact_model = request.contacts[0]
+def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
+    """A copy of the model under a contact model, and which options had to change for it."""
+    from ..model.option import Enable
+
+    copied, changed = copy.copy(model), []
+    opt = copied.opt
+    if contact == "lcp":
+        if opt.integrator.name.lower() != "euler":
+            changed.append(f"integrator {opt.integrator.name.lower()} -> euler")
+            opt.integrator = "euler"
+        if opt.noslip_iterations:
+            changed.append("noslip_iterations -> 0")
+            opt.noslip_iterations = 0
+        refused = opt.enableflags & (Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP)
+        if refused:
+            changed.append(f"flags off: {', '.join(str(flag.name).lower() for flag in refused)}")
+            opt.enableflags &= ~refused
+    opt.contact_model = contact
+    return copied, changed
 
 
 def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
@@ -174,7 +190,6 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
     from ..simulation.data import Data
     from ..simulation.stages import energy, step
 
-    model.opt.contact_model = contact
     setattr(model.opt, OPTION[contact], solver)
     if request.iterations is not None:
         setattr(model.opt, "iterations" if contact == "convex" else "lcp_iterations", request.iterations)
@@ -259,25 +274,28 @@ def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[st
 
 
 def _print(result: dict[str, Any], plot: Path | None) -> None:
-    columns = ["contact", "solver", "iterations", "residual (most)", "overlap [mm] (most)", "slip [mm/s] (most)"]
-    columns += ["loops [mm] (most)", "energy change [J]", "time [us]"]
+    runs = result["runs"]
+    columns = ["contact", "solver", "iterations", "residual (most)"]
+    lengths = {"penetration": "overlap [mm] (most)", "slip": "slip [mm/s] (most)", "drift": "loops [mm] (most)"}
+    lengths = {key: name for key, name in lengths.items() if any(r[key]["max"] for r in runs)}
+    columns += [*lengths.values(), "energy [J]", "time [us]"]
     rows = []
-    for r in result["runs"]:
+    for r in runs:
         cells = [r["contact"], r["solver"], f"{r['iterations']['mean']:.1f} ({r['iterations']['max']:.0f})"]
-        cells.append(f"{r['residual']['median']:.1e} ({r['residual']['max']:.1e})")
-        cells += [
-            f"{1e3 * r[key]['median']:.2g} ({1e3 * r[key]['max']:.2g})" for key in ("penetration", "slip", "drift")
-        ]
+        cells.append(f"{r['residual']['median']:.0e} ({r['residual']['max']:.0e})")
+        cells += [f"{1e3 * r[key]['median']:.2g} ({1e3 * r[key]['max']:.2g})" for key in lengths]
         rows.append([*cells, f"{r['energy_change']:+.3g}", f"{r['microseconds']['median']:.1f}"])
     screen = console()
     title = f"{Path(result['model']).name}: {result['steps']} steps from one state"
     screen.print(table(title, columns, rows))
     about = {
         "residual": "convex: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",
-        "loops": "largest error of an equality constraint",
+        "overlap": "of the deepest contact; loops: largest error of an equality constraint",
         "slip": "mean over the contacts that press, after the step; medians over steps",
+        "energy": "at the end less that at the start",
         "time": "one step in one world, as called from Python; the median",
     }
-    lost = [f"{r['contact']} {r['solver']}: {r['resets']}" for r in result["runs"] if r["resets"]]
+    lost = [f"{r['contact']} {r['solver']}: {r['resets']}" for r in runs if r["resets"]]
+    about |= {f"changed for {c}": ", ".join(what) for c, what in result["changed"].items() if what}
     about |= {"bad numbers": ", ".join(lost)} if lost else {}
     screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))
