@@ -8,10 +8,12 @@ Source: ODE manual, sec. "Islands and disabled bodies".
 from __future__ import annotations
 
 from ...lanes import fmax, has, kernel, read_lane, stage, width, write_lane
-from .dantzig import dantzig
+from .dantzig import BLOCK, BY_ROWS, principal_pivoting
 from .delassus import fits_lanes, form_delassus, form_one_delassus, gather_delassus
 from .rows import is_present
 from .status import SOLVED
+
+FEW_ROWS = 72  # of an island that gains nothing from a start with all rows at once
 
 
 # ---- which rows belong together ------------------------------------------------------------------------------------
@@ -113,8 +115,8 @@ def gather_problem(d, lane):
 
 @stage
 def solve_island(d1, policy, passes):
-    """The gathered problem, by `dantzig`."""
-    dantzig(d1, policy, passes)
+    """The gathered problem, by pivoting."""
+    principal_pivoting(d1, policy, passes, BLOCK if d1.one_n[0] > FEW_ROWS else BY_ROWS)
 
 
 # ---- all of them ---------------------------------------------------------------------------------------------------
