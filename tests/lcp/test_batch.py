@@ -87,14 +87,10 @@ def test_a_contradiction_is_told_and_the_others_are_solved(rng):
 def test_factors_give_what_a_dense_matrix_gives(method, rng):
     problems = [friction_problem(rng, 3) for _ in range(11)]
     A, b, lo, hi, findex, _ = stacked(problems)
-    J = np.stack([p.product.J for p in problems])
+    J, inverse = np.stack([p.product.J for p in problems]), problems[0].product.Minv
     dense = solve_batch(A, b, lo, hi, findex, method=method, tolerance=RESIDUAL)
     assert dense.solved.all()
-    for Minv in (
-        problems[0].product.Minv,
-        np.diag(problems[0].product.Minv),
-        np.stack([np.diag(p.product.Minv) for p in problems]),
-    ):
+    for Minv in (inverse, np.diag(inverse), np.tile(np.diag(inverse), (11, 1, 1))):
         factored = solve_batch(None, b, lo, hi, findex, J=J, Minv=Minv, cfm=0.1, method=method, tolerance=RESIDUAL)
         assert factored.solved.all()
         np.testing.assert_allclose(factored.x, dense.x, rtol=0, atol=1e-8 * np.abs(dense.x).max())
@@ -141,12 +137,12 @@ def test_pivots_have_the_same_bits_at_every_width(stage, rng):
     found = []
     for W in (1, 8):
         tile = Tile(structure, W, [RESIDUAL])
-        out = np.empty((16, 4 * structure.n + 3))
+        rows, numbers = np.empty((4, 16, structure.n)), np.empty((3, 16))
         for k in range(0, 16, W):
             tile.load(matrix[k : k + W], vectors[k : k + W], None)
             tile.bind(stage)(30)
-            tile.store(out[k : k + W])
-        found.append(out)
+            tile.store(rows, numbers, slice(k, k + W))
+        found.append(np.vstack([*rows.transpose(0, 2, 1), numbers]))
     np.testing.assert_array_equal(*found)
 
 

@@ -86,9 +86,9 @@ def test_a_force_that_does_nothing_goes_to_its_bound(method):
 # ---- QuickStep -------------------------------------------------------------------------------------------------------
 def quickstep(problem, sweeps, relaxation, seed):
     """ODE's QuickStep by its description: fc = M^-1 J^T lambda is kept, limits live, every 8 sweeps rows shuffle."""
-    J, n = problem.product.J, problem.n
-    effect = (J * problem.product.Minv if problem.product.Minv.ndim == 1 else J @ problem.product.Minv).T
-    scale = relaxation / (np.einsum("ij,ji->i", J, effect) + problem.product.cfm)
+    J, cfm, n = problem.product.J, problem.product.cfm, problem.n
+    effect = (J * problem.product.Minv).T
+    scale = relaxation / (np.einsum("ij,ji->i", J, effect) + cfm)
     order = [i for i in range(n) if problem.findex[i] < 0] + [i for i in range(n) if problem.findex[i] >= 0]
     x, fc = np.zeros(n), np.zeros(J.shape[1])
     for sweep in range(sweeps):
@@ -102,7 +102,7 @@ def quickstep(problem, sweeps, relaxation, seed):
             if k >= 0:
                 hi = problem.hi[i] * abs(x[k])
                 lo = -hi
-            new = min(max(x[i] + scale[i] * (problem.b[i] - problem.product.cfm[i] * x[i] - J[i] @ fc), lo), hi)
+            new = min(max(x[i] + scale[i] * (problem.b[i] - cfm[i] * x[i] - J[i] @ fc), lo), hi)
             fc, x[i] = fc + effect[:, i] * (new - x[i]), new
     return x
 

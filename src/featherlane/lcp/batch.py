@@ -16,12 +16,13 @@ from ..solver.lcp.lane_by_lane import solve_lane_by_lane
 from ..solver.lcp.lane_pivots import solve_lane_dantzig
 from ..solver.lcp.method import ROWS, OptionError
 from ..solver.lcp.status import Status
-from .problem import ASYMMETRY, ProblemError, _check_findex, _refuse, _rows
+from .problems import Problems
 from .solve import find_method
-from .tile import Structure, Tile
+from .tile import Tile
 
 TOLERANCE = 1e-10  # residual of a solution by pivots
 PASSES = 12  # of block pivoting: what is not solved by then goes on by single pivots
+GROUP = 8  # tiles whose vectors are gathered at once: they stay in the cache
 PIVOTS_PER_ROW = 20  # in lanes; a problem that needs more is solved alone
 
 
@@ -98,136 +99,76 @@ def solve_batch(
         raise OptionError(f"method is {method!r}, for a batch allowed are apgd, dantzig, pgs")
     if not isinstance(threads, int) or threads < 1:
         raise OptionError(f"threads is {threads!r}, allowed are whole numbers >= 1")
-    batch = _Batch(A, b, lo, hi, findex, add, J, Minv, cfm, x)
+    batch = Problems(A, b, lo, hi, findex, add, J, Minv, cfm, x)
     if batch.structure.columns and found.form != ROWS:
         raise OptionError(f"method {method!r} needs A, allowed with J and Minv are apgd and pgs")
+    results = _Results(*batch.b.shape)
     if found.form == ROWS:
-        return batch.unload_rows(batch.run(found.stage, numbers, parameters, threads))
-    return batch.unload(_pivot(batch, numbers, threads))
+        _run(batch, results, found.stage, numbers, parameters, threads)
+        results.set_bounds(batch)
+    else:
+        _pivot(batch, results, numbers, threads)
+    return results.solution()
 
 
-def _pivot(batch: _Batch, numbers: list[int], threads: int) -> np.ndarray:
+def _pivot(batch: Problems, results: _Results, numbers: list[int], threads: int) -> None:
     """Dantzig's method: in lanes by blocks, what that leaves by single pivots, and what is left then one by one."""
-    if numbers[0]:  # limits that follow the normals
-        return batch.run(solve_lane_by_lane, numbers, [TOLERANCE], threads)
-    status, n = 4 * batch.structure.n, batch.structure.n
-    out = batch.run(solve_lane_blocks, [PASSES], [TOLERANCE], threads)
-    for stage, given in ((solve_lane_dantzig, [PIVOTS_PER_ROW * n]), (solve_lane_by_lane, numbers)):
-        left = np.flatnonzero(out[:, status] != Status.SOLVED)
-        if len(left):
-            out[left] = batch.run(stage, given, [TOLERANCE], threads, left)
-    return out
+    stages: list[tuple[Stage, list[int]]] = [(solve_lane_by_lane, numbers)]
+    if numbers[0] == 0:  # friction is frozen
+        stages = [(solve_lane_blocks, [PASSES]), (solve_lane_dantzig, [PIVOTS_PER_ROW * batch.structure.n]), *stages]
+    left = None
+    for stage, given in stages:
+        _run(batch, results, stage, given, [TOLERANCE], threads, left)
+        left = np.flatnonzero(results.numbers[0] != Status.SOLVED)
+        if not len(left):
+            break
 
 
-class _Batch:
-    """Problems, checked and side by side."""
+def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, threads: int, which=None) -> None:
+    """Solve those problems (None: all) tile by tile."""
+    W, n = tile_width(np.float64), batch.structure.n
+    count = len(batch.b) if which is None else len(which)
+    starts = range(0, count, GROUP * W)
+    threads = max(min(threads, len(starts)), 1)
 
-    def __init__(self, A, b, lo, hi, findex, add, J, Minv, cfm, x):
-        b = np.asarray(b, float)
-        if b.ndim != 2:
-            raise ProblemError(f"b has the shape {b.shape}, allowed is (N, n)")
-        self.count, n = b.shape
-        shape = b.shape
-        b = _numbers("b", b, shape)
-        self.b, self.lo, self.hi = b, _numbers("lo", lo, shape, infinite=True), _numbers("hi", hi, shape, infinite=True)
-        self.add = _numbers("add", 0.0 if add is None else add, shape)
-        self.x = None if x is None else _numbers("x", x, shape)
-        self.findex = _rows("findex", np.full(n, -1) if findex is None else findex, n)
-        _check_findex(self.findex)
-        _refuse("lo", self.lo, (self.findex < 0) & (self.lo > 0.0), "<= 0")
-        _refuse("hi", self.hi, self.hi < 0.0, ">= 0")
-        _refuse("add", self.add, self.add < 0.0, ">= 0")
-        if (A is None) == (J is None) or (J is None) != (Minv is None):
-            raise ProblemError("allowed are either A, or J and Minv")
-        columns = self._take_dense(A) if A is not None else self._take_factors(J, Minv, cfm)
-        self.vectors = np.hstack([self.diagonal, self.b, self.lo, self.hi, self.add])
-        self.structure = Structure(n, tuple(map(int, self.findex)), columns)
-
-    def _take_dense(self, A) -> int:
-        N, n = self.b.shape
-        A = _numbers("A", A, (N, n, n), whole=True)
-        gap = np.abs(A - A.transpose(0, 2, 1)).max(axis=(1, 2), initial=0.0)
-        bad = gap > ASYMMETRY * np.abs(A).max(axis=(1, 2), initial=0.0)
-        if bad.any():
-            raise ProblemError(f"A[{bad.argmax()}] is not symmetric, by {gap[bad.argmax()]}")
-        self.diagonal, self.matrix = np.einsum("kii->ki", A), A.reshape(N, n * n)
-        return 0
-
-    def _take_factors(self, J, Minv, cfm) -> int:
-        """Y = J L with Minv = L L^T."""
-        N, n = self.b.shape
-        J = np.asarray(J, float)
-        if J.ndim != 3 or J.shape[:2] != (N, n) or not J.shape[2]:
-            raise ProblemError(f"J has the shape {J.shape}, allowed is ({N}, {n}, nv)")
-        nv = J.shape[2]
-        J, cfm = _numbers("J", J, J.shape, whole=True), _numbers("cfm", cfm, (N, n))
-        _refuse("cfm", cfm, cfm < 0.0, ">= 0")
-        Minv = np.asarray(Minv, float)
-        if Minv.ndim == 1:
-            Minv = _numbers("Minv", Minv, (nv,))
-            _refuse("Minv", Minv, Minv < 0.0, ">= 0")
-            Y = J * np.sqrt(Minv)
-        else:
-            Minv = _numbers("Minv", Minv, (N, nv, nv) if Minv.ndim == 3 else (nv, nv), whole=True)
-            try:
-                Y = J @ np.linalg.cholesky(Minv)
-            except np.linalg.LinAlgError as e:
-                raise ProblemError("Minv is not positive definite") from e
-        self.diagonal = np.einsum("kij,kij->ki", Y, Y) + cfm
-        self.matrix = np.hstack([Y.reshape(N, n * nv), cfm])
-        return nv
-
-    def run(self, stage: Stage, numbers, parameters, threads: int, which=slice(None)) -> np.ndarray:
-        """Solve those problems, tile by tile; returns (N, 4 n + 3), see `Tile.store`."""
-        W, matrix, vectors = tile_width(np.float64), self.matrix[which], self.vectors[which]
-        start = None if self.x is None else self.x[which]
-        out = np.empty((len(vectors), 4 * self.structure.n + 3))
-        starts = range(0, len(vectors), W)
-        threads = max(min(threads, len(starts)), 1)
-
-        def work(part):
-            tile = Tile(self.structure, W, parameters)
-            solve = tile.bind(stage)
-            for k in starts[part * len(starts) // threads : (part + 1) * len(starts) // threads]:
-                here = slice(k, k + W)
-                tile.load(matrix[here], vectors[here], None if start is None else start[here])
+    def work(part):
+        tile, vectors = Tile(batch.structure, W, parameters), np.empty((GROUP * W, 5 * n))
+        solve = tile.bind(stage)
+        for k in starts[part * len(starts) // threads : (part + 1) * len(starts) // threads]:
+            m = min(GROUP * W, count - k)
+            for c, values in enumerate(batch.vectors):
+                vectors[:m, c * n : (c + 1) * n] = values[k : k + m] if which is None else values[which[k : k + m]]
+            for j in range(0, m, W):
+                here = slice(k + j, k + min(j + W, m))
+                rows = here if which is None else which[here]
+                tile.load(batch.matrix[rows], vectors[j : min(j + W, m)], None if batch.x is None else batch.x[rows])
                 solve(*numbers)
-                tile.store(out[here])
+                tile.store(results.rows, results.numbers, rows)
 
-        if threads == 1:
-            work(0)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(work, range(threads)))
-        return out
+    if threads == 1:
+        work(0)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
 
-    def unload(self, out: np.ndarray) -> BatchSolution:
-        """Results of methods that write the bounds in effect."""
-        n = self.structure.n
-        x, w, lower, upper = (out[:, k * n : (k + 1) * n].copy() for k in range(4))
-        status, iterations = out[:, 4 * n].astype(int), out[:, 4 * n + 1].astype(int)
-        return BatchSolution(x, w, status, iterations, out[:, 4 * n + 2].copy(), lower, upper)
 
-    def unload_rows(self, out: np.ndarray) -> BatchSolution:
-        """Results of methods whose bounds are those at x."""
-        n, rows = self.structure.n, np.flatnonzero(self.findex >= 0)
-        lower, upper = out[:, 2 * n : 3 * n], out[:, 3 * n : 4 * n]
-        lower[...], upper[...] = self.lo, self.hi
-        force, mu = np.abs(out[:, self.findex[rows]]), self.hi[:, rows]
-        upper[:, rows] = np.multiply(mu, force, out=np.zeros(mu.shape), where=force > 0.0) + self.add[:, rows]
+class _Results:
+    """Memory of a solution: x, w and the bounds (4, N, n), and status, iterations and residual (3, N)."""
+
+    def __init__(self, count: int, n: int):
+        self.rows, self.numbers = np.empty((4, count, n)), np.empty((3, count))
+
+    def set_bounds(self, batch: Problems) -> None:
+        """The bounds in effect at x, for methods whose limits are live."""
+        x, _, lower, upper = self.rows
+        lower[...], upper[...] = batch.lo, batch.hi
+        rows = np.flatnonzero(batch.findex >= 0)
+        force, mu = np.abs(x[:, batch.findex[rows]]), batch.hi[:, rows]
+        upper[:, rows] = np.multiply(mu, force, out=np.zeros(mu.shape), where=force > 0.0) + batch.add[:, rows]
         lower[:, rows] = -upper[:, rows]
-        return self.unload(out)
 
-
-def _numbers(name, value, shape, infinite=False, whole=False) -> np.ndarray:
-    """An array of that shape, or, unless it has to be `whole`, what is the same for all problems."""
-    try:
-        given = np.asarray(value, float)
-    except (TypeError, ValueError) as e:
-        raise ProblemError(f"{name} is {value!r}, allowed are numbers") from e
-    allowed = [shape] if whole or len(shape) < 2 else [shape, shape[1:], ()]
-    if given.shape not in allowed:
-        raise ProblemError(f"{name} has the shape {given.shape}, allowed is {' or '.join(map(str, allowed))}")
-    bad, says = (np.isnan(given), "no NaN") if infinite else (~np.isfinite(given), "finite numbers")
-    _refuse(name, given, bad, says) if given.ndim else _refuse(name, given[None], bad[None], says)
-    return np.ascontiguousarray(np.broadcast_to(given, shape))
+    def solution(self) -> BatchSolution:
+        """As the caller gets it."""
+        status, iterations, residual = self.numbers
+        x, w, lower, upper = self.rows
+        return BatchSolution(x, w, status.astype(int), iterations.astype(int), residual, lower, upper)

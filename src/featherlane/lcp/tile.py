@@ -98,6 +98,8 @@ class Tile:
         if x is not None:
             self.arrays["lcp_x"][:, :m] = x.T
 
-    def store(self, rows: np.ndarray) -> None:
-        """Write the results of m problems, side by side, into (m, 4 n + 3): ROWS, then NUMBERS."""
-        rows[...] = self._result[:, : len(rows)].T
+    def store(self, rows: np.ndarray, numbers: np.ndarray, which) -> None:
+        """Write the results of the problems `which` into (4, N, n), see ROWS, and (3, N), see NUMBERS."""
+        n, m = self.structure.n, numbers[:, which].shape[1]
+        rows[:, which] = self._result[: 4 * n].reshape(4, n, self.width)[..., :m].transpose(0, 2, 1)
+        numbers[:, which] = self._result[4 * n :, :m]

@@ -1,0 +1,111 @@
+"""The problems of a batch: checked all before anything runs, and kept as they were given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .problem import ASYMMETRY, ProblemError, _check_findex, _refuse, _rows
+from .tile import Structure
+
+CHUNK = 64  # matrices that are checked at once
+
+
+class Problems:
+    """N problems of one structure; see `solve_batch`.
+
+    Attributes:
+        structure: what they have in common.
+        matrix: (N, rows) fields of `Structure.matrix`.
+        vectors: five times (N, n): the diagonal of A, b, lo, hi and add.
+        x: (N, n) where to begin, or None.
+        findex: (n,).
+    """
+
+    def __init__(self, A, b, lo, hi, findex, add, J, Minv, cfm, x):
+        b = np.asarray(b, float)
+        if b.ndim != 2:
+            raise ProblemError(f"b has the shape {b.shape}, allowed is (N, n)")
+        n = b.shape[1]
+        shape = b.shape
+        b = _numbers("b", b, shape)
+        self.b, self.lo, self.hi = b, _numbers("lo", lo, shape, infinite=True), _numbers("hi", hi, shape, infinite=True)
+        self.add = _numbers("add", 0.0 if add is None else add, shape)
+        self.x = None if x is None else _numbers("x", x, shape)
+        self.findex = _rows("findex", np.full(n, -1) if findex is None else findex, n)
+        _check_findex(self.findex)
+        _refuse("lo", self.lo, (self.findex < 0) & (self.lo > 0.0), "<= 0")
+        _refuse("hi", self.hi, self.hi < 0.0, ">= 0")
+        _refuse("add", self.add, self.add < 0.0, ">= 0")
+        if (A is None) == (J is None) or (J is None) != (Minv is None):
+            raise ProblemError("allowed are either A, or J and Minv")
+        columns = self._take_dense(A) if A is not None else self._take_factors(J, Minv, cfm)
+        self.vectors = self.diagonal, b, self.lo, self.hi, self.add
+        self.structure = Structure(n, tuple(map(int, self.findex)), columns)
+
+    def _take_dense(self, A) -> int:
+        N, n = self.b.shape
+        A = np.ascontiguousarray(_reals("A", A))
+        if A.shape != (N, n, n):
+            raise ProblemError(f"A has the shape {A.shape}, allowed is {(N, n, n)}")
+        for k in range(0, N, CHUNK):
+            _check_matrices(A[k : k + CHUNK], k)
+        self.diagonal, self.matrix = np.einsum("kii->ki", A), A.reshape(N, n * n)
+        return 0
+
+    def _take_factors(self, J, Minv, cfm) -> int:
+        """Y = J L with Minv = L L^T."""
+        N, n = self.b.shape
+        J = np.asarray(J, float)
+        if J.ndim != 3 or J.shape[:2] != (N, n) or not J.shape[2]:
+            raise ProblemError(f"J has the shape {J.shape}, allowed is ({N}, {n}, nv)")
+        nv = J.shape[2]
+        J, cfm = _numbers("J", J, J.shape, whole=True), _numbers("cfm", cfm, (N, n))
+        _refuse("cfm", cfm, cfm < 0.0, ">= 0")
+        Minv = np.asarray(Minv, float)
+        if Minv.ndim == 1:
+            Minv = _numbers("Minv", Minv, (nv,))
+            _refuse("Minv", Minv, Minv < 0.0, ">= 0")
+            Y = J * np.sqrt(Minv)
+        else:
+            Minv = _numbers("Minv", Minv, (N, nv, nv) if Minv.ndim == 3 else (nv, nv), whole=True)
+            try:
+                Y = J @ np.linalg.cholesky(Minv)
+            except np.linalg.LinAlgError as e:
+                raise ProblemError("Minv is not positive definite") from e
+        self.diagonal = np.einsum("kij,kij->ki", Y, Y) + cfm
+        self.matrix = np.hstack([Y.reshape(N, n * nv), cfm])
+        return nv
+
+
+def _check_matrices(A, first: int) -> None:
+    """Refuse what is not finite or not symmetric; few at a time, so that they stay in the cache."""
+    if not np.isfinite(A.sum()):
+        bad = ~np.isfinite(A)
+        if bad.any():
+            k, i, j = (int(v) for v in np.argwhere(bad)[0])
+            raise ProblemError(f"A[{first + k}, {i}, {j}] is {A[k, i, j]}, allowed: finite numbers")
+    gap = A - A.transpose(0, 2, 1)
+    if not gap.any():
+        return
+    gap = np.abs(gap).max(axis=(1, 2))
+    bad = gap > ASYMMETRY * np.abs(A).max(axis=(1, 2))
+    if bad.any():
+        raise ProblemError(f"A[{first + bad.argmax()}] is not symmetric, by {gap[bad.argmax()]}")
+
+
+def _reals(name, value) -> np.ndarray:
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError) as e:
+        raise ProblemError(f"{name} is {value!r}, allowed are numbers") from e
+
+
+def _numbers(name, value, shape, infinite=False, whole=False) -> np.ndarray:
+    """An array of that shape, or, unless it has to be `whole`, what is the same for all problems."""
+    given = _reals(name, value)
+    allowed = [shape] if whole or len(shape) < 2 else [shape, shape[1:], ()]
+    if given.shape not in allowed:
+        raise ProblemError(f"{name} has the shape {given.shape}, allowed is {' or '.join(map(str, allowed))}")
+    bad, says = (np.isnan(given), "no NaN") if infinite else (~np.isfinite(given), "finite numbers")
+    _refuse(name, given, bad, says) if given.ndim else _refuse(name, given[None], bad[None], says)
+    return np.broadcast_to(given, shape)
