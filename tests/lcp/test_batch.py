@@ -5,7 +5,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.lcp import OptionError, Problem, ProblemError, Status, solve_batch
-from featherlane.lcp.tile import Structure, Tile
+from featherlane.lcp.problems import Problems
+from featherlane.lcp.tile import Tile
 from featherlane.solver.lcp.lane_blocks import solve_lane_blocks
 from featherlane.solver.lcp.lane_pivots import solve_lane_dantzig
 from lcp_problems import degenerate_problem, friction_problem, known_problem, stack_problem
@@ -26,6 +27,20 @@ def stacked(problems):
 
 def towers(rng, count, boxes=2):
     return [stack_problem(boxes, 1e-5, push=3 * rng.standard_normal(6 * boxes)) for _ in range(count)]
+
+
+def in_lanes(stage, problems, W, pivots):
+    """What a stage alone finds for problems of one structure, W at once."""
+    batch = Problems(*stacked(problems), J=None, Minv=None, cfm=0.0, x=None)
+    count, n = len(problems), problems[0].n
+    found = {name: np.empty((count, n)) for name in ("lcp_x", "lcp_w", "lcp_y", "lcp_g")}
+    found |= {name: np.empty((count, 1)) for name in ("lcp_status", "lcp_niter", "lcp_residual")}
+    tile = Tile(batch.structure, W, [RESIDUAL], batch.fields, found)
+    for k in range(0, count, W):
+        tile.load(k, W)
+        tile.bind(stage)(pivots)
+        tile.store(k, W)
+    return found
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -60,18 +75,13 @@ def test_degenerate_problems_are_solved(n, rng):
 
 @pytest.mark.parametrize("stage", [solve_lane_blocks, solve_lane_dantzig])
 def test_pivots_in_lanes_solve_what_ode_recorded(stage):
-    """Problems of one structure side by side; each stage alone, of the regular kinds."""
+    """Each stage alone, on problems of the regular kinds."""
     for recorded in recorded_problems():
-        problem = recorded.problem
-        if not (recorded.solved and (recorded.tag.startswith("spd") or "cfm1e-05" in recorded.tag)):
-            continue
-        tile = Tile(Structure(problem.n, tuple(map(int, problem.findex))), 1, [RESIDUAL])
-        vectors = np.hstack([problem.diagonal(), problem.b, problem.lo, problem.hi, problem.add])
-        tile.load(problem.matrix.reshape(1, -1), vectors[None], None)
-        tile.bind(stage)(20 * problem.n)
-        assert tile.arrays["lcp_status"][0, 0] == Status.SOLVED
-        scale = np.abs(recorded.x).max()
-        np.testing.assert_allclose(tile.arrays["lcp_x"][:, 0], recorded.x, rtol=0, atol=SAME * scale)
+        if recorded.solved and (recorded.tag.startswith("spd") or "cfm1e-05" in recorded.tag):
+            found = in_lanes(stage, [recorded.problem], 1, 20 * recorded.problem.n)
+            assert found["lcp_status"] == Status.SOLVED
+            scale = np.abs(recorded.x).max()
+            np.testing.assert_allclose(found["lcp_x"][0], recorded.x, rtol=0, atol=SAME * scale)
 
 
 def test_a_contradiction_is_told_and_the_others_are_solved(rng):
@@ -131,19 +141,9 @@ def test_one_world_and_eight_have_the_same_bits(method, options, rng):
 @pytest.mark.parametrize("stage", [solve_lane_blocks, solve_lane_dantzig])
 def test_pivots_have_the_same_bits_at_every_width(stage, rng):
     problems = towers(rng, 16)
-    structure = Structure(problems[0].n, tuple(map(int, problems[0].findex)))
-    matrix = np.stack([p.matrix.ravel() for p in problems])
-    vectors = np.stack([np.hstack([p.diagonal(), p.b, p.lo, p.hi, p.add]) for p in problems])
-    found = []
-    for W in (1, 8):
-        tile = Tile(structure, W, [RESIDUAL])
-        rows, numbers = np.empty((4, 16, structure.n)), np.empty((3, 16))
-        for k in range(0, 16, W):
-            tile.load(matrix[k : k + W], vectors[k : k + W], None)
-            tile.bind(stage)(30)
-            tile.store(rows, numbers, slice(k, k + W))
-        found.append(np.vstack([*rows.transpose(0, 2, 1), numbers]))
-    np.testing.assert_array_equal(*found)
+    one, eight = (in_lanes(stage, problems, W, 30) for W in (1, 8))
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, eight[name], err_msg=name)
 
 
 def test_uncompiled_and_compiled_agree(rng, monkeypatch):

@@ -22,7 +22,6 @@ from .tile import Tile
 
 TOLERANCE = 1e-10  # residual of a solution by pivots
 PASSES = 12  # of block pivoting: what is not solved by then goes on by single pivots
-GROUP = 8  # tiles whose vectors are gathered at once: they stay in the cache
 PIVOTS_PER_ROW = 20  # in lanes; a problem that needs more is solved alone
 
 
@@ -119,48 +118,56 @@ def _pivot(batch: Problems, results: _Results, numbers: list[int], threads: int)
     left = None
     for stage, given in stages:
         _run(batch, results, stage, given, [TOLERANCE], threads, left)
-        left = np.flatnonzero(results.numbers[0] != Status.SOLVED)
+        left = results.left
         if not len(left):
             break
 
 
 def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, threads: int, which=None) -> None:
     """Solve those problems (None: all) tile by tile."""
-    W, n = tile_width(np.float64), batch.structure.n
-    count = len(batch.b) if which is None else len(which)
-    starts = range(0, count, GROUP * W)
+    given, found = batch.fields, results.fields
+    if which is not None:
+        given = {name: array[which] for name, array in given.items()}
+        found = {name: np.empty((len(which), array.shape[1])) for name, array in found.items()}
+    W, count = tile_width(np.float64), len(found["lcp_x"])
+    starts = range(0, count, W)
     threads = max(min(threads, len(starts)), 1)
 
     def work(part):
-        tile, vectors = Tile(batch.structure, W, parameters), np.empty((GROUP * W, 5 * n))
+        tile = Tile(batch.structure, W, parameters, given, found)
         solve = tile.bind(stage)
         for k in starts[part * len(starts) // threads : (part + 1) * len(starts) // threads]:
-            m = min(GROUP * W, count - k)
-            for c, values in enumerate(batch.vectors):
-                vectors[:m, c * n : (c + 1) * n] = values[k : k + m] if which is None else values[which[k : k + m]]
-            for j in range(0, m, W):
-                here = slice(k + j, k + min(j + W, m))
-                rows = here if which is None else which[here]
-                tile.load(batch.matrix[rows], vectors[j : min(j + W, m)], None if batch.x is None else batch.x[rows])
-                solve(*numbers)
-                tile.store(results.rows, results.numbers, rows)
+            m = min(W, count - k)
+            tile.load(k, m)
+            solve(*numbers)
+            tile.store(k, m)
 
     if threads == 1:
         work(0)
     else:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, range(threads)))
+    if which is not None:
+        for name, array in found.items():
+            results.fields[name][which] = array
 
 
 class _Results:
-    """Memory of a solution: x, w and the bounds (4, N, n), and status, iterations and residual (3, N)."""
+    """Memory of what is found; fields of a record -> (N, rows)."""
 
     def __init__(self, count: int, n: int):
-        self.rows, self.numbers = np.empty((4, count, n)), np.empty((3, count))
+        rows = dict.fromkeys(("lcp_x", "lcp_w", "lcp_y", "lcp_g"), n)
+        rows |= dict.fromkeys(("lcp_status", "lcp_niter", "lcp_residual"), 1)
+        self.fields = {name: np.empty((count, width)) for name, width in rows.items()}
+
+    @property
+    def left(self) -> np.ndarray:
+        """Which problems are not solved."""
+        return np.flatnonzero(self.fields["lcp_status"][:, 0] != Status.SOLVED)
 
     def set_bounds(self, batch: Problems) -> None:
         """The bounds in effect at x, for methods whose limits are live."""
-        x, _, lower, upper = self.rows
+        x, lower, upper = (self.fields[name] for name in ("lcp_x", "lcp_y", "lcp_g"))
         lower[...], upper[...] = batch.lo, batch.hi
         rows = np.flatnonzero(batch.findex >= 0)
         force, mu = np.abs(x[:, batch.findex[rows]]), batch.hi[:, rows]
@@ -169,6 +176,5 @@ class _Results:
 
     def solution(self) -> BatchSolution:
         """As the caller gets it."""
-        status, iterations, residual = self.numbers
-        x, w, lower, upper = self.rows
-        return BatchSolution(x, w, status.astype(int), iterations.astype(int), residual, lower, upper)
+        x, w, lower, upper, status, iterations, residual = self.fields.values()
+        return BatchSolution(x, w, status[:, 0].astype(int), iterations[:, 0].astype(int), residual[:, 0], lower, upper)

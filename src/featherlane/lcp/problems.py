@@ -15,9 +15,7 @@ class Problems:
 
     Attributes:
         structure: what they have in common.
-        matrix: (N, rows) fields of `Structure.matrix`.
-        vectors: five times (N, n): the diagonal of A, b, lo, hi and add.
-        x: (N, n) where to begin, or None.
+        fields: fields of a record -> (N, rows): A or its factors, its diagonal, b, lo, hi, add, and x where to begin.
         findex: (n,).
     """
 
@@ -30,7 +28,7 @@ class Problems:
         b = _numbers("b", b, shape)
         self.b, self.lo, self.hi = b, _numbers("lo", lo, shape, infinite=True), _numbers("hi", hi, shape, infinite=True)
         self.add = _numbers("add", 0.0 if add is None else add, shape)
-        self.x = None if x is None else _numbers("x", x, shape)
+        x = _numbers("x", 0.0 if x is None else x, shape)
         self.findex = _rows("findex", np.full(n, -1) if findex is None else findex, n)
         _check_findex(self.findex)
         _refuse("lo", self.lo, (self.findex < 0) & (self.lo > 0.0), "<= 0")
@@ -38,8 +36,8 @@ class Problems:
         _refuse("add", self.add, self.add < 0.0, ">= 0")
         if (A is None) == (J is None) or (J is None) != (Minv is None):
             raise ProblemError("allowed are either A, or J and Minv")
+        self.fields = {"lcp_x": x, "lcp_b": b, "lcp_lo": self.lo, "lcp_hi": self.hi, "lcp_add": self.add}
         columns = self._take_dense(A) if A is not None else self._take_factors(J, Minv, cfm)
-        self.vectors = self.diagonal, b, self.lo, self.hi, self.add
         self.structure = Structure(n, tuple(map(int, self.findex)), columns)
 
     def _take_dense(self, A) -> int:
@@ -49,7 +47,7 @@ class Problems:
             raise ProblemError(f"A has the shape {A.shape}, allowed is {(N, n, n)}")
         for k in range(0, N, CHUNK):
             _check_matrices(A[k : k + CHUNK], k)
-        self.diagonal, self.matrix = np.einsum("kii->ki", A), A.reshape(N, n * n)
+        self.fields |= {"lcp_A": A.reshape(N, n * n), "lcp_diag": np.einsum("kii->ki", A).copy()}
         return 0
 
     def _take_factors(self, J, Minv, cfm) -> int:
@@ -72,8 +70,9 @@ class Problems:
                 Y = J @ np.linalg.cholesky(Minv)
             except np.linalg.LinAlgError as e:
                 raise ProblemError("Minv is not positive definite") from e
-        self.diagonal = np.einsum("kij,kij->ki", Y, Y) + cfm
-        self.matrix = np.hstack([Y.reshape(N, n * nv), cfm])
+        Y = np.ascontiguousarray(Y)
+        diagonal = np.einsum("kij,kij->ki", Y, Y) + cfm
+        self.fields |= {"lcp_Y": Y.reshape(N, n * nv), "lcp_cfm": cfm, "lcp_diag": diagonal}
         return nv
 
 
@@ -108,4 +107,6 @@ def _numbers(name, value, shape, infinite=False, whole=False) -> np.ndarray:
         raise ProblemError(f"{name} has the shape {given.shape}, allowed is {' or '.join(map(str, allowed))}")
     bad, says = (np.isnan(given), "no NaN") if infinite else (~np.isfinite(given), "finite numbers")
     _refuse(name, given, bad, says) if given.ndim else _refuse(name, given[None], bad[None], says)
-    return np.broadcast_to(given, shape)
+    if given.shape != shape:
+        given = np.broadcast_to(given, shape[1:])
+    return np.broadcast_to(np.ascontiguousarray(given), shape)

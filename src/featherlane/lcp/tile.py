@@ -1,18 +1,19 @@
-"""W problems of one structure in the lanes of one record: their memory, filled and read a tile at a time."""
+"""W problems of one structure in the lanes of one record: its memory, filled from a batch and read back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..lanes import Record, Stage, aligned, allocate
+from ..lanes import Record, Stage, allocate
+from ..lanes.record import address
 from ..simulation.library import library
 from ..solver.lcp.fields import PROBLEM
+from ..solver.lcp.lane_memory import RESULTS, load_lanes, store_lanes
 
-VECTORS = ("lcp_diag", "lcp_b", "lcp_lo", "lcp_hi", "lcp_add")
-ROWS, NUMBERS = ("lcp_x", "lcp_w", "lcp_y", "lcp_g"), ("lcp_status", "lcp_niter", "lcp_residual")
+Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,6 @@ class Structure:
     columns: int = 0
 
     @property
-    def matrix(self) -> dict[str, int]:
-        """Fields that hold A, and their rows."""
-        n = self.n
-        return {"lcp_Y": n * self.columns, "lcp_cfm": n} if self.columns else {"lcp_A": n * n}
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Capacities of a record."""
         n, m, one = self.n, self.columns, (self.n // 8 + 1) * 8
@@ -44,21 +39,25 @@ class Structure:
 
 
 class Tile:
-    """A record for W problems; its inputs and its outputs are each one block of memory.
+    """A record for W problems, which it copies from a batch and back.
 
     Args:
         structure: what the problems have in common.
         width: W.
         parameters: rows of lcp_parameter.
+        given: field -> (N, rows) numbers of all problems, float64; an array whose problems are all the same memory is
+            fine.  Fields that are not given hold zeros.
+        results: field -> (N, rows) memory for what is found.
+
+    Attributes:
+        load: function of the first problem and how many.
+        store: likewise.
     """
 
-    def __init__(self, structure: Structure, width: int, parameters: Sequence[float]):
-        self.structure, self.width = structure, width
+    def __init__(self, structure: Structure, width: int, parameters, given: Arrays, results: Arrays):
+        self.structure = structure
         n, sizes = structure.n, structure.sizes
         self.arrays = arrays = allocate(PROBLEM, sizes, width, np.float64)
-        self._matrix = self._block(structure.matrix)
-        self._vectors = self._block(dict.fromkeys(VECTORS, n))
-        self._result = self._block(dict.fromkeys(ROWS, n) | dict.fromkeys(NUMBERS, 1))
         arrays["lcp_n"][0], arrays["lcp_dense"][0] = n, structure.columns == 0
         arrays["lcp_findex"][:n] = structure.findex
         if structure.columns:
@@ -66,40 +65,22 @@ class Tile:
             arrays["lcp_colnum"][:n] = structure.columns
             arrays["lcp_rowadr"][:n] = structure.columns * np.arange(n)
         arrays["lcp_parameter"][: len(parameters)] = np.reshape(parameters, (-1, 1))
+        self._lists = self._list(0, given), self._list(RESULTS, results)
         self.record = Record(PROBLEM, sizes, arrays, width, np.float64)
+        self.load, self.store = self.bind(load_lanes), self.bind(store_lanes)
 
-    def _block(self, rows: dict[str, int]) -> np.ndarray:
-        """One block of memory behind several fields, in their order."""
-        block, start = aligned((sum(rows.values()), self.width)), 0
-        for name, count in rows.items():
-            if count:
-                self.arrays[name] = block[start : start + count]
-            start += count
-        return block
+    def _list(self, at: int, batch: Arrays) -> Arrays:
+        """Write a list of copies; returns the arrays, whose memory it names."""
+        for name, array in batch.items():
+            if array.size == 0:
+                continue
+            if array.dtype != np.float64 or (array.shape[1] > 1 and array.strides[1] != array.itemsize):
+                raise ValueError(f"{name}: contiguous rows of float64 are needed")
+            stride = array.strides[0] // array.itemsize
+            self.arrays["lcp_memory"][at : at + 4] = address(self.arrays[name]), address(array), array.shape[1], stride
+            at += 4
+        return batch
 
     def bind(self, stage: Stage) -> Callable[..., None]:
         """The stage as a function of its whole numbers, on this tile."""
         return library().bind(stage, self.record)
-
-    def load(self, matrix: np.ndarray, vectors: np.ndarray, x: np.ndarray | None) -> None:
-        """Take over up to W problems; lanes without one hold zeros.
-
-        Args:
-            matrix: (m, rows) the fields of `Structure.matrix`, one after the other.
-            vectors: (m, 5 n) those of VECTORS.
-            x: (m, n) where to begin, None: 0.
-        """
-        m = len(vectors)
-        if m < self.width:
-            self._matrix[...], self._vectors[...] = 0.0, 0.0
-        self._matrix[:, :m] = matrix.T
-        self._vectors[:, :m] = vectors.T
-        self._result[...] = 0.0
-        if x is not None:
-            self.arrays["lcp_x"][:, :m] = x.T
-
-    def store(self, rows: np.ndarray, numbers: np.ndarray, which) -> None:
-        """Write the results of the problems `which` into (4, N, n), see ROWS, and (3, N), see NUMBERS."""
-        n, m = self.structure.n, numbers[:, which].shape[1]
-        rows[:, which] = self._result[: 4 * n].reshape(4, n, self.width)[..., :m].transpose(0, 2, 1)
-        numbers[:, which] = self._result[4 * n :, :m]

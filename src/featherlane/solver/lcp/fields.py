@@ -100,8 +100,11 @@ LCP = (
 # large, and without meaning between calls
 LCP_ROOM = frozenset(f.name for f in LCP if f.shape != (1,))
 
-# what a batch of dense problems needs beside it: direct solves in lanes
-LCP_DIRECT = (Field("lcp_L", "real", ("nlcpA",), "1", "room: factor of the rows between their bounds", "solve"),)
+# what a batch of problems needs beside it: direct solves in lanes, and where problems and results lie in memory
+LCP_BATCH = (
+    Field("lcp_L", "real", ("nlcpA",), "1", "room: factor of the rows between their bounds", "solve"),
+    Field("lcp_memory", "long", (80,), "1", "copies, see lane_memory.py", "solve"),
+)
 
 # problems that stand alone
-PROBLEM = Layout("Problem", LCP_SIZES + LCP + LCP_DIRECT)
+PROBLEM = Layout("Problem", LCP_SIZES + LCP + LCP_BATCH)

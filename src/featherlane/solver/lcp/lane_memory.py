@@ -1,0 +1,52 @@
+"""Copies between a batch, one problem after the other, and a tile, whose lanes hold W problems side by side.
+
+`lcp_memory` lists them, four numbers each: where the tile has the rows, where the batch has those of its first problem,
+how many rows, and how far the next problem's are, in numbers (0: all problems have the same).  Lists end with 0.
+"""
+
+from __future__ import annotations
+
+from ...lanes import kernel, scalars, stage, width
+
+RESULTS = 40  # where the list of results begins
+BYTES = 8  # of a number: batches are float64
+
+
+@kernel
+def copy_in(p, at, first, count):
+    """One copy of the list, from the batch: zeros in lanes without a problem."""
+    W, rows, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
+    for j in range(rows):
+        for lane in range(count):
+            tile[j * W + lane] = batch[lane * stride + j]
+        for lane in range(count, W):
+            tile[j * W + lane] = 0.0
+
+
+@kernel
+def copy_out(p, at, first, count):
+    """One copy of the list, to the batch."""
+    W, rows, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
+    tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
+    for lane in range(count):
+        for j in range(rows):
+            batch[lane * stride + j] = tile[j * W + lane]
+
+
+@stage
+def load_lanes(p, first, count):
+    """Problems `first` to `first + count - 1` into the lanes."""
+    at = 0
+    while p.lcp_memory[at] != 0:
+        copy_in(p, at, first, count)
+        at += 4
+
+
+@stage
+def store_lanes(p, first, count):
+    """Results of the lanes to those of the problems."""
+    at = RESULTS
+    while p.lcp_memory[at] != 0:
+        copy_out(p, at, first, count)
+        at += 4
