@@ -17,7 +17,7 @@ from .errors import (
     UnsupportedFeatureError,
 )
 from .lanes import kernel
-from .model import Link, Model, bundled_names, load, set_const
+from .model import Link, Model, bundled_names, load, set_const, set_length_range
 from .registration import Registration, RegistrationStatus, register_points
 from .simulation.batch import Batch
 from .simulation.control_history import init_ctrl_history, read_ctrl
@@ -97,6 +97,7 @@ __all__ = [  # noqa: RUF022  in groups
     "lcp",
     "load",
     "set_const",
+    "set_length_range",
     "show_config",
     "tree",
     # errors

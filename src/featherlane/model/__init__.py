@@ -1,9 +1,20 @@
 """The model: what is constant while a simulation runs, loaded, named, edited and checked."""
 
 from featherlane.model.fields import MODEL
+from featherlane.model.length_range import set_length_range
 from featherlane.model.link import Link
 from featherlane.model.load import bundled_names, load
 from featherlane.model.model import Model
 from featherlane.model.set_const import Constants, constants_for, set_const
 
-__all__ = ["MODEL", "Constants", "Link", "Model", "bundled_names", "constants_for", "load", "set_const"]
+__all__ = [
+    "MODEL",
+    "Constants",
+    "Link",
+    "Model",
+    "bundled_names",
+    "constants_for",
+    "load",
+    "set_const",
+    "set_length_range",
+]
