@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.lanes import Record, allocate
 from featherlane.lanes.record import python_record
-from featherlane.solver.lcp import active_set, factor, places
+from featherlane.solver.lcp import active_set, factor, many_rows, places
 from featherlane.solver.lcp.fields import LCP_SIZES, PROBLEM
 
 SAME = 1e-10  # the condition of A is about 100
@@ -63,6 +63,30 @@ def test_any_rows_come_and_go(record, rng):
         b, expected = rng.standard_normal(N), np.zeros(N)
         expected[inside] = np.linalg.solve(A[np.ix_(inside, inside)], b[inside])
         np.testing.assert_allclose(solution(r1, arrays, b), expected, atol=SAME)
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 8, 11])
+def test_many_rows_come_at_once(before, record, rng):
+    """Also behind a gap, and with rows that depend on others among them: these wait."""
+    r1, A, arrays = record
+    order = [int(p) for p in rng.permutation(N)]
+    for p in order[:before]:
+        add(r1, p)
+    if before > 3:
+        factor.remove_row(r1, order.pop(1))
+        before -= 1
+    twin, other = order[-2], order[before]
+    arrays["place_A"].reshape(-1, 24)[twin, :N] = A[twin] = A[other]
+    arrays["place_A"].reshape(-1, 24)[:N, twin] = A[:, twin] = A[:, other]
+    comes = order[before:]
+    arrays["one_factor"][r1.one_count[0] : r1.one_count[0] + len(comes)] = comes
+    many_rows.put_all_between(r1, len(comes))
+    inside = [p for p in order if p != twin]
+    assert arrays["one_state"][twin] == places.WAITING
+    assert (arrays["one_state"][inside] == places.BETWEEN).all()
+    b, expected = rng.standard_normal(N), np.zeros(N)
+    expected[inside] = np.linalg.solve(A[np.ix_(inside, inside)], b[inside])
+    np.testing.assert_allclose(solution(r1, arrays, b), expected, atol=SAME)
 
 
 def test_the_pivot_is_what_the_others_leave_of_a_row(record):

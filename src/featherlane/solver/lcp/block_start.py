@@ -12,18 +12,8 @@ Source: M. M. Kostreva, "Block pivot methods for solving the complementarity pro
 from __future__ import annotations
 
 from ...lanes import eights, kernel
-from .factor import (
-    append_row,
-    eights_of_row,
-    expand_backward,
-    gather_error,
-    gather_row,
-    is_independent,
-    pivot_of,
-    reduce_forward,
-    refactor,
-    remove_row,
-)
+from .factor import eights_of_row, expand_backward, gather_error, reduce_forward, refactor, remove_row
+from .many_rows import put_all_between
 from .places import BETWEEN, FIXED, LOWER, UPPER, WAITING, multiply, rounding_of
 
 PATIENCE = 3  # rounds in which no fewer rows are on the wrong side than ever before, then rows change one by one
@@ -33,21 +23,16 @@ ENTERING = 4  # state of a row that is to go between its bounds
 
 
 @kernel
-def put_between(r1, p):
-    """Place p goes into the factor, or waits if it depends on what is there."""
-    gather_row(r1, p, r1.one_turn)
-    reduce_forward(r1, r1.one_turn)
-    pivot = pivot_of(r1, p, r1.one_turn)
-    r1.one_state[p] = WAITING
-    if is_independent(r1, r1.one_turn, pivot):
-        append_row(r1, p, r1.one_turn, pivot)
-        r1.one_state[p] = BETWEEN
-    r1.one_niter[0] = r1.one_niter[0] + 1
+def put_all(r1, count):
+    """So many places that stand behind the factor go into it, and are counted."""
+    put_all_between(r1, count)
+    r1.one_niter[0] = r1.one_niter[0] + count
 
 
 @kernel
 def place_all(r1, first, last):
     """Places first to last - 1 go between their bounds, but for those whose bound 0 holds them alone, with x = 0."""
+    m, count = r1.one_count[0], 0
     for p in range(first, last):
         lo, hi, b = r1.place_lo[p], r1.place_hi[p], r1.place_b[p]
         if lo == 0.0 and hi == 0.0:
@@ -57,7 +42,9 @@ def place_all(r1, first, last):
         elif hi == 0.0 and b >= 0.0:
             r1.one_state[p] = UPPER
         else:
-            put_between(r1, p)
+            r1.one_factor[m + count] = p
+            count += 1
+    put_all(r1, count)
 
 
 @kernel
@@ -134,6 +121,16 @@ def count_leaving(r1):
 
 
 @kernel
+def count_entering(r1, last):
+    """Places that are to go into the factor."""
+    count = 0
+    for p in range(last):
+        if r1.one_state[p] == ENTERING:
+            count += 1
+    return count
+
+
+@kernel
 def build_anew(r1):
     """The factor without rows that should be elsewhere: what stands before the first of them, or a gap, stays."""
     m, k, gone = r1.one_count[0], 0, 0
@@ -148,10 +145,13 @@ def build_anew(r1):
         if r1.one_factor[j] >= 0:
             r1.one_slot[r1.one_factor[j]] = -1
     r1.one_count[0], r1.one_count[1] = k, 0
+    count = 0
     for j in range(k, m):
         p = r1.one_factor[j]
         if p >= 0 and r1.one_state[p] == BETWEEN:
-            put_between(r1, p)
+            r1.one_factor[k + count] = p
+            count += 1
+    put_all_between(r1, count)
 
 
 @kernel
@@ -168,11 +168,15 @@ def follow_states(r1, last):
             if p >= 0 and r1.one_state[p] != BETWEEN:
                 remove_row(r1, p)
                 leaving, k = leaving - 1, 0
+    entering = count_entering(r1, last)
+    if r1.one_count[0] + entering > 8 * eights_of_row(r1):
+        refactor(r1)
+    m, count = r1.one_count[0], 0
     for p in range(last):
         if r1.one_state[p] == ENTERING:
-            if r1.one_count[0] == 8 * eights_of_row(r1):
-                refactor(r1)
-            put_between(r1, p)
+            r1.one_factor[m + count] = p
+            count += 1
+    put_all(r1, count)
 
 
 @kernel

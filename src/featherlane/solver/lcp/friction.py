@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from ...lanes import eights, fabs, fmax, kernel
 from .active_set import improve, to_bound
-from .block_start import put_between
 from .factor import clear_factor, eights_of_row, expand_backward, gather_row, reduce_forward, refactor
+from .many_rows import put_all_between
 from .places import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, clear_direction, force_inside, multiply, product_of_row
 
 SETTLED = 1e-11  # change of a limit, as a part of the largest one, at a fixed point
@@ -225,13 +225,16 @@ def sweep(r1):
 def start_from(r1):
     """States and the factor by where x is: at a bound or between."""
     clear_factor(r1)
+    count = 0
     for i in range(r1.one_n[0]):
         x = r1.place_x[i]
         r1.one_slot[i] = -1
         if x == r1.place_lo[i] or x == r1.place_hi[i]:
             to_bound(r1, i, x == r1.place_hi[i])
         else:
-            put_between(r1, i)
+            r1.one_factor[count] = i
+            count += 1
+    put_all_between(r1, count)
 
 
 @kernel
