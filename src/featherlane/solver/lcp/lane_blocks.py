@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from ...lanes import any_, clip, fabs, fma, fmax, kernel, not_, real, stage, where
 from .lane_pivots import open_friction
-from .product import place_w
+from .product import dense_dot, place_w
 from .projection import largest_diagonal
 from .residual import finish_at
 
@@ -46,15 +46,6 @@ def factor_pair(p, a, b, count):
     return q, r, s, t
 
 
-@kernel
-def factor_sum(p, a, b, count):
-    """Sum over k < count of u_ak L_bk."""
-    i, j, s = start_of(a), start_of(b), real(p, 0.0)
-    for k in range(count):
-        s = fma(p.lcp_L[i + k], p.lcp_L[j + k], s)
-    return s
-
-
 # ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
 @kernel
 def list_active(p):
@@ -74,19 +65,39 @@ def entry(p, a, b):
 
 
 @kernel
-def finish_row(p, a, first, least):
-    """Columns first .. a - 1 of row a of u, then that row of L = u / D, and 1 / D_a: 0 of a row at a bound."""
-    row = start_of(a)
-    for b in range(first, a):
-        p.lcp_L[row + b] = entry(p, a, b) - factor_sum(p, a, b, b)
-    d = entry(p, a, a) + 0.0
+def invert(p, a, d, least):
+    """1 / D of active row a; 0 of a row at a bound, and where the pivot is none."""
+    regular = (d > least) & (p.lcp_best[p.lcp_order[a]] == OPEN)
+    p.lcp_step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
+
+
+@kernel
+def finish_row(p, a, least):
+    """Row a of L = u / D, and 1 / D_a."""
+    row, d = start_of(a), entry(p, a, a) + 0.0
     for k in range(a):
         u = p.lcp_L[row + k]
         v = u * p.lcp_step[k]
         d = fma(-u, v, d)
         p.lcp_L[row + k] = v
-    regular = (d > least) & (p.lcp_best[p.lcp_order[a]] == OPEN)
-    p.lcp_step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
+    invert(p, a, d, least)
+
+
+@kernel
+def finish_two(p, a, least):
+    """Rows a and a + 1 of L: three sums side by side, because one alone waits for itself."""
+    i, j = start_of(a), start_of(a + 1)
+    c, d, e = real(p, 0.0), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
+    for k in range(a):
+        u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp_step[k]
+        x, y = u * r, v * r
+        c, d, e = fma(v, x, c), fma(-u, x, d), fma(-v, y, e)
+        p.lcp_L[i + k], p.lcp_L[j + k] = x, y
+    invert(p, a, d, least)
+    u = entry(p, a + 1, a) - c
+    x = u * p.lcp_step[a]
+    p.lcp_L[j + a] = x
+    invert(p, a + 1, fma(-u, x, e), least)
 
 
 @kernel
@@ -95,20 +106,23 @@ def factor_free(p, m, least):
 
     Where a row is at its bound 1 / D is 0, and so is its column of L: what stands in its own row reaches no other.
     """
-    for half in range(m // 2):
+    for half in range((m + 1) // 2):
         a = 2 * half
         i, j = start_of(a), start_of(a + 1)
+        last = a + 1 == m
         for block in range(half):
             b = 2 * block
             q, r, s, t = factor_pair(p, a, b, b)
-            x, y = entry(p, a, b) - q, entry(p, a + 1, b) - s
             e = p.lcp_L[start_of(b + 1) + b]
+            x = entry(p, a, b) - q
             p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, entry(p, a, b + 1) - fma(x, e, r)
-            p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, entry(p, a + 1, b + 1) - fma(y, e, t)
-        finish_row(p, a, a, least)
-        finish_row(p, a + 1, a, least)
-    if m % 2 == 1:
-        finish_row(p, m - 1, 0, least)
+            if not last:
+                y = entry(p, a + 1, b) - s
+                p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, entry(p, a + 1, b + 1) - fma(y, e, t)
+        if last:
+            finish_row(p, a, least)
+        else:
+            finish_two(p, a, least)
 
 
 @kernel
@@ -116,19 +130,34 @@ def solve_free(p, m):
     """lcp_old = -A_CC^-1 w_C of the active rows, 0 of the others."""
     for i in range(p.lcp_n[0]):
         p.lcp_old[i] = real(p, 0.0)
-    for a in range(m):
-        s = -p.lcp_w[p.lcp_order[a]]
-        for k in range(a):
-            s = fma(-p.lcp_L[start_of(a) + k], p.lcp_change[k], s)
-        p.lcp_change[a] = s
+    reduce_forward(p, m)
     for a in range(m):
         p.lcp_change[a] = p.lcp_change[a] * p.lcp_step[a]
     for at in range(m):
         a = m - 1 - at
-        s = p.lcp_change[a] + 0.0
+        row, s = start_of(a), p.lcp_change[a] + 0.0
         p.lcp_old[p.lcp_order[a]] = s
         for k in range(a):
-            p.lcp_change[k] = fma(-p.lcp_L[start_of(a) + k], s, p.lcp_change[k])
+            p.lcp_change[k] = fma(-p.lcp_L[row + k], s, p.lcp_change[k])
+
+
+@kernel
+def reduce_forward(p, m):
+    """lcp_change = -L^-1 w of the active rows, two rows at once."""
+    for half in range(m // 2):
+        a = 2 * half
+        i, j = start_of(a), start_of(a + 1)
+        s, t = -p.lcp_w[p.lcp_order[a]], -p.lcp_w[p.lcp_order[a + 1]]
+        for k in range(a):
+            y = p.lcp_change[k] + 0.0
+            s, t = fma(-p.lcp_L[i + k], y, s), fma(-p.lcp_L[j + k], y, t)
+        p.lcp_change[a], p.lcp_change[a + 1] = s, fma(-p.lcp_L[j + a], s, t)
+    if m % 2 == 1:
+        a = m - 1
+        s = -p.lcp_w[p.lcp_order[a]]
+        for k in range(a):
+            s = fma(-p.lcp_L[start_of(a) + k], p.lcp_change[k], s)
+        p.lcp_change[a] = s
 
 
 # ---- a pass ----------------------------------------------------------------------------------------------------------
@@ -225,13 +254,18 @@ def free_friction(p, ready):
 
 @kernel
 def solve_sets(p, least, live):
-    """x of the free rows, in live worlds; w follows."""
+    """x of the free rows, in live worlds; w of the others."""
     m = list_active(p)
     factor_free(p, m, least)
     solve_free(p, m)
     for i in range(p.lcp_n[0]):
-        p.lcp_old[i] = where(live, p.lcp_old[i], 0.0)
-    add_change(p)
+        p.lcp_x[i] = p.lcp_x[i] + where(live, p.lcp_old[i], 0.0)
+    for i in range(p.lcp_n[0]):
+        bound = p.lcp_best[i] != OPEN
+        if any_(bound):
+            p.lcp_w[i] = where(bound, dense_dot(p, p.lcp_x, i) - p.lcp_b[i], 0.0)
+        else:
+            p.lcp_w[i] = real(p, 0.0)
 
 
 @kernel
