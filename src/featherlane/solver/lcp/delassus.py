@@ -6,8 +6,7 @@ both ways give the same bits, and what other rows stand between does not matter.
 
 from __future__ import annotations
 
-from ...lanes import fma, has, kernel, read_lane, real, single_precision, stage, width
-from .rows import is_present
+from ...lanes import fma, kernel, read_lane, real, single_precision, stage
 
 
 @kernel
@@ -25,25 +24,14 @@ def entry(d, j):
     return s
 
 
-@kernel
-def mark_worlds(d):
-    """lcp_next <- the worlds that have a row, as bits."""
-    for i in range(d.lcp_n[0]):
-        bits, present = 0, is_present(d, i)
-        for lane in range(width(d)):
-            bits += has(present, lane) << lane
-        d.lcp_next[i] = bits
-
-
 @stage
 def form_delassus(m, d):
     """lcp_A <- A, its lower triangle with stride lcp_n, where some world has both rows.
 
-    Reads:  lcp_Y, lcp_diag.   Writes: lcp_A (nlcpA,); search and lcp_next for itself.
+    Reads:  lcp_Y, lcp_diag, lcp_order (see mark_worlds).   Writes: lcp_A (nlcpA,); search for itself.
     Cost:   rows^2 / 2 times the dofs of a row.
     """
     n = d.lcp_n[0]
-    mark_worlds(d)
     for i in range(m.nv):
         d.search[i] = real(d, 0.0)
     for i in range(n):
@@ -51,7 +39,7 @@ def form_delassus(m, d):
         for p in range(size):
             d.search[d.lcp_col[o + p]] = d.lcp_Y[e + p]
         for j in range(i):
-            if d.lcp_next[i] & d.lcp_next[j]:
+            if d.lcp_order[i] & d.lcp_order[j]:
                 d.lcp_A[i * n + j] = entry(d, j)
         d.lcp_A[i * n + i] = d.lcp_diag[i]
         for p in range(size):

@@ -18,6 +18,22 @@ FEW_ROWS = 72  # of an island that gains nothing from a start with all rows at o
 
 # ---- which rows belong together ------------------------------------------------------------------------------------
 @kernel
+def mark_worlds(d):
+    """lcp_order <- the worlds in which a row can have a force, as bits: no sweep needs an order here."""
+    for r in range(d.lcp_n[0]):
+        bits, present = 0, is_present(d, r)
+        for lane in range(width(d)):
+            bits += has(present, lane) << lane
+        d.lcp_order[r] = bits
+
+
+@kernel
+def in_world(d, r, lane):
+    """Does this world have row r?"""
+    return (d.lcp_order[r] >> lane) & 1
+
+
+@kernel
 def root_of(d, t):
     """The first tree of the island of tree t, so far."""
     while d.lcp_root[t] != t:
@@ -40,7 +56,7 @@ def join_trees(m, d, lane):
     last = -1
     for r in range(d.lcp_n[0]):
         o = d.lcp_coladr[r]
-        if o != last and has(is_present(d, r), lane):
+        if o != last and in_world(d, r, lane):
             last = o
             t = m.dof_treeid[d.lcp_col[o]]
             for p in range(o + 1, o + d.lcp_colnum[r]):
@@ -54,7 +70,7 @@ def list_rows(m, d, lane):
     join_trees(m, d, lane)
     for k in range(d.lcp_n[0]):
         r = d.lcp_n[0] - 1 - k
-        if has(is_present(d, r), lane):
+        if in_world(d, r, lane):
             t = root_of(d, m.dof_treeid[d.lcp_col[d.lcp_coladr[r]]])
             d.lcp_next[r] = d.lcp_head[t]
             d.lcp_head[t] = r
@@ -147,6 +163,7 @@ def solve_islands(m, d):
     Reads:  the rows, lcp_x of islands with more than nlcpone rows, and what their solver said of them.
     Writes: lcp_x, lcp_niter, lcp_status, lcp_residual.
     """
+    mark_worlds(d)
     if fits_lanes(d):
         form_delassus(m, d)
     for lane in range(width(d)):
