@@ -4,9 +4,11 @@ import mujoco
 import numpy as np
 import pytest
 
+import featherlane as fl
 from featherlane.constraint.efc import body_jacobian
 from featherlane.dynamics.flags import EQUALITY, FRICTION_DOF, FRICTION_TENDON
 from featherlane.model import load
+from featherlane.model.option import Disable, Enable
 from featherlane.simulation.forward import forward, step
 from featherlane.simulation.workspace import Workspace
 from featherlane.solver.lcp.status import UNSETTLED
@@ -199,3 +201,41 @@ def test_a_world_moves_alike_in_any_company(solver, rng):
             alone.run(step)
         for name in ("qpos", "qvel", "qacc", "qfrc_constraint", "solver_residual", "solver_niter"):
             np.testing.assert_array_equal(alone.arrays[name][:, 0], tile.arrays[name][:, k], err_msg=name)
+
+
+def test_what_the_model_has_no_answer_for_is_refused():
+    model = lcp_model()
+    data = fl.Data(model)
+    fl.forward(model, data)
+    for refused in (fl.inverse, fl.compare_forward_inverse, fl.inverse_fd):
+        with pytest.raises(fl.ModelError, match="'lcp'"):
+            refused(model, data)
+    with pytest.raises(fl.ModelError, match="efc_J"):
+        _ = data.efc_J
+    with pytest.raises(fl.UnsupportedFeatureError, match="'rk4'"):
+        model.opt.integrator = "rk4"
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+        model.opt.enableflags = Enable.SLEEP
+    model.opt.contact_model = "convex"
+    fl.inverse(model, data)
+
+
+@pytest.mark.parametrize("flag", ["constraint", "contact", "limit", "equality", "frictionloss"])
+def test_rows_can_be_switched_off(flag):
+    model = lcp_model()
+    w = Workspace(model, 1)
+    kick(model, w, np.random.default_rng(3))
+    w.run(forward)
+    every = rows_by_kind(w.arrays)
+    model.opt.disableflags = Disable[flag.upper()]
+    w.run(forward)
+    kinds = {"contact": {"contact"}, "limit": {3, 4}, "equality": {0}, "frictionloss": {1, 2}}.get(flag, set(every))
+    assert kinds <= set(every) and rows_by_kind(w.arrays) == {k: n for k, n in every.items() if k not in kinds}
+
+
+def rows_by_kind(a):
+    """How many rows there are of each kind in a tile's LCP."""
+    kinds = [int(k) for prefix in ("dofrow", "genrow") for k in a[f"{prefix}_type"][: a[f"n{prefix}"][0]]]
+    kinds += ["contact"] * sum(a["con_dim"][: a["ncon_slot"][0]][a["con_lcprow"][: a["ncon_slot"][0]] >= 0])
+    assert len(kinds) == a["lcp_n"][0]
+    return {kind: kinds.count(kind) for kind in set(kinds)}

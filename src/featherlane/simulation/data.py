@@ -132,6 +132,11 @@ class Data(NamedAccess):
             number = workspace.arrays[name].item()
             return int(number) if name in COUNTS else number
         if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
+            if self.model.opt.contact_model == "lcp":
+                raise ModelError(
+                    f"{name}: rows of the contact model 'convex', which is not the model's; `contact_force`, "
+                    "`qfrc_constraint` and sensors serve both"
+                )
             return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
         raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 

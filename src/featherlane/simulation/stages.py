@@ -24,6 +24,7 @@ from ..dynamics.com import com_vel as _com_vel
 from ..dynamics.implicit import implicit as _implicit
 from ..dynamics.inertia import crb as _crb
 from ..dynamics.inertia import factor_m as _factor_m
+from ..dynamics.integrate import advance as _advance
 from ..dynamics.integrate import euler as _euler
 from ..dynamics.integrate import implicitfast as _implicitfast
 from ..dynamics.kinematics import frames as _frames
@@ -166,7 +167,7 @@ def inverse(model: Model, data: Data) -> None:
     velocity over a step, divided by its length, and what the integrator damps is accounted for.
 
     Raises:
-        ModelError: `invdiscrete` with the integrator RK4.
+        ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`, whose forces do not follow from it.
 
     Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are computed anew here).
     """
@@ -178,8 +179,12 @@ def check_inverse(model: Model) -> None:
     """Refuse what has no inverse.
 
     Raises:
-        ModelError: `invdiscrete` with the integrator RK4.
+        ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`.
     """
+    if model.opt.contact_model == "lcp":
+        raise ModelError(
+            "inverse: contact_model 'lcp', allowed is 'convex': rigid contacts have no force that follows from qacc"
+        )
     if model.opt.enableflags & Enable.INVDISCRETE and model.opt.integrator == Integrator.RK4:
         raise ModelError("inverse: invdiscrete with the integrator rk4; allowed are euler, implicit and implicitfast")
 
@@ -190,8 +195,12 @@ def compare_forward_inverse(model: Model, data: Data) -> None:
     The norms of two differences: `qfrc_constraint` and what follows from `qacc` directly; the applied and actuator
     forces and `qfrc_inverse`.  Steps do so, too, where `model.opt.enableflags` has the bit `fwdinv`.
 
+    Raises:
+        ModelError: the contact model `lcp`, which has no inverse.
+
     Source: MuJoCo mj_compareFwdInv (which says 0 where there are no constraints).
     """
+    check_inverse(model)
     _run(model, data, _compare_forward_inverse)
 
 
@@ -517,9 +526,11 @@ def islands(model: Model, data: Data) -> None:
 def euler(model: Model, data: Data) -> None:
     """Semi-implicit Euler with implicit joint damping, from `qacc` as it stands: `qvel`, `qpos`, `time`.
 
+    Under the contact model `lcp` damping is in `qacc` already.
+
     Source: MuJoCo mj_Euler.
     """
-    _run(model, data, _euler)
+    _run(model, data, _advance if model.opt.contact_model == "lcp" else _euler)
 
 
 def implicitfast(model: Model, data: Data) -> None:
