@@ -62,10 +62,12 @@ LCP = (
     Field("one_findex", "int", ("nlcpone",), "1", "row whose solution scales the bounds, -1: none", "solve"),
     Field("one_order", "int", ("nlcpone",), "1", "row at each place of the pivoting", "solve"),
     Field("one_place", "int", ("nlcpone",), "1", "place of each row", "solve"),
-    Field("one_state", "int", ("nlcpone",), "1", "by place: at a bound, between them or waiting, see dantzig", "solve"),
+    Field(
+        "one_state", "int", ("nlcpone",), "1", "by place: at a bound, between them or waiting, see places.py", "solve"
+    ),
     Field("one_factor", "int", ("nlcpone",), "1", "place of each row of the factor, -1: none", "solve"),
     Field("one_slot", "int", ("nlcpone",), "1", "by place: its row of the factor, -1: none", "solve"),
-    Field("one_count", "int", (4,), "1", "rows of the factor, driven rows, pivots, rows without friction", "solve"),
+    Field("one_count", "int", (4,), "1", "rows of the factor, gaps among them, room, rows without findex", "solve"),
     Field("one_mark", "int", ("nlcpone",), "1", "by place: passed over until the row of this place is driven", "solve"),
     Field("one_niter", "int", (1,), "1", "pivots", "solve"),
     Field("one_status", "int", (1,), "1", "how the solver ended, see Status", "solve"),
@@ -94,7 +96,7 @@ LCP = (
     Field("place_dx", "scalar", ("nlcpone",), "1", "change of x by a unit of the row that is driven", "solve"),
     Field("place_dw", "scalar", ("nlcpone",), "1", "change of w by it", "solve"),
     Field("one_y", "scalar", ("nlcpone",), "1", "room: a solution, by row of the factor", "solve"),
-    Field("one_best", "scalar", ("nlcpone",), "N", "room: solution of the smallest residual", "solve"),
+    Field("one_best", "scalar", ("nlcpone",), "1", "room: friction limits before a step, by place", "solve"),
 )
 
 # large, and without meaning between calls
