@@ -11,6 +11,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.cli import run, video
+from featherlane.cli.contact_models import SOLVERS, _contacts, _moves
 from featherlane.cli.controls import read_controls
 from featherlane.cli.output import whole_file
 from featherlane.cli.race import Ratio, alternate, ratio
@@ -306,6 +307,57 @@ def test_compare_refuses_what_cannot_be(capfd, options, part):
 
 def test_compare_needs_a_constraint(capfd):
     assert "has a constraint" in fails(capfd, "compare", "double_pendulum", *FEW)
+
+
+# ---- compare --contact -----------------------------------------------------------------------------------
+SHORT = ("--contact", "convex,lcp", "--steps", "12")
+
+
+def test_compare_steps_a_state_under_both_contact_models(capfd, tmp_path):
+    file = tmp_path / "motions.png"
+    succeeds("compare", "quadruped", *SHORT, "--plot", file, "--json")
+    result = json.loads(capfd.readouterr().out)
+    runs = {(r["contact"], r["solver"]): r for r in result["runs"]}
+    assert list(runs) == [(c, s) for c, names in SOLVERS.items() for s in names]
+    assert result["changed"] == {"convex": [], "lcp": ["integrator implicitfast -> euler"]}
+    assert runs["lcp", "dantzig"]["residual"]["max"] < 1e-10
+    energies = [r["energy_change"] for r in runs.values()]
+    assert np.ptp(energies) < 0.1 * max(map(abs, energies))  # 12 steps of one motion
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_solver_runs_under_the_contact_models_that_have_it(capfd):
+    succeeds("compare", "box_stack", *SHORT, "--solvers", "pgs,dantzig", "--iterations", "7", "--json")
+    runs = json.loads(capfd.readouterr().out)["runs"]
+    assert [(r["contact"], r["solver"]) for r in runs] == [("convex", "pgs"), ("lcp", "dantzig"), ("lcp", "pgs")]
+    assert runs[2]["iterations"]["max"] <= 7
+
+
+def test_compared_contacts_slide_and_overlap_as_they_do():
+    box = '<body pos="0 0 .49"><freejoint/><geom type="box" size=".5 .5 .5" condim="1"/></body>'
+    model = fl.load(f'<mujoco><worldbody><geom type="plane" size="1 1 1" condim="1"/>{box}</worldbody></mujoco>')
+    data = fl.Data(model)
+    data.qvel[0] = 3.0
+    fl.step(model, data)
+    depth, slip = _contacts(model, data, _moves(model))
+    np.testing.assert_allclose((depth, slip), (0.01, 3.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--contact", "convex,soft"), "got 'soft'"),
+        (("--contact", "lcp,lcp"), "named twice"),
+        (("--contact", ","), "none is named"),
+        (("--contact", "convex", "--solvers", "dantzig"), "'dantzig' is none of"),
+        (("--contact", "lcp", "--solvers", "sor"), "got 'sor'"),
+        (("--contact", "lcp", "--steps", "0"), "steps: got 0"),
+        (("--contact", "lcp", "--iterations", "0"), "iterations: got 0"),
+        (("--contact", "lcp", "--plot", "motions.pdf"), "allowed is .png"),
+    ],
+)
+def test_compare_refuses_contact_models_that_cannot_be(capfd, options, part):
+    assert part in fails(capfd, "compare", "arm", *options)
 
 
 # ---- bench -----------------------------------------------------------------------------------------------
