@@ -12,6 +12,7 @@ ARGUMENTS = {
     "end_effector": ["1.5"],
     "first_steps": ["0.5"],
     "jacobian": ["20"],
+    "jamming_rod": [],
     "linked_bodies": ["1"],
     "muscle_arm": [],
     "piston_engine": ["2"],
