@@ -154,7 +154,7 @@ def _spatial(m, d, i):
 def tendon(m, d):
     """Lengths of the tendons and their Jacobian.
 
-    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is left out).
+    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is found on request: simulation/tendon_path.py).
     Reads:  qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
     Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; cfrc.
     Frame:  world axes at the tree's com.   Cost: O(elements of the paths + nJten).

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 # sensors whose values are not computed: those of deformable pads, of plugins, of the user unless a function is given
 OTHER_SENSORS = {mujoco.mjtSensor.mjSENS_TACTILE, mujoco.mjtSensor.mjSENS_PLUGIN, mujoco.mjtSensor.mjSENS_USER}
 
-# enable flags that change the motion
+# enable flags that change the motion: speculative adds contacts that will come within the step, found by sweeping
+# shapes along their velocities
 FLAGS = {
     "speculative": mujoco.mjtEnableBit.mjENBL_SPECULATIVE,
 }
