@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import featherlane as fl
+from featherlane.lanes import Record, allocate
 from featherlane.lcp import Problem, Solver, Status
+from featherlane.simulation.library import library
+from featherlane.solver.lcp.apgd import solve_apgd
+from featherlane.solver.lcp.fields import PROBLEM
+from featherlane.solver.lcp.pgs import solve_pgs
 from featherlane.solver.lcp.projection import nearest_on_cone
 from featherlane.solver.lcp.sweep_order import random_below
 from lcp_problems import friction_problem, known_problem, stack_problem
@@ -15,6 +20,7 @@ TOLERANCE = 1e-10
 KNOWN = 1e-8  # of x: a condition of about 10 times the tolerance
 LAW = 1e-8  # of the largest force, likewise
 ROUNDING = 1e-12
+SINGLE = 1e-4  # float32 through a condition of about 10
 METHODS = ("pgs", "apgd")
 # dRandInt(n) of libode 0.16.6 after dRandSetSeed(0)
 ODE_NUMBERS = {2: 1, 3: 2, 4: 2, 5: 2, 8: 5, 15: 13, 16: 6, 17: 9, 24: 3, 60: 48, 100: 74, 256: 40, 257: 120, 1000: 79,
@@ -81,6 +87,28 @@ def test_a_force_that_does_nothing_goes_to_its_bound(method):
     solution = fl.lcp.solve(np.diag([0.0, 1.0]), [1.0, 1.0], 0.0, 1e6, method=method)
     assert solution.status == Status.SOLVED
     np.testing.assert_allclose(solution.x, [1e6, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("stage", "numbers"), [(solve_pgs, (500, 0, 1, 0)), (solve_apgd, (500, 0))])
+@pytest.mark.parametrize("W", [1, 16])
+def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
+    problems = [friction_problem(rng, 4) for _ in range(W)]
+    n = problems[0].n
+    sizes = dict.fromkeys(("nlcpcol", "nlcpY", "nlcpz", "nlcpone", "nlcppair"), 0) | {"nlcp": n, "nlcpA": n * n}
+    arrays = allocate(PROBLEM, sizes, W, np.float32)
+    arrays["lcp_n"][0], arrays["lcp_dense"][0], arrays["lcp_findex"][:n] = n, 1, problems[0].findex
+    arrays["lcp_A"][...] = np.stack([p.matrix.ravel() for p in problems], 1)
+    arrays["lcp_diag"][...] = np.stack([p.diagonal() for p in problems], 1)
+    for name in ("b", "lo", "hi", "add"):
+        arrays[f"lcp_{name}"][...] = np.stack([getattr(p, name) for p in problems], 1)
+    arrays["lcp_parameter"][:, :] = [[1e-12], [1.0]]
+    library().bind(stage, Record(PROBLEM, sizes, arrays, W, np.float32))(*numbers)
+    assert (arrays["lcp_status"] == Status.SOLVED).all()
+    assert (arrays["lcp_niter"] < numbers[0]).all()
+    friction = "cone" if stage is solve_pgs else "pyramid"
+    for lane, problem in enumerate(problems):
+        x = fl.lcp.solve(problem, method="pgs", friction=friction, tolerance=TOLERANCE).x
+        np.testing.assert_allclose(arrays["lcp_x"][:, lane], x, rtol=0, atol=SINGLE * np.abs(x).max())
 
 
 # ---- QuickStep -------------------------------------------------------------------------------------------------------

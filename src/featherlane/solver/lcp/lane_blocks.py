@@ -253,13 +253,13 @@ def free_friction(p, ready):
 
 
 @kernel
-def solve_sets(p, least, live):
-    """x of the free rows, in live worlds; w of the others."""
+def solve_sets(p, least):
+    """x of the free rows, and w of the others; where w of the free ones is 0 already, nothing changes."""
     m = list_active(p)
     factor_free(p, m, least)
     solve_free(p, m)
     for i in range(p.lcp_n[0]):
-        p.lcp_x[i] = p.lcp_x[i] + where(live, p.lcp_old[i], 0.0)
+        p.lcp_x[i] = p.lcp_x[i] + p.lcp_old[i]
     for i in range(p.lcp_n[0]):
         bound = p.lcp_best[i] != OPEN
         if any_(bound):
@@ -281,7 +281,7 @@ def lane_blocks(p, passes):
     opened = count > 0.0
     live = not_(opened)
     for _ in range(passes):
-        solve_sets(p, least, live)
+        solve_sets(p, least)
         count = count + where(live, 1.0, 0.0)
         moved = exchange_rows(p, live)
         ready = live & not_(moved | opened)

@@ -6,7 +6,8 @@ A visit sets one row, all others as they are, omega further than needed, and bac
 
 With friction on a cone the rows of friction of a contact are set together after its normal: a step down the gradient,
 and back to the disc of radius x_n + a (projection.py).  Either way friction limits follow the normals at every visit,
-so what stands still solves the problem with *consistent* limits, |x_t| <= mu x_n with the final x_n.
+so what stands still solves the problem with *consistent* limits, |x_t| <= mu x_n with the final x_n.  Bounds that are
+reported with a solution on cones are those of the pyramid around each.
 
 A world stops where no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.2 (projected SOR); with `quickstep` the
