@@ -4,14 +4,14 @@ from __future__ import annotations
 
 LINK_ROWS = 7  # of a fixed joint 6; of a slider 5 and its motor or stop
 Y_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all others
-DENSE_LIMIT = 128  # rows up to which a tile keeps A dense in all its worlds
 ONE_LIMIT = 4096  # rows of one island of one world
 
 
 def lcp_capacity(model, ncon: int, rows: dict[str, int]) -> dict[str, int]:
     """Sizes nlcp, nlcpcol, nlcpY, nlcpA, nlcpz, nlcpone of a tile.
 
-    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, any other row any.
+    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, any other row any.  A is
+    dense in the problem of one world alone, where it has a panel by dofs before (delassus.py).
 
     Args:
         model: the model.
@@ -29,8 +29,8 @@ def lcp_capacity(model, ncon: int, rows: dict[str, int]) -> dict[str, int]:
         "nlcp": n,
         "nlcpcol": others + min(contacts, Y_LIMIT) + nv,
         "nlcpY": others + min(6 * contacts, Y_LIMIT) + 6 * nv,
-        "nlcpA": min(n, DENSE_LIMIT) ** 2,
+        "nlcpA": 0,
         "nlcpz": nv,
         "nlcpone": one,
-        "nlcppair": one * one,
+        "nlcppair": one * max(one, nv),
     }

@@ -1,90 +1,62 @@
-"""The Delassus matrix A = Y Y^T + cfm / h of a tile, in lanes where it is small, else row by row of one world.
+"""The Delassus matrix A = Y Y^T + cfm / h of one island of one world.
 
-A row is laid out on all dofs and multiplied with the rows before it, entry by entry in the order of their columns: so
-both ways give the same bits, and what other rows stand between does not matter.
+The island's rows stand side by side in a panel, a row of it for each dof, so that eight entries of a row of A come
+at once:  A_a = sum over the dofs c of row a of y_ac (y_0c, y_1c, ...).  Columns descend, so an entry has the same bits
+from either side, and whatever rows of other worlds the tile has.
 """
 
 from __future__ import annotations
 
-from ...lanes import fma, kernel, read_lane, real, single_precision, stage
+from ...lanes import eights, fma, kernel, read_lane
 
 
 @kernel
-def fits_lanes(d):
-    """Is A formed in all worlds at once?  In float32 a world's problem is one of float64, whatever its company."""
-    return not single_precision(d) and d.lcp_n[0] * d.lcp_n[0] <= d.nlcpA
+def clear_panel(d, blocks):
+    """Zeros at the dofs of the island's rows; rows that share their columns are looked at once."""
+    P, last = eights(d.place_A), -1
+    for a in range(d.one_n[0]):
+        o = d.lcp_coladr[d.one_row[a]]
+        if o != last:
+            last = o
+            for p in range(o, o + d.lcp_colnum[d.one_row[a]]):
+                c = d.lcp_col[p] * blocks
+                for q in range(blocks):
+                    P[c + q] = 0.0
 
 
 @kernel
-def entry(d, j):
-    """y_j times the row that is laid out in `search`."""
-    o, e, s = d.lcp_coladr[j], d.lcp_rowadr[j], real(d, 0.0)
-    for p in range(d.lcp_colnum[j]):
-        s = fma(d.lcp_Y[e + p], d.search[d.lcp_col[o + p]], s)
-    return s
+def fill_panel(d, blocks, lane):
+    """place_A, which the solver has not begun to use, <- y of the island's rows, by dof."""
+    clear_panel(d, blocks)
+    for a in range(d.one_n[0]):
+        r = d.one_row[a]
+        o, e = d.lcp_coladr[r], d.lcp_rowadr[r]
+        for p in range(d.lcp_colnum[r]):
+            d.place_A[8 * blocks * d.lcp_col[o + p] + a] = read_lane(d.lcp_Y, e + p, lane)
 
 
-@stage
-def form_delassus(m, d):
-    """lcp_A <- A, its lower triangle with stride lcp_n, where some world has both rows.
+@kernel
+def multiply_panel(d, blocks, a):
+    """Row a of one_A, without the softness."""
+    P, A, r = eights(d.place_A), eights(d.one_A), d.one_row[a]
+    o = d.lcp_coladr[r]
+    for q in range(blocks):
+        s = 0.0 * P[d.lcp_col[o] * blocks + q]
+        for p in range(o, o + d.lcp_colnum[r]):
+            c = d.lcp_col[p] * blocks
+            s = fma(d.place_A[8 * c + a], P[c + q], s)
+        A[a * blocks + q] = s
 
-    Reads:  lcp_Y, lcp_diag, lcp_order (see mark_worlds).   Writes: lcp_A (nlcpA,); search for itself.
-    Cost:   rows^2 / 2 times the dofs of a row.
+
+@kernel
+def form_delassus(d, lane):
+    """one_A <- A of the rows in one_row, full, its rows filled up to eights with zeros.
+
+    Reads:  lcp_Y, lcp_diag.   Writes: one_A; place_A for itself.   Cost: rows^2 / 8 times the dofs of a row.
     """
-    n = d.lcp_n[0]
-    for i in range(m.nv):
-        d.search[i] = real(d, 0.0)
-    for i in range(n):
-        o, e, size = d.lcp_coladr[i], d.lcp_rowadr[i], d.lcp_colnum[i]
-        for p in range(size):
-            d.search[d.lcp_col[o + p]] = d.lcp_Y[e + p]
-        for j in range(i):
-            if d.lcp_order[i] & d.lcp_order[j]:
-                d.lcp_A[i * n + j] = entry(d, j)
-        d.lcp_A[i * n + i] = d.lcp_diag[i]
-        for p in range(size):
-            d.search[d.lcp_col[o + p]] = real(d, 0.0)
-
-
-# ---- one world -----------------------------------------------------------------------------------------------------
-@kernel
-def one_entry(d, j, lane):
-    """y_j times the row that is laid out in panel_x, of one world."""
-    o, e, s = d.lcp_coladr[j], d.lcp_rowadr[j], 0.0
-    for p in range(d.lcp_colnum[j]):
-        s = fma(read_lane(d.lcp_Y, e + p, lane), d.panel_x[d.lcp_col[o + p]], s)
-    return s
-
-
-@kernel
-def set_symmetric(d, stride, a, b, x):
-    """one_A at (a, b) and (b, a)."""
-    d.one_A[a * stride + b] = x
-    d.one_A[b * stride + a] = x
-
-
-@kernel
-def gather_delassus(d, stride, lane):
-    """one_A <- A of the rows in one_row, from lcp_A."""
-    n = d.lcp_n[0]
-    for a in range(d.one_n[0]):
-        i = d.one_row[a]
-        for b in range(a + 1):
-            set_symmetric(d, stride, a, b, read_lane(d.lcp_A, i * n + d.one_row[b], lane))
-
-
-@kernel
-def form_one_delassus(d, stride, lane):
-    """one_A <- A of the rows in one_row, of one world."""
-    for i in range(d.nlcpz):
-        d.panel_x[i] = 0.0
-    for a in range(d.one_n[0]):
-        i = d.one_row[a]
-        o, e, size = d.lcp_coladr[i], d.lcp_rowadr[i], d.lcp_colnum[i]
-        for p in range(size):
-            d.panel_x[d.lcp_col[o + p]] = read_lane(d.lcp_Y, e + p, lane)
-        for b in range(a):
-            set_symmetric(d, stride, a, b, one_entry(d, d.one_row[b], lane))
-        d.one_A[a * stride + a] = read_lane(d.lcp_diag, i, lane)
-        for p in range(size):
-            d.panel_x[d.lcp_col[o + p]] = 0.0
+    n = d.one_n[0]
+    blocks = (n + 7) // 8
+    fill_panel(d, blocks, lane)
+    for a in range(n):
+        multiply_panel(d, blocks, a)
+        d.one_A[8 * blocks * a + a] = read_lane(d.lcp_diag, d.one_row[a], lane)

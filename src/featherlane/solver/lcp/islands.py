@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...lanes import fmax, has, kernel, read_lane, stage, width, write_lane
 from .dantzig import BLOCK, BY_ROWS, principal_pivoting
-from .delassus import fits_lanes, form_delassus, form_one_delassus, gather_delassus
+from .delassus import form_delassus
 from .rows import is_present
 from .status import SOLVED
 
@@ -117,16 +117,9 @@ def gather_bounds(d, a, lane):
 @kernel
 def gather_problem(d, lane):
     """The dense problem of the rows in one_row."""
-    n = d.one_n[0]
-    stride = (n + 7) // 8 * 8
-    for a in range(n):
+    for a in range(d.one_n[0]):
         gather_bounds(d, a, lane)
-        for b in range(n, stride):
-            d.one_A[a * stride + b] = 0.0
-    if fits_lanes(d):
-        gather_delassus(d, stride, lane)
-    else:
-        form_one_delassus(d, stride, lane)
+    form_delassus(d, lane)
 
 
 @stage
@@ -164,8 +157,6 @@ def solve_islands(m, d):
     Writes: lcp_x, lcp_niter, lcp_status, lcp_residual.
     """
     mark_worlds(d)
-    if fits_lanes(d):
-        form_delassus(m, d)
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             pivots, status, residual, large = solve_world(m, d, lane)
