@@ -3,13 +3,14 @@
 With the present set C of free rows and all others at bounds, x_C solves A_CC x_C = b_C - A_CN x_N.  Then every row that
 breaks its condition changes sides at once: a free one beyond a bound goes there, one at a bound whose w has the wrong
 sign becomes free.  Mostly three to six passes are enough; where sets come back the method never ends, so a world gives
-up after some passes, and leaves the problem to lane_pivots.py.
+up after some passes, and leaves the problem to single pivots (lane_by_lane.py).
 
 A_CC is factored anew in each pass, as L D L^T of all rows that are free in any world; where a row is at its bound 1 / D
 is 0.  So all worlds of a tile share the order of elimination.  Every sum runs over rows in their order, and rows at a
 bound add 0 to it: which rows are free in other worlds changes no bit.
 
-Friction is frozen, as in lane_pivots.py: first the other rows, then all at the limits that these give.
+Friction is *frozen*, as ODE has it: first all other rows are solved, with x = 0 in those of friction, then all of them
+at the limits that this gives.
 Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
 problems", Computers & Operations Research 21 (1994).
 """
@@ -17,7 +18,6 @@ problems", Computers & Operations Research 21 (1994).
 from __future__ import annotations
 
 from ...lanes import any_, clip, fabs, fma, fmax, kernel, not_, real, stage, where
-from .lane_pivots import open_friction
 from .product import dense_dot, place_w
 from .projection import largest_diagonal
 from .residual import finish_at
@@ -241,6 +241,18 @@ def start_sets(p):
         low = (p.lcp_y[i] == 0.0) & (p.lcp_w[i] >= 0.0)
         high = (p.lcp_g[i] == 0.0) & (p.lcp_w[i] <= 0.0)
         p.lcp_best[i] = where(low, -1.0, where(high, 1.0, OPEN))
+
+
+@kernel
+def open_friction(p, ready):
+    """Limits of friction from the normals, in worlds that are ready."""
+    for i in range(p.lcp_n[0]):
+        k = p.lcp_findex[i]
+        if k >= 0:
+            load = fabs(p.lcp_x[k])
+            most = where(load > 0.0, p.lcp_hi[i] * load, 0.0) + p.lcp_add[i]
+            p.lcp_y[i] = where(ready, -most, p.lcp_y[i])
+            p.lcp_g[i] = where(ready, most, p.lcp_g[i])
 
 
 @kernel
