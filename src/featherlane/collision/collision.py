@@ -8,6 +8,7 @@ from featherlane.lanes import any_, fabs, fmax, has, kernel, not_, real, stage, 
 from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
     FIRST_SCALAR,
+    HEIGHTS,
     PLANE,
     PLANE_BOX,
     PLANE_CAPSULE,
@@ -25,6 +26,7 @@ from featherlane.spatial.vector import dot3, load3, load9, sub3
 from .bounds import body_boxes, box_centre, boxes_overlap, boxes_part, crowd_boxes
 from .crowd import add_key, crowd_pairs, load_awake, load_boxes, pair_key, pair_of, unite_pairs
 from .given import given_contacts
+from .heights import clear_of_field
 from .mixing import geom_margin_and_gap, margin_and_gap
 from .narrow import branching_points
 from .points import (
@@ -140,12 +142,14 @@ def near_pair(m, d, i):
 
 # ---- the points of one pair -------------------------------------------------------------------------------
 @kernel
-def parted(m, d, function, g, h, limit):
-    """Mask: do bounding boxes tell that the pair is farther apart than the limit?"""
+def parted(m, d, function, g, h, limit, near):
+    """Mask: do bounding boxes tell that the pair is farther apart than the limit, where it is near?"""
     if function == PLANE_MESH:
         n, v = z_axis(d, g), sub3(box_centre(m, d, h), load3(d.geom_xpos, 3 * g))
         x, y, z = half_axis_heights(load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3), n)
         apart = dot3(v, n) - (fabs(x) + fabs(y) + fabs(z)) > limit
+    elif function == HEIGHTS:
+        apart = clear_of_field(m, d, g, h, limit, near)
     else:
         # products of edges are not normalized, and a negative limit would count in full where they vanish
         apart = boxes_part(m, d, g, h, fmax(limit, 0.0))
@@ -178,7 +182,7 @@ def points(m, d, function, e, g, h):
     elif function == CAPSULE_CAPSULE:
         capsule_capsule_points(m, d, g, h, near, margin + gap)
     elif function >= FIRST_SCALAR:
-        near = near & not_(parted(m, d, function, g, h, margin + gap))
+        near = near & not_(parted(m, d, function, g, h, margin + gap, near))
         if any_(near):
             d.narrow_near[0] = where(near, real(d, 1.0), real(d, 0.0))
             branching_points(m, d, function, e, g, h, d.ncon_slot[0])

@@ -8,18 +8,9 @@ from .activation import activation
 from .control import is_disabled, read_controls
 from .dcmotor import mechanical_force
 from .flags import BIAS_DCMOTOR, DISABLE_ACTUATION, DISABLE_GRAVITY, GAIN_SO3, SLIDE, TRN_TENDON
-from .gain import force
+from .gain import force, simple_force
 from .orientation import bound_torque, orient
 from .transmission import add_output_force, output_velocity
-
-
-@kernel
-def _limited_tendons(m):
-    """On how many tendons is the sum of actuator forces clamped?"""
-    number = 0
-    for t in range(m.ntendon):
-        number += m.tendon_actfrclimited[t]
-    return number
 
 
 @kernel
@@ -61,21 +52,30 @@ def _bound_forces(m, d):
 
 
 @kernel
-def _forces(m, d):
-    """actuator_force of all actuators."""
-    for i in range(m.nactuator):
-        if not is_disabled(m, i):
-            if m.actuator_gaintype[i] == GAIN_SO3:
-                orient(m, d, i)
-            else:
-                d.actuator_force[m.actuator_outadr[i]] = force(m, d, i)
-    if _limited_tendons(m) > 0:
-        _bound_tendon_forces(m, d)
-    _bound_forces(m, d)
+def _add_mechanical_forces(m, d):
+    """What the shafts of motors lose and gain beside the limited force."""
     for i in range(m.nactuator):
         if m.actuator_biastype[i] == BIAS_DCMOTOR and not is_disabled(m, i):
             o = m.actuator_outadr[i]
             d.actuator_force[o] = d.actuator_force[o] + mechanical_force(m, d, i)
+
+
+@kernel
+def _forces(m, d):
+    """actuator_force of all actuators."""
+    for i in range(m.nactuator):
+        if not is_disabled(m, i):
+            if m.actuator_simple[i]:
+                d.actuator_force[m.actuator_outadr[i]] = simple_force(m, d, i)
+            elif m.actuator_gaintype[i] == GAIN_SO3:
+                orient(m, d, i)
+            else:
+                d.actuator_force[m.actuator_outadr[i]] = force(m, d, i)
+    if m.nbounded > 0:
+        _bound_tendon_forces(m, d)
+    _bound_forces(m, d)
+    if m.ndcmotor > 0:
+        _add_mechanical_forces(m, d)
 
 
 @kernel

@@ -14,9 +14,11 @@ from .dcmotor import motor_slopes
 from .flags import (
     BIAS_AFFINE,
     BIAS_MUSCLE,
+    BIAS_NONE,
     BIAS_SO3,
     GAIN_AFFINE,
     GAIN_DCMOTOR,
+    GAIN_FIXED,
     GAIN_MUSCLE,
     GAIN_SO3,
     SLIDE,
@@ -70,6 +72,12 @@ def _slopes(m, d, i):
     return by_length, by_velocity
 
 
+@kernel
+def _changes(m, i):
+    """May the force of actuator i change with its length or velocity?"""
+    return not (m.actuator_simple[i] and m.actuator_gaintype[i] == GAIN_FIXED and m.actuator_biastype[i] == BIAS_NONE)
+
+
 @stage
 def actuator_rates(m, d):
     """actuator_rate <- slopes of each actuator's force in length and velocity, 0 where the force is clamped.
@@ -78,7 +86,7 @@ def actuator_rates(m, d):
     """
     for i in range(m.nactuator):
         by_length, by_velocity = real(d, 0.0), real(d, 0.0)
-        if not is_disabled(m, i):
+        if _changes(m, i) and not is_disabled(m, i):
             clamped = _is_saturated(m, d, i)
             slopes = _slopes(m, d, i)
             by_length, by_velocity = where(clamped, 0.0, slopes[0]), where(clamped, 0.0, slopes[1])

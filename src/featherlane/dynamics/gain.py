@@ -100,3 +100,17 @@ def force(m, d, i):
     elif bias == BIAS_USER:
         f = f + user_bias(m, d, i)
     return f
+
+
+@kernel
+def simple_force(m, d, i):
+    """The same with the same bits for an actuator that `actuator_simple` marks, which asks for no other kinds."""
+    o = m.actuator_outadr[i]
+    length, rate = d.actuator_length[o], d.actuator_velocity[o]
+    gain = m.actuator_gainprm[10 * i]
+    if m.actuator_gaintype[i] == GAIN_AFFINE:
+        gain = _affine(m.actuator_gainprm, 10 * i, length, rate)
+    f = gain * d.actuator_input[m.actuator_ctrladr[i]]
+    if m.actuator_biastype[i] == BIAS_AFFINE:
+        f = f + _affine(m.actuator_biasprm, 10 * i, length, rate)
+    return f

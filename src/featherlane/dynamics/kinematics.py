@@ -16,8 +16,6 @@ from featherlane.spatial.vector import add3, axpy3, load3, load4, load9, mat_mul
 
 from .flags import BALL, DISABLE_CONSTRAINT, DISABLE_CONTACT, FREE, SLIDE
 
-PLANE, SPHERE, CAPSULE = 0, 2, 3  # mjtGeom: symmetric about z
-
 
 @kernel
 def _body_offset(m, d, i):
@@ -149,12 +147,7 @@ def _reads_axes_alone(m):
     Contacts among planes, spheres and capsules do.  Other shapes are parted from them by bounding boxes, which have
     three axes, and so are bodies and crowds; the velocity of a surface is given in the frame of its geom.
     """
-    if m.ngroup + m.ncrowd + m.flg_surfacevel > 0:
-        return 0
-    for k in range(m.ncollide):
-        if m.geom_type[m.collide_geom[k]] not in (PLANE, SPHERE, CAPSULE):
-            return 0
-    return 1
+    return m.all_round and m.ngroup + m.ncrowd + m.flg_surfacevel == 0
 
 
 @stage

@@ -8,24 +8,11 @@ acceleration         after the solve; then the values are published
 from __future__ import annotations
 
 from featherlane.lanes import kernel, stage
+from featherlane.model.questions import ENERGIES, MOMENTA, WRENCHES
 
 from .acceleration import acceleration_sensor
 from .contact import contact_sensor
-from .kinds import (
-    ACCELEROMETER,
-    CLOCK,
-    CONTACT,
-    DISABLE_SENSOR,
-    E_KINETIC,
-    E_POTENTIAL,
-    FORCE,
-    FRAMEANGACC,
-    FRAMELINACC,
-    SUBTREEANGMOM,
-    SUBTREELINVEL,
-    TORQUE,
-    TOUCH,
-)
+from .kinds import CLOCK, CONTACT, DISABLE_SENSOR, TOUCH
 from .limit import is_limit_sensor, limit_sensor
 from .momentum import subtree_vel
 from .position import position_sensor
@@ -34,9 +21,6 @@ from .touch import touch
 from .user import user_sensor
 from .velocity import velocity_sensor
 from .wrench import external_forces, interaction_forces
-
-# velocities and momenta of subtrees; accelerations of bodies and forces between them; energy
-NOTHING, MOMENTA, WRENCHES, ENERGIES = 0, 1, 2, 3
 
 
 # ---- what is asked for ----------------------------------------------------------------------------------------------
@@ -48,27 +32,9 @@ def measures(m, d):
 
 
 @kernel
-def read_by(kind):
-    """What a sensor of this type reads that is computed only where it is wanted."""
-    what = NOTHING
-    if kind in (SUBTREELINVEL, SUBTREEANGMOM):
-        what = MOMENTA
-    elif kind in (ACCELEROMETER, FORCE, TORQUE, FRAMELINACC, FRAMEANGACC):
-        what = WRENCHES
-    elif kind in (E_POTENTIAL, E_KINETIC):
-        what = ENERGIES
-    return what
-
-
-@kernel
 def needs(m, d, what, wanted):
     """Is it computed: because it is asked for, or for a sensor that reads it?"""
-    found = wanted != 0 and d.in_stage[0] == 0
-    if measures(m, d):
-        for i in range(m.nsensor):
-            if read_by(m.sensor_type[i]) == what:
-                found = True
-    return found
+    return (wanted != 0 and d.in_stage[0] == 0) or (m.sensor_reads & what != 0 and measures(m, d))
 
 
 @kernel

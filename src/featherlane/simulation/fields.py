@@ -306,7 +306,6 @@ DISTANCE = (
 NARROW = (
     Field("narrow_near", "real", (1,), "1", "1 where the pair is near in this world", "collision"),
     Field("narrow_limit", "real", (1,), "m", "distance up to which a point counts in this world", "collision"),
-    Field("narrow_box", "real", (6,), "m", "box about a shape in the frame of a height field: corners", "collision"),
     Field("shape_type", "int", (2,), "1", "types of the two geoms", "collision"),
     Field("shape_data", "int", (2,), "1", "their meshes or height fields", "collision"),
     Field("shape_pos", "scalar", (2, 3), "m", "their centres", "collision"),

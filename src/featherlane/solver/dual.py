@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from ..dynamics.flags import PYRAMIDAL
 from ..dynamics.inertia import solve
-from ..lanes import fma, fmax, fmin, kernel, real, where
+from ..lanes import fma, fmax, fmin, kernel, real, sqrt, where
 from .cone import cone
 from .contacts import push_bodies, turn_bodies
 from .dual_rows import contact_block, place
@@ -141,6 +141,19 @@ def sum_forces(m, d):
         else:
             for c in range(d.con_dim[q - joint]):
                 row_add(d, q, c, basis_force(m, d, q - joint, c))
+
+
+@kernel
+def whiten_forces(m, d):
+    """The same from qfrc_constraint = J^T f, where blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
+    for i in range(m.nv):
+        d.dual_z[i] = d.qfrc_constraint[i]
+    for i in range(m.nv - 1, -1, -1):
+        a, x = m.M_rowadr[i], d.dual_z[i]
+        for c in range(m.M_rownnz[i] - 1):
+            j = m.M_colind[a + c]
+            d.dual_z[j] = fma(-d.qLD[a + c], x, d.dual_z[j])
+        d.dual_z[i] = x * sqrt(d.qLDiagInv[i])
 
 
 # ---- the way back to joints ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone,
 from __future__ import annotations
 
 from ..collision.slot import active_worlds
+from ..dynamics.flags import FRICTION_TENDON, PGS
 from ..lanes import fma, kernel, real, sqrt, stage, where
 from ..spatial.vector import add3, cross, dot3, load3
 from .rows import arm, other_arm, turn
@@ -125,30 +126,69 @@ def clear_marks(d, start, n):
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 @kernel
-def contact_entry(d, k, c, i):
-    """The Jacobian of contact k along basis vector c at dof i; a dof that moves both bodies alike has 0."""
-    if d.dual_mark[i] == BOTH:
-        x = real(d, 0.0)
-    else:
-        first = d.dual_mark[i] == FIRST
-        a, u = load3(d.cdof, 6 * i), load3(d.con_basis, 9 * k + 3 * c if c < 3 else 9 * turn(d, k) + 3 * (c - 3))
-        if c < 3:
-            r = arm(d, k) if first else other_arm(d, k)
-            a = add3(load3(d.cdof, 6 * i + 3), cross(a, r))
-        x = dot3(u, a) if first else -dot3(u, a)
-    return x
+def translation_entries(d, k, i):
+    """How fast dof i parts the bodies of contact k at its point; a dof that moves both alike does not."""
+    first = d.dual_mark[i] == FIRST
+    r = arm(d, k) if first else other_arm(d, k)
+    return add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r))
 
 
 @kernel
-def whiten(m, d, start, n, row):
-    """dual_Y[row ..] <- D^-1/2 L^-T x on the n dofs from start on, x in `search`."""
+def contact_entries(d, k, i, e, n, dim):
+    """Column of dof i in the Jacobian of contact k: at dual_Y[e] along the first basis vector, then each n further."""
+    for c in range(dim):
+        d.dual_Y[e + c * n] = real(d, 0.0)
+    if d.dual_mark[i] != BOTH:
+        s = real(d, 1.0)
+        if d.dual_mark[i] != FIRST:
+            s = -s
+        v = translation_entries(d, k, i)
+        for c in range(3 if dim > 3 else dim):
+            d.dual_Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * k + 3 * c), v)
+        w = load3(d.cdof, 6 * i)
+        for c in range(3, dim):
+            d.dual_Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * turn(d, k) + 3 * (c - 3)), w)
+
+
+@kernel
+def whiten_row(m, d, start, n, row):
+    """dual_Y[row ..] <- D^-1/2 L^-T dual_Y[row ..] on the n dofs from start on, whose places stand in dual_place."""
     for p in range(n):
-        i = d.dual_dof[start + p]
-        x, a = d.search[i], m.M_rowadr[i]
+        i, x = d.dual_dof[start + p], d.dual_Y[row + p]
+        a = m.M_rowadr[i]
         for c in range(m.M_rownnz[i] - 1):
-            j = m.M_colind[a + c]
-            d.search[j] = fma(-d.qLD[a + c], x, d.search[j])
+            e = row + d.dual_place[m.M_colind[a + c]]
+            d.dual_Y[e] = fma(-d.qLD[a + c], x, d.dual_Y[e])
         d.dual_Y[row + p] = x * sqrt(d.qLDiagInv[i])
+
+
+@kernel
+def whiten_three(m, d, start, n, row):
+    """The same for three rows at once: L is read once for them."""
+    for p in range(n):
+        i, o = d.dual_dof[start + p], row + p
+        a, x, y, z = m.M_rowadr[i], d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n]
+        for c in range(m.M_rownnz[i] - 1):
+            e, L = row + d.dual_place[m.M_colind[a + c]], -d.qLD[a + c]
+            d.dual_Y[e] = fma(L, x, d.dual_Y[e])
+            d.dual_Y[e + n] = fma(L, y, d.dual_Y[e + n])
+            d.dual_Y[e + 2 * n] = fma(L, z, d.dual_Y[e + 2 * n])
+        s = sqrt(d.qLDiagInv[i])
+        d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n] = x * s, y * s, z * s
+
+
+@kernel
+def whiten(m, d, start, n, row, dim):
+    """All rows of a block."""
+    for p in range(n):
+        d.dual_place[d.dual_dof[start + p]] = p
+    c = 0
+    while c + 3 <= dim:
+        whiten_three(m, d, start, n, row + c * n)
+        c += 3
+    while c < dim:
+        whiten_row(m, d, start, n, row + c * n)
+        c += 1
 
 
 @kernel
@@ -185,9 +225,9 @@ def dof_row_block(m, d, k, start, row):
     clear_marks(d, start, n)
     set_block(d, k, start, n, row)
     for p in range(n):
-        d.search[d.dual_dof[start + p]] = real(d, 0.0)
-    d.search[i] = d.dofrow_J[k]
-    whiten(m, d, start, n, row)
+        d.dual_Y[row + p] = real(d, 0.0)
+    d.dual_Y[row] = d.dofrow_J[k]
+    whiten(m, d, start, n, row, 1)
     block_matrix(d, k, 1)
     return n
 
@@ -202,10 +242,11 @@ def general_row_block(m, d, k, start, row):
     sort_descending(d, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
-        d.search[d.dual_dof[start + p]] = real(d, 0.0)
+        d.dual_Y[row + p] = real(d, 0.0)
+        d.dual_place[d.dual_dof[start + p]] = p
     for e in range(o, o + d.genrow_dofnum[k]):
-        d.search[d.genrow_dof[e]] = d.genrow_J[e]
-    whiten(m, d, start, n, row)
+        d.dual_Y[row + d.dual_place[d.genrow_dof[e]]] = d.genrow_J[e]
+    whiten(m, d, start, n, row, 1)
     block_matrix(d, q, 1)
     return n
 
@@ -216,36 +257,48 @@ def contact_rows_block(m, d, k, start, row):
     q, n, dim = contact_block(d, k), contact_dofs(m, d, k, start), d.con_dim[k]
     sort_descending(d, start, n)
     set_block(d, q, start, n, row)
-    for c in range(dim):
-        for p in range(n):
-            i = d.dual_dof[start + p]
-            d.search[i] = contact_entry(d, k, c, i)
-        whiten(m, d, start, n, row + c * n)
+    for p in range(n):
+        contact_entries(d, k, d.dual_dof[start + p], row + p, n, dim)
     clear_marks(d, start, n)
+    whiten(m, d, start, n, row, dim)
     block_matrix(d, q, dim)
     return n
+
+
+@kernel
+def empty_block(d, q, start, row):
+    """Block q is of a row whose force nobody changes."""
+    set_block(d, q, start, 0, row)
+    return 0
 
 
 @stage
 def make_blocks(m, d):
     """All blocks of the dual problem, up to the first one that finds no room.
 
+    Where another solver has found the forces and friction alone is solved once more, the other rows' blocks are empty.
     Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
-    Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; search for itself.
+    Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; dual_place for itself.
     Cost:   O(rows * depth^2).
     """
-    start, row, q, room = 0, 0, 0, 1
+    start, row, q, room, whole = 0, 0, 0, 1, m.opt_solver == PGS
     for i in range(m.nv):
         d.dual_mark[i] = 0
     for k in range(d.ndofrow[0]):
         room = 1 if room == 1 and fits(m, d, start, row) else 0
         if room:
-            n = dof_row_block(m, d, k, start, row)
+            if whole or k < d.nfrictionrow[0]:
+                n = dof_row_block(m, d, k, start, row)
+            else:
+                n = empty_block(d, k, start, row)
             start, row, q = start + n, row + n, q + 1
     for k in range(d.ngenrow[0]):
         room = 1 if room == 1 and fits(m, d, start, row) else 0
         if room:
-            n = general_row_block(m, d, k, start, row)
+            if whole or d.genrow_type[k] == FRICTION_TENDON:
+                n = general_row_block(m, d, k, start, row)
+            else:
+                n = empty_block(d, q, start, row)
             start, row, q = start + n, row + n, q + 1
     for k in range(d.ncon_slot[0]):
         room = 1 if room == 1 and fits(m, d, start, row) else 0

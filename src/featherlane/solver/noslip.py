@@ -21,19 +21,32 @@ from .dual import (
     row_dot,
     store_dual_forces,
     sum_forces,
+    whiten_forces,
 )
 from .dual_rows import packed
 from .pgs import FORCE, Y, add_change, change_force, load_contact, slide_across
 from .primal import TINY, place_rows, subtract_reference, trace_of_inertia
 
 MINVAL = 1e-15  # 1/kg: less inertia than this is none
+INVERSE = 1  # place of 1 / A in the block of a row, whose A is one number
+
+
+@kernel
+def invert_rows(d):
+    """1 / A of rows with friction loss, beside their A: a sweep divides by none."""
+    for k in range(d.nfrictionrow[0]):
+        d.dual_A[21 * k + INVERSE] = 1.0 / fmax(d.dual_A[21 * k], MINVAL)
+    for k in range(d.ngenrow[0]):
+        if d.genrow_type[k] == FRICTION_TENDON:
+            q = 21 * (d.ndofrow[0] + k)
+            d.dual_A[q + INVERSE] = 1.0 / fmax(d.dual_A[q], MINVAL)
 
 
 @kernel
 def free_row(d, q, v, lo, hi, live):
     """The friction loss of a row, block q, which has J a - aref = v without forces; returns the cost's fall."""
     f, y, A = d.dual_f[10 * q], v + row_dot(d, q, 0), fmax(d.dual_A[21 * q], MINVAL)
-    delta = where(live, clip(f - y / A, lo, hi) - f, 0.0)
+    delta = where(live, clip(fma(-y, d.dual_A[21 * q + INVERSE], f), lo, hi) - f, 0.0)
     d.dual_f[10 * q] = f + delta
     row_add(d, q, 0, delta)
     return -(delta * fma(0.5 * A, delta, y))
@@ -117,16 +130,20 @@ def sweep_friction(m, d, live):
 def noslip(m, d):
     """Sweeps until every world gains less than opt_noslip_tolerance: qacc, qfrc_constraint and row forces anew.
 
-    Reads:  blocks (see `make_blocks`), the forces of PGS or the rows where another solver ended, qacc_smooth.
+    Reads:  blocks (see `make_blocks`), the forces of PGS, or the rows and qfrc_constraint where another solver ended,
+            qacc_smooth.
     Writes: dual_f, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces.
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
-    if m.opt_solver != PGS:
+    if m.opt_solver == PGS:
+        sum_forces(m, d)
+    else:
         forces_at_rows(m, d)
+        whiten_forces(m, d)
     place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
     subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-    sum_forces(m, d)
+    invert_rows(d)
     live, first = d.active[0] > 0.0, regularisation_cost(m, d)
     for _ in range(m.opt_noslip_iterations):
         if not any_(live):
