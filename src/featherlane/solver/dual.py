@@ -49,6 +49,29 @@ def row_add(d, q, c, f):
 
 
 @kernel
+def three_dots(d, q, c):
+    """`row_dot` of rows c to c + 2 of block q: z is read once."""
+    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
+    row, zero = d.dual_rowadr[q] + c * n, real(d, 0.0)
+    x, y, w = zero, zero, zero
+    for p in range(n):
+        z, e = d.dual_z[d.dual_dof[o + p]], row + p
+        x, y, w = fma(d.dual_Y[e], z, x), fma(d.dual_Y[e + n], z, y), fma(d.dual_Y[e + 2 * n], z, w)
+    return x, y, w
+
+
+@kernel
+def add_three(d, q, c, f):
+    """`row_add` for rows c to c + 2 of block q: z is read and written once."""
+    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
+    row = d.dual_rowadr[q] + c * n
+    for p in range(n):
+        i, e = d.dual_dof[o + p], row + p
+        z = fma(d.dual_Y[e + n], f[1], fma(d.dual_Y[e], f[0], d.dual_z[i]))
+        d.dual_z[i] = fma(d.dual_Y[e + 2 * n], f[2], z)
+
+
+@kernel
 def has_edges(m, d, k):
     """Are the forces of contact k those of a pyramid's edges?"""
     return m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1

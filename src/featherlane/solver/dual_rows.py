@@ -151,30 +151,79 @@ def contact_entries(d, k, i, e, n, dim):
 
 
 @kernel
+def precedes_parent(m, d, start, n, p):
+    """Is the next dof of the block the parent of dof p, with the same dofs above it in M?"""
+    i, j = d.dual_dof[start + p], d.dual_dof[start + (p + 1 if p + 1 < n else p)]
+    return m.dof_parentid[i] == j and m.M_rownnz[i] == m.M_rownnz[j] + 1
+
+
+@kernel
+def reduce_row(m, d, i, row, o):
+    """Take what dof i, at o, leaves at the dofs above it, and scale it."""
+    a, x = m.M_rowadr[i], d.dual_Y[o]
+    for c in range(m.M_rownnz[i] - 1):
+        e = row + d.dual_place[m.M_colind[a + c]]
+        d.dual_Y[e] = fma(-d.qLD[a + c], x, d.dual_Y[e])
+    d.dual_Y[o] = x * sqrt(d.qLDiagInv[i])
+
+
+@kernel
+def reduce_pair(m, d, i, j, row, o):
+    """The same for dof i and its parent j, which stands next to it: what is above is read and written once."""
+    a, b, n = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1
+    x = d.dual_Y[o]
+    y = fma(-d.qLD[a + n], x, d.dual_Y[o + 1])
+    for c in range(n):
+        e = row + d.dual_place[m.M_colind[a + c]]
+        d.dual_Y[e] = fma(-d.qLD[b + c], y, fma(-d.qLD[a + c], x, d.dual_Y[e]))
+    d.dual_Y[o], d.dual_Y[o + 1] = x * sqrt(d.qLDiagInv[i]), y * sqrt(d.qLDiagInv[j])
+
+
+@kernel
 def whiten_row(m, d, start, n, row):
     """dual_Y[row ..] <- D^-1/2 L^-T dual_Y[row ..] on the n dofs from start on, whose places stand in dual_place."""
-    for p in range(n):
-        i, x = d.dual_dof[start + p], d.dual_Y[row + p]
-        a = m.M_rowadr[i]
-        for c in range(m.M_rownnz[i] - 1):
-            e = row + d.dual_place[m.M_colind[a + c]]
-            d.dual_Y[e] = fma(-d.qLD[a + c], x, d.dual_Y[e])
-        d.dual_Y[row + p] = x * sqrt(d.qLDiagInv[i])
+    p = 0
+    while p < n:
+        i = d.dual_dof[start + p]
+        if precedes_parent(m, d, start, n, p):
+            reduce_pair(m, d, i, d.dual_dof[start + p + 1], row, row + p)
+            p += 2
+        else:
+            reduce_row(m, d, i, row, row + p)
+            p += 1
+
+
+@kernel
+def reduce_three_pairs(m, d, i, j, row, n, o):
+    """`reduce_pair` in three rows of n at once."""
+    a, b, above = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1
+    link = -d.qLD[a + above]
+    x0, x1, x2 = d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n]
+    y0, y1, y2 = d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1]
+    y0, y1, y2 = fma(link, x0, y0), fma(link, x1, y1), fma(link, x2, y2)
+    for c in range(above):
+        e, K, L = row + d.dual_place[m.M_colind[a + c]], -d.qLD[a + c], -d.qLD[b + c]
+        d.dual_Y[e] = fma(L, y0, fma(K, x0, d.dual_Y[e]))
+        d.dual_Y[e + n] = fma(L, y1, fma(K, x1, d.dual_Y[e + n]))
+        d.dual_Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual_Y[e + 2 * n]))
+    s, t = sqrt(d.qLDiagInv[i]), sqrt(d.qLDiagInv[j])
+    d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n] = x0 * s, x1 * s, x2 * s
+    d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1] = y0 * t, y1 * t, y2 * t
 
 
 @kernel
 def whiten_three(m, d, start, n, row):
-    """The same for three rows at once: L is read once for them."""
-    for p in range(n):
-        i, o = d.dual_dof[start + p], row + p
-        a, x, y, z = m.M_rowadr[i], d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n]
-        for c in range(m.M_rownnz[i] - 1):
-            e, L = row + d.dual_place[m.M_colind[a + c]], -d.qLD[a + c]
-            d.dual_Y[e] = fma(L, x, d.dual_Y[e])
-            d.dual_Y[e + n] = fma(L, y, d.dual_Y[e + n])
-            d.dual_Y[e + 2 * n] = fma(L, z, d.dual_Y[e + 2 * n])
-        s = sqrt(d.qLDiagInv[i])
-        d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n] = x * s, y * s, z * s
+    """`whiten_row` for three rows at once: L is read once for them."""
+    p = 0
+    while p < n:
+        i = d.dual_dof[start + p]
+        if precedes_parent(m, d, start, n, p):
+            reduce_three_pairs(m, d, i, d.dual_dof[start + p + 1], row, n, row + p)
+            p += 2
+        else:
+            for c in range(3):
+                reduce_row(m, d, i, row + c * n, row + c * n + p)
+            p += 1
 
 
 @kernel
@@ -303,7 +352,10 @@ def make_blocks(m, d):
     for k in range(d.ncon_slot[0]):
         room = 1 if room == 1 and fits(m, d, start, row) else 0
         if room:
-            n = contact_rows_block(m, d, k, start, row)
+            if whole or d.con_dim[k] > 1:
+                n = contact_rows_block(m, d, k, start, row)
+            else:
+                n = empty_block(d, q, start, row)
             start, row, q = start + n, row + n * d.con_dim[k], q + 1
     d.ndual[0] = q
 

@@ -79,6 +79,15 @@ def free_cone(d, q, dim, live):
 
 
 @kernel
+def pushes(m, d, k, q):
+    """Mask: does contact k have a force?  Without one there is no friction to move."""
+    found = d.dual_f[10 * q] != 0.0
+    for e in range(1, force_count(m, d, k)):
+        found = found | (d.dual_f[10 * q + e] != 0.0)
+    return found
+
+
+@kernel
 def free_contact(m, d, k, q, live):
     """The friction of contact k; returns the cost's fall."""
     dim, fall = d.con_dim[k], real(d, 0.0)
@@ -121,7 +130,7 @@ def sweep_friction(m, d, live):
             q = d.ndofrow[0] + k
             fall = fall + free_row(d, q, d.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k], live)
     for k in range(d.ncon_slot[0]):
-        if d.con_dim[k] > 1:
+        if d.con_dim[k] > 1 and any_(live & pushes(m, d, k, joint + k)):
             fall = fall + free_contact(m, d, k, joint + k, live)
     return fall
 

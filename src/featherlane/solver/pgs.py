@@ -20,7 +20,9 @@ from __future__ import annotations
 from ..constraint.row import UNBOUNDED
 from ..dynamics.flags import DISABLE_WARMSTART
 from ..lanes import any_, clip, fma, fmax, kernel, not_, real, single_precision, sqrt, stage, where
+from ..spatial.vector import load3
 from .dual import (
+    add_three,
     basis_force,
     drop_forces,
     dual_gap,
@@ -32,6 +34,7 @@ from .dual import (
     row_dot,
     store_dual_forces,
     sum_forces,
+    three_dots,
 )
 from .dual_rows import packed, place
 from .friction_disc import A as DISC_A
@@ -79,8 +82,15 @@ def visit_row(d, q, b, D, lo, hi, live):
 @kernel
 def load_contact(m, d, k, q):
     """Accelerations along the rows of contact k, and no change yet."""
-    for c in range(d.con_dim[k]):
+    dim, first = d.con_dim[k], 0
+    while first + 3 <= dim:
+        x = three_dots(d, q, first)
+        for c in range(3):
+            d.dual_room[Y + first + c] = d.con_warm[place(d, k, first + c)] + x[c]
+        first += 3
+    for c in range(first, dim):
         d.dual_room[Y + c] = d.con_warm[place(d, k, c)] + row_dot(d, q, c)
+    for c in range(dim):
         d.dual_room[CHANGE + c] = real(d, 0.0)
 
 
@@ -95,7 +105,11 @@ def change_force(d, q, dim, c, delta):
 @kernel
 def add_change(d, q, dim):
     """z follows the change of a contact's forces."""
-    for c in range(dim):
+    first = 0
+    while first + 3 <= dim:
+        add_three(d, q, first, load3(d.dual_room, CHANGE + first))
+        first += 3
+    for c in range(first, dim):
         row_add(d, q, c, d.dual_room[CHANGE + c])
 
 
