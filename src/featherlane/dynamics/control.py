@@ -30,6 +30,16 @@ def _delay_controls(m, d, i):
 
 
 @kernel
+def _take_delayed(m, d):
+    """actuator_input <- the controls, those of actuators with a history as they were a delay ago."""
+    for u in range(m.nu):
+        d.actuator_input[u] = d.ctrl[u]
+    for i in range(m.nactuator):
+        if m.actuator_history[2 * i] > 0:
+            _delay_controls(m, d, i)
+
+
+@kernel
 def _clamped(m, x, u):
     """Control u of value x within its range; a NaN stays one."""
     if m.actuator_ctrllimited[u] and not (m.opt_disableflags & DISABLE_CLAMPCTRL):
@@ -44,15 +54,12 @@ def read_controls(m, d):
     Source: MuJoCo mj_fwdActuation, mj_readCtrl.
     Reads:  ctrl, history, time.   Writes: actuator_input (nu,), badctrl (1,).
     """
-    for u in range(m.nu):
-        d.actuator_input[u] = d.ctrl[u]
-    if m.nhistory > 0:
-        for i in range(m.nactuator):
-            if m.actuator_history[2 * i] > 0:
-                _delay_controls(m, d, i)
+    delayed = m.nhistory > 0
+    if delayed:
+        _take_delayed(m, d)
     bad = real(d, 0.0)
     for u in range(m.nu):
-        x = _clamped(m, d.actuator_input[u], u)
+        x = _clamped(m, d.actuator_input[u] if delayed else d.ctrl[u], u)
         d.actuator_input[u] = x
         bad = where(fabs(x) <= MAXVAL, bad, 1.0)
     if any_(bad > 0.0):

@@ -6,7 +6,7 @@ from featherlane.lanes import fabs, fma, kernel
 
 from .actuator_rate import force_rate
 from .control import is_disabled
-from .outer import add_outer
+from .outer import add_outer, add_square
 from .reflected import damping
 
 
@@ -28,7 +28,11 @@ def damping_rate(m, d, i):
 def add_moments(m, d, i, s, A):
     """A += s moment^T moment of actuator i, where M's pattern has the entry."""
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
-        add_outer(m, d.actuator_moment, m.moment_colind, m.moment_rowadr[o], m.moment_rownnz[o], s, A)
+        first, number = m.moment_rowadr[o], m.moment_rownnz[o]
+        if number == 1:
+            add_square(m, d.actuator_moment, m.moment_colind, first, s, A)
+        else:
+            add_outer(m, d.actuator_moment, m.moment_colind, first, number, s, A)
 
 
 @kernel

@@ -31,6 +31,13 @@ def add_outer(m, J, dof, first, number, s, A):
 
 
 @kernel
+def add_square(m, J, dof, k, s, A):
+    """The same, with the same bits, for a row whose one entry is J[k]: nothing to look for."""
+    e = m.M_rowadr[dof[k]] + m.M_rownnz[dof[k]] - 1
+    A[e] = where(s != 0.0, fma(s * J[k], J[k], A[e]), A[e])
+
+
+@kernel
 def add_full_outer(m, J, dof, first, number, s, A):
     """A += s J^T J on the pattern of qDeriv, both triangles; arguments as for `add_outer`, A is (nD,)."""
     for r in range(first, first + number):

@@ -159,12 +159,12 @@ def precedes_parent(m, d, start, n, p):
 
 @kernel
 def reduce_row(m, d, i, row, o):
-    """Take what dof i, at o, leaves at the dofs above it, and scale it."""
+    """Take what dof i, at o, leaves at the dofs above it, and scale it by D^-1/2, which stands in `search`."""
     a, x = m.M_rowadr[i], d.dual_Y[o]
     for c in range(m.M_rownnz[i] - 1):
         e = row + d.dual_place[m.M_colind[a + c]]
         d.dual_Y[e] = fma(-d.qLD[a + c], x, d.dual_Y[e])
-    d.dual_Y[o] = x * sqrt(d.qLDiagInv[i])
+    d.dual_Y[o] = x * d.search[i]
 
 
 @kernel
@@ -176,7 +176,7 @@ def reduce_pair(m, d, i, j, row, o):
     for c in range(n):
         e = row + d.dual_place[m.M_colind[a + c]]
         d.dual_Y[e] = fma(-d.qLD[b + c], y, fma(-d.qLD[a + c], x, d.dual_Y[e]))
-    d.dual_Y[o], d.dual_Y[o + 1] = x * sqrt(d.qLDiagInv[i]), y * sqrt(d.qLDiagInv[j])
+    d.dual_Y[o], d.dual_Y[o + 1] = x * d.search[i], y * d.search[j]
 
 
 @kernel
@@ -206,7 +206,7 @@ def reduce_three_pairs(m, d, i, j, row, n, o):
         d.dual_Y[e] = fma(L, y0, fma(K, x0, d.dual_Y[e]))
         d.dual_Y[e + n] = fma(L, y1, fma(K, x1, d.dual_Y[e + n]))
         d.dual_Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual_Y[e + 2 * n]))
-    s, t = sqrt(d.qLDiagInv[i]), sqrt(d.qLDiagInv[j])
+    s, t = d.search[i], d.search[j]
     d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n] = x0 * s, x1 * s, x2 * s
     d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1] = y0 * t, y1 * t, y2 * t
 
@@ -327,12 +327,13 @@ def make_blocks(m, d):
 
     Where another solver has found the forces and friction alone is solved once more, the other rows' blocks are empty.
     Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
-    Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; dual_place for itself.
+    Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; dual_place and search for itself.
     Cost:   O(rows * depth^2).
     """
     start, row, q, room, whole = 0, 0, 0, 1, m.opt_solver == PGS
     for i in range(m.nv):
         d.dual_mark[i] = 0
+        d.search[i] = sqrt(d.qLDiagInv[i])
     for k in range(d.ndofrow[0]):
         room = 1 if room == 1 and fits(m, d, start, row) else 0
         if room:
