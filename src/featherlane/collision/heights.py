@@ -6,7 +6,7 @@ Most shapes over a field are in the air, above every sample under their box: onl
 
 from __future__ import annotations
 
-from featherlane.lanes import any_, clip, fabs, floor, fma, fmax, fmin, gather, kernel, not_
+from featherlane.lanes import any_, clip, fabs, floor, fma, fmax, fmin, gather, kernel, not_, real
 from featherlane.spatial.vector import load3, load9, mat_mul, mat_t_mul_vec, sub3
 
 from .bounds import SLACK, box_centre
@@ -39,9 +39,10 @@ def sample_behind(high, half, n):
 
 
 @kernel
-def highest_under(m, field, t, e, inside, low):
+def highest_under(m, d, field, t, e, inside, low):
     """Height of the highest sample under the box where `inside` holds; of the first rows where these reach low."""
-    sx, sy, unit = m.hfield_size[4 * field], m.hfield_size[4 * field + 1], m.hfield_size[4 * field + 2]
+    sx, sy = real(d, m.hfield_size[4 * field]), real(d, m.hfield_size[4 * field + 1])
+    unit = real(d, m.hfield_size[4 * field + 2])
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
     c0, c1 = sample_before(t[0] - e[0], sx, ncol - 1), sample_behind(t[0] + e[0], sx, ncol - 1)
     r, r1 = sample_before(t[1] - e[1], sy, nrow - 1), sample_behind(t[1] + e[1], sy, nrow - 1)
@@ -60,10 +61,11 @@ def highest_under(m, field, t, e, inside, low):
 def clear_of_field(m, d, g, h, limit, near):
     """Mask: where `near` holds, is geom h beside height field g, below its base, or above all samples under it?"""
     field = m.geom_dataid[g]
-    sx, sy, base = m.hfield_size[4 * field], m.hfield_size[4 * field + 1], m.hfield_size[4 * field + 3]
+    sx, sy = real(d, m.hfield_size[4 * field]), real(d, m.hfield_size[4 * field + 1])
+    base = real(d, m.hfield_size[4 * field + 3])
     t, e = box_in_field(m, d, g, h, fmax(limit, 0.0))
     apart = (t[0] - e[0] > sx) | (t[0] + e[0] < -sx) | (t[1] - e[1] > sy) | (t[1] + e[1] < -sy) | (t[2] + e[2] < -base)
     if m.nhfielddata <= MOST_SAMPLES:
         low = t[2] - e[2]
-        apart = apart | (highest_under(m, field, t, e, near & not_(apart), low) < low)
+        apart = apart | (highest_under(m, d, field, t, e, near & not_(apart), low) < low)
     return apart
