@@ -34,7 +34,8 @@ def in_lanes(problems, W):
     count, n = len(problems), problems[0].n
     found = {name: np.empty((count, n)) for name in ("lcp_x", "lcp_w", "lcp_y", "lcp_g")}
     found |= {name: np.empty((count, 1)) for name in ("lcp_status", "lcp_niter", "lcp_residual")}
-    tile = Tile(batch.structure, W, [RESIDUAL], batch.fields, found)
+    tile = Tile(batch.structure, W)
+    tile.serve(batch.fields, found, [RESIDUAL])
     for k in range(0, count, W):
         tile.load(k, W)
         tile.bind(solve_lane_blocks)(20)
@@ -165,7 +166,8 @@ def test_bad_problems_are_refused_with_their_number():
     skew[2, 0, 1] = 1.0
     cases = [
         ((A, spoiled), {}, r"b\[3, 1\] is nan"),
-        ((skew, b), {}, r"A\[2\] is not symmetric"),
+        ((skew, b), {}, r"A\[2\] is not symmetric: A\[2, 0, 1\] is 1.0, A\[2, 1, 0\] is 0.0"),
+        ((np.where(skew == 1.0, A, np.inf), b), {}, r"A\[0, 0, 1\] is inf"),
         ((A[:4], b), {}, r"A has the shape \(4, 3, 3\), allowed is \(5, 3, 3\)"),
         ((A, b[0]), {}, r"b has the shape \(3,\), allowed is \(N, n\)"),
         ((A, b, np.full((5, 3), 0.5)), {}, r"lo\[0, 0\] is 0.5"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,14 @@ from numpy.typing import ArrayLike
 
 from ..lanes import Stage
 from ..lanes.processor import tile_width
+from ..lanes.runtime import mode
 from ..solver.lcp.lane_blocks import solve_lane_blocks
 from ..solver.lcp.lane_by_lane import solve_lane_by_lane
 from ..solver.lcp.method import ROWS, OptionError
 from ..solver.lcp.status import Status
 from .problems import Problems
 from .solve import find_method
-from .tile import Tile
+from .tile import tile_of_thread
 
 TOLERANCE = 1e-10  # residual of a solution by pivots
 PASSES = 12  # of block pivoting: what is not solved by then is solved alone
@@ -130,11 +132,14 @@ def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, 
     threads = max(min(threads, len(starts)), 1)
 
     def work(part):
-        tile = Tile(batch.structure, W, parameters, given, found)
+        tile = tile_of_thread(batch.structure, W, mode(), threading.get_ident())
+        tile.serve(given, found, parameters)
         solve = tile.bind(stage)
         for k in starts[part * len(starts) // threads : (part + 1) * len(starts) // threads]:
             m = min(W, count - k)
             tile.load(k, m)
+            if tile.doubtful:
+                batch.check_matrices(slice(k, k + m) if which is None else which[k : k + m])
             solve(*numbers)
             tile.store(k, m)
 

@@ -1,13 +1,12 @@
-"""The problems of a batch: checked all before anything runs, and kept as they were given."""
+"""The problems of a batch: checked, dense matrices on their way into lanes, and kept as they were given."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .problem import ASYMMETRY, ProblemError, _check_findex, _refuse, _rows
+from ..solver.lcp.lane_memory import ASYMMETRY
+from .problem import ProblemError, _check_findex, _refuse, _rows
 from .tile import Structure
-
-CHUNK = 64  # matrices that are checked at once
 
 
 class Problems:
@@ -45,10 +44,21 @@ class Problems:
         A = np.ascontiguousarray(_reals("A", A))
         if A.shape != (N, n, n):
             raise ProblemError(f"A has the shape {A.shape}, allowed is {(N, n, n)}")
-        for k in range(0, N, CHUNK):
-            _check_matrices(A[k : k + CHUNK], k)
         self.fields |= {"lcp_A": A.reshape(N, n * n), "lcp_diag": np.einsum("kii->ki", A).copy()}
         return 0
+
+    def check_matrices(self, which) -> None:
+        """Refuse a dense A that is not finite or not symmetric, of those problems."""
+        n = self.structure.n
+        numbers, A = np.arange(len(self.b))[which], self.fields["lcp_A"][which].reshape(-1, n, n)
+        for k, M in zip(numbers, A, strict=True):
+            for i, j in np.argwhere(~np.isfinite(M))[:1]:
+                raise ProblemError(f"A[{k}, {i}, {j}] is {M[i, j]}, allowed: finite numbers")
+            gap = np.abs(M - M.T)
+            if gap.max() > ASYMMETRY * np.abs(M).max():
+                i, j = (int(v) for v in np.unravel_index(gap.argmax(), gap.shape))
+                sides = f"A[{k}, {i}, {j}] is {M[i, j]}, A[{k}, {j}, {i}] is {M[j, i]}"
+                raise ProblemError(f"A[{k}] is not symmetric: {sides}")
 
     def _take_factors(self, J, Minv, cfm) -> int:
         """Y = J L with Minv = L L^T."""
@@ -74,22 +84,6 @@ class Problems:
         diagonal = np.einsum("kij,kij->ki", Y, Y) + cfm
         self.fields |= {"lcp_Y": Y.reshape(N, n * nv), "lcp_cfm": cfm, "lcp_diag": diagonal}
         return nv
-
-
-def _check_matrices(A, first: int) -> None:
-    """Refuse what is not finite or not symmetric; few at a time, so that they stay in the cache."""
-    if not np.isfinite(A.sum()):
-        bad = ~np.isfinite(A)
-        if bad.any():
-            k, i, j = (int(v) for v in np.argwhere(bad)[0])
-            raise ProblemError(f"A[{first + k}, {i}, {j}] is {A[k, i, j]}, allowed: finite numbers")
-    gap = A - A.transpose(0, 2, 1)
-    if not gap.any():
-        return
-    gap = np.abs(gap).max(axis=(1, 2))
-    bad = gap > ASYMMETRY * np.abs(A).max(axis=(1, 2))
-    if bad.any():
-        raise ProblemError(f"A[{first + bad.argmax()}] is not symmetric, by {gap[bad.argmax()]}")
 
 
 def _reals(name, value) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..lanes import Record, Stage, allocate
 from ..lanes.record import address
 from ..simulation.library import library
 from ..solver.lcp.fields import PROBLEM
-from ..solver.lcp.lane_memory import RESULTS, load_lanes, store_lanes
+from ..solver.lcp.lane_memory import DOUBT, RESULTS, load_lanes, store_lanes
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -44,18 +45,13 @@ class Tile:
     Args:
         structure: what the problems have in common.
         width: W.
-        parameters: rows of lcp_parameter.
-        given: field -> (N, rows) numbers of all problems, float64; an array whose problems are all the same memory is
-            fine.  Fields that are not given hold zeros.
-        results: field -> (N, rows) memory for what is found.
 
     Attributes:
         load: function of the first problem and how many.
         store: likewise.
     """
 
-    def __init__(self, structure: Structure, width: int, parameters, given: Arrays, results: Arrays):
-        self.structure = structure
+    def __init__(self, structure: Structure, width: int):
         n, sizes = structure.n, structure.sizes
         self.arrays = arrays = allocate(PROBLEM, sizes, width, np.float64)
         arrays["lcp_n"][0], arrays["lcp_dense"][0] = n, structure.columns == 0
@@ -64,13 +60,24 @@ class Tile:
             arrays["lcp_col"][:] = np.arange(structure.columns)
             arrays["lcp_colnum"][:n] = structure.columns
             arrays["lcp_rowadr"][:n] = structure.columns * np.arange(n)
-        arrays["lcp_parameter"][: len(parameters)] = np.reshape(parameters, (-1, 1))
-        self._lists = self._list(0, given), self._list(RESULTS, results)
         self.record = Record(PROBLEM, sizes, arrays, width, np.float64)
         self.load, self.store = self.bind(load_lanes), self.bind(store_lanes)
 
-    def _list(self, at: int, batch: Arrays) -> Arrays:
-        """Write a list of copies; returns the arrays, whose memory it names."""
+    def serve(self, given: Arrays, results: Arrays, parameters: Sequence[float]) -> None:
+        """Work for this batch from now on; who calls keeps its memory alive.
+
+        Args:
+            given: field -> (N, rows) numbers of all problems, float64; all problems may have the same memory.
+            results: field -> (N, rows) memory for what is found.
+            parameters: rows of lcp_parameter.
+        """
+        self.arrays["lcp_memory"][:] = 0
+        self._list(0, given)
+        self._list(RESULTS, results)
+        self.arrays["lcp_parameter"][: len(parameters)] = np.reshape(parameters, (-1, 1))
+
+    def _list(self, at: int, batch: Arrays) -> None:
+        """Write a list of copies."""
         for name, array in batch.items():
             if array.size == 0:
                 continue
@@ -79,8 +86,18 @@ class Tile:
             stride = array.strides[0] // array.itemsize
             self.arrays["lcp_memory"][at : at + 4] = address(self.arrays[name]), address(array), array.shape[1], stride
             at += 4
-        return batch
+
+    @property
+    def doubtful(self) -> bool:
+        """Is there a matrix among those loaded that is not finite, or not symmetric?"""
+        return bool(self.arrays["lcp_memory"][DOUBT])
 
     def bind(self, stage: Stage) -> Callable[..., None]:
         """The stage as a function of its whole numbers, on this tile."""
         return library().bind(stage, self.record)
+
+
+@functools.lru_cache(maxsize=8)
+def tile_of_thread(structure: Structure, width: int, mode: str, thread: int) -> Tile:
+    """A tile of this thread's own, kept from call to call: it takes a millisecond to make."""
+    return Tile(structure, width)

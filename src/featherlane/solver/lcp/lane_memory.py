@@ -2,14 +2,17 @@
 
 `lcp_memory` lists them, four numbers each: where the tile has the rows, where the batch has those of its first problem,
 how many rows, and how far the next problem's are, in numbers (0: all problems have the same).  Lists end with 0.
+Matrices are looked at on their way in, because reading many of them costs more than that.
 """
 
 from __future__ import annotations
 
-from ...lanes import kernel, scalars, stage, width
+from ...lanes import any_, fabs, fmax, kernel, not_, real, scalars, stage, width
 
 RESULTS = 40  # where the list of results begins
+DOUBT = 79  # where it stands whether a matrix is not finite or not symmetric
 BYTES = 8  # of a number: batches are float64
+ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
 
 
 @kernel
@@ -34,13 +37,27 @@ def copy_out(p, at, first, count):
             batch[lane * stride + j] = tile[j * W + lane]
 
 
+@kernel
+def is_doubtful(p):
+    """Has a world a dense A that is not finite, or not symmetric?"""
+    n, none, gap, size = p.lcp_n[0], real(p, 0.0), real(p, 0.0), real(p, 0.0)
+    for i in range(n):
+        for j in range(i + 1):
+            x, y = p.lcp_A[i * n + j], p.lcp_A[j * n + i]
+            none = none + 0.0 * (x + y)
+            gap, size = fmax(fabs(x - y), gap), fmax(fabs(x), size)
+    return not_(none == 0.0) | (gap > ASYMMETRY * size)
+
+
 @stage
 def load_lanes(p, first, count):
-    """Problems `first` to `first + count - 1` into the lanes."""
+    """Problems `first` to `first + count - 1` into the lanes; says where a dense A is in doubt."""
     at = 0
     while p.lcp_memory[at] != 0:
         copy_in(p, at, first, count)
         at += 4
+    if p.lcp_dense[0] != 0:
+        p.lcp_memory[DOUBT] = 1 if any_(is_doubtful(p)) else 0
 
 
 @stage
