@@ -101,28 +101,61 @@ def finish_two(p, a, least):
 
 
 @kernel
+def fill_two(p, a, b, rows):
+    """Columns b and b + 1 of u, of row a and, of two `rows`, row a + 1."""
+    i, j = start_of(a), start_of(a + 1)
+    q, r, s, t = factor_pair(p, a, b, b)
+    e = p.lcp_L[start_of(b + 1) + b]
+    x = entry(p, a, b) - q
+    p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, entry(p, a, b + 1) - fma(x, e, r)
+    if rows > 1:
+        y = entry(p, a + 1, b) - s
+        p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, entry(p, a + 1, b + 1) - fma(y, e, t)
+
+
+@kernel
+def fill_four(p, a, b):
+    """Columns b and b + 1 of u, of rows a to a + 3: eight sums side by side."""
+    i, j, k, m = start_of(a), start_of(a + 1), start_of(a + 2), start_of(a + 3)
+    c, d, zero = start_of(b), start_of(b + 1), real(p, 0.0)
+    q0, q1, q2, q3, r0, r1, r2, r3 = zero, zero, zero, zero, zero, zero, zero, zero
+    for h in range(b):
+        x, y = p.lcp_L[c + h], p.lcp_L[d + h]
+        u0, u1, u2, u3 = p.lcp_L[i + h], p.lcp_L[j + h], p.lcp_L[k + h], p.lcp_L[m + h]
+        q0, q1, q2, q3 = fma(u0, x, q0), fma(u1, x, q1), fma(u2, x, q2), fma(u3, x, q3)
+        r0, r1, r2, r3 = fma(u0, y, r0), fma(u1, y, r1), fma(u2, y, r2), fma(u3, y, r3)
+    e = p.lcp_L[d + b]
+    u0, u1, u2, u3 = entry(p, a, b) - q0, entry(p, a + 1, b) - q1, entry(p, a + 2, b) - q2, entry(p, a + 3, b) - q3
+    p.lcp_L[i + b], p.lcp_L[i + b + 1] = u0, entry(p, a, b + 1) - fma(u0, e, r0)
+    p.lcp_L[j + b], p.lcp_L[j + b + 1] = u1, entry(p, a + 1, b + 1) - fma(u1, e, r1)
+    p.lcp_L[k + b], p.lcp_L[k + b + 1] = u2, entry(p, a + 2, b + 1) - fma(u2, e, r2)
+    p.lcp_L[m + b], p.lcp_L[m + b + 1] = u3, entry(p, a + 3, b + 1) - fma(u3, e, r3)
+
+
+@kernel
 def factor_free(p, m, least):
     """lcp_L = L, lcp_step = 1 / D of the active rows.
 
     Where a row is at its bound 1 / D is 0, and so is its column of L: what stands in its own row reaches no other.
     """
-    for half in range((m + 1) // 2):
-        a = 2 * half
-        i, j = start_of(a), start_of(a + 1)
-        last = a + 1 == m
-        for block in range(half):
-            b = 2 * block
-            q, r, s, t = factor_pair(p, a, b, b)
-            e = p.lcp_L[start_of(b + 1) + b]
-            x = entry(p, a, b) - q
-            p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, entry(p, a, b + 1) - fma(x, e, r)
-            if not last:
-                y = entry(p, a + 1, b) - s
-                p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, entry(p, a + 1, b + 1) - fma(y, e, t)
-        if last:
-            finish_row(p, a, least)
-        else:
+    fours = m // 4
+    for four in range(fours):
+        a = 4 * four
+        for block in range(2 * four):
+            fill_four(p, a, 2 * block)
+        finish_two(p, a, least)
+        fill_two(p, a + 2, a, 2)
+        finish_two(p, a + 2, least)
+    a = 4 * fours
+    while a < m:
+        rows = 2 if a + 1 < m else 1
+        for block in range(a // 2):
+            fill_two(p, a, 2 * block, rows)
+        if rows > 1:
             finish_two(p, a, least)
+        else:
+            finish_row(p, a, least)
+        a += rows
 
 
 @kernel
@@ -133,12 +166,9 @@ def solve_free(p, m):
     reduce_forward(p, m)
     for a in range(m):
         p.lcp_change[a] = p.lcp_change[a] * p.lcp_step[a]
-    for at in range(m):
-        a = m - 1 - at
-        row, s = start_of(a), p.lcp_change[a] + 0.0
-        p.lcp_old[p.lcp_order[a]] = s
-        for k in range(a):
-            p.lcp_change[k] = fma(-p.lcp_L[row + k], s, p.lcp_change[k])
+    expand_backward(p, m)
+    for a in range(m):
+        p.lcp_old[p.lcp_order[a]] = p.lcp_change[a]
 
 
 @kernel
@@ -158,6 +188,20 @@ def reduce_forward(p, m):
         for k in range(a):
             s = fma(-p.lcp_L[start_of(a) + k], p.lcp_change[k], s)
         p.lcp_change[a] = s
+
+
+@kernel
+def expand_backward(p, m):
+    """lcp_change <- L^-T lcp_change, two rows at once."""
+    b = m - 2
+    while b >= 0:
+        i, j = start_of(b), start_of(b + 1)
+        t = p.lcp_change[b + 1] + 0.0
+        s = fma(-p.lcp_L[j + b], t, p.lcp_change[b])
+        p.lcp_change[b] = s
+        for k in range(b):
+            p.lcp_change[k] = fma(-p.lcp_L[i + k], s, fma(-p.lcp_L[j + k], t, p.lcp_change[k]))
+        b -= 2
 
 
 # ---- a pass ----------------------------------------------------------------------------------------------------------
