@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import featherlane as fl
@@ -43,6 +43,8 @@ def test_matrices_that_are_not_symmetric_are_solved(seed, n):
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 14))
+@example(seed=1615235757, n=8)  # rows that depend on free ones: what is left of them is rounding
+@example(seed=288, n=9)
 def test_degenerate_problems_end(seed, n):
     problem = degenerate_problem(np.random.default_rng(seed), n)
     solution = fl.lcp.solve(problem, method="lemke")

@@ -135,7 +135,9 @@ class Solver:
         found = _unload_one(self.arrays, form.problem.n)
         x = form.solution_of(found.x)
         residual, status = problem.residual(x), found.status
-        if residual > TOLERANCE and status == Status.SOLVED:
+        if residual <= TOLERANCE:
+            status = Status.SOLVED
+        elif status == Status.SOLVED:
             status = Status.INACCURATE
         return Solution(x, problem.multiply(x) - problem.b, status, found.iterations, residual, *problem.bounds(x))
 

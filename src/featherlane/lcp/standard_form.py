@@ -7,6 +7,9 @@ import numpy as np
 from .problem import Problem, ProblemError
 
 
+ROUNDING = 1e-13  # of the largest number in a difference: less is 0
+
+
 class StandardForm:
     """A standard LCP whose solution gives that of a boxed one.
 
@@ -38,6 +41,8 @@ class StandardForm:
         self._measure(lo, hi, sign)
         A, b, rows = problem.matrix, problem.b, self._rows
         M, q = sign[:, None] * (A[rows] @ self._back), sign * (A[rows] @ self._start - b[rows])
+        M[np.abs(M) <= ROUNDING * np.abs(A).max(initial=0.0)] = 0.0  # what depends on rows without bounds moves nothing
+        q[np.abs(q) <= ROUNDING * (np.abs(b).max(initial=0.0) + np.abs(A @ self._start).max(initial=0.0))] = 0.0
         two = np.flatnonzero(np.isfinite(lo[rows]) & np.isfinite(hi[rows]))
         self._join(M, q, two, *self._opposite(two))
 
