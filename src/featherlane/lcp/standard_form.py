@@ -6,7 +6,6 @@ import numpy as np
 
 from .problem import Problem, ProblemError
 
-
 ROUNDING = 1e-13  # of the largest number in a difference: less is 0
 
 
