@@ -17,7 +17,7 @@ Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force co
 from __future__ import annotations
 
 from ...dynamics.flags import CONSISTENT
-from ...lanes import eights, fabs, fmax, kernel, stage
+from ...lanes import any_, eights, fabs, fmax, kernel, stage
 from .active_set import improve, to_bound
 from .block_start import start_with_all
 from .factor import (
@@ -58,6 +58,7 @@ BLOCK, BY_ROWS = 0, 1
 TOLERANCE = 1e-10  # residual of a solution
 DONE, AT_BOUND = -1, -2  # what ends a drive, beside the number of another place
 PIVOTS_PER_ROW = 200  # before a problem counts as one that pivoting does not solve
+NEAR_ZERO = 1e-9  # of w, which rounding may have given the wrong sign
 STANDSTILL = 2  # steps of no length in a drive, for each row, before it is left to the active set
 
 
@@ -111,6 +112,18 @@ def step_of_rest(r1, j, best, noise):
 
 
 @kernel
+def may_end(r1, c, best, noise):
+    """Could any of eight places, from 8 c on, end the step before `best`?  None that does is passed over.
+
+    w of a place at a bound has its right sign, or is as good as 0.
+    """
+    X, W, DX, DW = eights(r1.place_x), eights(r1.place_w), eights(r1.place_dx), eights(r1.place_dw)
+    x, dx, w, dw = X[c], best * DX[c], fabs(W[c]), fabs(DW[c])
+    meets = (eights(r1.place_hi)[c] - x < dx) | (x - eights(r1.place_lo)[c] < -dx)
+    return any_(meets | ((dw > noise) & ((w < best * dw) | (w < NEAR_ZERO))))
+
+
+@kernel
 def find_step(r1, i, sign, size, square):
     """(length of the step, what ends it: DONE, AT_BOUND or the place that changes sides); the least place of equals."""
     best, end = INF, AT_BOUND
@@ -123,15 +136,17 @@ def find_step(r1, i, sign, size, square):
     if room < best:
         best, end = room, AT_BOUND
     noise = ROUNDING * size
-    for j in range(i):
-        if r1.one_state[j] == BETWEEN:
-            s = step_of_factor(r1, j, best)
-        elif r1.one_mark[j] == i:
-            s = best
-        else:
-            s = step_of_rest(r1, j, best, noise)
-        if s < best:
-            best, end = s, j
+    for c in range((i + 7) // 8):
+        if may_end(r1, c, best, noise):
+            for j in range(8 * c, min(8 * c + 8, i)):
+                if r1.one_state[j] == BETWEEN:
+                    s = step_of_factor(r1, j, best)
+                elif r1.one_mark[j] == i:
+                    s = best
+                else:
+                    s = step_of_rest(r1, j, best, noise)
+                if s < best:
+                    best, end = s, j
     return best, end
 
 
