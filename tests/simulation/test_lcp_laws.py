@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from test_lcp_step import lcp_model
 
 import featherlane as fl
+from lcp_scenes import lcp_model
 
 G = 9.81
 AT_REST = 1e-12  # m/s: rounding of a pivoting solver over 1000 steps
