@@ -77,6 +77,7 @@ def their_side(speeds: np.ndarray):
     for world in worlds:
         world.setTimeStep(TIMESTEP)
         world.getConstraintSolver().setCollisionDetector(dart.collision.BulletCollisionDetector())
+        world.getSkeleton(0).enableSelfCollisionCheck()  # as ours: all pairs of bodies but parent and child
 
     def run() -> tuple[float, float]:
         contacts, start = 0, time.process_time()
