@@ -16,6 +16,7 @@ from featherlane.cli.controls import read_controls
 from featherlane.cli.output import whole_file
 from featherlane.cli.race import Ratio, alternate, ratio
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
+from featherlane.cli.settings import set_options
 
 UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>
 <geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
@@ -255,6 +256,44 @@ def test_a_model_without_motion_can_be_inspected(tmp_path, capfd):
     file = tmp_path / "still.xml"
     file.write_text("<mujoco/>")
     succeeds("inspect", file)
+
+
+# ---- options ---------------------------------------------------------------------------------------------
+def test_options_are_set_in_the_order_given():
+    model = fl.load("quadruped")
+    texts = (
+        "integrator=euler",
+        "contact_model=lcp",
+        "lcp_solver = pgs",
+        "timestep=5e-4",
+        "gravity=0,0,-1.6",
+        "iterations=7",
+    )
+    set_options(model, texts)
+    assert (model.opt.contact_model, model.opt.lcp_solver.name.lower()) == ("lcp", "pgs")
+    assert (model.opt.timestep, model.opt.iterations) == (5e-4, 7)
+    np.testing.assert_array_equal(model.opt.gravity, (0.0, 0.0, -1.6))
+
+
+def test_simulate_runs_under_the_options_that_are_set(capfd):
+    slow = simulated(capfd, "box_stack", "--seconds", "0.02", "--set", "contact_model=lcp", "--set", "timestep=0.01")
+    assert slow["steps"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("timestep", "allowed is NAME=VALUE"),
+        ("=1", "allowed is NAME=VALUE"),
+        ("time_step=1", "did you mean 'timestep'"),
+        ("timestep=-1", "timestep: got -1"),
+        ("cfm=soft", "cfm: got 'soft'"),
+        ("contact_model=hard", "got 'hard'"),
+        ("gravity=1,2", "gravity"),
+    ],
+)
+def test_simulate_refuses_options_that_cannot_be(capfd, text, part):
+    assert part in fails(capfd, "simulate", "arm", "--set", text)
 
 
 # ---- compare ---------------------------------------------------------------------------------------------

@@ -108,6 +108,15 @@ def _simulate(
     camera: Annotated[
         str | None, typer.Option(metavar="NAME", help="Camera of the video: the model's first.", show_default=False)
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An option of the model, as in contact_model=lcp or timestep=0.001; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run worlds of a model through time, and say how fast and how well."""
@@ -127,6 +136,7 @@ def _simulate(
             out=out,
             video=video,
             camera=camera,
+            settings=tuple(settings or ()),
             as_json=as_json,
         )
     )

@@ -13,6 +13,7 @@ from . import video
 from .controls import read_controls
 from .output import check_target, console, pairs, print_json, progress, table
 from .recording import Recording, frame_interval
+from .settings import set_options
 
 SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
 STORY_ROWS = 10
@@ -35,6 +36,7 @@ class Request:
     out: Path | None = None
     video: Path | None = None
     camera: str | None = None
+    settings: tuple[str, ...] = ()
     as_json: bool = False
 
 
@@ -121,6 +123,7 @@ def simulate(request: Request) -> None:
     from ..simulation.batch import Batch
 
     model = load(request.source)
+    set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
     batch = Batch(model, request.worlds, nthread=request.threads, dtype=request.dtype)
     if request.keyframe is not None:
