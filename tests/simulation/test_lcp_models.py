@@ -1,5 +1,7 @@
 """Bundled models and robots of gymnasium step under the contact model lcp, with each of its solvers."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,17 @@ def test_worlds_of_a_batch_move_as_alone(name, rng):
         for _ in range(20):
             fl.step(model, data)
         np.testing.assert_array_equal(data.qpos, batch.qpos[k])
+
+
+def test_a_pickle_leaves_the_room_of_the_solver_out():
+    model = prepared(fl.load("pile"), "dantzig")
+    data = fl.Data(model)
+    for _ in range(3):
+        fl.step(model, data)
+    text = pickle.dumps(data)
+    assert len(text) < 2e7  # bytes: the solver has room for 0.4 GB
+    again = pickle.loads(text)
+    for _ in range(3):
+        fl.step(model, data)
+        fl.step(model, again)
+    np.testing.assert_array_equal(again.qpos, data.qpos)

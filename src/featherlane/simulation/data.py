@@ -19,6 +19,7 @@ from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
 from ..model.sleep import AWAKE
+from ..solver.lcp.fields import LCP_ROOM
 from .fields import ADDRESSES, DATA, MOMENTA, STATUS, WRENCHES
 from .given import given_fields, room_for
 from .user_call import fields_called_for
@@ -164,7 +165,8 @@ class Data(NamedAccess):
         return f"Data({self.model!r}, time={self.time:g})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"model": self.model, "given": self.ngiven, "arrays": self.workspace.arrays}
+        arrays = {name: array for name, array in self.workspace.arrays.items() if name not in LCP_ROOM}
+        return {"model": self.model, "given": self.ngiven, "arrays": arrays}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._start(state["model"], state["given"])
