@@ -183,3 +183,34 @@ def test_a_tower_that_touches_exactly_stands():
 @pytest.mark.parametrize("exponent", range(-12, -2))
 def test_a_tower_stands_for_20_s_at_any_cfm(exponent):
     check_tower(10.0**exponent, 20.0)
+
+
+def test_sensors_measure_the_forces_of_the_lcp():
+    model = lcp_model(
+        '<mujoco><option timestep=".005"/><worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 .1"><freejoint/>'
+        '<geom type="box" size=".1 .1 .1" mass="2"/><site name="s" type="box" size=".2 .2 .2"/></body></worldbody>'
+        '<sensor><touch site="s"/><accelerometer site="s"/></sensor></mujoco>'
+    )
+    data = fl.Data(model)
+    for _ in range(200):
+        fl.step(model, data)
+    fl.forward(model, data)
+    fl.rne_post_constraint(model, data)
+    np.testing.assert_allclose(data.sensordata, [2.0 * G, 0.0, 0.0, G], atol=1e-6)
+    np.testing.assert_allclose(data.cfrc_ext[1, 3:], [0.0, 0.0, 2.0 * G], atol=1e-6)
+    total = sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))
+    assert total == pytest.approx(2.0 * G, abs=1e-6)
+    np.testing.assert_allclose(data.qfrc_constraint[:3], [0.0, 0.0, 2.0 * G], atol=1e-6)
+
+
+def test_damping_beyond_what_a_step_resolves_is_stable():
+    model = lcp_model(
+        '<mujoco><option timestep=".01"/><worldbody><body><joint name="a" axis="0 1 0" damping="50" limited="true"'
+        ' range="-30 30"/><geom size=".05" pos=".3 0 0" mass=".1"/></body></worldbody></mujoco>'
+    )
+    data = fl.Data(model)
+    data.qvel[0] = 5.0
+    for _ in range(100):
+        fl.step(model, data)
+        assert abs(data.qvel[0]) <= 5.0
+    assert abs(data.qvel[0]) < 0.01
