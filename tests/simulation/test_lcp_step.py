@@ -198,3 +198,27 @@ def rows_by_kind(a):
     kinds += ["contact"] * sum(a["con_dim"][: a["ncon_slot"][0]][a["con_lcprow"][: a["ncon_slot"][0]] >= 0])
     assert len(kinds) == a["lcp_n"][0]
     return {kind: kinds.count(kind) for kind in set(kinds)}
+
+
+def test_a_tile_whose_rows_do_not_fit_is_split(rng):
+    model = lcp_model(lcp_friction="frozen")
+    whole = Workspace(model, 8)
+    kick(model, whole, rng)
+    whole.arrays["qpos"][8:11] += rng.uniform(-0.02, 0.02, (3, 8))  # other contacts in each world
+    tile = Workspace(model, 8)
+    for name in ("qpos", "qvel", "active"):
+        tile.arrays[name][...] = whole.arrays[name]
+    whole.run(forward)
+    most = max(int(np.count_nonzero(whole.arrays["lcp_x"][: whole.arrays["lcp_n"][0], k])) for k in range(8))
+    assert most < whole.arrays["lcp_n"][0]
+    tile.record.set_size("nlcp", int(whole.arrays["lcp_n"][0]) - 1)
+    tile.run(forward)
+    for name in ("qacc", "qfrc_constraint", "solver_niter", "warning"):
+        np.testing.assert_array_equal(tile.arrays[name], whole.arrays[name], err_msg=name)
+
+    alone = Workspace(model, 1)
+    for name in ("qpos", "qvel", "active"):
+        alone.arrays[name][:, 0] = whole.arrays[name][:, 0]
+    alone.record.set_size("nlcp", 20)
+    alone.run(forward)
+    assert alone.arrays["warning"][1, 0] == 1 and np.isfinite(alone.arrays["qacc"]).all()

@@ -12,6 +12,7 @@ from .joint_rows import bounded_rows, dof_rows, equality_rows
 from .link_rows import link_rows
 from .metric import factor_step_inertia
 from .motor_rows import motor_rows
+from .status import SOLVED
 
 
 @kernel
@@ -19,6 +20,7 @@ def clear_rows(m, d):
     """No rows."""
     d.lcp_n[0] = 0
     d.lcp_dense[0] = 0
+    d.one_status[0] = SOLVED
     for i in range(m.nv):
         d.dual_mark[i] = 0
 

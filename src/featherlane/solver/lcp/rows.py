@@ -28,6 +28,7 @@ from ...lanes import fma, kernel, real, where
 # which of two bodies a dof moves: bits
 FIRST, SECOND, BOTH = 1, 2, 3
 INFINITE = float("inf")
+FULL = -1  # one_status, which no solver has set yet: some row found no room
 
 
 # ---- columns -------------------------------------------------------------------------------------------------------
@@ -164,8 +165,9 @@ def is_present(d, r):
 
 @kernel
 def report_full(d):
-    """A row finds no room: the tile is to be split, a world alone does without its last ones and counts that."""
+    """A row finds no room: the tile is to be split, a world alone does without its last ones and counts that, once."""
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
-    else:
+    elif d.one_status[0] != FULL:
         d.warning[1] = where(d.active[0] > 0.0, d.warning[1] + 1.0, d.warning[1])
+    d.one_status[0] = FULL
