@@ -258,19 +258,22 @@ def _loop_error(data: Data) -> float:
 
 
 def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """What is drawn of each run: the coordinate that moves most in the first one, and three numbers of each step."""
+    """What is drawn of each run: the coordinate that moves most in the first one, and all that is not 0 everywhere."""
     first = np.array(next(iter(traces.values())).position)
     body, axis = np.unravel_index(np.argmax(np.ptp(first, axis=0)), first.shape[1:])
     name = model.names("body")[body] or f"body {body}"
-    return {
+    curves = {
         entry: {
             f"{'xyz'[axis]} of {name} [m]": np.array(trace.position)[:, body, axis],
             "energy [J]": np.array(trace.energy),
             "deepest overlap [m]": np.array(trace.penetration),
             "slip of contacts that press [m/s]": np.array(trace.slip),
+            "error of closed loops [m, rad]": np.array(trace.drift),
         }
         for entry, trace in traces.items()
     }
+    shown = [what for what in next(iter(curves.values())) if any(c[what].any() for c in curves.values())]
+    return {entry: {what: quantities[what] for what in shown} for entry, quantities in curves.items()}
 
 
 def _print(result: dict[str, Any], plot: Path | None) -> None:

@@ -84,10 +84,13 @@ def draw_motions(
     from matplotlib.figure import Figure
 
     names = list(next(iter(curves.values())))
-    figure = Figure(figsize=(SIZE[0], 1.4 * SIZE[1]), dpi=DPI, layout="constrained")
+    rows = -(-len(names) // 2)
+    figure = Figure(figsize=(SIZE[0], 0.7 * SIZE[1] * rows), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(-(-len(names) // 2), 2, sharex=True, squeeze=False).ravel()
-    for axis, name in zip(axes, names, strict=False):
+    axes = figure.subplots(rows, 2, sharex=True, squeeze=False).ravel()
+    for axis in axes[len(names) :]:
+        axis.set_axis_off()
+    for axis, name in zip(axes[: len(names)], names, strict=True):
         for (contact, solver), quantities in curves.items():
             line = {"color": COLORS.get(solver, "0.3"), "linestyle": LINES.get(contact, ":"), "linewidth": 1.4}
             axis.plot(times, quantities[name], label=f"{contact} {solver}", alpha=0.85, **line)
@@ -96,7 +99,8 @@ def draw_motions(
         axis.set_axisbelow(True)
         for side in ("top", "right"):
             axis.spines[side].set_visible(False)
-    for axis in axes[-2:]:
+    for axis in axes[len(names) - 2 : len(names)]:
+        axis.tick_params(labelbottom=True)
         axis.set_xlabel("time [s]")
     axes[0].legend(frameon=False, fontsize="small")
     figure.suptitle(title, fontsize="medium")
