@@ -211,7 +211,7 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         depth, slip = _contacts(model, data, moves)
         trace.penetration.append(depth)
         trace.slip.append(slip)
-        trace.drift.append(_loop_error(data))
+        trace.drift.append(loop_error(data))
     trace.resets = int(data.nbad)
     return trace
 
@@ -249,7 +249,7 @@ def _moves(model: Model) -> np.ndarray:
     return out
 
 
-def _loop_error(data: Data) -> float:
+def loop_error(data: Data) -> float:
     """Largest error of an equality constraint [m, rad]."""
     view = data.workspace.view
     n = int(view("ngenrow")[0])
