@@ -301,9 +301,9 @@ def lcp_problems(contact_model: int, integrator: int, enableflags: int, noslip_i
 
 def _refuse_with_lcp(opt, **changed: int) -> None:
     """Refuse the change of an option that does not go with the contact model."""
-    names = ("contact_model", "integrator", "enableflags", "noslip_iterations")
     sizes = opt._model.size_values()
-    problems = lcp_problems(*(changed.get(name, sizes[f"opt_{name}"]) for name in names))
+    names = ("contact_model", "integrator", "enableflags", "noslip_iterations")
+    problems = lcp_problems(**{name: sizes[f"opt_{name}"] for name in names} | changed)
     if problems:
         raise UnsupportedFeatureError(problems)
 
