@@ -28,31 +28,16 @@ from .rows import (
     FIRST,
     INFINITE,
     SECOND,
-    add_chain,
     append_row,
     clear_marks,
-    close_columns,
     has_room,
     open_columns,
+    pair_columns,
     report_full,
     set_friction,
     set_row,
 )
 from .softness import by_reference
-
-
-@kernel
-def contact_columns(m, d, k, start):
-    """The dofs that move the two bodies of contact k; returns their number."""
-    i, j, n = m.body_lastdof[d.con_carrier[2 * k]], m.body_lastdof[d.con_carrier[2 * k + 1]], 0
-    if i > j:
-        n = add_chain(m, d, i, FIRST, start, n)
-        n = add_chain(m, d, j, SECOND, start, n)
-    else:
-        n = add_chain(m, d, j, SECOND, start, n)
-        n = add_chain(m, d, i, FIRST, start, n)
-    close_columns(d, start, n)
-    return n
 
 
 @kernel
@@ -129,7 +114,7 @@ def contact_rows(m, d):
         if any_(acts):
             n, start = 0, open_columns(d)
             if has_room(m, d, d.con_dim[k]):
-                n = contact_columns(m, d, k, start)
+                n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
             else:
                 report_full(d)
             if n > 0:

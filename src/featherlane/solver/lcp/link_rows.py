@@ -23,12 +23,11 @@ from .rows import (
     FIRST,
     INFINITE,
     SECOND,
-    add_chain,
     append_row,
     clear_marks,
-    close_columns,
     has_room,
     open_columns,
+    pair_columns,
     report_full,
     set_row,
 )
@@ -74,20 +73,6 @@ def direction(m, d, k, c):
 
 
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
-@kernel
-def link_columns(m, d, k, start):
-    """The dofs that move the two bodies of link k; returns their number."""
-    i, j, n = m.body_lastdof[m.link_body[2 * k]], m.body_lastdof[m.link_body[2 * k + 1]], 0
-    if i > j:
-        n = add_chain(m, d, i, FIRST, start, n)
-        n = add_chain(m, d, j, SECOND, start, n)
-    else:
-        n = add_chain(m, d, j, SECOND, start, n)
-        n = add_chain(m, d, i, FIRST, start, n)
-    close_columns(d, start, n)
-    return n
-
-
 @kernel
 def arm(m, d, k, side):
     """The point at which link k holds one of its bodies, from the com of that body's tree."""
@@ -154,7 +139,7 @@ def link_rows(m, d):
         d.link_lcprow[2 * k] = NO_ROW
         if on and has_room(m, d, rows_of(m, k)):
             start = open_columns(d)
-            n = link_columns(m, d, k, start)
+            n = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start)
             append_link(m, d, k, start, n)
             clear_marks(d, start, n)
         elif on:

@@ -19,8 +19,8 @@ from ...dynamics.motor import joint_at_stop, link_at_stop
 from ...lanes import any_, fmax, fmin, kernel, not_, real, where
 from ...model.link import LINK_HINGE, LINK_SLIDER
 from .joint_rows import append_dof_row
-from .link_rows import NO_ROW, arm, fill_point_row, fill_turn_row, link_columns
-from .rows import INFINITE, append_row, clear_marks, has_room, open_columns, report_full, set_row
+from .link_rows import NO_ROW, arm, fill_point_row, fill_turn_row
+from .rows import INFINITE, append_row, clear_marks, has_room, open_columns, pair_columns, report_full, set_row
 from .softness import own_or
 
 
@@ -71,7 +71,7 @@ def stop_velocity(m, d, k, low, high, v):
 def append_motor(m, d, k, present, low, high):
     """The row of link k along or about its axis: its stop where it stands at one, else its motor."""
     start, most, at = open_columns(d), real(d, INFINITE), low | high
-    n, u = link_columns(m, d, k, start), link_axis(m, d, k, 0)
+    n, u = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start), link_axis(m, d, k, 0)
     if m.link_type[k] == LINK_HINGE:
         fill_turn_row(d, u, start, n)
     else:

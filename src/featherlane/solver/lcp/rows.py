@@ -77,6 +77,20 @@ def close_columns(d, start, n):
 
 
 @kernel
+def pair_columns(m, d, first, second, start):
+    """The dofs that move one of two bodies, from entry start on, each marked by whom it moves; returns their number."""
+    i, j, n = m.body_lastdof[first], m.body_lastdof[second], 0
+    if i > j:
+        n = add_chain(m, d, i, FIRST, start, n)
+        n = add_chain(m, d, j, SECOND, start, n)
+    else:
+        n = add_chain(m, d, j, SECOND, start, n)
+        n = add_chain(m, d, i, FIRST, start, n)
+    close_columns(d, start, n)
+    return n
+
+
+@kernel
 def clear_marks(d, start, n):
     """No dof is marked any more."""
     for p in range(start, start + n):
