@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.model.surfaces import check_surfaces
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -395,6 +396,8 @@ class _ContactModelChoice(_Integer):
         if number == ContactModel.CONVEX and opt._model.size_values()["nlink"]:
             raise UnsupportedFeatureError(["option contact_model 'convex' in a model with links, allowed is 'lcp'"])
         _refuse_with_lcp(opt, contact_model=number)
+        if number == ContactModel.LCP:
+            check_surfaces(opt._model)
         opt._model._set_size("opt_contact_model", number)
 
 

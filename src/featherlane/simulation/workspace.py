@@ -16,6 +16,7 @@ from ..model.history import empty_history
 from ..model.model import BUFFERS
 from ..model.option import Enable
 from ..model.sleep import AWAKE
+from ..model.surfaces import check_surfaces
 from .capacity import capacities
 from .fields import ADDRESSES, DATA, ROOM
 from .library import library
@@ -90,12 +91,17 @@ class Workspace:
         rows: the model's record, shared by several workspaces; made here where it is not given.
         given: contacts that the caller may give to each world.
 
+    Raises:
+        ModelError: an element has a number that the contact model lcp, if it is the model's, does not take.
+
     Attributes:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
         calls: the functions of the user that stages call.
     """
 
     def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None, given: int = 0):
+        if model.opt.contact_model == "lcp":
+            check_surfaces(model)
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.rows = rows or ModelRows(model, width, dtype)
         self.sizes = self.sizes_of(model, given, width)
