@@ -8,6 +8,7 @@ import featherlane as fl
 from featherlane.constraint.efc import efc
 from featherlane.constraint.row import CONTACT_ELLIPTIC
 from featherlane.lanes import stage
+from featherlane.lanes.processor import tile_width
 from featherlane.model import load
 from featherlane.simulation.forward import forward
 from featherlane.simulation.workspace import Workspace
@@ -199,13 +200,13 @@ def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, r
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("cone", "condim"), [("elliptic", 3), ("elliptic", 6), ("pyramidal", 4)])
 def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype):
-    mj = scene(cone, condim)
+    mj, width = scene(cone, condim), tile_width(dtype)
     model = load(mj)
     model.opt.tolerance = 1e-8
-    found = motion(mj, 8)
+    found = motion(mj, width)
     for k in (0, 3):
         found[k].qpos[[2, 9, 18, 25]] += 5.0 * np.arange(1, 5)  # a world without contacts: its slots are zeros
-    alone, tile = Workspace(model, 1, dtype), Workspace(model, 8, dtype)
+    alone, tile = Workspace(model, 1, dtype), Workspace(model, width, dtype)
     for lane, data in enumerate(found):
         put(tile, lane, data)
     tile.run(forward)

@@ -179,8 +179,7 @@ def set_parameters(m, d, number, e, g, h, first):
             d.con_pair[k] = e
             has_contact = d.con_present[k] > 0.0
             d.con_includemargin[k] = where(has_contact, margin, zero)
-            if m.flg_adhesion:
-                d.con_adhesion[k] = where(has_contact, pull, zero)
+            d.con_adhesion[k] = where(has_contact, pull, zero)
             d.con_dim[k] = slot_dim(m, d, k, dim)
             for i in range(5):
                 d.con_friction[5 * k + i] = where(has_contact, mu[i], zero)
