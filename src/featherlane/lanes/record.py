@@ -7,6 +7,7 @@ A table is int64: four fault words, then for each field its address (or the valu
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from numpy.typing import DTypeLike
 from .layout import Layout
 from .values import Row
 
+LARGE = 1 << 18  # bytes of an array that gets pages of its own
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
 SHARED_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64), "scalar": np.dtype(np.float64)}
 
@@ -24,9 +26,19 @@ def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
     """Zeros on a 64-byte boundary, one cache line longer than asked: a kernel may load a whole vector anywhere."""
     dtype = np.dtype(dtype)
     n = int(np.prod(shape)) * dtype.itemsize
-    raw = np.zeros(n + 128, np.uint8)
+    raw = _pages(n + 128) if n >= LARGE else np.zeros(n + 128, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + n].view(dtype).reshape(shape)
+
+
+def _pages(n: int) -> np.ndarray:
+    """n bytes of zeros in pages of their own, which are taken when they are first written to, and given back.
+
+    An allocator that has freed as much before hands it out again, and has to write zeros all over it.
+    """
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.zeros(n, np.uint8)
+    return np.frombuffer(mmap.mmap(-1, n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
 
 
 def address(array: np.ndarray) -> int:
