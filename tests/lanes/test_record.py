@@ -1,5 +1,8 @@
 """Declarations and memory of records."""
 
+import mmap
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -159,3 +162,18 @@ def test_faults_are_reported_once():
     with pytest.raises(IndexError, match=r"somewhere: Cells.y\[17\] of 3 rows \(5 accesses out of range\)"):
         d.check_faults("somewhere")
     d.check_faults("cleared")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="asks Linux how much memory is taken")
+def test_rooms_that_nobody_enters_take_no_memory():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    size, before = 24 << 20, resident()
+    for _ in range(3):  # an allocator keeps for later what was given back
+        used = aligned((size,), np.uint8)
+        used[...] = 1
+        del used
+    room = aligned((size,), np.uint8)
+    assert resident() - before < size // 2
+    assert room[0] == room[size // 2] == room[-1] == 0
