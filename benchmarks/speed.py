@@ -20,6 +20,8 @@ from wheels import Unreachable, model_path
 
 MODELS = (
     "dm_control/humanoid",
+    "dm_control/quadruped",
+    "dm_control/dog",
     "gymnasium/half_cheetah",
     "gymnasium/ant",
     "bundled/arm",
@@ -29,6 +31,7 @@ MODELS = (
     "bundled/hand",
     "bundled/box_stack",
     "gymnasium_robotics/assets/hand/reach",
+    "gymnasium_robotics/assets/adroit_hand/adroit_hammer",
     "myosuite/simhive/myo_sim/leg/myolegs",
 )
 # 300 to 384 dofs: fewer worlds and rounds, for the oracle takes milliseconds a step
