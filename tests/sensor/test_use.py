@@ -122,9 +122,11 @@ def test_a_users_sensor_is_computed_after_the_others():
     assert np.array_equal(data.sensor("mine").data, data.sensordata[1:])
 
 
-def test_a_users_sensor_is_alike_in_data_batches_and_rollouts():
-    model = fl.load(USER)
-    fl.set_user_sensor(model, "mine", tilt, reads=("xmat", "sensordata"))
+def check_alike(model):
+    """Three steps of eleven worlds by `step` and by `rollout`, and one of them as `Data`, give the same sensor values.
+
+    Returns the batch that stepped, what it shows, and what the other one recorded.
+    """
     qpos, qvel = swinging(11)
     bound, rolled, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)
     shown = bound.bind("sensordata")
@@ -137,6 +139,13 @@ def test_a_users_sensor_is_alike_in_data_batches_and_rollouts():
         fl.step(model, data)
         assert np.array_equal(recorded[:, s], shown)
         assert np.array_equal(data.sensordata, shown[4])
+    return bound, shown, recorded
+
+
+def test_a_users_sensor_is_alike_in_data_batches_and_rollouts():
+    model = fl.load(USER)
+    fl.set_user_sensor(model, "mine", tilt, reads=("xmat", "sensordata"))
+    bound, shown, recorded = check_alike(model)
     bound.forward(ids=[2])
     assert not np.array_equal(shown[2], recorded[2, -1])
     assert np.array_equal(np.delete(shown, 2, 0), np.delete(recorded[:, -1], 2, 0))
@@ -215,18 +224,7 @@ def test_a_kernel_measures_what_mujocos_callback_does():
 
 def test_a_kernel_is_alike_in_data_batches_and_rollouts():
     model = with_kernels()
-    qpos, qvel = swinging(11)
-    bound, rolled, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)
-    shown = bound.bind("sensordata")
-    for batch in (bound, rolled):
-        batch.qpos, batch.qvel = qpos, qvel
-    data.qpos, data.qvel = qpos[4], qvel[4]
-    recorded = rolled.rollout(3, record="sensordata")["sensordata"]
-    for s in range(3):
-        bound.step()
-        fl.step(model, data)
-        assert np.array_equal(recorded[:, s], shown)
-        assert np.array_equal(data.sensordata, shown[4])
+    check_alike(model)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ModelError, near
+from ..errors import ModelError
 from .controls import Random
-from .output import check_target, console, pairs, print_json, progress, table
+from .output import check_least, check_names, check_target, console, pairs, print_json, progress, table
 
 if TYPE_CHECKING:
     from ..model.model import Model
@@ -55,18 +55,9 @@ class Comparison:
 
     def check(self) -> None:
         """Raise ModelError for what cannot be."""
-        if not self.solvers:
-            raise ModelError(f"solvers: none is named, allowed are {', '.join(SOLVERS)}")
-        for name in self.solvers:
-            if name not in SOLVERS:
-                raise ModelError(f"solvers: got {name!r}, allowed are {', '.join(SOLVERS)}{near(name, SOLVERS)}")
-        if len(set(self.solvers)) != len(self.solvers):
-            raise ModelError("solvers: one is named twice")
-        for name, least in (("states", 1), ("steps", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ModelError(f"{name}: got {getattr(self, name)}, allowed is a whole number from {least}")
-        if self.iterations is not None and self.iterations < 1:
-            raise ModelError(f"iterations: got {self.iterations}, allowed is a whole number from 1")
+        check_names("solvers", self.solvers, SOLVERS)
+        for name, least in (("states", 1), ("steps", 1), ("seed", 0), ("iterations", 1)):
+            check_least(name, getattr(self, name), least)
         if self.plot is not None:
             check_target(self.plot, ".png")
 
@@ -151,8 +142,7 @@ def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.
     controls = Random(model, request.seed, model.opt.timestep)
     settle, states = round(SETTLE / model.opt.timestep), []
     for k in range(settle + request.states * request.steps):
-        if k % controls.hold == 0:
-            data.ctrl = controls.draw(k // controls.hold, 1)[0]
+        controls.steer(data, k)
         step(model, data)
         if k >= settle and (k - settle) % request.steps == request.steps - 1 and data.nefc:
             states.append({name: getattr(data, name).copy() for name in ("qpos", "qvel", "ctrl")})

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dynamics.flags import EQUALITY
-from ..errors import ModelError, near
+from ..errors import ModelError
 from .controls import Random
-from .output import check_target, console, pairs, print_json, progress, table
+from .output import check_least, check_names, check_target, console, pairs, print_json, progress, table
 
 if TYPE_CHECKING:
     from ..model.model import Model
@@ -57,21 +57,13 @@ class Contest:
     def check(self) -> None:
         """Raise ModelError for what cannot be."""
         every = tuple(dict.fromkeys(name for names in SOLVERS.values() for name in names))
-        for what, names, allowed in (("contact", self.contacts, tuple(SOLVERS)), ("solvers", self.solvers, every)):
-            if not names:
-                raise ModelError(f"{what}: none is named, allowed are {', '.join(allowed)}")
-            for name in names:
-                if name not in allowed:
-                    raise ModelError(f"{what}: got {name!r}, allowed are {', '.join(allowed)}{near(name, allowed)}")
-            if len(set(names)) != len(names):
-                raise ModelError(f"{what}: one is named twice")
+        check_names("contact", self.contacts, SOLVERS)
+        check_names("solvers", self.solvers, every)
         for name in self.solvers:
             if not any(name in SOLVERS[contact] for contact in self.contacts):
                 raise ModelError(f"solvers: {name!r} is none of the contact models {', '.join(self.contacts)}")
-        if self.steps < 1:
-            raise ModelError(f"steps: got {self.steps}, allowed is a whole number from 1")
-        if self.iterations is not None and self.iterations < 1:
-            raise ModelError(f"iterations: got {self.iterations}, allowed is a whole number from 1")
+        check_least("steps", self.steps, 1)
+        check_least("iterations", self.iterations, 1)
         if self.plot is not None:
             check_target(self.plot, ".png")
 
@@ -153,7 +145,7 @@ def compare_contact_models(request: Contest) -> None:
 
 def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
     """A copy of the model under a contact model, and which options had to change for it."""
-    from ..model.option import Enable
+    from ..model.option import LCP_REFUSED
 
     copied, changed = copy.copy(model), []
     opt = copied.opt
@@ -164,7 +156,7 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
         if opt.noslip_iterations:
             changed.append("noslip_iterations -> 0")
             opt.noslip_iterations = 0
-        refused = opt.enableflags & (Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP)
+        refused = opt.enableflags & LCP_REFUSED
         if refused:
             changed.append(f"flags off: {', '.join(str(flag.name).lower() for flag in refused)}")
             opt.enableflags &= ~refused
@@ -179,8 +171,7 @@ def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
 
     data, controls = Data(model), Random(model, request.seed, model.opt.timestep)
     for k in range(round(SETTLE / model.opt.timestep)):
-        if k % controls.hold == 0:
-            data.ctrl = controls.draw(k // controls.hold, 1)[0]
+        controls.steer(data, k)
         step(model, data)
     return {name: getattr(data, name).copy() for name in ("qpos", "qvel", "act")}
 
@@ -198,8 +189,7 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         getattr(data, name)[...] = value
     controls = Random(model, request.seed + 1, model.opt.timestep)
     for k in range(request.steps):
-        if k % controls.hold == 0:
-            data.ctrl = controls.draw(k // controls.hold, 1)[0]
+        controls.steer(data, k)
         start = time.perf_counter()
         step(model, data)
         trace.microseconds.append(1e6 * (time.perf_counter() - start))

@@ -49,6 +49,11 @@ class Random:
         unit = np.random.default_rng([self.seed, k]).random((nworld, len(self.bounds)))
         return self.bounds[:, 0] + unit * (self.bounds[:, 1] - self.bounds[:, 0])
 
+    def steer(self, data, k: int) -> None:
+        """Set the controls of one world before step k, where new ones are due."""
+        if k % self.hold == 0:
+            data.ctrl = self.draw(k // self.hold, 1)[0]
+
     def advance(self, batch, start: int, nstep: int) -> None:
         """Steps start .. start + nstep - 1."""
         stop = start + nstep

@@ -148,6 +148,7 @@ SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
+LCP_REFUSED = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that do not go with the contact model lcp
 TENDON = 3  # mjtEq
 
 # options that MuJoCo does not have
@@ -292,8 +293,8 @@ def lcp_problems(contact_model: int, integrator: int, enableflags: int, noslip_i
         found.append(
             f"contact_model 'lcp' with the integrator {Integrator(integrator).name.lower()!r}, allowed is 'euler'"
         )
-    for flag in (Enable.FWDINV, Enable.INVDISCRETE, Enable.SLEEP):
-        if enableflags & flag:
+    for flag in Enable:
+        if enableflags & flag & LCP_REFUSED:
             found.append(f"contact_model 'lcp' with the flag {str(flag.name).lower()}, allowed is to have it off")
     if noslip_iterations:
         found.append("contact_model 'lcp' with noslip_iterations, allowed is 0: its friction does not slip")
