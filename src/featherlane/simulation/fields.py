@@ -379,7 +379,6 @@ CONSTRAINT = (
     ),
     Field("dofrow_lcprow", "int", ("ndofrowmax",), "1", "lcp: row of the one-dof row", "make_lcp"),
     Field("genrow_lcprow", "int", ("ngenrowmax",), "1", "lcp: row of the general row", "make_lcp"),
-    Field("motor_lcprow", "int", ("njnt",), "1", "lcp: row of the joint's motor, -1: none", "make_lcp"),
     Field(
         "link_lcprow",
         "int",

@@ -79,14 +79,14 @@ def add_chain(m, d, i, mark, start, n):
 
 
 @kernel
-def sort_descending(d, start, n):
-    """Sort the dofs of a block by insertion; a chain is sorted, and so are two, unless they share a tree."""
+def sort_descending(dofs, start, n):
+    """Sort n dofs of a list by insertion; a chain is sorted, and so are two, unless they share a tree."""
     for a in range(start + 1, start + n):
-        i, b = d.dual_dof[a], a
-        while b > start and d.dual_dof[b - 1] < i:
-            d.dual_dof[b] = d.dual_dof[b - 1]
+        i, b = dofs[a], a
+        while b > start and dofs[b - 1] < i:
+            dofs[b] = dofs[b - 1]
             b -= 1
-        d.dual_dof[b] = i
+        dofs[b] = i
 
 
 @kernel
@@ -288,7 +288,7 @@ def general_row_block(m, d, k, start, row):
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
         n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
     clear_marks(d, start, n)
-    sort_descending(d, start, n)
+    sort_descending(d.dual_dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
         d.dual_Y[row + p] = real(d, 0.0)
@@ -304,7 +304,7 @@ def general_row_block(m, d, k, start, row):
 def contact_rows_block(m, d, k, start, row):
     """The block of contact k; returns its number of dofs."""
     q, n, dim = contact_block(d, k), contact_dofs(m, d, k, start), d.con_dim[k]
-    sort_descending(d, start, n)
+    sort_descending(d.dual_dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
         contact_entries(d, k, d.dual_dof[start + p], row + p, n, dim)

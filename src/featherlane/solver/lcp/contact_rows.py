@@ -22,11 +22,11 @@ from ...lanes import any_, fmax, fmin, kernel, real, where
 from ...spatial.vector import add3, cross, dot3, load2, load3, load5, sub3
 from .contact_parameters import coefficient, set_parameters
 from .contact_reduction import choose_contacts
-from .joint_rows import NO_ROW
 from .rows import (
     BOTH,
     FIRST,
     INFINITE,
+    NO_ROW,
     SECOND,
     append_row,
     clear_marks,

@@ -13,22 +13,21 @@ from __future__ import annotations
 from ...dynamics.flags import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
 from ...lanes import fma, fmax, kernel, real, sqrt, where
 from ...spatial.vector import load2, load5
+from ..dual_rows import sort_descending
 from .rows import (
     FIRST,
     INFINITE,
+    NO_ROW,
     add_chain,
     append_row,
     clear_entries,
     clear_marks,
-    close_columns,
     has_room,
     open_columns,
     report_full,
     set_row,
 )
 from .softness import loss_softness, softness
-
-NO_ROW = -1
 
 
 # ---- one dof -------------------------------------------------------------------------------------------------------
@@ -93,7 +92,7 @@ def append_general_row(m, d, k):
     start, o, n = open_columns(d), d.genrow_dofadr[k], 0
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
         n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
-    close_columns(d, start, n)
+    sort_descending(d.lcp_col, start, n)
     clear_entries(d, start, n)
     clear_marks(d, start, n)
     for e in range(o, o + d.genrow_dofnum[k]):

@@ -22,6 +22,7 @@ from .rows import (
     BOTH,
     FIRST,
     INFINITE,
+    NO_ROW,
     SECOND,
     append_row,
     clear_marks,
@@ -33,7 +34,6 @@ from .rows import (
 )
 from .softness import own_or
 
-NO_ROW = -1
 STEEP = 0.7071067811865476  # sqrt(1/2)
 
 

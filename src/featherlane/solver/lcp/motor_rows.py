@@ -19,26 +19,24 @@ from ...dynamics.motor import joint_at_stop, link_at_stop
 from ...lanes import any_, fmax, fmin, kernel, not_, real, where
 from ...model.link import LINK_HINGE, LINK_SLIDER
 from .joint_rows import append_dof_row
-from .link_rows import NO_ROW, arm, fill_point_row, fill_turn_row
-from .rows import INFINITE, append_row, clear_marks, has_room, open_columns, pair_columns, report_full, set_row
+from .link_rows import arm, fill_point_row, fill_turn_row
+from .rows import INFINITE, NO_ROW, append_row, clear_marks, has_room, open_columns, pair_columns, report_full, set_row
 from .softness import own_or
 
 
 # ---- joints ---------------------------------------------------------------------------------------------------------
 @kernel
 def joint_motor_row(m, d, j, present):
-    """The motor of slide or hinge j, in worlds where it does not stand at a stop."""
+    """The row of the motor of slide or hinge j, in worlds where it does not stand at a stop."""
     cfm, force = own_or(m.jnt_motor_cfm[j], m.opt_cfm[0]), m.jnt_motor_force[j]
     r, v, a = append_dof_row(m, d, m.jnt_dofadr[j], where(present, 1.0, 0.0))
     set_row(m, d, r, v, a, present, m.jnt_motor_vel[j], cfm, -force, force)
-    return r
 
 
 @kernel
 def joint_motors(m, d):
     """The motors of all joints."""
     for j in range(m.njnt):
-        d.motor_lcprow[j] = NO_ROW
         if m.jnt_type[j] >= SLIDE:
             powered = m.jnt_motor_force[j] > 0.0
             if any_(powered):
@@ -49,7 +47,7 @@ def joint_motors(m, d):
                 if not any_(present):
                     pass
                 elif has_room(m, d, 1):
-                    d.motor_lcprow[j] = joint_motor_row(m, d, j, present)
+                    joint_motor_row(m, d, j, present)
                 else:
                     report_full(d)
 
@@ -93,7 +91,6 @@ def append_motor(m, d, k, present, low, high):
 def link_motors(m, d):
     """Motors and stops of all links."""
     for k in range(m.nlink):
-        d.link_lcprow[2 * k + 1] = NO_ROW
         if m.link_type[k] == LINK_HINGE or m.link_type[k] == LINK_SLIDER:
             low, high = link_at_stop(m, d, k)
             present = low | high | (m.link_motor_force[k] > 0.0)
@@ -109,11 +106,9 @@ def link_motors(m, d):
 def motor_rows(m, d):
     """Motors of joints, motors and stops of links.
 
-    Reads:  qpos, link_position, frames of bodies, cdof.   Writes: the next rows of the LCP, motor_lcprow, link_lcprow.
+    Reads:  qpos, link_position, frames of bodies, cdof.   Writes: the next rows of the LCP, link_lcprow.
     """
     off = m.opt_disableflags
-    for j in range(m.njnt):
-        d.motor_lcprow[j] = NO_ROW
     for k in range(m.nlink):
         d.link_lcprow[2 * k + 1] = NO_ROW
     if off & DISABLE_CONSTRAINT == 0:

@@ -5,7 +5,7 @@ too.  Rows of one joint, contact or link come as a group that shares its columns
 
     start = open_columns(d)                       # columns that are free
     n = add_chain(m, d, i, FIRST, start, 0)       # dof i, -1: none, and all above it; the next: SECOND, start, n
-    close_columns(d, start, n)                    # descending, as whitening needs them
+    sort_descending(d.lcp_col, start, n)          # as whitening needs them
     if n > 0 and has_room(m, d, rows):            # a tile that is full is split, see report_full
         for each row:
             d.search[i] = J_i at each column      # d.dual_mark[i]: FIRST, SECOND or BOTH (what moves both bodies alike)
@@ -24,10 +24,12 @@ from __future__ import annotations
 
 from ...collision.slot import active_worlds
 from ...lanes import fma, kernel, real, where
+from ..dual_rows import sort_descending
 
 # which of two bodies a dof moves: bits
 FIRST, SECOND, BOTH = 1, 2, 3
 INFINITE = float("inf")
+NO_ROW = -1  # of what has none in any world
 FULL = -1  # one_status, which no solver has set yet: some row found no room
 
 
@@ -66,17 +68,6 @@ def add_chain(m, d, i, mark, start, n):
 
 
 @kernel
-def close_columns(d, start, n):
-    """Sort the columns, descending, by insertion: a chain is sorted, and so are two, the later one first."""
-    for a in range(start + 1, start + n):
-        i, b = d.lcp_col[a], a
-        while b > start and d.lcp_col[b - 1] < i:
-            d.lcp_col[b] = d.lcp_col[b - 1]
-            b -= 1
-        d.lcp_col[b] = i
-
-
-@kernel
 def pair_columns(m, d, first, second, start):
     """The dofs that move one of two bodies, from entry start on, each marked by whom it moves; returns their number."""
     i, j, n = m.body_lastdof[first], m.body_lastdof[second], 0
@@ -86,7 +77,7 @@ def pair_columns(m, d, first, second, start):
     else:
         n = add_chain(m, d, j, SECOND, start, n)
         n = add_chain(m, d, i, FIRST, start, n)
-    close_columns(d, start, n)
+    sort_descending(d.lcp_col, start, n)
     return n
 
 
