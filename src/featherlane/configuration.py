@@ -21,7 +21,7 @@ def configuration() -> dict[str, str]:
     from .lanes import cache
     from .simulation.library import library
 
-    versions = {"mujoco": "mujoco-core", "numpy": "numpy", "numba": "numba"}
+    versions = {"mujoco": "mujoco-core", "numpy": "numpy", "llvmlite": "llvmlite"}
     return {
         "featherlane": f"{package_version('featherlane')}, {Path(__file__).parent}",
         **library().configuration(),
@@ -35,7 +35,7 @@ def show_config() -> None:
     """Print what this installation runs on.
 
     The package's path; whether kernels are compiled ahead of time or just in time, and why; the CPU level and the
-    widths of tiles; the cache of compiled objects; the versions of Python, MuJoCo, NumPy and Numba.
+    widths of tiles; the cache of compiled objects; the versions of Python, MuJoCo, NumPy and llvmlite.
     """
     for name, value in configuration().items():
         print(f"{name:12s} {value}")

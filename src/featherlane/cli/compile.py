@@ -27,9 +27,8 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
     if processes < 0:
         raise ModelError(f"processes: got {processes}, allowed is a whole number from 0 (all cores)")
     configuration = library().configuration()
-    bases = [processor.base_of(dtype)] if dtype else list(processor.WIDTHS)
-    wide = {"f64": processor.tile_width("float64"), "f32": processor.tile_width("float32")}
-    variants = sorted({(base, width) for base in bases for width in (1, wide[base])}, key=lambda v: -v[1])
+    wanted = processor.base_of(dtype) if dtype else None
+    variants = [v for v in processor.variants() if wanted in (None, v[0])]
     every = list(stages().values()) if configuration["object"] == "none" or force else []
     start, compiled = time.perf_counter(), 0
     if every:
@@ -63,4 +62,4 @@ def _compile(build, library, every, variants, processes: int, quiet: bool) -> in
         try:
             return build.compile_all(library, every, variants, progress=tell, processes=processes or None)
         except ImportError:
-            raise ImportError("compiling needs Numba; install it with: pip install 'featherlane[jit]'") from None
+            raise ImportError("compiling needs llvmlite; install it with: pip install 'featherlane[jit]'") from None

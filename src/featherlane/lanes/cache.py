@@ -1,7 +1,7 @@
 """Object code on disk, one file for each stage, width, precision and CPU level, named by a hash of what it is made of.
 
 The name covers the stage's own bytecode, that of every kernel inlined into it, the layouts of its records, the sources
-of the compiler in this folder, and the versions of Numba and llvmlite.  Editing a helper therefore recompiles its
+of the compiler in this folder, and the version of llvmlite.  Editing a helper therefore recompiles its
 callers and nothing else.  The wheel's build and the just-in-time path share this cache.
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from .kernel import Stage, variant
 
-COMPILER_SOURCES = ("values.py", "kernel.py", "numba_values.py", "numba_records.py", "toolchain.py", "layout.py")
+HERE = Path(__file__).parent
+COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # what an object depends on
 
 
 def directory() -> Path:
@@ -28,14 +29,14 @@ def directory() -> Path:
 
 @functools.cache
 def compiler_hash() -> str:
-    """Hash of the compiler: its sources here and the versions of its tools."""
+    """Hash of the compiler: its sources here and the version of LLVM's binding."""
     import importlib.metadata  # an eighth of the package's import time
 
     h = hashlib.sha256()
-    for name in COMPILER_SOURCES:
-        h.update((Path(__file__).parent / name).read_bytes())
-    for package in ("numba", "llvmlite"):
-        h.update(f"{package} {importlib.metadata.version(package)}".encode())
+    for pattern in COMPILER:
+        for path in sorted(HERE.glob(pattern)):
+            h.update(path.read_bytes())
+    h.update(f"llvmlite {importlib.metadata.version('llvmlite')}".encode())
     return h.hexdigest()
 
 

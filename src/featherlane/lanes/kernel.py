@@ -27,7 +27,6 @@ class Kernel:
     def __init__(self, function):
         self.function = function
         functools.update_wrapper(self, function)
-        self.numba = {}  # compiled forms, filled by numba_records
 
     def __call__(self, *args):
         return self.function(*args)
@@ -71,7 +70,7 @@ class Kernel:
         def digest(k) -> str:
             if id(k) not in found:
                 found[id(k)] = ""  # a kernel that calls itself
-                h = hashlib.sha256(repr(_bytecode(k.function.__code__)).encode())
+                h = hashlib.sha256(repr(bytecode(k.function.__code__)).encode())
                 for name, value in k.references():
                     if isinstance(value, Stage):
                         h.update(f"{name}:{value.signature()}\n".encode())
@@ -126,9 +125,9 @@ def stage(function) -> Stage:
     return Stage(function)
 
 
-def _bytecode(code) -> tuple:
+def bytecode(code) -> tuple:
     """What a function does, without its docstring, file and line numbers."""
-    constants = [_bytecode(c) if inspect.iscode(c) else c for c in code.co_consts]
+    constants = [bytecode(c) if inspect.iscode(c) else c for c in code.co_consts]
     if code.co_flags & inspect.CO_OPTIMIZED and constants and isinstance(constants[0], str):
         constants[0] = None  # the docstring
     return code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount

@@ -1,7 +1,7 @@
 """Declarations of records: what a model or a tile of worlds consists of, said once.
 
 A `Layout` is an ordered list of `Field`s.  It gives the memory (`record.py`), the type that kernels are compiled for
-(`numba_records.py`), the layout hash that guards a prebuilt object, and the reference page.  Nothing here needs Numba.
+(`compiler/types.py`), the layout hash that guards a prebuilt object, and the reference page.
 """
 
 from __future__ import annotations

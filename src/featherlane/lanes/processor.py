@@ -11,7 +11,15 @@ import numpy as np
 
 V3 = frozenset("avx2 bmi1 bmi2 f16c fma abm movbe".split())
 V4 = V3 | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
-LEVELS = ("x86-64-v4", "x86-64-v3")
+LEVELS = {  # CPU level -> (LLVM's processor, features)
+    "x86-64-v4": ("x86-64-v4", "-prefer-256-bit"),
+    "x86-64-v3": ("x86-64-v3", ""),
+    "x86-64": ("x86-64", ""),
+    "aarch64": ("generic", ""),
+    "apple-m1": ("apple-m1", ""),
+    "generic": ("generic", ""),  # any other processor, without its extensions
+}
+NATIVE = "native"
 WIDTHS = {"f64": 8, "f32": 16}
 
 
@@ -23,13 +31,36 @@ def _flags() -> frozenset[str]:
         return frozenset(next((line for line in f if line.startswith("flags")), "").split())
 
 
+def levels() -> list[str]:
+    """The CPU levels that this machine runs, the best first; `native`, this very processor, is the last."""
+    machine = platform.machine().lower()
+    if machine in ("x86_64", "amd64"):
+        found = [level for level, needs in (("x86-64-v4", V4), ("x86-64-v3", V3)) if needs <= _flags()] + ["x86-64"]
+    elif machine in ("aarch64", "arm64"):
+        found = ["apple-m1"] * (sys.platform == "darwin") + ["aarch64"]
+    else:
+        found = ["generic"]
+    return [*found, NATIVE]
+
+
+def level_features(level: str) -> tuple[str, str]:
+    """LLVM's name of the processor and of the features of a CPU level.
+
+    Raises:
+        ValueError: an unknown level.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"CPU level {level!r}; allowed are {', '.join(LEVELS)} and {NATIVE}")
+    return LEVELS[level]
+
+
 def cpu_level() -> str:
-    """`x86-64-v4`, `x86-64-v3`, or `native` for any other machine; FEATHERLANE_CPU forces one.
+    """The best level that this machine runs; FEATHERLANE_CPU forces one.
 
     Raises:
         ValueError: FEATHERLANE_CPU names a level that does not exist or that this machine lacks.
     """
-    supported = [level for level, needs in zip(LEVELS, (V4, V3), strict=True) if needs <= _flags()] + ["native"]
+    supported = levels()
     forced = os.environ.get("FEATHERLANE_CPU")
     if forced and forced not in supported:
         raise ValueError(f"FEATHERLANE_CPU is {forced!r}; this machine allows {', '.join(supported)}")
@@ -65,3 +96,8 @@ def tile_width(dtype) -> int:
     if given not in ("1", "2", "4", "8", "16", "32"):
         raise ValueError(f"{variable} is {given!r}; allowed are 1, 2, 4, 8, 16 and 32")
     return int(given)
+
+
+def variants() -> list[tuple[str, int]]:
+    """(precision, worlds in a tile) of all that runs: one world in float64, tiles in both precisions."""
+    return list(dict.fromkeys((("f64", 1), ("f64", tile_width(np.float64)), ("f32", tile_width(np.float32)))))

@@ -1,7 +1,7 @@
 """The vocabulary of kernels, uncompiled: a value is a NumPy row of W worlds (or a plain number).
 
-Kernels import these names.  Run as plain Python they are what stands here; `numba_values.py` gives the same names their
-compiled meaning, one LLVM vector (or scalar at W = 1) for each value.  No name here depends on Numba.
+Kernels import these names.  Run as plain Python they are what stands here; the table in `compiler/table.py` gives the
+same names their compiled meaning, one LLVM vector (or scalar at W = 1) for each value.
 """
 
 from __future__ import annotations

@@ -13,12 +13,9 @@ import dis
 import functools
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
-
-import numpy as np
 
 from ..errors import InstallationError, ModelError
 from ..lanes import Kernel, Stage, cache, kernel, processor, values
@@ -103,34 +100,28 @@ class UserFunction:
             raise ModelError(f"{self.label}: kernels of the user are not prebuilt; allowed is FEATHERLANE_MODE auto")
         try:
             importlib.import_module("llvmlite.binding")
-            importlib.import_module("numba")
         except ImportError:
             raise InstallationError(
-                f"{self.label}: the kernel {self.name} is compiled by Numba, which is not installed; install it with: "
-                "pip install 'featherlane[jit]', or leave the decorator off: plain Python is called world by world"
+                f"{self.label}: the kernel {self.name} is compiled by llvmlite, which is not installed; install it "
+                "with: pip install 'featherlane[jit]', or leave the decorator off: plain Python is called world by world"
             ) from None
-        for base, dtype in (("f64", np.float64), ("f32", np.float32)):
-            for width in dict.fromkeys((1, processor.tile_width(dtype))):
-                self._compile(base, width)
+        for base, width in processor.variants():
+            self._compile(base, width)
 
     def _compile(self, base: str, width: int) -> None:
         """Into the cache, if the cache lacks it."""
         from ..lanes import toolchain
+        from ..lanes.compiler.rules import KernelLanguageError
 
         records, checked = library().records, mode() == "checked"
         name = cache.key(self.stage, records, base, width, processor.cpu_level(), checked)
         if cache.holds(name):
             return
-        _forget_other_globals(self.function)
-        where = f"{self.label}: {self.name} cannot be compiled for float{base[1:]} x {width}"
         try:
-            code = toolchain.lower(self.stage, records, base, width, checked)
-        except Exception as error:  # Numba's own errors, and what its internals raise on code that they do not foresee
-            raise ModelError(f"{where}: {_in_short(error)}") from error
-        foreign = sorted(n for n in re.findall(r'^declare [^@]*@"?([^"(]+)', code, re.M) if not n.startswith("llvm."))
-        if foreign:
-            raise ModelError(f"{where}: it needs {', '.join(foreign[:3])}; allowed are calculations with {ALLOWED}")
-        cache.write(name, toolchain.emit(code, processor.cpu_level()))
+            text = toolchain.lower(self.stage, records, base, width, checked, alone=True)
+        except KernelLanguageError as error:
+            raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
+        cache.write(name, toolchain.emit(text, processor.cpu_level()))
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
@@ -193,24 +184,6 @@ def _attributes(code: CodeType) -> set[str]:
     """Names of attributes that code loads."""
     loads = ("LOAD_ATTR", "LOAD_METHOD")
     return {step.argval for c in _codes(code) for step in dis.get_instructions(c) if step.opname in loads}
-
-
-def _forget_other_globals(function: Kernel) -> None:
-    """Drop compiled forms of the user's kernels whose globals have other values now: the compiler has frozen them."""
-    for k in function.contained():
-        code = k.code_hash()
-        if not k.function.__module__.startswith("featherlane.") and k.numba.get("code") != code:
-            k.numba.clear()
-            k.numba["code"] = code
-
-
-def _in_short(error: Exception) -> str:
-    """The lines of a compiler's error that speak of the code."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    noise = ("Failed in", "During:", "This error", "There are", "- Of which", "[", "To see", "https://", "raised from")
-    kept = [line for line in lines if not line.startswith(noise)]
-    return "; ".join(kept[:4]) or type(error).__name__
 
 
 # ---- stages ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,436 @@
+"""What a kernel computes: names, operators, comparisons, indices, calls.
+
+`expression(w, node)` writes the code of a syntax tree and gives the thing that it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from types import ModuleType
+
+from ...errors import near
+from ..kernel import Kernel, Stage, symbol
+from . import record_functions
+from .table import FUNCTIONS
+from .types import (
+    BOOL,
+    INT,
+    NOTHING,
+    REAL,
+    Mask,
+    Number,
+    Record,
+    Tuple,
+    Value,
+    View,
+    common_mask,
+    common_value,
+    join,
+    mask,
+)
+from .writer import NO_THING, Thing, Writer
+
+PYTHON = {  # of two numbers that are known
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+OF_REALS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
+OF_INTS = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "shl",
+    ast.RShift: "ashr",
+}
+OF_TRUTHS = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
+ORDERS = {  # (of reals, of ints, Python's)
+    ast.Lt: ("olt", "slt", operator.lt),
+    ast.LtE: ("ole", "sle", operator.le),
+    ast.Gt: ("ogt", "sgt", operator.gt),
+    ast.GtE: ("oge", "sge", operator.ge),
+    ast.Eq: ("oeq", "eq", operator.eq),
+    ast.NotEq: ("une", "ne", operator.ne),
+}
+SIGNS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+}
+
+
+def expression(w: Writer, node: ast.expr) -> Thing:
+    """The thing that an expression is.
+
+    Raises:
+        KernelLanguageError: a rule is broken.
+        UnknownYetError: a name in it has no type yet.
+    """
+    return EXPRESSIONS[type(node)](w, node)
+
+
+def _constant(w: Writer, node: ast.Constant) -> Thing:
+    return w.constant(node.value, node)
+
+
+def _tuple(w: Writer, node: ast.Tuple) -> Thing:
+    return w.tuple([_something(w, part) for part in node.elts])
+
+
+def _something(w: Writer, node: ast.expr) -> Thing:
+    """An expression that is to give something."""
+    thing = expression(w, node)
+    if thing.type is NOTHING:
+        raise w.broken(node, "this gives nothing: what is called returns no value")
+    return thing
+
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+def _name(w: Writer, node: ast.Name) -> Thing:
+    if hasattr(node, "web"):
+        return w.read(node.id, node.web)
+    return w.constant(_outside(w, node), node)
+
+
+def _outside(w: Writer, node: ast.expr):
+    """The object of Python that a name, or an attribute of modules, means outside the kernel."""
+    if isinstance(node, ast.Attribute):
+        owner = _outside(w, node.value)
+        if not isinstance(owner, ModuleType):
+            raise w.broken(node, f"{ast.unparse(node.value)} is no record and no module: it has no fields to a kernel")
+        if not hasattr(owner, node.attr):
+            raise w.broken(node, f"{owner.__name__} has no {node.attr}{near(node.attr, dir(owner))}")
+        return getattr(owner, node.attr)
+    if not isinstance(node, ast.Name):
+        raise w.broken(node, "a record or a module stands before a dot")
+    try:
+        return w.source.outside(node.id)
+    except StopIteration:
+        raise w.broken(node, f"{node.id} is not known{near(node.id, w.source.names())}") from None
+
+
+def _attribute(w: Writer, node: ast.Attribute) -> Thing:
+    if not _is_local(node):
+        return w.constant(_outside(w, node), node)
+    record = _something(w, node.value)
+    if not isinstance(record.type, Record):
+        raise w.broken(node, f"{ast.unparse(node.value)} is {record.type.says}: only a record has fields")
+    return record_functions.field(w, record, node.attr, node)
+
+
+def _is_local(node: ast.expr) -> bool:
+    """Does a chain of dots and brackets begin with a name that the kernel binds?"""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return hasattr(node, "web")
+
+
+# ---- indices -------------------------------------------------------------------------------------------------------
+def _subscript(w: Writer, node: ast.Subscript) -> Thing:
+    rows, index = _something(w, node.value), _something(w, node.slice)
+    if isinstance(rows.type, View):
+        return record_functions.load(w, rows, index, node.slice)
+    if isinstance(rows.type, Tuple):
+        return _part(w, node, rows, index)
+    raise w.broken(node, f"{rows.type.says} has no rows: a field of a record and a tuple have")
+
+
+def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
+    """One part of a tuple: by a number, or by an int where all parts are of one kind."""
+    parts = w.parts(whole)
+    if index.constant is not None and index.type is INT:
+        if not -len(parts) <= index.constant < len(parts):
+            raise w.broken(node, f"part {index.constant} of {whole.type.says}")
+        return parts[index.constant]
+    index = w.index(index, node.slice)
+    t = parts[0].type if parts else NOTHING
+    for p in parts[1:]:
+        t = join(t, p.type) if t is not None else None
+    if t is None or t is NOTHING:
+        raise w.broken(node, "parts of several kinds: the index of such a tuple must be a number that is written down")
+    parts = [w.convert(p, t, node) for p in parts]
+    operands = list(parts[0].operands)
+    for k, p in enumerate(parts[1:], 1):
+        here = w.register(f"icmp eq i64 {index}, {k}")
+        operands = [
+            w.register(f"select i1 {here}, {llvm} {new}, {llvm} {old}")
+            for llvm, new, old in zip(t.operands, p.operands, operands, strict=True)
+        ]
+    return Thing(t, operands)
+
+
+# ---- operators -----------------------------------------------------------------------------------------------------
+def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
+    a = _something(w, node.operand)
+    if isinstance(node.op, ast.Not):
+        if a.constant is not None and isinstance(a.type, Number):
+            return w.constant(not a.constant, node)
+        return Thing(BOOL, (w.register(f"xor i1 {w.truth(a, node)}, true"),))
+    if a.type in (INT, BOOL) and isinstance(node.op, (ast.USub, ast.Invert, ast.UAdd)):
+        if a.constant is not None:
+            return w.constant(
+                _known(
+                    w,
+                    node,
+                    {ast.USub: operator.neg, ast.Invert: operator.invert, ast.UAdd: operator.pos}[type(node.op)],
+                    a.constant,
+                ),
+                node,
+            )
+        x = w.convert(a, INT, node)
+        if isinstance(node.op, ast.UAdd):
+            return x
+        code = f"sub i64 0, {x.operand}" if isinstance(node.op, ast.USub) else f"xor i64 {x.operand}, -1"
+        return Thing(INT, (w.register(code),))
+    if a.type is REAL or isinstance(a.type, Value):
+        if isinstance(node.op, ast.UAdd):
+            return a
+        if isinstance(node.op, ast.USub):
+            if a.constant is not None:
+                return w.constant(-a.constant, node)
+            return Thing(a.type, (w.register(f"fneg {a.type.llvm} {a.operand}"),))
+    advice = ": a mask is negated by not_(mask)" if isinstance(a.type, Mask) else ""
+    raise w.broken(node, f"`{'~' if isinstance(node.op, ast.Invert) else '-'}` of {a.type.says}{advice}")
+
+
+def _binary(w: Writer, node: ast.BinOp) -> Thing:
+    return binary(w, node, type(node.op), _something(w, node.left), _something(w, node.right))
+
+
+def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
+    """a op b."""
+    s, t = a.type, b.type
+    if isinstance(s, Tuple) and isinstance(t, Tuple) and op is ast.Add:
+        return w.tuple(w.parts(a) + w.parts(b))
+    numbers = isinstance(s, Number) and isinstance(t, Number)
+    if numbers and a.constant is not None and b.constant is not None:
+        return w.constant(_known(w, node, PYTHON[op], a.constant, b.constant), node)
+    if op in OF_TRUTHS and (common_mask((s, t)) or (s is BOOL and t is BOOL)):
+        c = common_mask((s, t)) or BOOL
+        a, b = w.convert(a, c, node), w.convert(b, c, node)
+        return Thing(c, (w.register(f"{OF_TRUTHS[op]} {c.llvm} {a.operand}, {b.operand}"),))
+    if numbers and REAL not in (s, t) and op is not ast.Div:
+        return _of_ints(w, op, w.convert(a, INT, node), w.convert(b, INT, node))
+    c = common_value((s, t)) or (REAL if numbers else None)
+    if c is None or op not in OF_REALS:
+        raise w.broken(node, f"{s.says} {SIGNS[op]} {t.says}{_advice(op, s, t)}")
+    a, b = w.convert(a, c, node), w.convert(b, c, node)
+    return Thing(c, (w.register(f"{OF_REALS[op]} {c.llvm} {a.operand}, {b.operand}"),))
+
+
+def _known(w: Writer, node, function, *numbers):
+    """A calculation with numbers that are known."""
+    try:
+        return function(*numbers)
+    except (ArithmeticError, ValueError, TypeError) as error:
+        raise w.broken(node, f"this cannot be calculated: {error}") from None
+
+
+def _advice(op: type, s, t) -> str:
+    if isinstance(s, (Mask, Number)) and isinstance(t, (Mask, Number)) and (isinstance(s, Mask) or isinstance(t, Mask)):
+        return ": masks are joined by & and |; where(mask, 1.0, 0.0) makes a value of one"
+    if isinstance(s, Value) and isinstance(t, Value) and s.base != t.base:
+        return ": two precisions; real(d, x) makes x a value of d's own"
+    if op in (ast.FloorDiv, ast.Mod):
+        return ": of reals, write floor(x / y)"
+    if op in (ast.LShift, ast.RShift, *OF_TRUTHS):
+        return ": bits are those of ints; masks are joined by & and |"
+    return ""
+
+
+def _of_ints(w: Writer, op: type, a: Thing, b: Thing) -> Thing:
+    if op in OF_INTS:
+        return Thing(INT, (w.register(f"{OF_INTS[op]} i64 {a.operand}, {b.operand}"),))
+    x, y, c = a.operand, b.operand, b.constant
+    if c is not None and c > 0 and c & (c - 1) == 0:  # a power of two
+        code = f"ashr i64 {x}, {c.bit_length() - 1}" if op is ast.FloorDiv else f"and i64 {x}, {c - 1}"
+        return Thing(INT, (w.register(code),))
+    if not c:  # nothing is raised: x // 0 is x, x % 0 is 0
+        y = w.register(f"select i1 {w.register(f'icmp eq i64 {y}, 0')}, i64 1, i64 {y}")
+    # Python rounds down, the processor towards zero: off by one where a rest has not the divisor's sign
+    q, r = w.register(f"sdiv i64 {x}, {y}"), w.register(f"srem i64 {x}, {y}")
+    opposite = w.register(f"icmp slt i64 {w.register(f'xor i64 {r}, {y}')}, 0")
+    off = w.register(f"and i1 {w.register(f'icmp ne i64 {r}, 0')}, {opposite}")
+    if op is ast.FloorDiv:
+        return Thing(INT, (w.register(f"sub i64 {q}, {w.register(f'zext i1 {off} to i64')}"),))
+    return Thing(INT, (w.register(f"select i1 {off}, i64 {w.register(f'add i64 {r}, {y}')}, i64 {r}"),))
+
+
+# ---- comparisons ---------------------------------------------------------------------------------------------------
+def _compare(w: Writer, node: ast.Compare) -> Thing:
+    """a < b, a < b < c, a in (b, c); a chain holds where each of its links does."""
+    left, result = _something(w, node.left), None
+    for op, e in zip(node.ops, node.comparators, strict=True):
+        right = _something(w, e)
+        link = (
+            _membership(w, node, op, left, right)
+            if isinstance(op, (ast.In, ast.NotIn))
+            else _order(w, node, type(op), left, right)
+        )
+        result = link if result is None else binary(w, node, ast.BitAnd, result, link)
+        left = right
+    return result or NO_THING
+
+
+def _membership(w: Writer, node, op, a: Thing, b: Thing) -> Thing:
+    if not isinstance(b.type, Tuple) or not b.type.items:
+        raise w.broken(node, f"`in` {b.type.says}; allowed is a tuple of numbers")
+    links = [_order(w, node, ast.Eq, a, part) for part in w.parts(b)]
+    found = links[0]
+    for link in links[1:]:
+        found = binary(w, node, ast.BitOr, found, link)
+    if isinstance(op, ast.In):
+        return found
+    return Thing(found.type, (w.register(f"xor {found.type.llvm} {found.operand}, {_true(found)}"),))
+
+
+def _true(found: Thing) -> str:
+    return "true" if found.type is BOOL or found.type.width == 1 else "splat (i1 true)"
+
+
+def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
+    of_reals, of_ints, python = ORDERS[op]
+    numbers = isinstance(a.type, Number) and isinstance(b.type, Number)
+    if numbers and a.constant is not None and b.constant is not None:
+        return w.constant(python(a.constant, b.constant), node)
+    if numbers and REAL not in (a.type, b.type):
+        a, b = w.convert(a, INT, node), w.convert(b, INT, node)
+        return Thing(BOOL, (w.register(f"icmp {of_ints} i64 {a.operand}, {b.operand}"),))
+    c = common_value((a.type, b.type)) or (REAL if numbers else None)
+    if c is None:
+        advice = _advice(ast.Sub, a.type, b.type) or ": compare numbers with numbers"
+        raise w.broken(node, f"{a.type.says} is compared with {b.type.says}{advice}")
+    a, b = w.convert(a, c, node), w.convert(b, c, node)
+    x = w.register(f"fcmp {of_reals} {c.llvm} {a.operand}, {b.operand}")
+    return Thing(BOOL if c is REAL else mask(c.width, c.base), (x,))
+
+
+# ---- choices -------------------------------------------------------------------------------------------------------
+def _bool_op(w: Writer, node: ast.BoolOp) -> Thing:
+    """`and`, `or` of conditions: the later ones are computed where the earlier leave it open; the result is a bool."""
+    stop = isinstance(node.op, ast.Or)
+    open_ = []
+    for k, e in enumerate(node.values):  # what is known from the start
+        a = _something(w, e)
+        if a.constant is None or not isinstance(a.type, Number):
+            open_ = node.values[k:]
+            break
+        if bool(a.constant) == stop or k == len(node.values) - 1:
+            return w.constant(bool(a.constant), node)
+    ((pointer, _),) = w.slot("bool", BOOL)
+    end = w.label()
+    for k, e in enumerate(open_):
+        condition = w.truth(a if k == 0 else _something(w, e), e)
+        w.write(f"store i1 {condition}, ptr {pointer}")
+        if k < len(open_) - 1:
+            more = w.label()
+            w.branch(condition, end if stop else more, more if stop else end)
+            w.place(more)
+    w.place(end)
+    return Thing(BOOL, (w.register(f"load i1, ptr {pointer}"),))
+
+
+def _if_else(w: Writer, node: ast.IfExp) -> Thing:
+    test = _something(w, node.test)
+    if test.constant is not None and isinstance(test.type, Number):
+        return _something(w, node.body if test.constant else node.orelse)
+    condition = w.truth(test, node.test)
+    yes, no, end, web = w.label(), w.label(), w.label(), ("either", node)
+    w.branch(condition, yes, no)
+    for label, e in ((yes, node.body), (no, node.orelse)):
+        w.place(label)
+        w.bind("the choice", web, _something(w, e), e)
+        w.jump(end)
+    w.place(end)
+    return w.read("the choice", web)
+
+
+# ---- calls ---------------------------------------------------------------------------------------------------------
+def _call(w: Writer, node: ast.Call) -> Thing:
+    if node.keywords:
+        raise w.broken(node, "pass every argument by its place: calls of kernels know no keywords")
+    called = _callable(w, node.func)
+    arguments = [_something(w, a) for a in node.args]
+    if isinstance(called, Stage):
+        return record_functions.stage_call(w, node, called, symbol, arguments)
+    if isinstance(called, Kernel):
+        return _kernel_call(w, node, called, arguments)
+    f = FUNCTIONS[called]
+    if len(arguments) != f.arity and (f.arity is not None or len(arguments) < 2):
+        raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, {len(arguments)} given")
+    return f.write(w, node, arguments)
+
+
+def _callable(w: Writer, node: ast.expr):
+    name = ast.unparse(node)
+    if isinstance(node, ast.Attribute) and _is_local(node):
+        raise w.broken(
+            node, f"{name} is a method: a kernel calls kernels, stages and the functions of featherlane.lanes"
+        )
+    if _is_local(node):
+        raise w.broken(node, f"{name} is bound in the kernel: what is called is known when the kernel is compiled")
+    called = _outside(w, node)
+    known = isinstance(called, Kernel)
+    try:
+        known = known or called in FUNCTIONS
+    except TypeError:  # no hash
+        pass
+    if not known:
+        names = [f.name for f in FUNCTIONS.values()] + ["exp", "log", "pow_", "sincos", "asin", "acos", "atan2"]
+        if called is range:
+            raise w.broken(node, "range(...) stands in a `for` alone")
+        raise w.broken(
+            node,
+            f"{name} cannot be called in a kernel{near(name.split('.')[-1], names)}; allowed are kernels (decorate it "
+            "with `kernel`), stages, min, max, abs and the functions of featherlane.lanes",
+        )
+    return called
+
+
+def _kernel_call(w: Writer, node: ast.Call, called: Kernel, arguments: list[Thing]) -> Thing:
+    f = w.program.function(called, arguments, w, node)
+    w.called[f.symbol] = f
+    operands = ", ".join(f"{llvm} {x}" for a in arguments for llvm, x in zip(a.type.operands, a.operands, strict=True))
+    code = f"call {f.result} @{f.symbol}({operands})"
+    if f.returns is NOTHING:
+        w.write(code)
+        return NO_THING
+    x, parts = w.register(code), f.returns.operands
+    if len(parts) == 1:
+        return Thing(f.returns, (x,))
+    return Thing(f.returns, [w.register(f"extractvalue {f.result} {x}, {k}") for k in range(len(parts))])
+
+
+EXPRESSIONS = {
+    ast.Constant: _constant,
+    ast.Tuple: _tuple,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.Compare: _compare,
+    ast.BoolOp: _bool_op,
+    ast.IfExp: _if_else,
+    ast.Call: _call,
+}

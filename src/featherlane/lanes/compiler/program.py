@@ -1,0 +1,169 @@
+"""All functions of one precision and width: a kernel is written once for each combination of argument types.
+
+A constant that a kernel branches on is part of the combination, so that the branch which it does not take is never
+looked at: it may hold what would not fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from ..kernel import Kernel, Stage, symbol, variant
+from .rules import broken
+from .source import Source
+from .statements import block
+from .types import BOOL, INT, LLVM_BASES, NOTHING, Record, Type
+from .writer import NO_THING, Thing, Writer, result_type
+
+MOST_PASSES = 16
+SMALL = 60  # lines of text up to which a function is always inlined
+
+
+class Function:
+    """A kernel for one combination of arguments, written.
+
+    Attributes:
+        symbol: its name in LLVM's text.
+        returns: the type that it gives.
+        result: LLVM's type of that.
+        text: its definition.
+        called: the functions that it calls.
+        declared: the declarations that it needs.
+    """
+
+    def __init__(self, name: str, types: list[Type], writer: Writer):
+        self.symbol, self.returns = name, writer.returns
+        self.result = result_type(self.returns)
+        self.called, self.declared = list(writer.called.values()), writer.declared
+        parameters = ", ".join(f"{llvm} %p{k}" for k, llvm in enumerate(o for t in types for o in t.operands))
+        inlined = " alwaysinline" if len(writer.lines) <= SMALL else ""
+        lines = "\n".join(writer.rooms() + writer.lines)
+        self.text = f"define internal {self.result} @{name}({parameters}){inlined} {{\nentry:\n{lines}\n}}\n"
+
+
+class Program:
+    """Functions by kernel and argument types, shared by all stages of a precision and width.
+
+    Args:
+        records: parameter name -> (layout, is it constant while a stage runs).
+        base, width: precision (`f64`, `f32`) and worlds in a tile.
+        checked: with bounds checks?
+    """
+
+    def __init__(self, records, base: str, width: int, checked: bool = False):
+        self.base, self.width, self.checked = base, width, checked
+        self._records, self._types = records, {}
+        self._sources: dict[Kernel, Source] = {}
+        self._functions: dict[tuple, Function] = {}
+        self._writing: list[Kernel] = []  # from the stage down to what is being written
+
+    def stage(self, stage: Stage) -> str:
+        """LLVM's text of a stage and all that it contains: a C function of addresses and int64, which gives 0.
+
+        Raises:
+            KernelLanguageError: a kernel in it breaks a rule.
+        """
+        types = [self._parameter(stage, p) for p in stage.parameters]
+        top = self._written(stage, [Thing(t, [""] * len(t.operands)) for t in types], None, None)
+        if top.returns is not NOTHING:
+            raise broken(self._source(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
+        parts, todo = {}, [top]
+        while todo:
+            f = todo.pop()
+            if f.symbol not in parts:
+                parts[f.symbol] = f
+                todo += f.called
+        name = symbol(stage, self.base, self.width, self.checked)
+        arguments = ", ".join(f"{t.operands[0]} %a{k}" for k, t in enumerate(types))
+        declared = sorted({line for f in parts.values() for line in f.declared if f"@{name}(" not in line})
+        definition = f"define i32 @{name}({arguments}) {{\n  call void @{top.symbol}({arguments})\n  ret i32 0\n}}\n"
+        texts = "\n".join(f.text for f in parts.values())
+        return f"{definition}\n{texts}\n" + "\n".join(declared) + "\n\n!0 = !{}\n"
+
+    def function(self, kernel: Kernel, arguments: list[Thing], caller: Writer, node) -> Function:
+        """A kernel as it is called somewhere.
+
+        Raises:
+            KernelLanguageError: it calls itself, takes other arguments, or breaks a rule.
+        """
+        source = self._source(kernel)
+        if len(arguments) != len(source.parameters):
+            raise caller.broken(
+                node, f"{source.name} takes ({', '.join(source.parameters)}), {len(arguments)} arguments given"
+            )
+        return self._written(kernel, arguments, caller, node)
+
+    def _source(self, kernel: Kernel) -> Source:
+        if kernel not in self._sources:
+            self._sources[kernel] = Source(kernel)
+        return self._sources[kernel]
+
+    def _parameter(self, stage: Stage, name: str) -> Type:
+        """The type of a stage's parameter: one object for each record of each form."""
+        if name not in self._records:
+            return INT
+        layout, constant = self._records[name]
+        base, width = variant(stage, self.base, self.width)
+        key = name, base, width
+        if key not in self._types:
+            self._types[key] = Record(layout, width, LLVM_BASES[base], constant, self.checked, name.endswith("1"))
+        return self._types[key]
+
+    def _written(self, kernel: Kernel, arguments: list[Thing], caller: Writer | None, node) -> Function:
+        source = self._source(kernel)
+        types = [a.type for a in arguments]
+        known = [k for k in sorted(source.switches) if arguments[k].constant is not None and types[k] in (INT, BOOL)]
+        constants = tuple((k, arguments[k].constant) for k in known)
+        key = kernel, tuple(types), constants
+        if key not in self._functions:
+            if kernel in self._writing:
+                raise caller.broken(node, f"{source.name} calls itself: no recursion in a kernel; write a loop")
+            self._writing.append(kernel)
+            try:
+                self._functions[key] = self._write(source, types, dict(constants))
+            finally:
+                self._writing.pop()
+        return self._functions[key]
+
+    def _write(self, source: Source, types: list[Type], constants: dict[int, object]) -> Function:
+        writer, known = Writer(source, self), None
+        for _ in range(MOST_PASSES):
+            writer.start()
+            _parameters(writer, types, constants)
+            block(writer, source.body)
+            if writer.reached:
+                _end(writer)
+            if not writer.unsettled:
+                return Function(_name(source, types, constants), types, writer)
+            found = dict(writer.variables), writer.returns
+            if found == known:
+                break
+            known = found
+        raise broken(source, None, "a name is used before the kernel says what it is")
+
+
+def _parameters(writer: Writer, types: list[Type], constants: dict[int, object]) -> None:
+    """Bind the parameters to what the function is called with."""
+    start = 0
+    for k, (name, t) in enumerate(zip(writer.source.parameters, types, strict=True)):
+        operands = [f"%p{start + j}" for j in range(len(t.operands))]
+        thing = writer.constant(constants[k], None) if k in constants else Thing(t, operands)
+        writer.bind(name, writer.source.webs.of_parameter(name), thing, None)
+        start += len(t.operands)
+
+
+def _end(writer: Writer) -> None:
+    """The end of a kernel: where others return something, it is known not to be reached."""
+    if writer.returns is None or writer.returns is NOTHING:
+        writer.give(NO_THING, None)
+    else:
+        writer.write("unreachable")
+
+
+def _name(source: Source, types: list[Type], constants: dict[int, object]) -> str:
+    """A symbol that depends on nothing but the function, so that equal sources give equal objects."""
+    kernel = source.kernel
+    f = kernel.function
+    unlike = kernel.code_hash() if f.__closure__ or f.__name__ == "<lambda>" else ""
+    what = f"{f.__module__} {f.__qualname__} {source.first_line} {unlike} {constants} {' '.join(t.key for t in types)}"
+    return f"{'lambda' if f.__name__ == '<lambda>' else f.__name__}.{hashlib.sha256(what.encode()).hexdigest()[:12]}"

@@ -1,0 +1,202 @@
+"""Records and their fields, compiled: `d.qpos`, `d.qpos[i]`, and the functions of `values` that take them.
+
+A record is one address, of a table of int64: fault words, then for each field its address (or the value of a size) and
+its length.  With bounds checks an index out of range is recorded in the fault words, and row 0 is taken for it.
+"""
+
+from __future__ import annotations
+
+from ...errors import near
+from ..record import FAULT_WORDS
+from .table import function, refuse
+from .types import BASES, BITS, INT, NOTHING, Record, Value, View, value, view
+from .writer import NO_THING, Thing, Writer
+
+SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
+INVARIANT = ", !invariant.load !0"  # tables and models never change while a stage runs
+
+
+# ---- fields --------------------------------------------------------------------------------------------------------
+def field(w: Writer, record: Thing, name: str, node) -> Thing:
+    """A field of a record: a view, or the number that a size is.
+
+    Raises:
+        KernelLanguageError: the layout has no such field, or the stage may not see it.
+    """
+    t: Record = record.type
+    if name not in t.layout:
+        names = [f.name for f in t.layout.fields]
+        raise w.broken(node, f"{t.layout.name} has no field {name}{near(name, names)}")
+    k, kind = t.layout.index[name], t.layout[name].kind
+    if kind == "real" and t.shared:
+        raise w.broken(node, f"{name} differs by world; a stage of one world at a time sees ints and scalars alone")
+    word = _word(w, record.operand, FAULT_WORDS + 2 * k)
+    if kind == "size":
+        return Thing(INT, (word,))
+    rows = view(SHARED_BASES.get(kind, t.base), t.width if kind == "real" else 1, t.constant, t.checked)
+    pointer = w.register(f"inttoptr i64 {word} to ptr")
+    if not t.checked:
+        return Thing(rows, (pointer,))
+    return Thing(rows, (pointer, _word(w, record.operand, FAULT_WORDS + 2 * k + 1), str(k), record.operand))
+
+
+def _word(w: Writer, table: str, k: int) -> str:
+    return w.register(f"load i64, ptr {w.register(f'getelementptr i64, ptr {table}, i64 {k}')}{INVARIANT}")
+
+
+def load(w: Writer, rows: Thing, index: Thing, node) -> Thing:
+    """A row of a view, as an int or a value."""
+    t: View = rows.type
+    pointer = row(w, rows, w.index(index, node))
+    constant = INVARIANT if t.constant and not t.checked else ""
+    x = w.register(f"load {t.row}, ptr {pointer}, align {t.alignment}{constant}")
+    return Thing(t.element, (w.register(f"sext i32 {x} to i64") if t.base == "i32" else x,))
+
+
+def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
+    """Set a row of a view.
+
+    Raises:
+        KernelLanguageError: it may not be written, or takes other things.
+    """
+    t: View = rows.type
+    if t.constant:
+        raise w.broken(node, "the model is read-only while a stage runs: write to the tile's record")
+    pointer = row(w, rows, w.index(index, node))
+    x = w.convert(thing, t.element, node).operand
+    if t.base == "i32":
+        x = w.register(f"trunc i64 {x} to i32")
+    w.write(f"store {t.row} {x}, ptr {pointer}, align {t.alignment}")
+
+
+def row(w: Writer, rows: Thing, index: str) -> str:
+    """The address of a row."""
+    if rows.type.checked:
+        index = _checked(w, rows, index)
+    return w.register(f"getelementptr {rows.type.row}, ptr {rows.operands[0]}, i64 {index}")
+
+
+def _checked(w: Writer, rows: Thing, index: str) -> str:
+    """The index, or 0 with the fault recorded where it is out of range."""
+    _, length, number, table = rows.operands
+    bad = w.register(f"icmp uge i64 {index}, {length}")
+    fault, first, fine = w.label(), w.label(), w.label()
+    w.branch(bad, fault, fine)
+    w.place(fault)
+    seen = w.register(f"load i64, ptr {table}")
+    w.write(f"store i64 {w.register(f'add i64 {seen}, 1')}, ptr {table}")
+    w.branch(w.register(f"icmp eq i64 {seen}, 0"), first, fine)
+    w.place(first)
+    for k, x in enumerate((number, index, length), 1):
+        w.write(f"store i64 {x}, ptr {w.register(f'getelementptr i64, ptr {table}, i64 {k}')}")
+    w.place(fine)
+    return w.register(f"select i1 {bad}, i64 0, i64 {index}")
+
+
+# ---- one world of a row --------------------------------------------------------------------------------------------
+ONE = value(1, "double")
+
+
+def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:
+    i, lane = w.index(i, node), w.index(lane, node)
+    pointer = row(w, rows, i)
+    return pointer if rows.type.width == 1 else w.register(f"getelementptr {rows.type.base}, ptr {pointer}, i64 {lane}")
+
+
+@function("read_lane", 3)
+def read_lane(w: Writer, node, arguments):
+    rows, i, lane = arguments
+    if not isinstance(rows.type, View) or rows.type.element is INT:
+        raise refuse(w, node, "read_lane", arguments, "a field of reals, a row and a lane")
+    x = w.register(f"load {rows.type.base}, ptr {_lane(w, node, rows, i, lane)}")
+    return Thing(ONE, (w.register(f"fpext float {x} to double") if rows.type.base == "float" else x,))
+
+
+@function("write_lane", 4)
+def write_lane(w: Writer, node, arguments):
+    rows, i, lane, x = arguments
+    if not isinstance(rows.type, View) or rows.type.element is INT:
+        raise refuse(w, node, "write_lane", arguments, "a field of reals, a row, a lane and one world's number")
+    if rows.type.constant:
+        raise w.broken(node, "the model is read-only while a stage runs: write to the tile's record")
+    pointer = _lane(w, node, rows, i, lane)
+    x = w.convert(x, ONE, node).operand
+    if rows.type.base == "float":
+        x = w.register(f"fptrunc double {x} to float")
+    w.write(f"store {rows.type.base} {x}, ptr {pointer}")
+    return NO_THING
+
+
+def _gathered(name: str, own_lane: bool) -> None:
+    @function(name, 2)
+    def write(w: Writer, node, arguments):
+        rows, index = arguments
+        if not isinstance(rows.type, View) or rows.type.element is INT or not isinstance(index.type, Value):
+            raise refuse(w, node, name, arguments, "a field of reals and a value, the index in each world")
+        t, base, out = index.type, rows.type.base, "poison"
+        for lane in range(t.width):
+            k = index.operand
+            if t.width > 1:
+                k = w.register(f"extractelement {t.llvm} {k}, i32 {lane}")
+            pointer = row(w, rows, w.register(f"fptosi {t.base} {k} to i64"))
+            if own_lane and rows.type.width > 1:
+                pointer = w.register(f"getelementptr {base}, ptr {pointer}, i64 {lane}")
+            x = w.register(f"load {base}, ptr {pointer}")
+            if base != t.base:
+                x = w.register(f"{'fptrunc' if BITS[t.base] < BITS[base] else 'fpext'} {base} {x} to {t.base}")
+            out = x if t.width == 1 else w.register(f"insertelement {t.llvm} {out}, {t.base} {x}, i32 {lane}")
+        return Thing(t, (out,))
+
+
+_gathered("gather", own_lane=False)
+_gathered("gather_rows", own_lane=True)
+
+
+# ---- memory, addresses ---------------------------------------------------------------------------------------------
+@function("eights", 1)
+def eights(w: Writer, node, arguments):
+    t = arguments[0].type
+    if not isinstance(t, View) or (t.base, t.width) != ("double", 1):
+        raise refuse(w, node, "eights", arguments, "a field of scalars")
+    operands = list(arguments[0].operands)
+    if t.checked:
+        operands[1] = w.register(f"lshr i64 {operands[1]}, 3")
+    return Thing(view("double", 8, t.constant, t.checked), operands)
+
+
+@function("scalars", 2)
+def scalars(w: Writer, node, arguments):
+    record, address = arguments
+    if not isinstance(record.type, Record) or address.type is not INT:
+        raise refuse(w, node, "scalars", arguments, "a record and an address")
+    rows = view(record.type.base, 1, False, False)
+    return Thing(rows, (w.register(f"inttoptr i64 {address.operand} to ptr"),))
+
+
+@function("call", 4)
+def call(w: Writer, node, arguments):
+    address, m, d, i = arguments
+    if not (isinstance(m.type, Record) and isinstance(d.type, Record) and address.type is INT):
+        raise refuse(w, node, "call", arguments, "an address, two records and an int")
+    pointer = w.register(f"inttoptr i64 {address.operand} to ptr")
+    i = w.convert(i, INT, node).operand
+    w.register(f"call i32 {pointer}(ptr {m.operand}, ptr {d.operand}, i64 {i})")
+    return NO_THING
+
+
+def stage_call(w: Writer, node, stage, symbol, arguments) -> Thing:
+    """A call of a stage by its symbol; `symbol` is (stage, base, width, checked) -> C name.
+
+    Raises:
+        KernelLanguageError: it takes other records or numbers.
+    """
+    if len(arguments) != len(stage.parameters):
+        raise w.broken(node, f"{stage.name} takes {len(stage.parameters)} arguments, {len(arguments)} given")
+    first = arguments[0].type
+    if not isinstance(first, Record):
+        raise w.broken(node, f"the stage {stage.name} takes a record first, {first.says} given")
+    operands = [a if isinstance(a.type, Record) else w.convert(a, INT, node) for a in arguments]
+    name = symbol(stage, BASES[first.base], first.width, first.checked)
+    w.declared.add(f"declare i32 @{name}({', '.join(a.type.operands[0] for a in operands)})")
+    w.register(f"call i32 @{name}({', '.join(f'{a.type.operands[0]} {a.operand}' for a in operands)})")
+    return Thing(NOTHING, ())

@@ -1,0 +1,191 @@
+"""What a kernel does: bindings, branches, loops, returns."""
+
+from __future__ import annotations
+
+import ast
+
+from .expressions import binary, expression
+from .record_functions import load, store
+from .rules import UnknownYetError
+from .types import INT, Number, Tuple, View
+from .writer import NO_THING, Thing, Writer
+
+
+def block(w: Writer, body: list[ast.stmt]) -> None:
+    """Statements, as far as they can be reached.
+
+    Raises:
+        KernelLanguageError: a rule is broken.
+    """
+    for statement in body:
+        if not w.reached:
+            return
+        try:
+            STATEMENTS[type(statement)](w, statement)
+        except UnknownYetError:
+            w.reached = True  # what follows may say more
+
+
+def _nothing(w: Writer, s: ast.stmt) -> None:
+    pass
+
+
+def _expression(w: Writer, s: ast.Expr) -> None:
+    if not (isinstance(s.value, ast.Constant) and isinstance(s.value.value, str)):  # a docstring
+        expression(w, s.value)
+
+
+# ---- bindings ------------------------------------------------------------------------------------------------------
+def _assign(w: Writer, s: ast.Assign) -> None:
+    thing = expression(w, s.value)
+    for target in s.targets:
+        bind(w, target, thing)
+
+
+def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
+    """Give a target a value: a name, a tuple of targets, a row of a field."""
+    if isinstance(target, ast.Name):
+        w.bind(target.id, target.web, thing, target)
+    elif isinstance(target, ast.Tuple):
+        if not isinstance(thing.type, Tuple) or len(thing.type.items) != len(target.elts):
+            raise w.broken(target, f"{thing.type.says} for {len(target.elts)} names")
+        for part, value in zip(target.elts, w.parts(thing), strict=True):
+            bind(w, part, value)
+    elif isinstance(target, ast.Subscript):
+        rows, index = _rows(w, target)
+        store(w, rows, index, thing, target)
+    else:
+        raise w.broken(target, "only names, and rows of fields as in d.qpos[i], can be given a value")
+
+
+def _rows(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
+    rows, index = expression(w, target.value), expression(w, target.slice)
+    if not isinstance(rows.type, View):
+        raise w.broken(target, f"{rows.type.says} has no rows that can be set; a field of a record has")
+    return rows, index
+
+
+def _augmented(w: Writer, s: ast.AugAssign) -> None:
+    """x += y, d.x[i] += y: the field and its index are found once."""
+    op = type(s.op)
+    if isinstance(s.target, ast.Name):
+        old = w.read(s.target.id, s.web)
+        w.bind(s.target.id, s.target.web, binary(w, s, op, old, expression(w, s.value)), s)
+        return
+    if not isinstance(s.target, ast.Subscript):
+        raise w.broken(s, "only names, and rows of fields as in d.qpos[i], can be given a value")
+    rows, index = _rows(w, s.target)
+    store(w, rows, index, binary(w, s, op, load(w, rows, index, s.target), expression(w, s.value)), s)
+
+
+# ---- branches ------------------------------------------------------------------------------------------------------
+def _if(w: Writer, s: ast.If) -> None:
+    test = expression(w, s.test)
+    if test.constant is not None and isinstance(test.type, Number):
+        block(w, s.body if test.constant else s.orelse)
+        return
+    condition, yes, no, end = w.truth(test, s.test), w.label(), w.label(), w.label()
+    w.branch(condition, yes, no)
+    reached = False
+    for label, body in ((yes, s.body), (no, s.orelse)):
+        w.place(label)
+        block(w, body)
+        reached |= w.reached
+        w.jump(end)
+    if reached:
+        w.place(end)
+
+
+# ---- loops ---------------------------------------------------------------------------------------------------------
+def _while(w: Writer, s: ast.While) -> None:
+    head, body, end = w.label(), w.label(), w.label()
+    w.place(head)
+    test = expression(w, s.test)
+    if test.constant is not None and isinstance(test.type, Number) and test.constant:
+        w.jump(body)
+    else:
+        w.branch(w.truth(test, s.test), body, end)
+    w.place(body)
+    _body(w, s, head, end)
+
+
+def _body(w: Writer, s: ast.For | ast.While, head: str, end: str) -> None:
+    """The body of a loop and what stands behind it."""
+    w.loops.append((end, head))
+    block(w, s.body)
+    w.loops.pop()
+    w.jump(head)
+    w.place(end)
+
+
+def _for(w: Writer, s: ast.For) -> None:
+    if isinstance(s.iter, ast.Call) and isinstance(s.iter.func, ast.Name) and s.iter.func.id == "range":
+        _count(w, s, s.iter)
+        return
+    things = expression(w, s.iter)
+    if not isinstance(things.type, Tuple):
+        raise w.broken(s.iter, f"`for` goes over range(...) or a tuple, not over {things.type.says}")
+    end = w.label()
+    for part in w.parts(things):
+        again = w.label()
+        w.loops.append((end, again))
+        bind(w, s.target, part)
+        block(w, s.body)
+        w.loops.pop()
+        w.place(again)
+    w.place(end)
+
+
+def _count(w: Writer, s: ast.For, ranged: ast.Call) -> None:
+    """for i in range(start, stop, step): the count is the loop's own, whatever the body does with i."""
+    if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
+        raise w.broken(ranged, f"range takes one to three arguments, {len(ranged.args)} given")
+    numbers = [w.convert(expression(w, a), INT, a) for a in ranged.args]
+    zero, one = w.constant(0, ranged), w.constant(1, ranged)
+    start, stop, step = [zero, *numbers, one] if len(numbers) == 1 else [*numbers, one][:3]
+    if step.constant == 0:
+        raise w.broken(ranged, "a step of 0 never ends")
+    ((count, _),) = w.slot("count", INT)
+    head, body, end = w.label(), w.label(), w.label()
+    w.write(f"store i64 {start.operand}, ptr {count}")
+    w.place(head)
+    i = w.register(f"load i64, ptr {count}")
+    w.branch(_goes_on(w, i, stop, step), body, end)
+    w.place(body)
+    w.write(f"store i64 {w.register(f'add nsw i64 {i}, {step.operand}')}, ptr {count}")
+    bind(w, s.target, Thing(INT, (i,)))
+    _body(w, s, head, end)
+
+
+def _goes_on(w: Writer, i: str, stop: Thing, step: Thing) -> str:
+    if step.constant is not None:
+        return w.register(f"icmp {'slt' if step.constant > 0 else 'sgt'} i64 {i}, {stop.operand}")
+    below, above = (w.register(f"icmp {order} i64 {i}, {stop.operand}") for order in ("slt", "sgt"))
+    return w.register(f"select i1 {w.register(f'icmp sgt i64 {step.operand}, 0')}, i1 {below}, i1 {above}")
+
+
+def _break(w: Writer, s: ast.Break) -> None:
+    w.jump(w.loops[-1][0])
+
+
+def _continue(w: Writer, s: ast.Continue) -> None:
+    w.jump(w.loops[-1][1])
+
+
+# ---- results -------------------------------------------------------------------------------------------------------
+def _return(w: Writer, s: ast.Return) -> None:
+    w.give(NO_THING if s.value is None else expression(w, s.value), s)
+
+
+STATEMENTS = {
+    ast.Pass: _nothing,
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.While: _while,
+    ast.For: _for,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Return: _return,
+}

@@ -1,0 +1,200 @@
+"""The kinds of things that a kernel speaks of: one type object each, made once, so that equal types are identical.
+
+    Number   a plain number: `int` (64 bits), `bool`, or `real`, a literal that takes any precision
+    Value    one real for each of W worlds: a float or double at W = 1, else a vector <W x float> or <W x double>
+    Mask     a comparison of values: one truth for each of W worlds; at W = 1 it serves as a bool, too
+    Tuple    several things; a kernel's results and what it takes apart
+    View     a field of a record: rows at an address
+    Record   the model, a tile of worlds
+    NOTHING  what a kernel gives that returns nothing
+
+A thing is held in operands, the registers or literals of LLVM's text: one for a number, a value or a mask, those of all
+parts for a tuple, an address for a record and a view (with bounds checks: address, length, number of the field, table).
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+
+LLVM_BASES = {"f64": "double", "f32": "float"}
+BASES = {llvm: base for base, llvm in LLVM_BASES.items()}
+BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32}
+
+
+class Type:
+    """A kind of thing.
+
+    Attributes:
+        operands: LLVM types of its operands.
+        says: what it is called in an error.
+        key: what tells it from every other type, the same in each process.
+    """
+
+    operands: tuple[str, ...] = ()
+    says = key = "nothing"
+
+    def __repr__(self):
+        return f"<{self.says}>"
+
+
+class Number(Type):
+    """`int`, `bool` or `real`: a number that all worlds share."""
+
+    def __init__(self, llvm: str, says: str):
+        self.llvm, self.says, self.operands, self.key = llvm, says, (llvm,), llvm
+
+
+INT = Number("i64", "an int")
+BOOL = Number("i1", "a bool")
+REAL = Number("double", "a plain number")
+NOTHING = Type()
+
+
+class Value(Type):
+    """One real for each of W worlds."""
+
+    def __init__(self, width: int, base: str):
+        self.width, self.base = width, base
+        self.llvm = base if width == 1 else f"<{width} x {base}>"
+        self.operands = (self.llvm,)
+        self.key = f"{width}{base}"
+        self.says = f"a value (float{BITS[base]} x {width})"
+
+
+class Mask(Type):
+    """One truth for each of W worlds; `base` is that of the values that were compared, and of where(mask, 1.0, 0.0)."""
+
+    def __init__(self, width: int, base: str):
+        self.width, self.base = width, base
+        self.llvm = "i1" if width == 1 else f"<{width} x i1>"
+        self.operands = (self.llvm,)
+        self.key = f"mask{width}{base}"
+        self.says = f"a mask (of {width} worlds)"
+
+
+class Tuple(Type):
+    """Several things, each of a type of its own."""
+
+    def __init__(self, items: tuple[Type, ...]):
+        self.items = items
+        self.operands = tuple(o for t in items for o in t.operands)
+        self.says = f"a tuple of {len(items)}"
+        self.key = f"({' '.join(t.key for t in items)})"
+
+
+class View(Type):
+    """Rows of a field.
+
+    Attributes:
+        base: LLVM's type of one number: double, float, i32, i64.
+        width: worlds in a row.
+        constant: may it only be read?
+        checked: is every index held against the length?
+        row: LLVM's type of a row.
+        element: the type that an index gives.
+        alignment: of a row, in bytes.
+    """
+
+    def __init__(self, base: str, width: int, constant: bool, checked: bool):
+        self.base, self.width, self.constant, self.checked = base, width, constant, checked
+        self.row = base if width == 1 else f"<{width} x {base}>"
+        self.element = INT if base in ("i32", "i64") else value(width, base)
+        self.alignment = min(BITS[base] // 8 * width, 64)
+        self.operands = ("ptr", "i64", "i64", "ptr") if checked else ("ptr",)
+        self.key = f"rows{width}{base}{constant:d}{checked:d}"
+        self.says = f"a field of {'ints' if self.element is INT else 'reals'}"
+
+
+class Record(Type):
+    """A record of a layout: one address, of a table of addresses and lengths.
+
+    Attributes:
+        layout: its fields.
+        width, base: of its values.
+        constant: is it the model, which no stage writes?
+        checked: are its views?
+        shared: is only what all worlds of a tile share in view?
+    """
+
+    operands = ("ptr",)
+
+    def __init__(self, layout, width: int, base: str, constant: bool, checked: bool, shared: bool):
+        self.layout, self.width, self.base = layout, width, base
+        self.constant, self.checked, self.shared = constant, checked, shared
+        self.key = f"{layout.name}{width}{base}{constant:d}{checked:d}{shared:d}"
+        self.says = f"a record ({layout.name})"
+
+    @property
+    def value(self) -> Value:
+        """The type of its reals."""
+        return value(self.width, self.base)
+
+
+value = functools.cache(Value)
+mask = functools.cache(Mask)
+tuple_of = functools.cache(Tuple)
+view = functools.cache(View)
+
+
+def is_number(t: Type) -> bool:
+    """A number that all worlds share?"""
+    return isinstance(t, Number)
+
+
+def common_value(types) -> Value | None:
+    """The type that values and plain numbers meet in: the widest; None without a value, or for two precisions."""
+    found = [t for t in types if isinstance(t, Value)]
+    if not found or any(t.base != found[0].base for t in found):
+        return None
+    if not all(isinstance(t, Value) or t in (INT, REAL) for t in types):
+        return None
+    return max(found, key=lambda t: t.width)
+
+
+def common_mask(types) -> Mask | None:
+    """The type that masks and bools meet in; None without a mask."""
+    found = [t for t in types if isinstance(t, Mask)]
+    if not found or not all(isinstance(t, Mask) or t is BOOL for t in types):
+        return None
+    return max(found, key=lambda t: t.width)
+
+
+def join(a: Type, b: Type) -> Type | None:
+    """The type of a variable that is given both: None where a name would change its kind.
+
+    Literals are weak (a plain number becomes a value), one world's value becomes W worlds'; an int stays an int.
+    """
+    if a is b:
+        return a
+    if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
+        items = [join(x, y) for x, y in zip(a.items, b.items, strict=True)]
+        return None if None in items else tuple_of(tuple(items))
+    if isinstance(a, Number) and isinstance(b, Number):
+        return INT if {a, b} == {INT, BOOL} else None
+    if INT in (a, b):
+        return None
+    return common_value((a, b)) or common_mask((a, b))
+
+
+# ---- literals ------------------------------------------------------------------------------------------------------
+def real_literal(x: float, base: str) -> str:
+    """LLVM's text of a real number: its bits, as a double that has the value."""
+    if base == "float":
+        try:
+            (x,) = struct.unpack("f", struct.pack("f", x))
+        except OverflowError:
+            x = float("inf") if x > 0 else float("-inf")
+    return f"0x{struct.unpack('>Q', struct.pack('>d', x))[0]:016X}"
+
+
+def literal(x, t: Type) -> str:
+    """LLVM's text of a number as a constant of a type, the same in every lane."""
+    if t is INT:
+        return str(int(x))
+    if t is BOOL:
+        return "true" if x else "false"
+    if t is REAL:
+        return real_literal(float(x), "double")
+    one = real_literal(float(x), t.base) if isinstance(t, Value) else literal(x, BOOL)
+    return one if t.width == 1 else f"splat ({t.base if isinstance(t, Value) else 'i1'} {one})"

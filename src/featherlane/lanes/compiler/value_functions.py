@@ -1,0 +1,255 @@
+"""Functions of values and masks, compiled.
+
+Plain numbers alone stay plain: `sqrt(2.0)` is a number of 64 bits that takes any precision later.
+"""
+
+from __future__ import annotations
+
+from .table import function, refuse
+from .types import (
+    BASES,
+    BITS,
+    BOOL,
+    INT,
+    REAL,
+    Mask,
+    Number,
+    Record,
+    Type,
+    Value,
+    common_mask,
+    common_value,
+    literal,
+    mask,
+    real_literal,
+    value,
+)
+from .writer import Thing, Writer
+
+
+# ---- from reals to a real ------------------------------------------------------------------------------------------
+def intrinsic(w: Writer, name: str, t: Value | Number, arguments: list[str]) -> str:
+    """A call of one of LLVM's own functions, every argument and the result of one type."""
+    suffix = f"v{t.width}{BASES[t.base]}" if isinstance(t, Value) and t.width > 1 else BASES[t.llvm]
+    w.declared.add(f"declare {t.llvm} @llvm.{name}.{suffix}({', '.join([t.llvm] * len(arguments))})")
+    return w.register(f"call {t.llvm} @llvm.{name}.{suffix}({', '.join(f'{t.llvm} {x}' for x in arguments)})")
+
+
+def smaller(w: Writer, t, x: str, y: str) -> str:
+    """A compare and a select, not llvm.minnum: one instruction, and signed zeros and NaN the same on every target."""
+    return choose(w, t, w.register(f"fcmp olt {t.llvm} {x}, {y}"), x, y)
+
+
+def larger(w: Writer, t, x: str, y: str) -> str:
+    return choose(w, t, w.register(f"fcmp ogt {t.llvm} {x}, {y}"), x, y)
+
+
+def choose(w: Writer, t, condition: str, x: str, y: str) -> str:
+    """x where a condition of as many lanes holds, else y."""
+    return w.register(f"select {truth_type(t)} {condition}, {t.llvm} {x}, {t.llvm} {y}")
+
+
+def truth_type(t: Type) -> str:
+    """LLVM's type of a comparison of two things of this type."""
+    return f"<{t.width} x i1>" if isinstance(t, (Value, Mask)) and t.width > 1 else "i1"
+
+
+def _of_reals(name: str, arity: int, code) -> None:
+    @function(name, arity)
+    def write(w: Writer, node, arguments):
+        t = common_value([a.type for a in arguments])
+        if t is None and all(isinstance(a.type, Number) for a in arguments):
+            t = REAL
+        if t is None:
+            raise refuse(w, node, name, arguments, "values of one precision and plain numbers")
+        return Thing(t, (code(w, t, *(w.convert(a, t, node).operand for a in arguments)),))
+
+
+for _name, _arity in (("sqrt", 1), ("fabs", 1), ("copysign", 2), ("floor", 1), ("rint", 1), ("fma", 3)):
+    _of_reals(_name, _arity, lambda w, t, *x, name=_name: intrinsic(w, name, t, list(x)))
+_of_reals("fmin", 2, smaller)
+_of_reals("fmax", 2, larger)
+_of_reals("clip", 3, lambda w, t, x, lo, hi: smaller(w, t, larger(w, t, x, lo), hi))
+
+
+# ---- ints ----------------------------------------------------------------------------------------------------------
+def _of_ints(name: str, order: str) -> None:
+    @function(name, None)
+    def write(w: Writer, node, arguments):
+        if not all(a.type in (INT, BOOL) for a in arguments):
+            raise refuse(w, node, name, arguments, "ints; of reals there are fmin(a, b) and fmax(a, b)")
+        x = w.convert(arguments[0], INT, node).operand
+        for a in arguments[1:]:
+            y = w.convert(a, INT, node).operand
+            x = w.register(f"select i1 {w.register(f'icmp {order} i64 {x}, {y}')}, i64 {x}, i64 {y}")
+        return Thing(INT, (x,))
+
+
+_of_ints("min", "slt")
+_of_ints("max", "sgt")
+
+
+@function("abs", 1)
+def absolute(w: Writer, node, arguments):
+    (a,) = arguments
+    if a.type is INT:
+        negative = w.register(f"icmp slt i64 {a.operand}, 0")
+        return Thing(
+            INT, (w.register(f"select i1 {negative}, i64 {w.register(f'sub i64 0, {a.operand}')}, i64 {a.operand}"),)
+        )
+    if a.type is REAL or isinstance(a.type, Value):
+        return Thing(a.type, (intrinsic(w, "fabs", a.type, list(a.operands)),))
+    raise refuse(w, node, "abs", arguments, "an int, a value or a plain number")
+
+
+@function("whole", 1)
+def whole(w: Writer, node, arguments):
+    t = arguments[0].type
+    if not isinstance(t, Value) or t.width != 1:
+        raise refuse(w, node, "whole", arguments, "one world's number, as read_lane(rows, i, lane) gives it")
+    return Thing(INT, (w.register(f"fptosi {t.llvm} {arguments[0].operand} to i64"),))
+
+
+# ---- masks ---------------------------------------------------------------------------------------------------------
+@function("where", 3)
+def where(w: Writer, node, arguments):
+    condition, a, b = arguments
+    if not (isinstance(condition.type, Mask) or condition.type is BOOL):
+        raise refuse(w, node, "where", arguments, "a mask or a comparison of ints first")
+    t = _chosen_type(w, node, arguments)
+    lanes = t.width if isinstance(t, (Value, Mask)) else 1
+    if isinstance(condition.type, Mask):
+        condition = w.convert(condition, mask(lanes, condition.type.base), node)
+    a, b = w.convert(a, t, node), w.convert(b, t, node)
+    bits = f"<{lanes} x i1>" if isinstance(condition.type, Mask) and lanes > 1 else "i1"
+    return Thing(t, (w.register(f"select {bits} {condition.operand}, {t.llvm} {a.operand}, {t.llvm} {b.operand}"),))
+
+
+def _chosen_type(w: Writer, node, arguments) -> Type:
+    condition, a, b = (x.type for x in arguments)
+    if all(isinstance(t, Mask) or t is BOOL for t in (a, b)):
+        return common_mask((condition, a, b)) or BOOL
+    t = common_value((a, b))
+    if t is None and not (isinstance(a, Number) and isinstance(b, Number)):
+        raise refuse(
+            w, node, "where", arguments, "a mask and two values of one precision, two plain numbers or two masks"
+        )
+    if isinstance(condition, Mask):
+        return value(max(condition.width, t.width if t else 1), t.base if t else condition.base)
+    return t or REAL
+
+
+def _as_word(w: Writer, thing: Thing) -> tuple[str, str]:
+    """A mask as one integer of W bits, and its type."""
+    bits = f"i{thing.type.width}"
+    return w.register(f"bitcast {thing.type.llvm} {thing.operand} to {bits}"), bits
+
+
+def _of_mask(name: str, order: str, word: int) -> None:
+    @function(name, 1)
+    def write(w: Writer, node, arguments):
+        t = arguments[0].type
+        if t is BOOL or (isinstance(t, Mask) and t.width == 1):
+            return Thing(BOOL, arguments[0].operands)
+        if not isinstance(t, Mask):
+            raise refuse(w, node, name, arguments, "a mask")
+        x, bits = _as_word(w, arguments[0])
+        return Thing(BOOL, (w.register(f"icmp {order} {bits} {x}, {word}"),))
+
+
+_of_mask("any_", "ne", 0)
+_of_mask("all_", "eq", -1)
+
+
+@function("not_", 1)
+def not_(w: Writer, node, arguments):
+    t = arguments[0].type
+    if not (t is BOOL or isinstance(t, Mask)):
+        raise refuse(w, node, "not_", arguments, "a mask")
+    return Thing(t, (w.register(f"xor {t.llvm} {arguments[0].operand}, {literal(True, t)}"),))
+
+
+@function("has", 2)
+def has(w: Writer, node, arguments):
+    t = arguments[0].type
+    if not (t is BOOL or isinstance(t, Mask)):
+        raise refuse(w, node, "has", arguments, "a mask and the number of a lane")
+    lane = w.convert(arguments[1], INT, node).operand
+    if t is BOOL or t.width == 1:
+        return Thing(BOOL, arguments[0].operands)
+    x, bits = _as_word(w, arguments[0])
+    x = w.register(f"lshr i64 {w.register(f'zext {bits} {x} to i64')}, {lane}")
+    return Thing(BOOL, (w.register(f"trunc i64 {x} to i1"),))
+
+
+# ---- bits and lanes ------------------------------------------------------------------------------------------------
+def _format(t: Value) -> tuple[str, int, int]:
+    """(LLVM's type of the bits, bits of the significand, bias of the exponent)"""
+    word = f"i{BITS[t.base]}"
+    low, bias = (52, 1023) if t.base == "double" else (23, 127)
+    return word if t.width == 1 else f"<{t.width} x {word}>", low, bias
+
+
+def _same(t: Value, n: int) -> str:
+    """An integer in every lane."""
+    return str(n) if t.width == 1 else f"splat (i{BITS[t.base]} {n})"
+
+
+@function("split_exponent", 1)
+def split_exponent(w: Writer, node, arguments):
+    t = arguments[0].type
+    if not isinstance(t, Value):
+        raise refuse(w, node, "split_exponent", arguments, "a value")
+    bits, low, bias = _format(t)
+    x = w.register(f"bitcast {t.llvm} {arguments[0].operand} to {bits}")
+    e = w.register(f"sub {bits} {w.register(f'lshr {bits} {x}, {_same(t, low)}')}, {_same(t, bias)}")
+    f = w.register(f"and {bits} {x}, {_same(t, (1 << low) - 1)}")
+    f = w.register(f"or {bits} {f}, {_same(t, bias << low)}")
+    f, e = w.register(f"bitcast {bits} {f} to {t.llvm}"), w.register(f"sitofp {bits} {e} to {t.llvm}")
+    return w.tuple([Thing(t, (f,)), Thing(t, (e,))])
+
+
+@function("scale_exponent", 2)
+def scale_exponent(w: Writer, node, arguments):
+    t = common_value([a.type for a in arguments])
+    if t is None:
+        raise refuse(w, node, "scale_exponent", arguments, "two values of one precision")
+    x, e = (w.convert(a, t, node).operand for a in arguments)
+    bits, low, bias = _format(t)
+    k = w.register(f"add {bits} {w.register(f'fptosi {t.llvm} {e} to {bits}')}, {_same(t, bias)}")
+    factor = w.register(f"bitcast {bits} {w.register(f'shl {bits} {k}, {_same(t, low)}')} to {t.llvm}")
+    return Thing(t, (w.register(f"fmul {t.llvm} {x}, {factor}"),))
+
+
+@function("single_precision", 1)
+def single_precision(w: Writer, node, arguments):
+    t = arguments[0].type
+    if not isinstance(t, (Value, Record, Number)):
+        raise refuse(w, node, "single_precision", arguments, "a value or a record")
+    return w.constant(getattr(t, "base", "double") == "float", node)
+
+
+@function("real", 2)
+def real(w: Writer, node, arguments):
+    record, x = arguments
+    if not isinstance(record.type, Record) or not isinstance(x.type, (Value, Number)):
+        raise refuse(w, node, "real", arguments, "a record and a number")
+    return w.convert(x, record.type.value, node)
+
+
+@function("width", 1)
+def width(w: Writer, node, arguments):
+    return w.constant(_record(w, node, "width", arguments).width, node)
+
+
+@function("lane_index", 1)
+def lane_index(w: Writer, node, arguments):
+    t = _record(w, node, "lane_index", arguments).value
+    lanes = [real_literal(float(k), t.base) for k in range(t.width)]
+    return Thing(t, (lanes[0] if t.width == 1 else f"<{', '.join(f'{t.base} {x}' for x in lanes)}>",))
+
+
+def _record(w: Writer, node, name: str, arguments) -> Record:
+    if not isinstance(arguments[0].type, Record):
+        raise refuse(w, node, name, arguments, "a record")
+    return arguments[0].type

@@ -1,0 +1,161 @@
+"""Which bindings of a name are one variable.
+
+A name may be bound several times.  Bindings that reach one use together are one variable, a web, and have one type;
+bindings that never meet are variables of their own, whatever they are called.  Source: Muchnick, Advanced Compiler
+Design and Implementation, sec. 16.3 (webs); reaching definitions over structured control flow.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from .rules import broken
+
+Reaching = dict[str, frozenset[int]]  # name -> bindings that may have made its value
+
+
+class Webs:
+    """The variables of a kernel.  Each `ast.Name` of a local name gets its variable's number as `web`.
+
+    A number says where a variable is bound in one place only (`bound_once`), so that its value is that of this place,
+    and where it may be asked for before it was bound (`maybe_unbound`).  Of `x += 1` the node has the web that is read,
+    the target that which is bound.
+
+    Raises:
+        KernelLanguageError: a name is used where it can have no value.
+    """
+
+    def __init__(self, source, parameters: list[str], body: list[ast.stmt]):
+        self._source = source
+        self._parent: list[int] = []
+        self._bindings: dict[object, int] = {}  # node, or name of a parameter -> binding
+        self._reads: list[tuple[ast.AST, int]] = []
+        self._loops: list[tuple[list, list]] = []  # what reaches each `break`, each `continue` of the loops around
+        self._locals = set(parameters) | _bound_names(body)
+        self._unbound = {name: self._binding(("unbound", name)) for name in sorted(self._locals - set(parameters))}
+        self._parameters = {name: self._binding(("parameter", name)) for name in parameters}
+        start = {name: frozenset((b,)) for name, b in (*self._unbound.items(), *self._parameters.items())}
+        self._block(body, start, True)
+        self._finish()
+
+    def of_parameter(self, name: str) -> int:
+        """The variable that a parameter is."""
+        return self._find(self._parameters[name])
+
+    def is_constant(self, name: str) -> bool:
+        """Is a parameter's variable never bound again?"""
+        return self.of_parameter(name) in self.bound_once
+
+    # ---- numbers ----------------------------------------------------------------------------------------------
+    def _binding(self, key) -> int:
+        if key not in self._bindings:
+            self._bindings[key] = len(self._parent)
+            self._parent.append(len(self._parent))
+        return self._bindings[key]
+
+    def _find(self, k: int) -> int:
+        while self._parent[k] != k:
+            self._parent[k] = k = self._parent[self._parent[k]]
+        return k
+
+    def _finish(self):
+        unbound = set(self._unbound.values())
+        count: dict[int, int] = {}
+        for b in self._bindings.values():
+            count[self._find(b)] = count.get(self._find(b), 0) + 1
+        self.bound_once = {root for root, n in count.items() if n == 1} - unbound
+        self.maybe_unbound = {self._find(b) for b in unbound}
+        for key, b in self._bindings.items():
+            if isinstance(key, ast.AST):
+                key.web = self._find(b)
+        for node, b in self._reads:
+            node.web = self._find(b)
+
+    # ---- statements -------------------------------------------------------------------------------------------
+    def _block(self, body: Iterable[ast.stmt], now: Reaching | None, final: bool) -> Reaching | None:
+        """What reaches the end of a block; None where the end is not reached."""
+        for s in body:
+            if now is None:
+                return None
+            now = self._statement(s, now, final)
+        return now
+
+    def _statement(self, s, now: Reaching, final: bool) -> Reaching | None:
+        if isinstance(s, (ast.For, ast.While)):
+            return self._loop(s, now, final)
+        if isinstance(s, ast.If):
+            self._read(s.test, now, final)
+            return _meet(self._block(s.body, dict(now), final), self._block(s.orelse, dict(now), final))
+        if isinstance(s, ast.AugAssign):
+            if isinstance(s.target, ast.Name):
+                self._read_name(s, s.target.id, now, final)
+            else:
+                self._read(s.target, now, final)
+        if getattr(s, "value", None) is not None:
+            self._read(s.value, now, final)
+        for target in [s.target] if isinstance(s, ast.AugAssign) else getattr(s, "targets", ()):
+            self._bind(target, now, final)
+        if isinstance(s, ast.Return):
+            return None
+        if isinstance(s, (ast.Break, ast.Continue)):
+            if not self._loops:
+                raise broken(self._source, s, "there is no loop around it")
+            self._loops[-1][isinstance(s, ast.Continue)].append(now)
+            return None
+        return now
+
+    def _loop(self, s, now: Reaching, final: bool) -> Reaching:
+        if isinstance(s, ast.For):
+            self._read(s.iter, now, final)
+        head = now
+        # what the body binds reaches its start, too: once around finds it, whatever is inside
+        for last in (False, True) if final else (False,):
+            self._loops.append(([], []))
+            around = dict(head)
+            if isinstance(s, ast.While):
+                self._read(s.test, around, last)
+            else:
+                self._bind(s.target, around, last)
+            end = self._block(s.body, around, last)
+            leaving, again = self._loops.pop()
+            for reached in (end, *again):
+                head = _meet(head, reached)
+        for reached in leaving:
+            head = _meet(head, reached)
+        return dict(head)
+
+    def _bind(self, target: ast.expr, now: Reaching, final: bool) -> None:
+        if isinstance(target, ast.Name):
+            now[target.id] = frozenset((self._binding(target),))
+        elif isinstance(target, ast.Tuple):
+            for part in target.elts:
+                self._bind(part, now, final)
+        else:
+            self._read(target, now, final)
+
+    # ---- expressions ------------------------------------------------------------------------------------------
+    def _read(self, e: ast.expr, now: Reaching, final: bool) -> None:
+        for node in ast.walk(e):
+            if isinstance(node, ast.Name) and node.id in self._locals and isinstance(node.ctx, ast.Load):
+                self._read_name(node, node.id, now, final)
+
+    def _read_name(self, node, name: str, now: Reaching, final: bool) -> None:
+        reaching = sorted(now[name])
+        if final and reaching == [self._unbound.get(name)]:
+            raise broken(self._source, node, f"{name} has no value here: bind it first")
+        for b in reaching[1:]:
+            self._parent[self._find(b)] = self._find(reaching[0])
+        self._reads.append((node, reaching[0]))
+
+
+def _meet(a: Reaching | None, b: Reaching | None) -> Reaching | None:
+    """What reaches a place on two ways."""
+    if a is None or b is None:
+        return b if a is None else a
+    return {name: a[name] | b[name] for name in a}
+
+
+def _bound_names(body: list[ast.stmt]) -> set[str]:
+    nodes = (node for s in body for node in ast.walk(s))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

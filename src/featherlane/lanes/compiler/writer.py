@@ -1,0 +1,366 @@
+"""The text of one function: registers, labels, variables, conversions.  What a kernel says is written elsewhere."""
+
+from __future__ import annotations
+
+from .rules import UnknownYetError, broken
+from .types import (
+    BITS,
+    BOOL,
+    INT,
+    NOTHING,
+    REAL,
+    Mask,
+    Number,
+    Tuple,
+    Type,
+    Value,
+    join,
+    literal,
+    real_literal,
+    tuple_of,
+    value,
+)
+
+
+class Thing:
+    """What an expression gives: a type, the registers or literals that hold it, and its number where that is known."""
+
+    __slots__ = ("constant", "operands", "type")
+
+    def __init__(self, type: Type, operands, constant=None):
+        self.type, self.operands, self.constant = type, operands, constant
+
+    @property
+    def operand(self) -> str:
+        """The one that holds a number, a value or a mask."""
+        return self.operands[0]
+
+
+NO_THING = Thing(NOTHING, ())
+
+
+class Writer:
+    """Text of a function in the making.
+
+    A pass writes the whole text with what is known of the variables' types; where a type changed on the way, another
+    pass is needed (`unsettled`).  A variable that is bound in one place is the thing it is bound to; any other lives in
+    memory of its own, which LLVM turns into registers.
+
+    Attributes:
+        source: the kernel's source.
+        program: the program that the function belongs to.
+        variables: type by web, kept from pass to pass.
+        returns: the type of the result, kept from pass to pass; None as long as no return was met.
+        lines: the text.
+        called: functions of the program that it calls.
+        declared: declarations that it needs.
+        reached: can the next line be reached?
+    """
+
+    def __init__(self, source, program):
+        self.source, self.program = source, program
+        self.variables: dict[int, Type] = {}
+        self.returns: Type | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Begin a pass."""
+        self.lines: list[str] = []
+        self.called: dict[str, object] = {}
+        self.declared: set[str] = set()
+        self.reached, self.unsettled = True, False
+        self.loops: list[tuple[str, str]] = []  # labels of the loops around: where `break` and `continue` lead
+        self._bound: dict[int, Thing] = {}  # variables bound once
+        self._memory: dict[object, list[tuple[str, str]]] = {}  # web -> (pointer, LLVM type) of each operand
+        self._registers = self._labels = 0
+
+    # ---- lines ------------------------------------------------------------------------------------------------
+    def write(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def register(self, code: str) -> str:
+        """A new register that holds the result of an instruction."""
+        self._registers += 1
+        name = f"%t{self._registers}"
+        self.lines.append(f"  {name} = {code}")
+        return name
+
+    def label(self) -> str:
+        self._labels += 1
+        return f"b{self._labels}"
+
+    def place(self, label: str) -> None:
+        """Go on under a label."""
+        self.jump(label)
+        self.lines.append(f"{label}:")
+        self.reached = True
+
+    def jump(self, label: str) -> None:
+        if self.reached:
+            self.write(f"br label %{label}")
+        self.reached = False
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        self.write(f"br i1 {condition}, label %{yes}, label %{no}")
+        self.reached = False
+
+    def broken(self, node, rule: str):
+        """The error of a rule that this kernel breaks."""
+        return broken(self.source, node, rule)
+
+    # ---- things -----------------------------------------------------------------------------------------------
+    def constant(self, x, node) -> Thing:
+        """A number of Python, or a tuple of them.
+
+        Raises:
+            KernelLanguageError: anything else.
+        """
+        if isinstance(x, bool):
+            return Thing(BOOL, (literal(x, BOOL),), x)
+        if isinstance(x, int):
+            if not -(1 << 63) <= x < 1 << 63:
+                raise self.broken(node, f"{x} does not fit into an int of 64 bits")
+            return Thing(INT, (str(int(x)),), int(x))
+        if isinstance(x, float):
+            return Thing(REAL, (real_literal(x, "double"),), float(x))
+        if isinstance(x, tuple):
+            return self.tuple([self.constant(part, node) for part in x], x)
+        raise self.broken(
+            node, f"a {type(x).__name__} is no constant of a kernel; allowed are numbers and tuples of numbers"
+        )
+
+    def tuple(self, parts: list[Thing], constant=None) -> Thing:
+        if constant is None and all(p.constant is not None for p in parts):
+            constant = tuple(p.constant for p in parts)
+        operands = [o for p in parts for o in p.operands]
+        return Thing(tuple_of(tuple(p.type for p in parts)), operands, constant)
+
+    def parts(self, thing: Thing) -> list[Thing]:
+        """The things in a tuple."""
+        out, start = [], 0
+        constants = thing.constant or [None] * len(thing.type.items)
+        for t, c in zip(thing.type.items, constants, strict=True):
+            end = start + len(t.operands)
+            out.append(Thing(t, thing.operands[start:end], c))
+            start = end
+        return out
+
+    def convert(self, thing: Thing, t: Type, node) -> Thing:
+        """A thing as one of another type, where the language converts without being asked.
+
+        Raises:
+            KernelLanguageError: it does not.
+        """
+        if thing.type is t:
+            return thing
+        out = _converted(self, thing, t, node)
+        if out is None:
+            raise self.broken(node, f"{thing.type.says} where {t.says} is needed{_advice(thing.type, t)}")
+        return out
+
+    def index(self, thing: Thing, node) -> str:
+        """The int that asks for a row.
+
+        Raises:
+            KernelLanguageError: it is none.
+        """
+        if isinstance(thing.type, Value):
+            raise self.broken(
+                node,
+                f"{thing.type.says} is no index: worlds would ask for different rows; gather(table, x) takes an index "
+                "of its own in each world",
+            )
+        return self.convert(thing, INT, node).operand
+
+    def truth(self, thing: Thing, node) -> str:
+        """What decides a branch.
+
+        Raises:
+            KernelLanguageError: worlds would have to go different ways.
+        """
+        t = thing.type
+        if t is BOOL or (isinstance(t, Mask) and t.width == 1):
+            return thing.operand
+        if t is INT:
+            return self.register(f"icmp ne i64 {thing.operand}, 0")
+        if isinstance(t, (Mask, Value)):
+            raise self.broken(
+                node,
+                f"{t.says} cannot decide a branch: W worlds would go different ways.  Choose with where(mask, a, b), "
+                "join masks with & and |, negate with not_(mask), or ask any_(mask), all_(mask)",
+            )
+        raise self.broken(node, f"{t.says} cannot decide a branch: an int, a comparison of ints or any_(mask) does")
+
+    # ---- variables --------------------------------------------------------------------------------------------
+    def bind(self, name: str, web, thing: Thing, node) -> None:
+        """Give a variable a value."""
+        if thing.type is NOTHING:
+            raise self.broken(node, f"{name} is bound to nothing: what is called returns no value")
+        if web in self.source.webs.bound_once:
+            self._bound[web] = thing
+            return
+        old = self.variables.get(web)
+        t = thing.type if old is None else join(old, thing.type)
+        if t is None:
+            raise self.broken(
+                node,
+                f"{name} changes its kind: it is {old.says} on another way to where it is used, "
+                f"and {thing.type.says} here" + _advice_on_kinds(old, thing.type),
+            )
+        self._settle(web, old, t)
+        thing = self.convert(thing, t, node)
+        for (pointer, llvm), operand in zip(self._room(web, t), thing.operands, strict=True):
+            self.write(f"store {llvm} {operand}, ptr {pointer}")
+
+    def read(self, name: str, web) -> Thing:
+        """The value of a variable.
+
+        Raises:
+            UnknownYetError: only a later line says of what type it is.
+        """
+        if web in self._bound:
+            return self._bound[web]
+        t = self.variables.get(web)
+        if t is None:
+            self.unsettled = True
+            raise UnknownYetError(name)
+        return Thing(t, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in self._room(web, t)])
+
+    def _settle(self, web, old: Type | None, t: Type) -> None:
+        """Note a variable's type; another pass is needed where it was used as something else."""
+        if old is not None and t is not old:
+            self.unsettled = True
+        self.variables[web] = t
+
+    def _room(self, web, t: Type) -> list[tuple[str, str]]:
+        """Memory of a variable, made in the function's first lines."""
+        if web not in self._memory:
+            self._memory[web] = [(f"%v{len(self._memory)}.{k}", llvm) for k, llvm in enumerate(t.operands)]
+        return self._memory[web]
+
+    def slot(self, name: str, t: Type) -> list[tuple[str, str]]:
+        """Memory for a thing that has no name in the kernel, as the count of a loop."""
+        return self._room(f"{name}{self.label()}", t)
+
+    def rooms(self) -> list[str]:
+        """The lines that make the variables' memory; what may be read before it was bound is zero."""
+        lines = []
+        for web, room in self._memory.items():
+            for pointer, llvm in room:
+                lines.append(f"  {pointer} = alloca {llvm}")
+                if web in self.source.webs.maybe_unbound:
+                    lines.append(f"  store {llvm} zeroinitializer, ptr {pointer}")
+        return lines
+
+    # ---- results ----------------------------------------------------------------------------------------------
+    def give(self, thing: Thing, node) -> None:
+        """Return."""
+        old = self.returns
+        t = thing.type if old is None else join(old, thing.type)
+        if t is None:
+            raise self.broken(
+                node, f"one return gives {old.says}, another {thing.type.says}" + _advice_on_kinds(old, thing.type)
+            )
+        if old is not None and t is not old:
+            self.unsettled = True
+        self.returns = t
+        operands = self.convert(thing, t, node).operands
+        if not operands:
+            self.write("ret void")
+        elif len(operands) == 1:
+            self.write(f"ret {t.operands[0]} {operands[0]}")
+        else:
+            kind, whole = result_type(t), "poison"
+            for k, (llvm, operand) in enumerate(zip(t.operands, operands, strict=True)):
+                whole = self.register(f"insertvalue {kind} {whole}, {llvm} {operand}, {k}")
+            self.write(f"ret {kind} {whole}")
+        self.reached = False
+
+
+def result_type(t: Type) -> str:
+    """LLVM's type of a function's result."""
+    if not t.operands:
+        return "void"
+    return t.operands[0] if len(t.operands) == 1 else "{" + ", ".join(t.operands) + "}"
+
+
+# ---- conversions ---------------------------------------------------------------------------------------------------
+def _converted(w: Writer, thing: Thing, t: Type, node) -> Thing | None:
+    s = thing.type
+    if isinstance(t, Tuple) and isinstance(s, Tuple) and len(t.items) == len(s.items):
+        return w.tuple([w.convert(p, u, node) for p, u in zip(w.parts(thing), t.items, strict=True)])
+    if isinstance(t, Number):
+        return _as_number(w, thing, t)
+    if isinstance(t, Value):
+        return _as_value(w, thing, t)
+    if isinstance(t, Mask) and (s is BOOL or (isinstance(s, Mask) and s.width == 1)):
+        if thing.constant is not None:
+            return Thing(t, (literal(thing.constant, t),))
+        return Thing(t, (splat(w, thing.operand, "i1", t),))
+    return None
+
+
+def _as_number(w: Writer, thing: Thing, t: Number) -> Thing | None:
+    s, x = thing.type, thing.constant
+    truth = s is BOOL or (isinstance(s, Mask) and s.width == 1)
+    if t is BOOL:
+        return Thing(BOOL, thing.operands) if truth else None
+    if x is not None and isinstance(s, Number) and (t is REAL or s is BOOL):
+        return w.constant(float(x) if t is REAL else int(x), None)
+    if truth:
+        thing = Thing(INT, (w.register(f"zext i1 {thing.operand} to i64"),))
+    if t is INT:
+        return thing if truth else None
+    if truth or s is INT:
+        return Thing(REAL, (w.register(f"sitofp i64 {thing.operand} to double"),))
+    return None
+
+
+def _as_value(w: Writer, thing: Thing, t: Value) -> Thing | None:
+    s, x = thing.type, thing.operands[0] if thing.operands else ""
+    if isinstance(s, Number):
+        if thing.constant is not None:
+            return Thing(t, (literal(thing.constant, t),))
+        if s is BOOL:
+            x = w.register(f"zext i1 {x} to i64")
+        if s is REAL:
+            x = w.register(f"fptrunc double {x} to float") if t.base == "float" else x
+        else:
+            x = w.register(f"sitofp i64 {x} to {t.base}")
+        return Thing(t, (splat(w, x, t.base, t),))
+    if not isinstance(s, Value) or s.width not in (1, t.width):
+        return None
+    if s.base != t.base:
+        u = value(s.width, t.base)
+        x = w.register(f"{'fptrunc' if BITS[t.base] < BITS[s.base] else 'fpext'} {s.llvm} {x} to {u.llvm}")
+    return Thing(t, (splat(w, x, t.base, t) if s.width < t.width else x,))
+
+
+def splat(w: Writer, x: str, element: str, t: Value | Mask) -> str:
+    """One world's number or truth in every lane."""
+    if t.width == 1:
+        return x
+    first = w.register(f"insertelement {t.llvm} poison, {element} {x}, i32 0")
+    return w.register(f"shufflevector {t.llvm} {first}, {t.llvm} poison, <{t.width} x i32> zeroinitializer")
+
+
+# ---- advice --------------------------------------------------------------------------------------------------------
+def _advice(given: Type, needed: Type) -> str:
+    if isinstance(given, Value) and needed is INT:
+        return ": an int is shared by all worlds; whole(x) makes one of one world's number"
+    if isinstance(given, (Value, Mask)) and isinstance(needed, (Value, Mask)) and given.width > needed.width:
+        return ": W numbers do not fit into one"
+    if isinstance(given, (Mask, Number)) and isinstance(needed, Value):
+        return ": where(mask, 1.0, 0.0) makes a value of a mask"
+    if given is REAL and needed is INT:
+        return ": ints come from ints"
+    return ""
+
+
+def _advice_on_kinds(a: Type, b: Type) -> str:
+    kinds = {INT if t is BOOL else REAL if isinstance(t, Value) else t for t in (a, b)}
+    if kinds == {INT, REAL}:
+        return ".  Start a sum with real(d, 0.0); a whole number that may become a real is written 0.0"
+    if isinstance(a, Tuple) and isinstance(b, Tuple):
+        return ".  A tuple keeps its length, and each of its parts its kind"
+    return ".  Use a name for each"

@@ -1,0 +1,730 @@
+"""Every rule of the kernel language: a kernel that breaks it is refused with its file, its line and the rule.
+
+In each kernel here the line that breaks the rule ends in `# broken`.
+"""
+
+import importlib.util
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from cells import library
+from featherlane.lanes import (
+    any_,
+    eights,
+    gather,
+    kernel,
+    lane_index,
+    not_,
+    read_lane,
+    real,
+    scalars,
+    scale_exponent,
+    split_exponent,
+    sqrt,
+    stage,
+    where,
+    whole,
+    width,
+    write_lane,
+)
+from featherlane.lanes.compiler.grammar import RULES
+from featherlane.lanes.compiler.rules import KernelLanguageError
+
+CASES = {}
+NAMES = ["a", "b"]
+
+
+def says(rule):
+    """Decorator: a stage that breaks a rule, and words of the rule."""
+
+    def enter(function):
+        CASES[function.__name__] = stage(function), rule
+        return function
+
+    return enter
+
+
+@kernel
+def twice(x):
+    return 2.0 * x
+
+
+@kernel
+def clears(d):
+    d.x[0] = 0.0
+
+
+@kernel
+def recursive(n):
+    return 1 if n < 2 else n * recursive(n - 1)  # broken
+
+
+@kernel
+def even(n):
+    return odd(n - 1)
+
+
+@kernel
+def odd(n):
+    return even(n - 1)  # broken
+
+
+@kernel
+def with_default(x, factor=2.0):  # broken
+    return factor * x
+
+
+@kernel
+def with_rest(*x):
+    return x[0]
+
+
+# ---- branches ------------------------------------------------------------------------------------------------------
+@says("a mask .* cannot decide a branch.*where")
+def branches_on_a_comparison(d):
+    if d.x[0] > 0.0:  # broken
+        d.x[0] = 1.0
+
+
+@says("a value .* cannot decide a branch")
+def branches_on_a_value(d):
+    while d.x[0]:  # broken
+        d.x[0] = 1.0
+
+
+@says("cannot decide a branch.*any_")
+def joins_masks_by_and(d):
+    d.x[0] = where(d.x[0] > 0.0 and d.y[0] > 0.0, 1.0, 0.0)  # broken
+
+
+@says("cannot decide a branch")
+def negates_a_mask_by_not(d):
+    d.x[0] = where(not (d.x[0] > 0.0), 1.0, 0.0)  # broken
+
+
+@says("cannot decide a branch")
+def chooses_by_a_mask(d):
+    d.x[0] = 1.0 if d.x[0] > 0.0 else 2.0  # broken
+
+
+@says("a plain number cannot decide a branch")
+def branches_on_a_plain_number(d):
+    if sqrt(2.0):  # broken
+        d.x[0] = 1.0
+
+
+# ---- kinds ---------------------------------------------------------------------------------------------------------
+@says("k changes its kind: it is an int .* and a value")
+def changes_a_kind(d):
+    k = 0
+    if d.n > 3:
+        k = d.y[0]  # broken
+    d.x[0] = d.x[k]
+
+
+@says(r"s changes its kind.*real\(d, 0.0\)")
+def starts_a_sum_with_an_int(d):
+    s = 0
+    for i in range(d.n):
+        s += d.x[i]  # broken
+    d.x[0] = s
+
+
+@says("t changes its kind: it is a tuple of 2.*a tuple keeps its length|A tuple keeps its length")
+def changes_a_tuples_length(d):
+    t = (1.0, 2.0)
+    if d.n > 3:
+        t = (1.0, 2.0, 3.0)  # broken
+    d.x[0] = t[0]
+
+
+@says("rows changes its kind")
+def changes_a_field(d):
+    rows = d.x
+    if d.n > 3:
+        rows = d.k  # broken
+    d.x[0] = rows[0]
+
+
+@says("no index")
+def indexes_by_a_value(d):
+    d.x[0] = d.y[d.x[0]]  # broken
+
+
+@says("a plain number where an int is needed")
+def indexes_by_a_plain_number(d):
+    d.x[0] = d.y[1.0]  # broken
+
+
+@says("a value .* where an int is needed.*whole")
+def stores_a_value_as_an_int(d):
+    d.k[0] = d.x[0]  # broken
+
+
+@says(r"a mask .* where a value .* is needed: where\(mask, 1.0, 0.0\)")
+def stores_a_mask(d):
+    d.x[0] = d.x[0] > 0.0  # broken
+
+
+@says("a mask .* [+] a value")
+def adds_a_mask(d):
+    d.x[0] = (d.x[0] > 0.0) + d.y[0]  # broken
+
+
+@says("a mask .* is compared")
+def compares_masks(d):
+    d.x[0] = where((d.x[0] > 0.0) == (d.y[0] > 0.0), 1.0, 0.0)  # broken
+
+
+@says(r"a value .* // .*floor\(x / y\)")
+def divides_values_as_ints(d):
+    d.x[0] = d.x[0] // d.y[0]  # broken
+
+
+@says("bits are those of ints")
+def shifts_a_value(d):
+    d.x[0] = d.x[0] << 2  # broken
+
+
+@says("not_")
+def inverts_a_mask(d):
+    d.x[0] = where(~(d.x[0] > 0.0), 1.0, 0.0)  # broken
+
+
+@says("a tuple of 2 .* plain number")
+def multiplies_a_tuple(d):
+    t = (1.0, 2.0) * 2.0  # broken
+    d.x[0] = t[0]
+
+
+@says("one return gives|W numbers do not fit|changes its kind|returns")
+def takes_two_returns(d):
+    d.x[0] = either(d.n, d)
+
+
+@kernel
+def either(n, d):
+    if n > 3:
+        return 1
+    return d.x[0]  # broken
+
+
+@says("nothing")
+def binds_nothing(d):
+    x = clears(d)  # broken
+    d.x[0] = x
+
+
+@says("a stage returns nothing")
+def returns_from_a_stage(d):  # broken
+    return d.x[0]
+
+
+# ---- records -------------------------------------------------------------------------------------------------------
+@says("Cells has no field xx; did you mean 'x'")
+def misspells_a_field(d):
+    d.x[0] = d.xx[0]  # broken
+
+
+@says("the model is read-only")
+def writes_the_model(m, d):
+    m.x[0] = d.x[0]  # broken
+
+
+@says("the model is read-only")
+def adds_to_the_model(m, d):
+    m.x[0] += d.x[0]  # broken
+
+
+@says("the model is read-only")
+def writes_a_lane_of_the_model(m, d):
+    write_lane(m.x, 0, 0, 1.0)  # broken
+
+
+@says("an int: only a record has fields")
+def asks_an_int_for_a_field(d):
+    d.x[0] = d.n.x  # broken
+
+
+@says("d.x.sum is no|a record or a module|method")
+def calls_a_method(d):
+    d.x[0] = d.x.sum()  # broken
+
+
+@says("d.step is a method")
+def calls_a_method_of_a_record(d):
+    d.step()  # broken
+
+
+@says("only names, and rows of fields")
+def sets_a_field_itself(d):
+    d.x = 0.0  # broken
+
+
+@says("an int has no rows")
+def indexes_a_size(d):
+    d.x[0] = d.n[0]  # broken
+
+
+@says("a tuple of 2 has no rows that can be set")
+def sets_a_part_of_a_tuple(d):
+    t = (1.0, 2.0)
+    t[0] = 3.0  # broken
+
+
+@says("differs by world")
+def sees_a_world_where_all_are_shared(d1):
+    d1.table[0] = d1.x[0]  # broken
+
+
+# ---- names and numbers -----------------------------------------------------------------------------------------------
+@says("nowhere is not known")
+def names_what_does_not_exist(d):
+    d.x[0] = nowhere  # broken  # noqa: F821
+
+
+@says("y has no value here")
+def reads_before_it_binds(d):
+    d.x[0] = y  # broken  # noqa: F821
+    y = 1.0
+
+
+@says("a list is no constant of a kernel")
+def names_a_list(d):
+    d.x[0] = NAMES  # broken
+
+
+@says("a str is no constant")
+def passes_a_text(d):
+    d.x[0] = twice("two")  # broken
+
+
+@says("a NoneType is no constant")
+def passes_none(d):
+    d.x[0] = twice(None)  # broken
+
+
+@says("does not fit into an int of 64 bits")
+def names_a_huge_int(d):
+    d.k[0] = 1 << 70  # broken
+
+
+@says("cannot be calculated: .*division by zero")
+def divides_by_zero(d):
+    d.x[0] = 1.0 / 0  # broken
+
+
+@says("part 2 of a tuple of 2")
+def takes_a_part_that_is_not_there(d):
+    t = (1.0, 2.0)
+    d.x[0] = t[2]  # broken
+
+
+@says("parts of several kinds")
+def takes_a_part_of_any_kind(d):
+    t = (1, d.x[0])
+    d.x[0] = t[d.n]  # broken
+
+
+@says("a tuple of 2 for 3 names")
+def unpacks_too_many(d):
+    a, b, c = (1.0, 2.0)  # broken
+    d.x[0] = a + b + c
+
+
+# ---- calls ---------------------------------------------------------------------------------------------------------
+@says("recursive calls itself: no recursion")
+def calls_a_recursive_kernel(d):
+    d.k[0] = recursive(3)
+
+
+@says("fields of ints|an int where a field|changes its kind")
+def keeps_two_fields(d):
+    rows = d.x
+    for _ in range(d.n):
+        rows[0] = 1.0
+        rows = d.k  # broken
+
+
+@says("even calls itself|odd calls itself")
+def calls_kernels_that_call_each_other(d):
+    d.k[0] = even(d.n)
+
+
+@says("math.sin cannot be called.*did you mean .*'sincos'")
+def calls_math(d):
+    d.x[0] = math.sin(d.x[0])  # broken
+
+
+@says("np.sqrt cannot be called.*did you mean 'sqrt'")
+def calls_numpy(d):
+    d.x[0] = np.sqrt(d.x[0])  # broken
+
+
+@says("print cannot be called")
+def prints(d):
+    print(d.n)  # broken
+
+
+@says("says cannot be called.*decorate it")
+def calls_a_plain_function(d):
+    d.x[0] = says(d.x[0])  # broken
+
+
+@says(r"range\(...\) stands in a `for` alone")
+def keeps_a_range(d):
+    r = range(3)  # broken
+    d.k[0] = r
+
+
+@says(r"twice takes \(x\), 2 arguments given")
+def passes_too_many(d):
+    d.x[0] = twice(d.x[0], 2.0)  # broken
+
+
+@says("sqrt takes 1 arguments, 2 given")
+def passes_too_many_to_a_function(d):
+    d.x[0] = sqrt(d.x[0], 2.0)  # broken
+
+
+@says("no default")
+def calls_a_kernel_with_a_default(d):
+    d.x[0] = with_default(d.x[0])
+
+
+@says("by its place")
+def passes_by_name(d):
+    d.x[0] = twice(x=d.x[0])  # broken
+
+
+@says("clears is bound in the kernel")
+def calls_what_it_binds(d):
+    clears = d.n
+    clears(d)  # broken
+
+
+@says(r"no `\*`")
+def passes_a_tuple_as_arguments(d):
+    t = (1.0,)
+    d.x[0] = twice(*t)  # broken
+
+
+@says("min of a value .*fmin")
+def takes_the_least_value(d):
+    d.x[0] = min(d.x[0], d.y[0])  # broken
+
+
+@says("any_ of a value")
+def asks_any_of_a_value(d):
+    d.k[0] = any_(d.x[0])  # broken
+
+
+@says("not_ of an int")
+def negates_an_int(d):
+    d.k[0] = not_(d.n)  # broken
+
+
+@says("width of an int")
+def asks_an_int_for_its_width(d):
+    d.k[0] = width(d.n)  # broken
+
+
+@says("lane_index of a value")
+def asks_a_value_for_lanes(d):
+    d.x[0] = lane_index(d.x[0])  # broken
+
+
+@says("gather of a value")
+def gathers_from_a_value(d):
+    d.x[0] = gather(d.x[0], d.y[0])  # broken
+
+
+@says("eights of a field of reals")
+def takes_eight_reals_of_worlds(d):
+    d.x[0] = eights(d.x)[0]  # broken
+
+
+@says("read_lane of a field of ints")
+def reads_a_lane_of_ints(d):
+    d.x[0] = read_lane(d.k, 0, 0)  # broken
+
+
+@says("whole of a value .*x 8")
+def makes_an_int_of_many(d):
+    d.k[0] = whole(d.x[0])  # broken
+
+
+@says("scalars of a record .* plain number")
+def takes_a_real_for_an_address(d):
+    d.x[0] = scalars(d, 1.0)[0]  # broken
+
+
+@says("real of a plain number")
+def makes_a_real_of_no_record(d):
+    d.x[0] = real(1.0, d)  # broken
+
+
+@says("where of a value")
+def chooses_by_a_value(d):
+    d.x[0] = where(d.x[0], 1.0, 0.0)  # broken
+
+
+@says("where of .* an int, a tuple")
+def chooses_between_kinds(d):
+    d.x[0] = where(d.x[0] > 0.0, 1, (1.0, 2.0))  # broken
+
+
+@says("split_exponent of an int")
+def splits_an_int(d):
+    f, e = split_exponent(d.n)  # broken
+    d.x[0] = scale_exponent(f, e)
+
+
+# ---- syntax --------------------------------------------------------------------------------------------------------
+@says("no comprehension")
+def comprehends(d):
+    x = [d.x[i] for i in range(3)]  # broken
+    d.x[0] = x[0]
+
+
+@says("no list")
+def makes_a_list(d):
+    x = [1.0, 2.0]  # broken
+    d.x[0] = x[0]
+
+
+@says("no dict")
+def makes_a_dict(d):
+    x = {1: 2.0}  # broken
+    d.x[0] = x[1]
+
+
+@says("no `[*][*]`")
+def raises_to_a_power(d):
+    d.x[0] = d.x[0] ** 2  # broken
+
+
+@says("no slice")
+def slices(d):
+    d.x[0] = d.x[0:3]  # broken
+
+
+@says("raises and catches nothing")
+def raises(d):
+    raise ValueError(d.n)  # broken
+
+
+@says("no function within a kernel")
+def defines(d):
+    def inner(x):  # broken
+        return x
+
+    d.x[0] = inner(d.x[0])
+
+
+@says("no import within")
+def imports(d):
+    import math  # broken
+
+    d.x[0] = math.pi
+
+
+@says("no `:=`")
+def binds_within_an_expression(d):
+    d.x[0] = (x := d.y[0]) + x  # broken
+
+
+@says("no annotation")
+def annotates(d):
+    x: float = d.x[0]  # broken
+    d.x[0] = x
+
+
+@says("no text")
+def formats(d):
+    d.x[0] = f"{d.n}"  # broken
+
+
+@says("compare numbers with ==")
+def compares_identity(d):
+    if d.n is 3:  # broken  # noqa: F632
+        d.x[0] = 1.0
+
+
+@says("a loop has no `else`")
+def loops_with_an_else(d):
+    for i in range(3):  # broken
+        d.x[i] = 0.0
+    else:
+        d.x[0] = 1.0
+
+
+@says("`for` goes over range.* not over a field")
+def loops_over_a_field(d):
+    for x in d.x:  # broken
+        d.x[0] = x
+
+
+@says("range takes one to three arguments")
+def counts_by_nothing(d):
+    for i in range():  # broken
+        d.x[i] = 0.0
+
+
+@says("a step of 0 never ends")
+def counts_in_place(d):
+    for i in range(0, 3, 0):  # broken
+        d.x[i] = 0.0
+
+
+def marked_lines() -> set[int]:
+    """Lines of this file that end in the mark."""
+    with open(__file__) as f:
+        return {k for k, line in enumerate(f, 1) if line.split("  # noqa")[0].rstrip().endswith("# broken")}
+
+
+MARKED = marked_lines()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_broken_rule_is_told_with_its_line(name):
+    broken, rule = CASES[name]
+    with pytest.raises(KernelLanguageError, match=f"(?s){rule}") as caught:
+        library_of_tests().function(broken, "f64", 8)
+    error = caught.value
+    assert error.file == __file__ and error.line in MARKED
+    with open(__file__) as f:
+        line = f.readlines()[error.line - 1].strip()
+    assert error.source == line and line in str(error) and f"line {error.line}" in str(error)
+    assert not error.mark or (set(error.mark) <= {" ", "^"} and len(error.mark) <= len(line))
+
+
+def library_of_tests():
+    """Records `m` and `d` of cells, and `d1` for stages of one world at a time."""
+    made = library()
+    made.records["d1"] = made.records["d"]
+    return made
+
+
+def test_every_mark_is_reached():
+    """Each line that is marked belongs to a case: no rule is left without its test."""
+    reached = set()
+    for broken, _ in CASES.values():
+        with pytest.raises(KernelLanguageError) as caught:
+            library_of_tests().function(broken, "f64", 8)
+        reached.add(caught.value.line)
+    assert reached == MARKED
+
+
+def test_two_precisions_do_not_mix():
+    @stage
+    def mixes(d):
+        d.x[0] = d.x[0] + d.table[0]
+
+    library().function(mixes, "f64", 8)
+    with pytest.raises(KernelLanguageError, match=r"two precisions; real\(d, x\)"):
+        library().function(mixes, "f32", 16)
+
+
+# ---- constructs that the table of syntax refuses -----------------------------------------------------------------------
+REFUSED = {
+    "SetComp": "x = {k for k in (1, 2)}",
+    "DictComp": "x = {k: k for k in (1, 2)}",
+    "GeneratorExp": "x = (k for k in (1, 2))",
+    "Set": "x = {1, 2}",
+    "Lambda": "x = lambda: 1",
+    "ClassDef": "class A: pass",
+    "ImportFrom": "from math import pi",
+    "Assert": "assert d.n > 0",
+    "Try": "try:\n        pass\n    finally:\n        pass",
+    "With": "with d:\n        pass",
+    "Global": "global x",
+    "Delete": "del d",
+    "Starred": "x = (*(1, 2),)",
+    "Yield": "yield 1",
+    "YieldFrom": "yield from (1,)",
+    "Match": "match d.n:\n        case 1:\n            pass",
+    "IsNot": "x = d.n is not 3",
+    "MatMult": "x = d.n @ d.n",
+    "AsyncFunctionDef": "async def f(): pass",
+    "FormattedValue": "x = f'{d}'",
+}
+
+
+def written(tmp_path, text, name="kernels"):
+    """A module of that text."""
+    path = tmp_path / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(f"{name}_{tmp_path.name}", path)
+    module = importlib.util.module_from_spec(spec)
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@pytest.mark.parametrize("kind", REFUSED)
+def test_syntax_is_refused_by_its_rule(kind, tmp_path):
+    text = f"from featherlane.lanes import stage\n@stage\ndef f(d):\n    {REFUSED[kind]}\n"
+    with pytest.raises(KernelLanguageError, match="line 4, in f: ") as caught:
+        library().function(written(tmp_path, text).f, "f64", 8)
+    rules = {node.__name__: rule for node, rule in RULES.items()}
+    assert rules.get(kind, "no text") in str(caught.value)
+
+
+@pytest.mark.parametrize("parameters", ["d, n=1", "d, *n", "d, *, n", "d, **n", "d, /, n"])
+def test_parameters_are_plain(parameters, tmp_path):
+    text = f"from featherlane.lanes import kernel, stage\n@kernel\ndef k({parameters}):\n    d.x[0] = 1.0\n"
+    text += "@stage\ndef f(d):\n    k(d)\n"
+    with pytest.raises(KernelLanguageError, match=r"line 3, in k: .*no default, no \*args"):
+        library().function(written(tmp_path, text).f, "f64", 8)
+
+
+# ---- the source ----------------------------------------------------------------------------------------------------
+EDITED = "from featherlane.lanes import stage\n\n\n@stage\ndef f(d):\n    d.x[0] = 1.0\n"
+
+
+def test_a_file_that_was_edited_since_is_not_compiled(tmp_path):
+    module = written(tmp_path, EDITED)
+    (tmp_path / "kernels.py").write_text(EDITED.replace("1.0", "2.0"))
+    with pytest.raises(KernelLanguageError, match="kernels.py, line 4, in f: its file has changed since"):
+        library().function(module.f, "f64", 8)
+
+
+def test_a_kernel_that_moved_in_its_file_is_found(tmp_path):
+    module = written(tmp_path, EDITED)
+    (tmp_path / "kernels.py").write_text("# a comment\n\n" + EDITED)
+    library().function(module.f, "f64", 8)
+
+
+def test_a_kernel_without_a_file_is_refused():
+    scope = {}
+    exec(EDITED.replace("1.0", "3.0"), scope)
+    with pytest.raises(KernelLanguageError, match="must be readable"):
+        library().function(scope["f"], "f64", 8)
+
+
+def test_lambdas_on_one_line_are_told_apart():
+    one, two = kernel(lambda x: x + 1.0), kernel(lambda x: x + 2.0)
+
+    @stage
+    def both(d):
+        d.x[0] = one(two(d.x[0]))
+
+    library().function(both, "f64", 8)
+
+
+def test_an_error_survives_pickling():
+    with pytest.raises(KernelLanguageError) as caught:
+        library().function(CASES["writes_the_model"][0], "f64", 8)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and again.line == caught.value.line
+
+
+def test_errors_are_short():
+    for broken, _ in CASES.values():
+        with pytest.raises(KernelLanguageError) as caught:
+            library_of_tests().function(broken, "f64", 8)
+        assert len(caught.value.rule) < 300 and "\n" not in caught.value.rule
