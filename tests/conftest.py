@@ -35,7 +35,7 @@ def pytest_sessionstart(session):
 
 
 def pytest_report_header(config):
-    found = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "mujoco-core", "numba", "hypothesis"))
+    found = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "mujoco-core", "llvmlite", "hypothesis"))
     return [f"featherlane: {HOME}", f"versions: {found}", *_configuration()]
 
 

@@ -453,7 +453,7 @@ def test_rounds_alternate_and_warm_up_does_not_count():
 
 
 def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     from featherlane.simulation import library
 
     one = {"passive": library.stages()["passive"]}

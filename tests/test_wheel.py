@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LIBC_ONLY = {"memcpy", "memmove", "memset"}
 LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
-BLOCK = 'import sys\nsys.modules.update(dict.fromkeys(["numba", "llvmlite", "llvmlite.binding"]))\n'
+BLOCK = 'import sys\nsys.modules.update(dict.fromkeys(["llvmlite", "llvmlite.binding"]))\n'
 STEPS = """
 import hashlib
 import numpy as np

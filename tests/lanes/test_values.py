@@ -32,7 +32,6 @@ from featherlane.lanes import (
     where,
     width,
 )
-from featherlane.lanes.compiler.rules import KernelLanguageError
 
 STAGES = library()
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-40, 3.7, -3.7, 1e30, -1e-30]
@@ -311,52 +310,6 @@ def test_gather_reads_an_index_per_world(dtype, w, rng):
         assert np.array_equal(out[2], table[:, None] * y)
         assert np.array_equal(out[3], np.repeat(np.arange(1, n + 1), w).reshape(n, w))
         assert np.array_equal(memory, 2 * np.arange(1, n + 1))
-
-
-# ---- what the compiler refuses -------------------------------------------------------------------------------
-@stage
-def branches_on_lanes(d):
-    if d.x[0] > 0.0:
-        d.x[0] = 1.0
-
-
-@stage
-def indexes_by_a_value(d):
-    k = 0
-    if d.n > 3:
-        k = d.y[0]
-    d.x[0] = d.x[k]
-
-
-@stage
-def stores_a_value_as_an_integer(d):
-    d.k[0] = d.x[0]
-
-
-@stage
-def misspells_a_field(d):
-    d.x[0] = d.xx[0]
-
-
-@stage
-def writes_the_model(m, d):
-    m.x[0] = d.x[0]
-
-
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        (branches_on_lanes, "Mask"),
-        (indexes_by_a_value, "getitem"),
-        (stores_a_value_as_an_integer, "setitem"),
-        (misspells_a_field, "xx"),
-        (writes_the_model, "setitem"),
-    ],
-    ids=lambda a: getattr(a, "name", ""),
-)
-def test_the_compiler_refuses(wrong, message):
-    with pytest.raises(KernelLanguageError, match=message):
-        STAGES.function(wrong, "f64", 8)
 
 
 def test_a_view_out_of_its_rows_is_an_error_uncompiled():

@@ -1,6 +1,6 @@
 """Ahead of time: stages into the object cache, over several processes, and from there into one object per CPU level.
 
-The wheel's build hook calls `compile_all` for both CPU levels and then `link_stages`; `featherlane compile` calls
+The wheel's build hook calls `compile_all` for its CPU levels and then `link_stages`; `featherlane compile` calls
 `compile_all` for this machine.  What the cache already holds is not compiled again.
 """
 
@@ -10,8 +10,6 @@ import contextlib
 import importlib
 import multiprocessing
 import os
-import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -19,12 +17,11 @@ from pathlib import Path
 
 from . import cache, processor
 from .kernel import Stage, variant
+from .link import link
 from .runtime import LAYOUT_SYMBOL, KernelError, Library
 
 VARIANTS = (("f64", 8), ("f32", 16), ("f64", 1))  # (precision, width) of what is compiled ahead of time: all that runs
 MOST_PROCESSES = 4  # a process holds about a quarter of a GiB
-# no start file, no undefined symbol; stages call each other directly
-LINK = ["-shared", "-nostartfiles", "-O2", "-fPIC", "-s", "-Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections"]
 
 
 def compile_all(
@@ -111,27 +108,6 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
                 )
             Path(path).write_bytes(code)
         link(objects, str(out), {LAYOUT_SYMBOL: library.layout_hash()})
-
-
-def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
-    """One shared object, which needs libc alone, from object files; `symbols` become exported strings.
-
-    Raises:
-        RuntimeError: gcc (or what CC names) is missing or refuses; its message is quoted.
-    """
-    source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
-    compiler = shlex.split(os.environ.get("CC") or "gcc")
-    try:
-        subprocess.run(
-            [*compiler, *LINK, "-o", out, *objects, "-x", "c", "-"],
-            input=source.encode(),
-            check=True,
-            capture_output=True,
-        )
-    except FileNotFoundError as e:
-        raise RuntimeError(f"linking kernels needs {compiler[0]}, which was not found; CC names another") from e
-    except subprocess.CalledProcessError as e:
-        raise RuntimeError(f"{compiler[0]} could not link the kernels: {e.stderr.decode()[-2000:]}") from e
 
 
 def _missing(library, stage, base, width, levels) -> dict[str, str]:

@@ -31,16 +31,20 @@ def _flags() -> frozenset[str]:
         return frozenset(next((line for line in f if line.startswith("flags")), "").split())
 
 
-def levels() -> list[str]:
-    """The CPU levels that this machine runs, the best first; `native`, this very processor, is the last."""
+def levels_of_architecture() -> list[str]:
+    """The CPU levels of this machine's architecture and system, the best first."""
     machine = platform.machine().lower()
     if machine in ("x86_64", "amd64"):
-        found = [level for level, needs in (("x86-64-v4", V4), ("x86-64-v3", V3)) if needs <= _flags()] + ["x86-64"]
-    elif machine in ("aarch64", "arm64"):
-        found = ["apple-m1"] * (sys.platform == "darwin") + ["aarch64"]
-    else:
-        found = ["generic"]
-    return [*found, NATIVE]
+        return ["x86-64-v4", "x86-64-v3", "x86-64"]
+    if machine in ("aarch64", "arm64"):
+        return ["apple-m1"] * (sys.platform == "darwin") + ["aarch64"]
+    return ["generic"]
+
+
+def levels() -> list[str]:
+    """The CPU levels that this machine runs, the best first; `native`, this very processor, is the last."""
+    needs = {"x86-64-v4": V4, "x86-64-v3": V3}
+    return [level for level in levels_of_architecture() if needs.get(level, frozenset()) <= _flags()] + [NATIVE]
 
 
 def level_features(level: str) -> tuple[str, str]:

@@ -118,9 +118,11 @@ class Library:
         """(shared object, None), or (None, why not)."""
         if mode() in ("jit", "checked"):
             return None, f"FEATHERLANE_MODE is {mode()}"
-        path = PREBUILT / f"{processor.cpu_level()}.so"
-        if not path.exists():
-            return None, f"no prebuilt kernels for {processor.cpu_level()} in this installation"
+        best = processor.cpu_level()
+        fitting = [best] if os.environ.get("FEATHERLANE_CPU") else processor.levels()
+        path = next((p for p in (PREBUILT / f"{level}.so" for level in fitting) if p.exists()), None)
+        if path is None:
+            return None, f"no prebuilt kernels for {best} in this installation"
         try:
             so = ctypes.CDLL(str(path))
             found = (ctypes.c_char * 17).in_dll(so, LAYOUT_SYMBOL).value.decode()

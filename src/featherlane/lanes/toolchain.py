@@ -1,4 +1,4 @@
-"""From stages to machine code: LLVM's text by our front end, then LLVM's optimiser and code generator for one processor.
+"""From stages to machine code: text by our front end, then LLVM's optimiser and code generator for one processor.
 
     lower      a stage and its record types -> LLVM's text (nothing optimised), the same for every processor
     emit       that text -> object code for a target

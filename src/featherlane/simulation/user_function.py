@@ -102,8 +102,8 @@ class UserFunction:
             importlib.import_module("llvmlite.binding")
         except ImportError:
             raise InstallationError(
-                f"{self.label}: the kernel {self.name} is compiled by llvmlite, which is not installed; install it "
-                "with: pip install 'featherlane[jit]', or leave the decorator off: plain Python is called world by world"
+                f"{self.label}: the kernel {self.name} is compiled by llvmlite, not installed; install it with "
+                "pip install 'featherlane[jit]', or leave the decorator off: plain Python is called world by world"
             ) from None
         for base, width in processor.variants():
             self._compile(base, width)

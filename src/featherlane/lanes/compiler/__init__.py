@@ -3,7 +3,7 @@
     types             the kinds of things that a kernel speaks of, and how they convert
     source, webs      a kernel's syntax tree; which bindings of a name are one variable
     writer            the text of one function: registers, blocks, variables
-    value_functions, record_functions   what each function of `values` is when compiled, one table
+    value_functions, record_functions   what each function of `values` is when compiled; one table in `functions`
     expressions, statements   what a kernel says
     program           functions by kernel and argument types; the text of a stage
     rules             what a kernel may not say: one error, with the line and the rule

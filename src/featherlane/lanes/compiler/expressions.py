@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Hashable
 from types import ModuleType
 
 from ...errors import near
 from ..kernel import Kernel, Stage, symbol
 from . import record_functions
-from .table import FUNCTIONS
+from .functions import FUNCTIONS
 from .types import (
     BOOL,
     INT,
@@ -390,12 +391,7 @@ def _callable(w: Writer, node: ast.expr):
     if _is_local(node):
         raise w.broken(node, f"{name} is bound in the kernel: what is called is known when the kernel is compiled")
     called = _outside(w, node)
-    known = isinstance(called, Kernel)
-    try:
-        known = known or called in FUNCTIONS
-    except TypeError:  # no hash
-        pass
-    if not known:
+    if not isinstance(called, Kernel) and not (isinstance(called, Hashable) and called in FUNCTIONS):
         names = [f.name for f in FUNCTIONS.values()] + ["exp", "log", "pow_", "sincos", "asin", "acos", "atan2"]
         if called is range:
             raise w.broken(node, "range(...) stands in a `for` alone")

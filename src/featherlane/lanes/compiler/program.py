@@ -10,7 +10,7 @@ import hashlib
 
 from ..kernel import Kernel, Stage, symbol, variant
 from .rules import broken
-from .source import Source
+from .source import Source, source_of
 from .statements import block
 from .types import BOOL, INT, LLVM_BASES, NOTHING, Record, Type
 from .writer import NO_THING, Thing, Writer, result_type
@@ -53,7 +53,6 @@ class Program:
     def __init__(self, records, base: str, width: int, checked: bool = False):
         self.base, self.width, self.checked = base, width, checked
         self._records, self._types = records, {}
-        self._sources: dict[Kernel, Source] = {}
         self._functions: dict[tuple, Function] = {}
         self._writing: list[Kernel] = []  # from the stage down to what is being written
 
@@ -66,7 +65,7 @@ class Program:
         types = [self._parameter(stage, p) for p in stage.parameters]
         top = self._written(stage, [Thing(t, [""] * len(t.operands)) for t in types], None, None)
         if top.returns is not NOTHING:
-            raise broken(self._source(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
+            raise broken(source_of(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
         parts, todo = {}, [top]
         while todo:
             f = todo.pop()
@@ -86,17 +85,12 @@ class Program:
         Raises:
             KernelLanguageError: it calls itself, takes other arguments, or breaks a rule.
         """
-        source = self._source(kernel)
+        source = source_of(kernel)
         if len(arguments) != len(source.parameters):
             raise caller.broken(
                 node, f"{source.name} takes ({', '.join(source.parameters)}), {len(arguments)} arguments given"
             )
         return self._written(kernel, arguments, caller, node)
-
-    def _source(self, kernel: Kernel) -> Source:
-        if kernel not in self._sources:
-            self._sources[kernel] = Source(kernel)
-        return self._sources[kernel]
 
     def _parameter(self, stage: Stage, name: str) -> Type:
         """The type of a stage's parameter: one object for each record of each form."""
@@ -110,7 +104,7 @@ class Program:
         return self._types[key]
 
     def _written(self, kernel: Kernel, arguments: list[Thing], caller: Writer | None, node) -> Function:
-        source = self._source(kernel)
+        source = source_of(kernel)
         types = [a.type for a in arguments]
         known = [k for k in sorted(source.switches) if arguments[k].constant is not None and types[k] in (INT, BOOL)]
         constants = tuple((k, arguments[k].constant) for k in known)

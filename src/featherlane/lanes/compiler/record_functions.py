@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from ...errors import near
 from ..record import FAULT_WORDS
-from .table import function, refuse
+from .table import Table, refuse
 from .types import BASES, BITS, INT, NOTHING, Record, Value, View, value, view
 from .writer import NO_THING, Thing, Writer
 
 SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
+OF_RECORDS = Table()
+function = OF_RECORDS.function
 INVARIANT = ", !invariant.load !0"  # tables and models never change while a stage runs
 
 

@@ -18,6 +18,16 @@ from . import grammar, webs
 from .rules import KernelLanguageError, broken
 
 
+@functools.cache
+def source_of(kernel: Kernel) -> Source:
+    """A kernel's source, read once: it is the same for all programs.
+
+    Raises:
+        KernelLanguageError: see `Source`.
+    """
+    return Source(kernel)
+
+
 class Source:
     """What a kernel is written as.
 
@@ -124,13 +134,14 @@ def _node(source: Source, code):
 def _functions(text: str, file: str) -> dict[str, list]:
     """Name -> (node, code) of every function of that name in a text."""
     nodes: dict[tuple[str, int], list] = {}
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             decorators = getattr(node, "decorator_list", [])
             line = decorators[0].lineno if decorators else node.lineno
             nodes.setdefault((getattr(node, "name", "<lambda>"), line), []).append(node)
     codes: dict[tuple[str, int], list] = {}
-    for code in _codes(compile(text, file, "exec", dont_inherit=True)):
+    for code in _codes(compile(tree, file, "exec", dont_inherit=True)):
         codes.setdefault((code.co_name, code.co_firstlineno), []).append(code)
     found: dict[str, list] = {}
     for (name, line), here in nodes.items():

@@ -1,7 +1,4 @@
-"""The table of functions that kernels call: for each name of `values`, its number of arguments, its type and its code.
-
-`value_functions` and `record_functions` fill it; a test holds it against what stands uncompiled in `values`.
-"""
+"""Tables of the functions that kernels call: for each name of `values` its number of arguments, its type, its code."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import values
+
+BUILTINS = {"min": min, "max": max, "abs": abs}
 
 
 class Function(NamedTuple):
@@ -25,18 +24,17 @@ class Function(NamedTuple):
     write: Callable[..., Any]
 
 
-BUILTINS = {"min": min, "max": max, "abs": abs}
-FUNCTIONS: dict[Any, Function] = {}
+class Table(dict[Any, Function]):
+    """Functions by the object that kernels name."""
 
+    def function(self, name: str, arity: int | None):
+        """Decorator: the code of one function."""
 
-def function(name: str, arity: int | None):
-    """Decorator: the code of one function."""
+        def enter(write):
+            self[BUILTINS.get(name) or getattr(values, name)] = Function(name, arity, write)
+            return write
 
-    def enter(write):
-        FUNCTIONS[BUILTINS.get(name) or getattr(values, name)] = Function(name, arity, write)
-        return write
-
-    return enter
+        return enter
 
 
 def refuse(w, node, name: str, arguments, allowed: str):

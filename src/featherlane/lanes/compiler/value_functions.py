@@ -5,7 +5,7 @@ Plain numbers alone stay plain: `sqrt(2.0)` is a number of 64 bits that takes an
 
 from __future__ import annotations
 
-from .table import function, refuse
+from .table import Table, refuse
 from .types import (
     BASES,
     BITS,
@@ -25,6 +25,9 @@ from .types import (
     value,
 )
 from .writer import Thing, Writer
+
+OF_VALUES = Table()
+function = OF_VALUES.function
 
 
 # ---- from reals to a real ------------------------------------------------------------------------------------------

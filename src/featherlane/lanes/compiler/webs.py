@@ -30,7 +30,8 @@ class Webs:
         self._source = source
         self._parent: list[int] = []
         self._bindings: dict[object, int] = {}  # node, or name of a parameter -> binding
-        self._reads: list[tuple[ast.AST, int]] = []
+        self._reads: dict[ast.AST, int] = {}  # node -> a binding that reaches it
+        self._names: dict[ast.expr, list[ast.Name]] = {}  # local names that an expression reads
         self._loops: list[tuple[list, list]] = []  # what reaches each `break`, each `continue` of the loops around
         self._locals = set(parameters) | _bound_names(body)
         self._unbound = {name: self._binding(("unbound", name)) for name in sorted(self._locals - set(parameters))}
@@ -38,6 +39,7 @@ class Webs:
         start = {name: frozenset((b,)) for name, b in (*self._unbound.items(), *self._parameters.items())}
         self._block(body, start, True)
         self._finish()
+        del self._reads, self._names, self._loops
 
     def of_parameter(self, name: str) -> int:
         """The variable that a parameter is."""
@@ -69,7 +71,7 @@ class Webs:
         for key, b in self._bindings.items():
             if isinstance(key, ast.AST):
                 key.web = self._find(b)
-        for node, b in self._reads:
+        for node, b in self._reads.items():
             node.web = self._find(b)
 
     # ---- statements -------------------------------------------------------------------------------------------
@@ -136,9 +138,11 @@ class Webs:
 
     # ---- expressions ------------------------------------------------------------------------------------------
     def _read(self, e: ast.expr, now: Reaching, final: bool) -> None:
-        for node in ast.walk(e):
-            if isinstance(node, ast.Name) and node.id in self._locals and isinstance(node.ctx, ast.Load):
-                self._read_name(node, node.id, now, final)
+        if e not in self._names:  # a loop is walked more than once
+            names = (node for node in ast.walk(e) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+            self._names[e] = [node for node in names if node.id in self._locals]
+        for node in self._names[e]:
+            self._read_name(node, node.id, now, final)
 
     def _read_name(self, node, name: str, now: Reaching, final: bool) -> None:
         reaching = sorted(now[name])
@@ -146,7 +150,7 @@ class Webs:
             raise broken(self._source, node, f"{name} has no value here: bind it first")
         for b in reaching[1:]:
             self._parent[self._find(b)] = self._find(reaching[0])
-        self._reads.append((node, reaching[0]))
+        self._reads[node] = reaching[0]
 
 
 def _meet(a: Reaching | None, b: Reaching | None) -> Reaching | None:

@@ -1,0 +1,37 @@
+"""The vocabulary of kernels stands in two places, uncompiled and compiled: they say the same."""
+
+import inspect
+
+from featherlane import lanes
+from featherlane.lanes import values
+from featherlane.lanes.compiler import expressions
+from featherlane.lanes.compiler.functions import FUNCTIONS
+from featherlane.lanes.compiler.table import BUILTINS
+
+UNCOMPILED = {name: f for name, f in vars(values).items() if inspect.isfunction(f) and not name.startswith("_")}
+
+
+def test_every_function_of_values_has_its_code_and_no_other_has():
+    assert set(FUNCTIONS) == {*UNCOMPILED.values(), *BUILTINS.values()}
+
+
+def test_names_and_numbers_of_arguments_agree():
+    for function, compiled in FUNCTIONS.items():
+        assert compiled.name == function.__name__
+        if function in UNCOMPILED.values():
+            assert compiled.arity == len(inspect.signature(function).parameters)
+
+
+def test_all_of_the_vocabulary_is_public():
+    assert UNCOMPILED.keys() <= set(lanes.__all__)
+
+
+def test_builtins_mean_the_same_uncompiled():
+    assert all(vars(__import__("builtins"))[name] is f for name, f in BUILTINS.items())
+
+
+def test_every_construct_that_the_grammar_allows_is_written():
+    from featherlane.lanes.compiler import grammar, statements
+
+    assert set(statements.STATEMENTS) == grammar.STATEMENTS
+    assert set(expressions.EXPRESSIONS) == grammar.EXPRESSIONS
