@@ -1,0 +1,75 @@
+"""The build hook: for which processors it compiles, and what it does where no C compiler links."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from featherlane.lanes import link, processor
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def hook():
+    pytest.importorskip("hatchling")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    path = list(sys.path)
+    spec.loader.exec_module(module)
+    yield module
+    sys.path[:] = path
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch):
+    for name in ("FEATHERLANE_LEVELS", "FEATHERLANE_MANYLINUX", "FEATHERLANE_PURE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_local_build_is_for_this_machine(hook):
+    assert hook.wanted_levels() == [processor.cpu_level()]
+
+
+def test_a_release_is_for_every_level_of_the_architecture(hook, monkeypatch):
+    monkeypatch.setenv("FEATHERLANE_MANYLINUX", "manylinux2014_x86_64")
+    assert hook.wanted_levels() == processor.levels_of_architecture()
+    monkeypatch.setenv("FEATHERLANE_LEVELS", processor.levels_of_architecture()[-1])
+    assert hook.wanted_levels() == processor.levels_of_architecture()[-1:]
+
+
+def test_an_unknown_level_is_named_with_those_that_exist(hook, monkeypatch):
+    monkeypatch.setenv("FEATHERLANE_LEVELS", "pentium")
+    with pytest.raises(
+        ValueError, match=f"FEATHERLANE_LEVELS names 'pentium'.*{processor.levels_of_architecture()[0]}"
+    ):
+        hook.wanted_levels()
+
+
+@pytest.mark.parametrize("command, why", [("no-such-compiler", "was not found"), ("false", "could not link")])
+def test_without_a_compiler_that_links_the_reason_is_told(monkeypatch, command, why):
+    monkeypatch.setenv("CC", command)
+    assert command in link.missing() and why in link.missing()
+
+
+def test_other_systems_compile_on_first_use(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert "this is win32" in link.missing()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variable", [{"CC": "no-such-compiler"}, {"FEATHERLANE_PURE": "1"}])
+def test_a_wheel_without_kernels_asks_for_the_compiler(tmp_path, variable):
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **variable})
+    (path,) = tmp_path.glob("*-py3-none-any.whl")
+    wheel = zipfile.ZipFile(path)
+    (metadata,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    needed = [line for line in wheel.read(metadata).decode().splitlines() if line.startswith("Requires-Dist: llvmlite")]
+    assert any("extra" not in line for line in needed)
+    assert not [name for name in wheel.namelist() if name.endswith(".so")]
