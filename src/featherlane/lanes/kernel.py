@@ -37,11 +37,21 @@ class Kernel:
     def __repr__(self):
         return f"<{type(self).__name__.lower()} {self.function.__module__}.{self.function.__qualname__}>"
 
+    @functools.cached_property
+    def _named(self) -> tuple[set[str], set[str]]:
+        """Names that the code loads as globals, names of attributes; read from the bytecode once."""
+        return _names(self.function.__code__)
+
+    @functools.cached_property
+    def _written(self) -> bytes:
+        """What the code does, for a hash."""
+        return repr(bytecode(self.function.__code__)).encode()
+
     def references(self) -> list:
         """(name, object) for each global, closure variable or module attribute that the source names."""
         code, found = self.function.__code__, []
         scope = dict(zip(code.co_freevars, (c.cell_contents for c in self.function.__closure__ or ()), strict=True))
-        loaded, attributes = _names(code)
+        loaded, attributes = self._named
         for name in sorted(loaded | scope.keys()):
             value = scope.get(name, self.function.__globals__.get(name))
             if isinstance(value, types.ModuleType):
@@ -70,7 +80,7 @@ class Kernel:
         def digest(k) -> str:
             if id(k) not in found:
                 found[id(k)] = ""  # a kernel that calls itself
-                h = hashlib.sha256(repr(bytecode(k.function.__code__)).encode())
+                h = hashlib.sha256(k._written)
                 for name, value in k.references():
                     if isinstance(value, Stage):
                         h.update(f"{name}:{value.signature()}\n".encode())

@@ -1,0 +1,272 @@
+"""What a kernel may say: each construct, compiled, with and without bounds checks, as plain Python runs it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cells import FORMS, OUTPUTS, evaluate, library, same_bits
+from featherlane import lanes
+from featherlane.lanes import any_, fmax, kernel, real, single_precision, stage, where, width
+
+STAGES = library()
+N = 6
+SIGNS = (-1.0, 1.0)
+NESTED = ((1, 2.0), (3, 4.0))
+
+
+@kernel
+def twice(x):
+    return 2.0 * x
+
+
+@kernel
+def both(x, y):
+    """Two results."""
+    return x + y, x - y
+
+
+@kernel
+def chosen(x, doubled):
+    """A branch that a constant decides: the other one would not fit."""
+    if doubled:
+        return twice(x), 1.0
+    return x
+
+
+@kernel
+def counted(n, from_zero):
+    """A parameter that a condition names and that is bound again: no constant."""
+    if from_zero:
+        from_zero = n
+    return from_zero + 1
+
+
+def scaled(factor):
+    @kernel
+    def scale(x):
+        return factor * x
+
+    return scale
+
+
+thrice, tenth = scaled(3.0), scaled(0.1)
+plus_one = kernel(lambda x: x + 1.0)
+LANGUAGE = []
+
+
+def tried(function):
+    LANGUAGE.append(stage(function))
+    return LANGUAGE[-1]
+
+
+@tried
+def names_that_are_used_again(d):
+    """Bindings that never meet are variables of their own."""
+    for q in range(3):
+        d.out[q] = d.x[q]
+    p, q = d.x[1], d.x[0]
+    d.out[3] = p - q
+    s = d.n
+    d.out[4] = 1.0 * s
+    s = d.x[0] * s
+    d.out[5] = s
+    if d.n > 3:
+        t = d.y[0], d.y[1]
+        d.out[6] = t[0] * t[1]
+    else:
+        t = 7
+        d.out[6] = 1.0 * t
+
+
+@tried
+def names_that_are_carried_around(d):
+    """Values that a loop hands to its next turn, in ints, values and tuples."""
+    a, b, k = real(d, 0.0), real(d, 1.0), 0
+    pair = (a, b)
+    for i in range(d.n):
+        a, b = b, a + b * d.x[i]
+        pair = (pair[1], pair[0] + d.y[i])
+        k = k + i * i
+    d.out[0] = a
+    d.out[1] = b
+    d.out[2] = pair[0]
+    d.out[3] = pair[1]
+    d.out[4] = 1.0 * k
+
+
+@tried
+def weak_numbers(d):
+    """A plain number takes the precision of what it meets, rounded once."""
+    x = 0.1
+    for i in range(2):
+        x = x + d.x[i]
+    d.out[0] = x
+    lowest = -104.0 if single_precision(d) else -746.0
+    d.out[1] = fmax(d.x[0], lowest)
+    d.out[2] = 0.1 * d.x[0] + 2 * 0.3
+    d.out[3] = d.n * d.x[0]
+    d.out[4] = d.x[0] / 3
+
+
+@tried
+def loops_of_all_kinds(d):
+    o = 0
+    for i in range(d.n - 1, -1, -2):
+        d.out[o] = d.x[i]
+        o += 1
+    step = -1 if d.n > 3 else 1
+    for i in range(2, -1, step):
+        d.out[o] = 1.0 * i
+        o += 1
+    i = 0
+    while True:
+        i += 1
+        if i == 2:
+            continue
+        if i > 4:
+            break
+        d.out[o] = 1.0 * i
+        o += 1
+    for sign in SIGNS:
+        d.out[o] = sign * d.x[0]
+        o += 1
+    for k, v in NESTED:
+        if k == 3:
+            break
+        d.out[o] = k * v
+        o += 1
+    while o < 0:
+        pass
+    for i in range(3):
+        for j in range(i):
+            if j == 1:
+                break
+            d.out[o] += i + 0.5 * j
+    i = 5
+    for i in range(0):
+        d.out[o] = 1.0
+    d.out[o + 1] = 1.0 * i
+
+
+@tried
+def tuples(d):
+    t = (d.x[0], d.x[1]) + (d.x[2],)
+    d.out[0] = t[-1]
+    for i in range(3):
+        d.out[1 + i] = t[i]
+    (a, b), c = both(d.x[0], d.y[0]), 2.0
+    d.out[4] = a * b * c
+    sizes = (3, 1, 2)
+    d.out[5] = d.x[sizes[d.n % 3]]
+    mixed = (1, d.x[0], 0.5)
+    d.out[6] = mixed[1] * mixed[0] + mixed[2]
+    d.out[7] = NESTED[1][1] * d.x[0]
+
+
+@tried
+def conditions(d):
+    n, x, y = d.n, d.x[0], d.y[0]
+    d.out[0] = 1.0 if n > 3 and d.k[0] != 7 else 2.0
+    d.out[1] = 1.0 if n < 3 or not d.k[0] == 7 else 2.0
+    d.out[2] = 1.0 if 2 < n <= 6 else 2.0
+    d.out[3] = 1.0 if n in (2, 4, 6) else 2.0
+    d.out[4] = 1.0 if n not in (2, 4) else 2.0
+    d.out[5] = where((-1.0 < x) & (x < 1.0), 1.0, 0.0)
+    d.out[6] = where(-1.0 < x, y, x)
+    d.out[7] = where((x == y) | (x != y), 1.0, 0.0)
+    if any_(x > 1e30):
+        d.out[8] = 1.0
+    elif n:
+        d.out[8] = 2.0
+    else:
+        d.out[8] = 3.0
+    d.out[9] = 1.0 if True and n else 2.0
+    b = n > 3
+    d.out[10] = where(b, x, y)
+    k = n if b else 0
+    d.out[11] = 1.0 * k + (b + 1)
+    d.out[12] = 1.0 if 1.5 < n else 2.0
+
+
+@tried
+def ints(d):
+    n = d.n
+    d.out[0] = 1.0 * (n // 4 + n % 4 + (-n) // 4 + (-n) % 4)
+    d.out[1] = 1.0 * (n // -5 + n % -5 + (7 - n) // (n - 2))
+    d.out[2] = 1.0 * ((n << 3) | (n >> 1) & ~1 ^ 5)
+    d.out[3] = 1.0 * (abs(-n) + abs(n) + min(n, 2, 3) + max(n, 7))
+    d.out[4] = n / 4
+    d.out[5] = abs(d.x[0]) + abs(-1.5)
+    d.out[6] = 1.0 * -n + +n
+    d.k[1] = n > 3
+    d.out[7] = 1.0 * d.k[1]
+
+
+@tried
+def constants_and_calls(d):
+    doubled = chosen(d.x[0], True)
+    d.out[0] = doubled[0] + doubled[1] + chosen(d.y[0], False)
+    d.out[1] = thrice(d.x[0]) + tenth(d.x[0])
+    d.out[2] = plus_one(d.x[0]) * math.pi
+    d.out[3] = lanes.fmin(d.x[0], 0.5)
+    d.out[4] = 1.0 * counted(d.n, 0) + counted(d.n, 1)
+    d.out[5] = 1.0 * width(d) if width(d) < 0 else 1.0
+    rows = d.x
+    rows[2] = 5.0
+    rows[2] += rows[1]
+    d.out[6] = rows[2]
+
+
+@pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
+@pytest.mark.parametrize("dtype, w", FORMS)
+@pytest.mark.parametrize("program", LANGUAGE, ids=lambda s: s.name)
+def test_a_kernel_does_what_python_does(program, dtype, w, checked, rng):
+    inputs = {"x": rng.normal(size=N * w), "y": rng.normal(size=N * w), "k": np.array([7, 1, 2, 3, 4, 5])}
+    compiled = evaluate(STAGES, program, dtype, w, checked=checked, **inputs)
+    assert np.any(compiled)
+    assert same_bits(compiled, evaluate(STAGES, program, dtype, w, compiled=False, **inputs))
+
+
+@stage
+def bound_on_some_ways(d):
+    for i in range(d.n):
+        if i == 3:
+            late = d.x[i]
+    d.out[0] = late
+    if d.n > 99:
+        never = 3
+    d.out[1] = 1.0 * never
+
+
+def test_a_name_without_a_value_is_zero(rng):
+    x = rng.normal(size=8 * N)
+    out = evaluate(STAGES, bound_on_some_ways, "float64", 8, x=x).reshape(OUTPUTS, N, 8)
+    assert np.array_equal(out[0, 0], x.reshape(N, 8)[3]) and not out[1].any()
+
+
+@stage
+def divides_by_nothing(d):
+    d.out[0] = 1.0 * (7 // d.k[0]) + 7 % d.k[0]
+
+
+def test_ints_divided_by_zero_raise_nothing():
+    out = evaluate(STAGES, divides_by_nothing, "float64", 1, x=np.zeros(1), k=np.zeros(1))
+    assert out[0, 0] == 7.0
+
+
+@stage
+def counts_calls(d):
+    """The index of `+=` is computed once."""
+    d.out[bumped(d)] += 2.0
+
+
+@kernel
+def bumped(d):
+    d.k[0] = d.k[0] + 1
+    return d.k[0]
+
+
+def test_the_index_of_an_addition_is_computed_once():
+    out = evaluate(STAGES, counts_calls, "float64", 1, x=np.zeros(1), k=np.zeros(1))
+    assert out[1, 0] == 2.0 and out.sum() == 2.0
