@@ -144,7 +144,7 @@ def loops_of_all_kinds(d):
                 break
             d.out[o] += i + 0.5 * j
     i = 5
-    for i in range(0):
+    for i in range(0):  # noqa: B007
         d.out[o] = 1.0
     d.out[o + 1] = 1.0 * i
 
@@ -168,12 +168,12 @@ def tuples(d):
 def conditions(d):
     n, x, y = d.n, d.x[0], d.y[0]
     d.out[0] = 1.0 if n > 3 and d.k[0] != 7 else 2.0
-    d.out[1] = 1.0 if n < 3 or not d.k[0] == 7 else 2.0
+    d.out[1] = 1.0 if n < 3 or not d.k[0] < 8 else 2.0
     d.out[2] = 1.0 if 2 < n <= 6 else 2.0
     d.out[3] = 1.0 if n in (2, 4, 6) else 2.0
     d.out[4] = 1.0 if n not in (2, 4) else 2.0
-    d.out[5] = where((-1.0 < x) & (x < 1.0), 1.0, 0.0)
-    d.out[6] = where(-1.0 < x, y, x)
+    d.out[5] = where((x > -1.0) & (x < 1.0), 1.0, 0.0)
+    d.out[6] = where(x > -1.0, y, x)
     d.out[7] = where((x == y) | (x != y), 1.0, 0.0)
     if any_(x > 1e30):
         d.out[8] = 1.0
@@ -186,7 +186,7 @@ def conditions(d):
     d.out[10] = where(b, x, y)
     k = n if b else 0
     d.out[11] = 1.0 * k + (b + 1)
-    d.out[12] = 1.0 if 1.5 < n else 2.0
+    d.out[12] = 1.0 if n > 1.5 else 2.0
 
 
 @tried

@@ -1,4 +1,4 @@
-"""The same text for other machines: objects for other processors and systems, threads of a GPU.  None of them is run."""
+"""The same text for other machines: objects for other processors, threads of a GPU.  None of them is run."""
 
 import re
 
