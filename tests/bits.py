@@ -1,0 +1,87 @@
+"""Bits of short motions: the hash of what came out, and the file that keeps the hashes.
+
+A scene is computed anew in each precision, and what it gave is compared with `data/bits.json`, which `record_bits.py`
+writes: a change of the engine that moves a last bit shows there.  Beside each scene stands a hash of its inputs, of the
+model and of where the worlds start: they come from MuJoCo's compiler and from NumPy, and tell whether the steps moved
+or what they began with.  Starts are drawn and scaled by + - * / and square roots alone, which no library rounds
+otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from featherlane.model.fields import MODEL
+
+FILE = Path(__file__).parent / "data" / "bits.json"
+DTYPES = ("float64", "float32")
+DIGITS = 16  # of a hash: 64 bits
+Arrays = Mapping[str, np.ndarray]
+ADVICE = """
+A change of the engine moved a last bit of scenes whose inputs stand. If it was meant to, list it in CHANGELOG.md under
+"Trajectories" and record anew: python tests/record_bits.py"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a scene began with and what it gave, arrays by name."""
+
+    inputs: Arrays
+    outputs: Arrays
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Something to compute, in one precision after the other.
+
+    Attributes:
+        compute: function of the precision.
+        dtypes: the precisions in which there is such a thing.
+        slow: left to `pytest -m slow`.
+    """
+
+    compute: Callable[[str], Outcome]
+    dtypes: tuple[str, ...] = DTYPES
+    slow: bool = False
+
+
+def digest(arrays: Arrays) -> str:
+    """A hash of arrays: of names, kinds, shapes and bits; -0.0 is not 0.0, but any NaN is the same."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        values = np.array(arrays[name], order="C")
+        if values.dtype.kind == "f":
+            values[np.isnan(values)] = np.nan
+        found.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
+        found.update(values.tobytes())
+    return found.hexdigest()[:DIGITS]
+
+
+def model_inputs(model) -> dict[str, np.ndarray]:
+    """All numbers of a model, by the names of its fields."""
+    return {field.name: model.rows[field.name] for field in MODEL.fields if field.kind != "size"}
+
+
+def hashes(scene: Scene) -> dict[str, str]:
+    """The scene's hashes: of its inputs, and of what it gives in each precision."""
+    outcomes = {dtype: scene.compute(dtype) for dtype in scene.dtypes}
+    inputs = digest(outcomes[scene.dtypes[0]].inputs)
+    return {"inputs": inputs} | {dtype: digest(outcome.outputs) for dtype, outcome in outcomes.items()}
+
+
+def recorded() -> dict:
+    """The file: `mujoco`, the version that it was recorded with, and `scenes`, hashes by name."""
+    return json.loads(FILE.read_text()) if FILE.exists() else {"mujoco": mujoco.__version__, "scenes": {}}
+
+
+def write(scenes: Mapping[str, Mapping[str, str]]) -> None:
+    """The file anew, one line a scene, sorted by name."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(scenes[name])}" for name in sorted(scenes))
+    FILE.write_text(f'{{"mujoco": "{mujoco.__version__}", "scenes": {{\n{lines}\n}}}}\n')

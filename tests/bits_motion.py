@@ -1,0 +1,163 @@
+"""Worlds that step side by side, as a scene of `bits.py`; some of them alone once more, with the same bits."""
+
+from __future__ import annotations
+
+import functools
+import math
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+
+import featherlane as fl
+from bits import Outcome, Scene, model_inputs
+
+FREE, BALL = 0, 1
+WORLDS = {"float64": 8 + 3, "float32": 16 + 3}  # a tile and a part of one
+FEW = {"float64": 3, "float32": 2}
+ALONE = (0, -1)  # worlds that `fl.Data` repeats
+STEPWISE = ("qpos", "qvel")
+OUTPUTS = ("xpos", "qacc", "qfrc_constraint", "actuator_force")
+LAST = ("time", "act", "plastic", "qacc_warmstart", "ctrl", "eq_active", "ncon", "nbad", "warning")
+LAST += ("solver_niter", "solver_residual", "solver_gap")
+
+
+@dataclass(frozen=True)
+class Motion:
+    """How worlds of a model move.
+
+    Attributes:
+        model: makes the model anew.
+        steps: how many.
+        position: worlds start up to so far from qpos0 in each coordinate [m, rad].
+        velocity: and up to so fast [m/s, rad/s].
+        drop: free bodies start up to so much lower [m].
+        user: called with (step, world) before each step, for each world; it may write the world's inputs.
+        expand: called with (batch, rng) before the start, to give worlds models of their own.
+        control: a kernel that gives controls within each step.
+        outputs: derived fields beside the state.
+        given: room for given contacts.
+        worlds: how many, by precision.
+    """
+
+    model: Callable[[], fl.Model]
+    steps: int = 30
+    position: float = 0.2
+    velocity: float = 1.0
+    drop: float = 0.0
+    user: Callable | None = None
+    expand: Callable | None = None
+    control: fl.lanes.Kernel | None = None
+    outputs: tuple[str, ...] = OUTPUTS
+    given: int = 0
+    worlds: dict[str, int] | None = None
+
+    def scene(self, name: str, slow: bool = False) -> Scene:
+        """The motion as a scene; its name seeds its numbers."""
+        return Scene(functools.partial(move, name, self), slow=slow)
+
+
+def symmetric(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Numbers from -1 to 1, of the same bits everywhere."""
+    return 2.0 * rng.random(shape) - 1.0
+
+
+def start(model: fl.Model, motion: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Where a world starts, and the controls that it keeps."""
+    qpos = model.qpos0 + motion.position * symmetric(rng, model.nq)
+    for kind, adr in zip(model.jnt_type, model.jnt_qposadr, strict=True):
+        if kind == FREE:
+            qpos[adr + 2] -= motion.drop * rng.random()
+        if kind in (FREE, BALL):
+            quat = qpos[adr + 3 : adr + 7] if kind == FREE else qpos[adr : adr + 4]
+            quat /= math.sqrt(sum(x * x for x in quat.tolist()))
+    return {"qpos": qpos, "qvel": motion.velocity * symmetric(rng, model.nv), "ctrl": symmetric(rng, model.nu)}
+
+
+def move(name: str, motion: Motion, dtype: str) -> Outcome:
+    """All worlds through all steps in a batch; in float64 also some of them alone, which must be the same."""
+    model, rng = motion.model(), np.random.default_rng(zlib.crc32(name.encode()))
+    n = (motion.worlds or WORLDS)[dtype]
+    starts = [start(model, motion, rng) for _ in range(n)]
+    batch = fl.Batch(model, n, nthread=1, dtype=dtype, given_contacts=motion.given)
+    if motion.expand:
+        motion.expand(batch, rng)
+    for field in starts[0]:
+        getattr(batch, field)[...] = [world[field] for world in starts]
+    inputs = {f"{f}.start": np.array([world[f] for world in starts]) for f in starts[0]} | model_inputs(model)
+    inputs |= {f"{f}.own": rows for f, rows in batch.checkpoint().items() if f.startswith("model.")}
+    outputs = together(model, batch, motion)
+    if dtype == "float64":
+        for w in ALONE:
+            check_alone(batch, w % n, starts[w], motion, outputs)
+    return Outcome(inputs, outputs)
+
+
+def asked(model: fl.Model, motion: Motion) -> tuple[str, ...]:
+    """The derived fields that the motion shows."""
+    return (*motion.outputs, *(("sensordata",) if model.nsensordata else ()))
+
+
+def together(model: fl.Model, batch: fl.Batch, motion: Motion) -> dict[str, np.ndarray]:
+    """State after each step, and what else the last one leaves."""
+    for field in asked(model, motion):
+        batch.bind(field)
+    chunk = 1 if motion.user else motion.steps
+    found = {field: [] for field in STEPWISE}
+    for i in range(0, motion.steps, chunk):
+        for w in range(batch.nworld if motion.user else 0):
+            motion.user(i, World(batch, w))
+        for field, rows in batch.rollout(chunk, motion.control, STEPWISE).items():
+            found[field].append(rows)
+    kept = {field: getattr(batch, field).copy() for field in (*kept_fields(model), *asked(model, motion))}
+    return {field: np.concatenate(rows, axis=1) for field, rows in found.items()} | kept
+
+
+def kept_fields(model: fl.Model) -> tuple[str, ...]:
+    """What lasts beside position and velocity."""
+    sleeps = bool(model.opt.enableflags & fl.model.option.Enable.SLEEP)
+    return (*LAST, *(("tree_asleep",) if sleeps else ()), *(("history",) if model.nhistory else ()))
+
+
+class World:
+    """One world of a batch, its fields live, as a user's function of one `fl.Data` sees it."""
+
+    def __init__(self, batch: fl.Batch, w: int):
+        object.__setattr__(self, "_of", SimpleNamespace(batch=batch, w=w))
+
+    def __getattr__(self, field: str):
+        return getattr(self._of.batch, field)[self._of.w]
+
+    def __setattr__(self, field: str, value):
+        getattr(self._of.batch, field)[self._of.w] = value
+
+    def give_contacts(self, *args, **kwargs):
+        """As `fl.Data.give_contacts`."""
+        self._of.batch.give_contacts(*args, ids=[self._of.w], **kwargs)
+
+
+def check_alone(batch: fl.Batch, w: int, begin, motion: Motion, outputs) -> None:
+    """A world alone has the bits that it has in the batch."""
+    if motion.control:
+        return  # a kernel of `rollout`, which `fl.Data` has not
+    model = batch.get_model(w)
+    data = fl.Data(model, motion.given)
+    for field, row in begin.items():
+        getattr(data, field)[...] = row
+    for i in range(motion.steps):
+        if motion.user:
+            motion.user(i, data)
+        fl.step(model, data)
+        for field in STEPWISE:
+            same(f"{field} of world {w} after step {i}", getattr(data, field), outputs[field][w, i])
+    for field in set(outputs) - set(STEPWISE):
+        same(f"{field} of world {w}", getattr(data, field), outputs[field][w])
+
+
+def same(what: str, alone, in_batch) -> None:
+    """Equal bits, but for NaN, which is one whatever its bits."""
+    alone, in_batch = (np.asarray(x, float).reshape(-1) for x in (alone, in_batch))
+    differ = (alone.view(np.int64) != in_batch.view(np.int64)) & ~(np.isnan(alone) & np.isnan(in_batch))
+    assert not differ.any(), f"{what} differs between fl.Data and fl.Batch: {alone[differ]} and {in_batch[differ]}"
