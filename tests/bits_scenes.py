@@ -1,22 +1,60 @@
-"""The scenes whose bits are recorded."""
+"""The scenes whose bits are recorded, by name; see `bits.py`."""
 
 from __future__ import annotations
 
-import functools
+import itertools
 
+import bits_features
+import bits_lcp
+import bits_queries
 import featherlane as fl
-from bits_motion import FEW, Motion
+from bits_models import GROUNDS, heap, shapes, tree
+from bits_motion import FEW, Motion, loading
 
 LARGE = {"chain", "pile", "pyramid", "stacks", "rope"}  # hundreds of dofs
+INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
+SOLVERS = ("Newton", "CG", "PGS")
+CONES = ("pyramidal", "elliptic")
+TREES = (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)  # the second one flies apart at once
 
 
 def bundled(name: str) -> Motion:
     """A bundled model, thrown so that it soon touches something."""
-    model = functools.partial(fl.load, name)
     if name in LARGE:
-        return Motion(model, 6, position=0.02, velocity=0.5, worlds=FEW)
-    return Motion(model, 40, position=0.1, drop=0.5 if name in ("humanoid", "quadruped") else 0.0)
+        return Motion(loading(name), 6, position=0.02, velocity=0.5, worlds=FEW)
+    return Motion(loading(name), 40, position=0.1, drop=0.5 if name in ("humanoid", "quadruped") else 0.0)
 
 
-MOTIONS = {name: bundled(name) for name in fl.bundled_names()}
-SCENES = {name: motion.scene(name) for name, motion in MOTIONS.items()}
+def drawn(seed: int) -> Motion:
+    """A drawn forest, the options in turn."""
+    return Motion(loading(tree(seed, f'integrator="{INTEGRATORS[seed % 5]}" cone="{CONES[seed % 2]}"')), 25)
+
+
+def solved() -> dict[str, Motion]:
+    """A heap under every solver of the convex contact model."""
+    out = {}
+    for solver, cone in itertools.product(SOLVERS, CONES):
+        name, option = f"heap {solver} {cone}", f'solver="{solver}" cone="{cone}" impratio="3"'
+        out[name] = Motion(loading(heap(option)), 20, position=0.03)
+        out[f"{name}, one island"] = Motion(loading(heap(option, 'island="disable"')), 10, position=0.03)
+        out[f"{name}, noslip"] = Motion(loading(heap(option), noslip_iterations=5), 10, position=0.03)
+    return out
+
+
+def motions() -> dict[str, Motion]:
+    """Every motion."""
+    out = {name: bundled(name) for name in fl.bundled_names()}
+    out |= {f"tree {seed}": drawn(seed) for seed in TREES}
+    out |= {f"shapes on {g}": Motion(loading(shapes(g)), 30, position=0.02, velocity=0.3) for g in GROUNDS}
+    for integrator in INTEGRATORS:
+        falling = loading("humanoid", integrator=integrator)
+        out[f"humanoid {integrator}"] = Motion(falling, 20, position=0.1, drop=0.5)
+        out[f"heap {integrator}"] = Motion(loading(heap(f'integrator="{integrator}"')), 20, position=0.03)
+    groups = (solved(), bits_features.elements(), bits_features.uses(), bits_features.sleep(), bits_lcp.motions())
+    for group in groups:
+        out |= group
+    return out
+
+
+MOTIONS = motions()
+SCENES = {name: motion.scene(name) for name, motion in MOTIONS.items()} | bits_lcp.problems() | bits_queries.queries()

@@ -1,0 +1,177 @@
+"""Motions that reach every kind of element and option, each for the recorded bits of `bits_scenes.py`."""
+
+from __future__ import annotations
+
+import itertools
+
+import actuator_models
+import equality_scenes
+import featherlane as fl
+import fluid_scenes
+import sensor_scenes
+import sleep_scenes
+import tendon_scenes
+import user_functions
+from bits_models import ADHESIVE, BELTS, CHAIN, MECHANISM, YIELDING, crowd, heap, shapes, tree
+from bits_motion import FEW, OUTPUTS, Motion, loading, symmetric
+from featherlane.simulation.fields import FORCE, POSITION, VELOCITY
+
+INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
+CONES = ("pyramidal", "elliptic")
+# what a step computes where somebody asks for it
+ALL = tuple(f.name for f in (*POSITION, *VELOCITY, *FORCE) if f.kind == "real" and f.name != "user_term")
+AT_REST = {"position": 1e-4, "velocity": 0.0}
+
+
+# ---- what users do ---------------------------------------------------------------------------------------------------
+def push(i, world):
+    """Applied forces that change."""
+    world.qfrc_applied[i % len(world.qfrc_applied)] = 0.5 * (i % 3) - 0.5
+    world.xfrc_applied[1 + i % 2, 2] = 2.0 * (i % 5)
+
+
+def lead(i, world):
+    """A mocap body is moved and turned."""
+    world.mocap_pos[0, 0] += 0.01
+    world.mocap_quat[0] = 0.8, 0.6 * (-1) ** (i // 7), 0.0, 0.0
+
+
+def switch(i, world):
+    """Equalities are switched, in some worlds earlier than in others."""
+    world.eq_active[i % len(world.eq_active)] = (i // 5 + int(world.qpos[0] > 0.0)) % 2
+
+
+def give(i, world):
+    """Contacts given beside the detected ones, then in their place."""
+    if i in (0, 8):
+        frame = [[0, 0, 1, 1, 0, 0, 0, 1, 0], [0.6, 0, 0.8, 0.8, 0, -0.6, 0, 1, 0]]
+        what = {"body": [[0, 2], [1, 3]], "dim": [3, 4], "friction": [0.7, 0.6, 0.02, 0.01, 0.01]}
+        world.give_contacts([-0.01, -0.005], [[0, 0, 0.2], [0.1, 0, 0.25]], frame, replace=i == 8, **what)
+    if i == 14:
+        world.clear_given_contacts()
+
+
+def own_models(batch, rng):
+    """Masses, frictions, gains, gravity and time steps of each world."""
+    n = batch.nworld
+    batch.expand("body_mass")[:] *= 1.0 + 0.2 * symmetric(rng, n, 1)
+    batch.expand("body_inertia")[:] *= 1.0 + 0.2 * symmetric(rng, n, 1, 1)
+    batch.set_const()
+    for name in ("geom_friction", "opt.gravity", "opt.timestep", "dof_damping", "actuator_gainprm"):
+        rows = batch.expand(name)
+        rows[:] *= 1.0 + 0.1 * symmetric(rng, n, *([1] * (rows.ndim - 1)))
+
+
+@fl.kernel
+def steer(m, d):
+    """Controls by position and height, and a push."""
+    d.ctrl[0] = -2.0 * d.qpos[0] - 0.3 * d.qvel[0]
+    d.ctrl[1] = 0.5 * d.xipos[3 + 2] - fl.lanes.exp(-d.time[0])
+    d.qfrc_applied[m.nv - 1] = 0.1 * d.qvel[1]
+
+
+@fl.kernel
+def measured(m, d, i):
+    """A position, a rate and an energy."""
+    return d.xpos[3 + 2], d.qvel[0], d.energy[1]
+
+
+def user_actuators() -> fl.Model:
+    """Activation, gain and bias by functions of the user."""
+    return user_functions.loaded(user_functions.user_scene("all"))
+
+
+def user_sensor() -> fl.Model:
+    """A sensor by a function of the user."""
+    xml = tree(3).replace("</sensor>", '<user name="mine" dim="3" needstage="acc" cutoff="2"/></sensor>')
+    model = fl.load(xml)
+    fl.set_user_sensor(model, "mine", measured)
+    return model
+
+
+def touchless(option: str = "") -> str:
+    """All kinds of actuators on one row of joints."""
+    kinds = [kind for name, kind in actuator_models.ACTUATORS.items() if "group" not in name]
+    on = ('joint="hinge" gear=".1"', 'joint="slide" gear="-.2"')
+    text = "".join(kind.format(j=joint) for kind, joint in itertools.product(kinds, on))
+    return actuator_models.scene(text + "".join(actuator_models.OTHERS.values()), option)
+
+
+# ---- motions ---------------------------------------------------------------------------------------------------------
+def elements() -> dict[str, Motion]:
+    """Kinds of elements: actuators, tendons, equalities, media, springs that yield, adhesion, belts, sensors."""
+    out = {}
+    for integrator in INTEGRATORS:
+        out[f"actuators {integrator}"] = Motion(loading(touchless(integrator)), 20)
+        out[f"mechanism {integrator}"] = Motion(loading(MECHANISM.replace("Euler", integrator)), 20, position=0.1)
+        option = f'<option integrator="{integrator}" timestep=".005"/>'
+        every = 'stiffness="3 1" damping=".3" frictionloss=".1" limited="true" range="0 .8"'
+        straight = dict.fromkeys(("muscle", "over", "three", "sum", "four"), 'armature=".02"')  # not where one wraps
+        text = tendon_scenes.scene(option, every=every, **straight)
+        out[f"tendons {integrator}"] = Motion(loading(text), 15, position=0.1)
+        out[f"yielding {integrator}"] = Motion(loading(YIELDING.replace("Euler", integrator)), 30, position=0.5)
+        for medium, shape in (("water", fluid_scenes.ELLIPSOIDS), ("oil", fluid_scenes.BOXES)):
+            out[f"{medium} {integrator}"] = Motion(loading(fluid_scenes.scene(medium, integrator, shape)), 15)
+    out["equalities"] = Motion(loading(equality_scenes.EQUALITIES), 20, position=0.05)
+    out["equalities switched"] = Motion(loading(equality_scenes.EQUALITIES), 20, position=0.05, user=switch)
+    out["welded"] = Motion(loading(equality_scenes.WELDED), 30, position=0.05, user=lead)
+    for cone in CONES:
+        out[f"adhesive {cone}"] = Motion(loading(ADHESIVE.replace("pyramidal", cone)), 20, position=0.005)
+        out[f"belts {cone}"] = Motion(loading(BELTS.replace("pyramidal", cone)), 20, position=0.01)
+    everything = "".join(sensor_scenes.GROUPS.values())
+    for shape in sensor_scenes.SITES:
+        out[f"sensors {shape}"] = Motion(loading(sensor_scenes.scene(everything, shape)), 6, position=0.05)
+    out["sensors sampled"] = Motion(loading(SAMPLED), 30)
+    return out
+
+
+SAMPLED = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h"/><joint name="s" type="slide"/>
+<geom size=".1" pos=".1 .2 .3"/><site name="t" pos=".1 .2 .3"/></body></worldbody><sensor>
+<jointpos joint="h" delay=".025" nsample="5"/><gyro site="t" delay=".025" nsample="5" interp="linear"/>
+<velocimeter site="t" delay=".033" nsample="8" interp="cubic"/><jointvel joint="h" interval=".03" nsample="3"/>
+<jointvel joint="s" interval=".035 -.012" nsample="4" interp="linear"/><clock delay=".02" nsample="4"/>
+<accelerometer site="t" interval=".025" delay=".04" nsample="6" interp="cubic"/></sensor></mujoco>"""
+
+
+def uses() -> dict[str, Motion]:
+    """What users do: forces, mocap bodies, given contacts, models by world, kernels; outputs, flags, full buffers."""
+    out = {
+        "pushed": Motion(loading("quadruped"), 20, position=0.1, user=push),
+        "led": Motion(loading(tree(4)), 20, user=lead),
+        "given contacts": Motion(loading(heap()), 20, position=0.03, user=give, given=4),
+        "given contacts elliptic": Motion(loading(heap('cone="elliptic"')), 20, position=0.03, user=give, given=4),
+        "own models": Motion(loading("humanoid"), 20, position=0.1, drop=0.5, expand=own_models),
+        "own models implicit": Motion(loading("quadruped", integrator="implicit"), 20, expand=own_models),
+        "user actuators": Motion(user_actuators, 20),
+        "user sensor": Motion(user_sensor, 10),
+        "control kernel": Motion(loading(tree(3)), 20, control=steer),
+        "everything shown": Motion(loading(tree(1)), 10, outputs=(*OUTPUTS, *ALL)),
+        "everything shown, a mechanism": Motion(loading(MECHANISM), 10, outputs=(*OUTPUTS, *ALL)),
+        "few slots": Motion(loading(heap()), 20, position=0.1, slots=17),
+        "few slots, implicit": Motion(loading(heap('integrator="implicitfast"')), 20, position=0.1, slots=17),
+        "few slots, adhesion": Motion(loading(ADHESIVE), 20, position=0.05, slots=11),
+        "too few slots": Motion(loading(heap()), 10, position=0.1, slots=4),
+        "reset": Motion(loading("humanoid", timestep=0.1), 30, velocity=30.0),
+        "crowd": Motion(loading(crowd(160)), 4, position=0.02, worlds=FEW),
+        "long chain": Motion(loading(CHAIN), 20, position=0.05),
+        "long chain by articulated bodies": Motion(loading(CHAIN, forward_dynamics="aba"), 20, position=0.05),
+        "humanoid by its factor": Motion(loading("humanoid", forward_dynamics="crb"), 10, position=0.1),
+        "humanoid by articulated bodies": Motion(loading("humanoid", forward_dynamics="aba"), 10, position=0.1),
+    }
+    for flags in ("override", "fwdinv", "diagexact", "energy"):
+        out[f"flag {flags}"] = Motion(loading(heap(flag=f'{flags}="enable"')), 10, position=0.03)
+    for flags in "warmstart eulerdamp refsafe spring damper gravity clampctrl contact limit frictionloss".split():
+        out[f"without {flags}"] = Motion(loading(tree(1, flag=f'{flags}="disable"')), 10)
+    for gyroscopic in ("implicit", "off"):
+        model = loading(shapes("plane"), gyroscopic=gyroscopic)
+        out[f"gyroscopic {gyroscopic}"] = Motion(model, 10, position=0.02, velocity=5.0)
+    out["rotation infinitesimal"] = Motion(loading(tree(1), rotation="infinitesimal"), 10)
+    return out
+
+
+def sleep() -> dict[str, Motion]:
+    """Trees that fall asleep and wake."""
+    return {
+        f"sleep {name}": Motion(loading(xml), steps, **AT_REST, user=user)
+        for name, (xml, steps, user) in sleep_scenes.SCENES.items()
+    }

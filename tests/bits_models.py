@@ -1,0 +1,310 @@
+"""Models for the recorded bits, as MJCF text: drawn trees of all kinds of elements, shapes that meet, a heap."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+TYPES = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+GROUNDS = ("plane", "hfield", *TYPES)
+# a wedge of six corners and a lump of ten, by hand
+MESHES = """
+<mesh name="wedge" vertex="-.1 -.1 -.1 .2 -.1 -.1 -.1 .15 -.1 .2 .15 -.1 -.1 0 .15 .2 0 .15"/>
+<mesh name="lump" vertex=".2 0 0 -.15 .05 0 0 .18 .02 .03 -.17 0 0 .02 .2 .02 0 -.16 .1 .1 .1 -.1 .1 -.1 .1 -.1 .1
+  .1 .08 -.12"/>
+<hfield name="hills" nrow="5" ncol="7" size="4 4 .2 .2" elevation="0 .2 .5 .3 .1 0 .4 .2 .3 .1 0 .6 .3 .2 .1 0 .4
+  .7 .5 .2 0 .3 .2 .1 .4 .2 .6 .1 .5 .3 .2 .1 0 .3 .2"/>
+"""
+SIZES = {
+    "sphere": 'type="sphere" size=".15"',
+    "capsule": 'type="capsule" size=".08 .12"',
+    "ellipsoid": 'type="ellipsoid" size=".18 .12 .1"',
+    "cylinder": 'type="cylinder" size=".12 .1"',
+    "box": 'type="box" size=".1 .13 .16"',
+    "mesh": 'type="mesh" mesh="lump"',
+    "wedge": 'type="mesh" mesh="wedge"',
+    "plane": 'type="plane" size="9 9 1"',
+    "hfield": 'type="hfield" hfield="hills"',
+}
+
+
+class Numbers:
+    """Numbers as text, of the same bits everywhere."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, low: float = -1.0, high: float = 1.0, count: int = 1) -> str:
+        return " ".join(f"{low + (high - low) * x:.3f}" for x in self.rng.random(count))
+
+    def among(self, options):
+        """One of several."""
+        return options[int(self.rng.integers(len(options)))]
+
+    def chance(self, part: float) -> bool:
+        """True in this part of the cases."""
+        return bool(self.rng.random() < part)
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+def shapes(ground: str, option: str = "", seed: int = 3) -> str:
+    """Free bodies of every shape, flat and turned, just over ground of one kind; friction of every dimension."""
+    draw, bodies = Numbers(seed), []
+    for k, (kind, turned) in enumerate(itertools.product((*TYPES, "wedge"), (False, True))):
+        x, y, dim = 1.0 * (k % 5) - 2, 1.0 * (k // 5) - 1, (1, 3, 4, 6)[k % 4]
+        euler = draw(-90, 90, 3) if turned else "0 0 0"
+        if ground not in ("plane", "hfield"):
+            bodies.append(f'<geom {SIZES[ground]} pos="{x} {y} 0" euler="{draw(-90, 90, 3) if turned else "0 0 0"}"/>')
+        bodies.append(
+            f'<body pos="{x} {y} {0.16 if ground == "plane" else 0.27}" euler="{euler}"><freejoint/>'
+            f'<geom {SIZES[kind]} condim="{dim}" friction=".7 .02 .01" margin="{0.01 * (k % 2)}"/></body>'
+        )
+    floor = f"<geom {SIZES[ground]}/>" if ground in ("plane", "hfield") else ""
+    return f"""<mujoco><option timestep=".005" {option}/><asset>{MESHES}</asset>
+      <worldbody>{floor}{"".join(bodies)}</worldbody></mujoco>"""
+
+
+def heap(option: str = "", flag: str = "") -> str:
+    """Bodies that lie on a floor, on each other and apart, an arm and a chain of balls among them, with all rows."""
+    free = "".join(
+        f'<body name="f{k}" pos="{0.12 * (k % 3)} {0.1 * (k % 2)} {0.12 + 0.11 * k}"><freejoint/>'
+        f'<geom {SIZES[kind]} condim="{(3, 4, 6, 1, 3, 6)[k]}"/></body>'
+        for k, kind in enumerate(("box", "sphere", "box", "capsule", "ellipsoid", "cylinder"))
+    )
+    return f"""<mujoco><option timestep=".004" {option}><flag {flag}/></option>
+    <default><geom friction=".6 .02 .01"/></default>
+    <worldbody><geom type="plane" size="5 5 1"/>{free}
+      <body name="arm" pos="-.5 0 .3"><joint name="a" axis="0 1 0" limited="true" range="-20 20" frictionloss=".2"/>
+        <geom type="capsule" fromto="0 0 0 .3 0 -.05" size=".04"/>
+        <body pos=".3 0 -.05"><joint name="b" axis="0 1 1" damping=".1" limited="true" range="-10 10"/>
+          <joint name="c" type="slide" axis="1 0 0" limited="true" range="-.05 .05"/>
+          <geom type="capsule" fromto="0 0 0 .25 0 -.1" size=".04" condim="4"/></body></body>
+      <body name="ball" pos="0 .6 .1"><joint type="ball" limited="true" range="0 20" frictionloss=".05"/>
+        <geom type="capsule" fromto="0 0 0 .2 0 0" size=".05"/>
+        <body name="end" pos=".2 0 0"><joint type="ball"/><geom type="capsule" fromto="0 0 0 .2 0 0" size=".05"/></body>
+      </body>
+      <body pos="1 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+    </worldbody>
+    <tendon><fixed name="t" limited="true" range="-.1 .1" frictionloss=".1"><joint joint="a" coef="1"/>
+      <joint joint="b" coef="-1"/></fixed></tendon>
+    <equality><connect body1="f0" body2="f3" anchor="0 0 .1"/><joint joint1="a" joint2="c" polycoef="0 .2 0 0 0"/>
+      </equality></mujoco>"""
+
+
+# ---- trees -----------------------------------------------------------------------------------------------------------
+def tree(seed: int, option: str = "", flag: str = "") -> str:
+    """A forest, drawn: branching trees of all joints and shapes, tendons, actuators, equalities, sensors."""
+    draw = Numbers(seed)
+    grown = _Grown()
+    roots = "".join(_branch(draw, grown, 0) for _ in range(2 + seed % 3))
+    ground = SIZES["hfield" if seed % 3 == 2 else "plane"]
+    return f"""<mujoco><option timestep=".004" gravity="{draw(-1, 1, 2)} -9.8" {option}><flag {flag}/></option>
+    <compiler autolimits="true"/><asset>{MESHES}</asset>
+    <worldbody><geom name="ground" {ground} friction=".8 .01 .01"/><site name="post" pos="{draw(-0.5, 0.5, 2)} 1"/>
+      <body name="hand" mocap="true" pos="{draw(-1, 1, 2)} .4"><geom name="palm" {SIZES["box"]}/></body>
+      {roots}</worldbody>
+    <tendon>{_tendons(draw, grown)}</tendon>
+    <actuator>{_actuators(draw, grown)}</actuator>
+    <equality>{_equalities(draw, grown)}</equality>
+    <sensor>{_sensors(draw, grown)}</sensor></mujoco>"""
+
+
+class _Grown:
+    """Names of what has grown so far."""
+
+    def __init__(self):
+        self.bodies, self.hinges, self.slides, self.balls = [], [], [], []
+
+    @property
+    def straight(self) -> list[str]:
+        """Joints of one coordinate."""
+        return [*self.hinges, *self.slides]
+
+
+def _branch(draw, grown, depth: int) -> str:
+    """A body with its joints and shape, and what grows on it."""
+    name = f"b{len(grown.bodies)}"
+    grown.bodies.append(name)
+    place = f"{draw(-1, 1, 2)} {draw(0.15, 0.6)}" if depth == 0 else draw(-0.3, 0.3, 3)
+    joints = "<freejoint/>" if depth == 0 and draw.chance(0.6) else _joints(draw, grown, name)
+    kind = draw.among((*TYPES, "wedge"))
+    extra = f'gravcomp="{draw(0, 1)}"' if draw.chance(0.2) else ""
+    geom = f'<geom name="{name}" {SIZES[kind]} condim="{draw.among((1, 3, 3, 4, 6))}" euler="{draw(-90, 90, 3)}"/>'
+    children = "".join(_branch(draw, grown, depth + 1) for _ in range(draw.among((0, 1, 1, 2)) if depth < 4 else 0))
+    return f"""<body name="{name}" pos="{place}" euler="{draw(-40, 40, 3)}" {extra}>{joints}{geom}
+      <site name="{name}" pos="{draw(-0.1, 0.1, 3)}"/>{children}</body>"""
+
+
+def _joints(draw, grown, body: str) -> str:
+    """A ball, or up to three hinges and slides."""
+    give = f'armature="{draw(0, 0.05)}" damping="{draw(0, 0.5)}"'
+    if draw.chance(0.25):
+        grown.balls.append(f"{body}ball")
+        limit = 'range="0 60"' if draw.chance(0.5) else ""
+        return f'<joint name="{body}ball" type="ball" {give} {limit} stiffness="{draw(0, 2)}"/>'
+    out = ""
+    for k in range(draw.among((1, 1, 2, 3))):
+        slide, name = draw.chance(0.3), f"{body}j{k}"
+        (grown.slides if slide else grown.hinges).append(name)
+        kind = 'type="slide" range="-.1 .1"' if slide else 'range="-50 50"'
+        loss = f'frictionloss="{draw(0, 0.5)}"' if draw.chance(0.4) else ""
+        spring = f'stiffness="{draw(0, 5)} {draw(0, 1)}" springref="{draw(-0.2, 0.2)}"' if draw.chance(0.4) else ""
+        out += f'<joint name="{name}" {kind} axis="{draw(-1, 1, 2)} 1" {give} {loss} {spring}/>'
+    return out
+
+
+def _tendons(draw, grown) -> str:
+    a, b, c = (draw.among(grown.bodies) for _ in range(3))
+    out = f'<spatial name="string" range="0 {draw(0.5, 1.5)}" stiffness="{draw(0, 9)}" damping="{draw(0, 1)}">'
+    out += f'<site site="post"/><site site="{a}"/><pulley divisor="2"/><site site="{b}"/>'
+    out += "".join(f'<site site="{s}"/>' for s in dict.fromkeys((c, a)) if s != b) or '<site site="post"/>'
+    out += "</spatial>"
+    if grown.straight:
+        joints = dict.fromkeys(draw.among(grown.straight) for _ in range(3))
+        terms = "".join(f'<joint joint="{j}" coef="{draw(-1, 1)}"/>' for j in joints)
+        out += f'<fixed name="sum" frictionloss=".1" range="-.2 .2" armature=".01">{terms}</fixed>'
+    return out
+
+
+SERVOS = (
+    '<motor {} gear="{}"/>',
+    '<position {} gear="{}" kp="20" kv="1"/>',
+    '<velocity {} gear="{}" kv="2"/>',
+    '<intvelocity {} gear="{}" kp="9" actrange="-2 2"/>',
+    '<muscle {} gear="{}" lengthrange="-1 1" force="20"/>',
+    '<general {} gear="{}" dyntype="filterexact" dynprm=".03" gaintype="affine" gainprm="2 -1 -1"/>',
+    '<cylinder {} gear="{}" area="2" timeconst=".05"/>',
+    '<pid {} gear="{}" kp="12" kv="1" ki="5" slewmax="3"/>',
+    '<dcmotor {} gear="{}" motorconst=".6" resistance="1.5"/>',
+)
+
+
+def _actuators(draw, grown) -> str:
+    on = [f'joint="{j}"' for j in grown.straight] + ['tendon="string"']
+    out = "".join(draw.among(SERVOS).format(where, draw(-3, 3)) for where in on)
+    out += "".join(f'<motor joint="{j}" gear="{draw(-2, 2, 3)}"/>' for j in grown.balls)
+    site, other = draw.among(grown.bodies), draw.among(grown.bodies)
+    reference = f'refsite="{other}"' if other != site else ""
+    out += f'<motor site="{site}" {reference} gear="{draw(-2, 2, 6)}"/>'
+    return out + f'<adhesion body="{site}" ctrlrange="0 1" gain="5"/>'
+
+
+def _equalities(draw, grown) -> str:
+    a, b = draw.among(grown.bodies), draw.among(grown.bodies)
+    other = f'body2="{b}"' if b != a else ""
+    out = f'<connect body1="{a}" {other} anchor="{draw(-0.2, 0.2, 3)}"/>'
+    out += f'<weld body1="{draw.among(grown.bodies)}" body2="hand" torquescale=".5" solref=".2 1"/>'
+    if len(grown.straight) > 1:
+        out += f'<joint joint1="{grown.straight[0]}" joint2="{grown.straight[-1]}" polycoef="0 .5 .1 0 0"/>'
+    return out
+
+
+def _sensors(draw, grown) -> str:
+    a, b = draw.among(grown.bodies), draw.among(grown.bodies)
+    at_site = "".join(f'<{kind} site="{a}"/>' for kind in "accelerometer gyro force torque rangefinder touch".split())
+    frames = "".join(f'<{kind} objtype="body" objname="{b}"/>' for kind in "framequat framelinacc frameangvel".split())
+    return at_site + frames + f'<subtreeangmom body="{a}"/><distance geom1="{a}" geom2="palm"/><e_kinetic/>'
+
+
+# ---- by hand ---------------------------------------------------------------------------------------------------------
+def crowd(count: int) -> str:
+    """So many free bodies over a floor that a tree finds their pairs; some carry two geoms."""
+    draw, bodies, side = Numbers(1), "", 6
+    for k in range(count):
+        place = f"{0.25 * (k % side)} {0.25 * (k // side % side)} {0.12 + 0.22 * (k // side**2)}"
+        kind = draw.among(('size=".12"', 'type="capsule" size=".08 .06"', 'type="box" size=".1 .1 .1"'))
+        second = '<geom size=".06" pos="0 0 .1"/>' if k % 5 == 0 else ""
+        bodies += f'<body pos="{place}" euler="{draw(-90, 90, 3)}"><freejoint/><geom {kind}/>{second}</body>'
+    return f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody></mujoco>'
+
+
+def _chain(length: int) -> str:
+    """A long chain of hinges, balls and slides that lies on the floor, and a ball on it."""
+    kinds = ('type="ball" range="0 20" limited="true"', 'range="-9 9" limited="true"', 'type="slide" range="-.01 .01"')
+    text = ""
+    for k in range(length):
+        text += f'<body pos="{"0 0 .06" if k == 0 else ".2 0 0"}"><joint axis="0 1 1" {kinds[k % 3]} armature=".01"/>'
+        text += '<geom type="capsule" fromto="0 0 0 .2 0 0" size=".05" conaffinity="0"/>'
+    ball = '<body pos=".5 0 .15"><freejoint/><geom size=".05"/></body>'
+    return f"""<mujoco><compiler autolimits="true"/><option timestep=".004" cone="elliptic"/><worldbody>
+      <geom type="plane" size="9 9 1"/>{text}{"</body>" * length}{ball}</worldbody></mujoco>"""
+
+
+CHAIN = _chain(24)
+YIELDING = """
+<mujoco><compiler angle="radian"/><option timestep=".01" integrator="Euler"/>
+<default><geom contype="0" conaffinity="0"/></default>
+<worldbody><site name="wall" pos="0 0 1"/>
+  <body><joint name="h" axis="0 1 .2" stiffness="2 .3 .1" springref=".2" springyield=".3" damping=".1 .05"/>
+    <geom size=".1" pos=".2 0 0"/>
+    <body pos=".3 0 0"><joint name="s" type="slide" axis="0 1 .2" stiffness="20" springref=".2" springyield=".1"/>
+      <geom size=".1" pos=".2 0 0"/>
+      <body pos=".3 0 0"><joint type="ball" stiffness="2 .2 .1" springyield=".3"/>
+        <geom type="box" size=".1 .2 .05" pos=".2 0 0"/><site name="end" pos=".1 .1 .1"/></body></body></body>
+  <body pos="0 0 6"><joint type="free" stiffness="3"/><geom size=".1" pos=".2 0 0"/></body>
+</worldbody>
+<tendon><spatial springyield=".05" stiffness="9" springlength="0 .3"><site site="wall"/><site site="end"/></spatial>
+  <fixed springyield=".02" stiffness="9" springlength="0 .1"><joint joint="s" coef="-1"/></fixed></tendon></mujoco>
+"""
+# contacts within the margin and in the gap, of one and several points, of pairs, and actuators that pull at them
+ADHESIVE = """
+<mujoco><option cone="pyramidal" timestep=".004"/>
+<default><geom condim="4" friction=".8 .02 .003" gap=".01" margin=".002"/></default>
+<worldbody>
+  <geom name="floor" type="plane" size="5 5 .1" adhesion="1"/>
+  <body name="box" pos="0 0 .102"><freejoint/><geom name="box" type="box" size=".1 .1 .1" adhesion=".5"/>
+    <site name="box" size=".2"/></body>
+  <body name="ball" pos=".05 0 .3"><freejoint/><geom name="ball" size=".1" adhesion="2"/></body>
+  <body pos="1 0 .103"><freejoint/><geom type="capsule" size=".1 .2" euler="90 20 0"/></body>
+  <body pos="-1 0 .1"><freejoint/><geom size=".1" adhesion="3" priority="1"/></body>
+  <body pos="-2 0 .1"><freejoint/><geom size=".1" adhesion="-1.3"/></body>
+  <body name="arm" pos="0 2 .5"><joint axis="0 1 0" damping=".1"/><joint axis="1 0 0" stiffness="1"/>
+    <geom type="capsule" size=".03" fromto="0 0 0 .3 0 -.3"/>
+    <body pos=".3 0 -.3"><joint axis="0 1 0" frictionloss=".01"/>
+      <geom name="tip" type="capsule" size=".05" fromto="0 0 0 .2 0 -.14"/></body></body>
+</worldbody>
+<contact><pair geom1="tip" geom2="floor" adhesion="1.7" condim="3" gap=".02" margin=".01"/></contact>
+<actuator><adhesion body="box" ctrlrange="0 1" gain="3"/><adhesion body="arm" ctrlrange="0 1" gain="5"/>
+  <general body="ball" gaintype="affine" gainprm="2 0 -.5" biastype="affine" biasprm=".1 0 -3"/></actuator>
+<sensor><touch site="box"/><contact geom1="box" geom2="floor" num="4" reduce="maxforce" data="found force dist"/>
+  <contact geom1="ball" data="found force torque pos" reduce="netforce"/><force site="box"/></sensor></mujoco>
+"""
+BELTS = """
+<mujoco><option cone="pyramidal"/><default><geom condim="6" friction="1 .02 .003"/></default>
+<worldbody>
+  <geom type="plane" size="5 5 .1" surfacevel="1 .2 .5 .3 .1 2"/>
+  <body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1" surfacevel=".2 1 -.5 .3 -.1 .4"/></body>
+  <body pos=".05 0 .295"><freejoint/><geom size=".1" surfacevel="0 0 0 1 2 3" condim="4"/></body>
+  <body pos="1 0 .1"><freejoint/><geom type="capsule" size=".1 .2" euler="90 20 0" condim="3"/></body>
+</worldbody></mujoco>
+"""
+# a branching tree on a ball, free bodies simple and not, and forces on sites, from sites, and of cranks
+MECHANISM = """
+<mujoco><compiler autolimits="true"/><option timestep=".01" integrator="Euler"/>
+<default><geom contype="0" conaffinity="0"/></default>
+<worldbody><site name="still" pos=".3 .2 .1" euler="20 30 40"/>
+  <body pos="0 0 1"><joint name="root" type="ball"/><geom size=".1" pos=".1 .2 .1"/>
+    <site name="trunk" pos=".1 .2 .3" euler="10 50 20"/>
+    <body pos=".3 0 0"><joint axis="0 1 0"/><geom size=".1" pos=".1 0 0"/>
+      <site name="elbow" pos=".1 .3 .2" euler="40 10 70"/>
+      <body pos=".3 0 0"><joint axis="1 0 0"/><joint type="slide" axis="0 1 1"/><geom size=".1" pos=".1 0 0"/>
+        <site name="hand" pos=".2 .1 .2" euler="15 25 70"/></body></body>
+    <body pos="-.3 0 0"><joint axis="0 1 0"/><geom size=".1" pos=".1 0 0"/>
+      <site name="other" pos=".2 .1 .2" euler="15 25 70"/></body></body>
+  <body pos="1 0 0"><freejoint/><geom type="box" size=".1 .2 .3"/><site name="simple" pos=".2 .1 .2"/></body>
+  <body pos="1 0 0"><freejoint/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/><site name="lone" pos=".2 .1 .2"/></body>
+</worldbody>
+<default><general gaintype="affine" gainprm="2 .3 -.5" biastype="affine" biasprm=".1 -5 -3"/></default>
+<actuator>
+  <general site="hand" gear=".1 .2 .3 .4 .5 -.6"/><general site="lone" gear=".1 .2 .3 .4 .5 -.6"/>
+  <general site="hand" refsite="still" gear=".1 .2 .3 .4 .5 -.6"/>
+  <general site="hand" refsite="trunk" gear=".1 .2 .3 .4 .5 -.6"/>
+  <general site="hand" refsite="other" gear="0 0 0 .4 .5 -.6"/>
+  <general site="simple" refsite="lone" gear=".1 .2 .3 .4 .5 -.6"/>
+  <general cranksite="hand" slidersite="elbow" cranklength=".8" gear="1.5"/>
+  <general cranksite="hand" slidersite="elbow" cranklength=".01" gear="1.5"/>
+  <general cranksite="hand" slidersite="lone" cranklength="2" gear="1.5"/>
+  <position joint="root" gear="1 0 0" kp="3" kv=".2"/><position jointinparent="root" gear="0 0 1" kp="3"/>
+</actuator></mujoco>
+"""

@@ -1,0 +1,156 @@
+"""What is asked of a state, for the bits of `bits_scenes.py`: rays, distances, inverse dynamics, derivatives."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+import featherlane as fl
+from bits import Outcome, Scene, model_inputs
+from bits_features import ALL
+from bits_models import GROUNDS, heap, shapes, tree
+from bits_motion import WORLDS, Motion, start, symmetric
+from featherlane.model.option import Enable
+
+DATA_ALONE = ("float64",)
+
+
+def worlds(name: str, model: fl.Model, dtype: str, **kicks) -> fl.Batch:
+    """A batch whose worlds are kicked."""
+    rng, n = np.random.default_rng(zlib.crc32(name.encode())), WORLDS[dtype]
+    batch = fl.Batch(model, n, nthread=1, dtype=dtype)
+    starts = [start(model, Motion(fl.load, **kicks), rng) for _ in range(n)]
+    for field in starts[0]:
+        getattr(batch, field)[...] = [world[field] for world in starts]
+    return batch
+
+
+def query(ask: Callable) -> Callable:
+    """A function (batch, rng) -> arrays, as what computes a scene from a model."""
+
+    @functools.wraps(ask)
+    def compute(name: str, xml: str, options: dict, dtype: str) -> Outcome:
+        model = fl.load(xml)
+        for option, value in options.items():
+            setattr(model.opt, option, value)
+        batch = worlds(name, model, dtype, position=0.05)
+        return Outcome(model_inputs(model), ask(batch, np.random.default_rng(zlib.crc32(name.encode()))))
+
+    return compute
+
+
+@query
+def rays(batch, rng):
+    """Rays of each world's own and of all, of all lengths, some of them cut off or through a body."""
+    n = batch.nworld
+    point, direction = 2.0 * symmetric(rng, n, 40, 3), symmetric(rng, n, 40, 3)
+    point[..., 2] = 0.6 * rng.random((n, 40))
+    found = batch.ray(point, direction)
+    down = batch.ray(point[0] + (0, 0, 1), (0, 0, -1), flg_static=False, bodyexclude=2, cutoff=1.2)
+    out = {f"own {k}": v for k, v in found._asdict().items()} | {f"down {k}": v for k, v in down._asdict().items()}
+    data = batch.get_data(0)
+    return out | {f"alone {k}": v for k, v in fl.ray(batch.model, data, point[0], direction[0])._asdict().items()}
+
+
+@query
+def distances(batch, rng):
+    """All pairs of geoms, near and far."""
+    model = batch.model
+    pairs = [p for p in itertools.combinations(range(model.ngeom), 2) if not (model.geom_type[list(p)] < 2).all()]
+    first, second = np.array(pairs).T
+    near = batch.geom_distance(first, second, 0.3)._asdict()
+    far = batch.geom_distance(first[::7], second[::7])._asdict()
+    alone = fl.geom_distance(model, batch.get_data(1), first, second, 0.3)._asdict()
+    return {f"{what} {k}": v for what, v in (("near", near), ("far", far), ("alone", alone)) for k, v in v.items()}
+
+
+@query
+def inverse(batch, rng):
+    """Of given accelerations, and of those that forward dynamics give after some steps."""
+    given = batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
+    batch.step(5)
+    data = batch.get_data(0)
+    fl.inverse(batch.model, data)
+    return {"given": given, "own": batch.inverse(), "alone": data.qfrc_inverse.copy()}
+
+
+@query
+def forward_and_inverse(batch, rng):
+    """How far both are apart, one world at a time."""
+    data = batch.get_data(0)
+    fl.compare_forward_inverse(batch.model, data)
+    return {"solver_fwdinv": data.solver_fwdinv.copy()}
+
+
+@query
+def derivatives(batch, rng):
+    """Of a step, of sensors and of inverse dynamics."""
+    model = batch.model
+    step = fl.transition_fd(model, batch, sensors=bool(model.nsensor), nthread=1)
+    once = fl.transition_fd(model, batch, centered=False, nthread=1)
+    force = fl.inverse_fd(model, batch, nthread=1)
+    alone = fl.inverse_fd(model, batch.get_data(0), actuation=True, nthread=1)
+    results = {"step": step, "once": once, "force": force, "alone": alone}
+    return {f"{what} {k}": v for what, r in results.items() for k, v in r._asdict().items()}
+
+
+STAGES = (
+    "forward_position forward_velocity kinematics frames cameras com_pos tendon crb factor_m transmission collision "
+    "com_vel passive rne subtree_vel actuation smooth_acceleration make_constraint solve rne_post_constraint energy "
+    "aba actuator_vel passive_vel rne_vel smooth_vel forward_constraint islands"
+).split()
+WRITTEN = "cacc cfrc_int cfrc_ext qacc qfrc_constraint tree_island qDeriv".split()
+
+
+@query
+def stages(batch, rng):
+    """Every stage alone, on one world; the fields that they leave, and products with M."""
+    model, data, out = batch.model, batch.get_data(0), {}
+    for name in STAGES:
+        getattr(fl, name)(model, data)
+        for field in (*ALL, *WRITTEN):
+            out[f"{name} {field}"] = np.array(getattr(data, field)) if hasattr(data, field) else np.zeros(0)
+    x = symmetric(rng, model.nv)
+    out |= {name: getattr(fl, name)(model, data, x) for name in ("mul_m", "solve_m", "half_solve")}
+    return out | {"rne_acc": fl.rne(model, data, True), "full_m": fl.full_m(model, data)}
+
+
+@query
+def history(batch, rng):
+    """Each iteration of a solve."""
+    data, model = batch.get_data(0), batch.model
+    data.record_solver = True
+    fl.forward(model, data)
+    found = data.solver_history
+    return {name: np.array(found[name]) for name in found.dtype.names}
+
+
+def queries() -> dict[str, Scene]:
+    """Scenes that ask."""
+    out = {}
+
+    def add(name, compute, xml, dtypes=("float64", "float32"), **options):
+        out[name] = Scene(functools.partial(compute, name, xml, options), dtypes)
+
+    for ground in GROUNDS:
+        add(f"rays, {ground}", rays, shapes(ground))
+        add(f"distances, {ground}", distances, shapes(ground))
+    for integrator in ("euler", "implicit", "implicitfast", "discrete"):
+        add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
+        if integrator != "discrete":
+            flags = {"integrator": integrator, "enableflags": int(Enable.INVDISCRETE)}
+            add(f"inverse {integrator}, discrete time", inverse, tree(1), **flags)
+    add("inverse of a heap", inverse, heap())
+    add("forward and inverse", forward_and_inverse, heap(), DATA_ALONE)
+    for name in ("arm", "double_pendulum"):
+        add(f"derivatives, {name}", derivatives, name)
+    for seed in (0, 1, 5):
+        light = tree(seed).replace('armature=".01"', "")  # of tendons: `aba` knows none
+        add(f"stages, tree {seed}", stages, light, DATA_ALONE)
+    for solver in ("newton", "cg", "pgs"):
+        add(f"history of {solver}", history, heap(), DATA_ALONE, solver=solver)
+    return out
