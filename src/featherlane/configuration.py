@@ -19,14 +19,16 @@ def package_version(distribution: str) -> str:
 def configuration() -> dict[str, str]:
     """Where the package lies, how its kernels run, and the versions it stands on, by name."""
     from .lanes import cache
+    from .model.reader import installed
     from .simulation.library import library
 
-    versions = {"mujoco": "mujoco-core", "numpy": "numpy", "llvmlite": "llvmlite"}
+    versions = {"numpy": "numpy", "llvmlite": "llvmlite"}
     return {
         "featherlane": f"{package_version('featherlane')}, {Path(__file__).parent}",
         **library().configuration(),
         "cache": str(cache.directory()),
         "python": f"{platform.python_version()}, {platform.platform()}",
+        "mujoco": installed(),
         **{name: package_version(distribution) for name, distribution in versions.items()},
     }
 

@@ -10,13 +10,9 @@ import pytest
 
 import all_joints
 import wheels
-from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model import MODEL, bundled_names, load
-from featherlane.model import load as load_function
 from featherlane.model.exchange import is_mujocos, read
-
-load_module = sys.modules[load_function.__module__]
-
 
 # where MuJoCo takes the inertial frame for the body's, it is the body's
 SNAPPED = {"body_ipos": 1e-6, "body_iquat": 1e-6}
@@ -186,14 +182,6 @@ def test_a_urdf_loads_and_says_what_was_not_read():
         model = load(URDF)
     assert model.nv == 1 and np.array_equal(model.joint("j").range, [-1, 1])
     assert any("transmission" in line for line in model.dropped)
-
-
-def test_an_old_mujoco_over_the_core_is_found_before_it_is_imported(monkeypatch):
-    monkeypatch.setattr("importlib.metadata.version", lambda name: {"mujoco": "3.3.0"}[name])
-    with pytest.raises(InstallationError, match=r"(?s)mujoco 3.3.0.*pip uninstall -y mujoco"):
-        load(all_joints.XML)
-    monkeypatch.setattr("importlib.metadata.version", lambda name: {"mujoco": "4.0.1"}[name])
-    load_module.check_installation()
 
 
 def test_the_package_imports_without_mujoco():

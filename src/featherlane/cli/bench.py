@@ -8,7 +8,7 @@ from typing import Any
 
 from ..lanes.processor import tile_width
 from .output import console, pairs, print_json, progress, table
-from .race import WARM_ROUNDS, Course, Lineup, Ratio, race_batches, race_one_world, stage_times
+from .race import WARM_ROUNDS, Course, Lineup, Ratio, race_batches, race_one_world, stage_times, their_batch
 
 
 def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> None:
@@ -16,8 +16,10 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
 
     Raises:
         ModelError: a number out of range, or a model that cannot be loaded; before anything is measured.
+        InstallationError: this MuJoCo has no batches.
     """
     course.check()
+    their_batch()
     from ..model.load import load
 
     for source in sources:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import InstallationError, ModelError
 from .controls import Random
 
 STATE = ("qpos", "qvel", "qacc_warmstart", "ctrl")
@@ -105,11 +105,10 @@ class Lineup:
     """
 
     def __init__(self, source: str, course: Course):
-        import mujoco
-
         from ..model.load import load, read
+        from ..model.reader import mujoco_module
 
-        start = time.perf_counter()
+        mujoco, start = mujoco_module(), time.perf_counter()
         mj, self.source, _ = read(source)
         self.changed = _make_comparable(mujoco, mj, course.smooth)
         self.model, self.mj_model, self.course = load(mj), mj, course
@@ -189,18 +188,38 @@ def _ready() -> None:
     """Nothing to tell."""
 
 
+def their_batch():
+    """The class `mujoco.batch.Batch`.
+
+    Raises:
+        InstallationError: this MuJoCo has none.
+    """
+    from ..model.reader import mujoco_module
+
+    version = mujoco_module().__version__
+    try:
+        from mujoco.batch import Batch
+    except ImportError:
+        raise InstallationError(
+            f"MuJoCo {version} has no batches to measure against, 3.17 or newer has; install with:\n"
+            "  pip install 'mujoco>=3.17'"
+        ) from None
+    return Batch
+
+
 def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
     """Our batch against `mujoco.batch.Batch`.
 
     Returns:
         The pace, and what the worlds went through: contacts, iterations, and how far the two sides are apart in qvel
         after the call's steps from the same states.
-    """
-    from mujoco.batch import Batch as Theirs
 
+    Raises:
+        InstallationError: this MuJoCo has no batches.
+    """
     from ..simulation.batch import Batch
 
-    course = lineup.course
+    Theirs, course = their_batch(), lineup.course
     ours = Batch(lineup.model, course.worlds, nthread=course.threads, dtype=course.dtype)
     theirs = Theirs(lineup.mj_model, course.worlds, nthread=course.threads)
     sides = {

@@ -1,4 +1,7 @@
-"""MuJoCo's arrays under Featherlane's field names: the only place that reads or writes an MjModel's physics."""
+"""MuJoCo's arrays under Featherlane's field names: the only place that reads or writes an MjModel's physics.
+
+What an older MuJoCo has no field for, its models cannot have; they are read as models of the newest that are without.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,16 @@ from featherlane.lanes.layout import Field
 from featherlane.model.fields import DERIVED, MODEL
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
+# fields that came after 3.12, and what a model without the feature has there
+ABSENT = {
+    "site_dataid": -1,  # 3.13
+    "nplastic": 0,  # 4.0
+    "jnt_plasticadr": -1,
+    "jnt_springyield": 0.0,
+    "tendon_plasticadr": -1,
+    "tendon_springyield": 0.0,
+}
+EQ_DATA = 12  # numbers in a row of eq_data; 11 before 3.17, which added the last
 
 
 def _place(mj, name: str) -> tuple[Any, str]:
@@ -28,15 +41,25 @@ def is_mujocos(field: Field) -> bool:
 def read(mj, name: str):
     """A field's value in an MjModel: a number or an array (a view where MuJoCo gives one)."""
     holder, attribute = _place(mj, name)
-    return getattr(holder, attribute)
+    if name in ABSENT and not hasattr(holder, attribute):
+        return np.full(getattr(mj, str(MODEL[name].shape[0])), ABSENT[name]) if MODEL[name].shape else ABSENT[name]
+    value = getattr(holder, attribute)
+    if name == "eq_data" and value.shape[1] < EQ_DATA:
+        return np.pad(value, ((0, 0), (0, EQ_DATA - value.shape[1])))
+    return value
 
 
 def write(mj, name: str, value) -> None:
     """Set a real field or an integer option of an MjModel."""
     holder, attribute = _place(mj, name)
+    if name in ABSENT and not hasattr(holder, attribute):
+        return
     target = getattr(holder, attribute)
     if isinstance(target, np.ndarray):
-        target[...] = np.asarray(value).reshape(target.shape)
+        given = np.asarray(value)
+        if name == "eq_data":
+            given = given.reshape(-1, EQ_DATA)[:, : target.shape[1]]
+        target[...] = given.reshape(target.shape)
     else:
         setattr(holder, attribute, type(target)(np.asarray(value).item()))
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.candidates import HFIELD, NO_FUNCTION
-from featherlane.model.option import sleepless
+from featherlane.model.exchange import read
+from featherlane.model.option import Enable, sleepless
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -31,9 +32,7 @@ OTHER_SENSORS = {mujoco.mjtSensor.mjSENS_TACTILE, mujoco.mjtSensor.mjSENS_PLUGIN
 
 # enable flags that change the motion: speculative adds contacts that will come within the step, found by sweeping
 # shapes along their velocities
-FLAGS = {
-    "speculative": mujoco.mjtEnableBit.mjENBL_SPECULATIVE,
-}
+FLAGS = {"speculative": Enable.SPECULATIVE}
 
 # transmissions of actuators that are computed
 TRANSMISSIONS = set(mujoco.mjtTrn.__members__.values()) - {mujoco.mjtTrn.mjTRN_UNDEFINED}
@@ -97,7 +96,7 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     sites = [ref] if kind == sensors.mjSENS_INSIDESITE else []
     if kind == sensors.mjSENS_CONTACT and mj.sensor_objtype[i] == site:
         sites = [obj]
-    if any(mj.site_type[s] == mesh and mj.mesh_graphadr[mj.site_dataid[s]] < 0 for s in sites):
+    if any(mj.site_type[s] == mesh and mj.mesh_graphadr[read(mj, "site_dataid")[s]] < 0 for s in sites):
         return "a site whose mesh has no convex hull"
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
         for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError, near
+from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
 from featherlane.model.exchange import read_sizes
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
@@ -23,13 +23,13 @@ from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls, triangle_trees, triangles
 from featherlane.model.link import Link, link_fields
 from featherlane.model.model import Model
+from featherlane.model.older import check_compiled
 from featherlane.model.option import check_options
+from featherlane.model.reader import hint, mujoco_module
 from featherlane.model.shapes import check_shapes
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.urdf import dropped_elements
 
-REPAIR = "pip uninstall -y mujoco && pip install --force-reinstall --no-deps 'mujoco-core>=4.0.1'"
-OLDEST_MUJOCO = (4, 0, 0)
 # sizes of the engine's own, and a field whose length each is
 COUNTED = {
     "nchain": "chain_colind",
@@ -48,44 +48,6 @@ COUNTED = {
     "ntrianglevert": "triangle_vert",
     "nmeshnode": "meshnode_triangle",
 }
-
-
-def _version(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version."""
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
-
-
-def check_installation() -> None:
-    """Refuse a `mujoco` distribution that has overwritten the newer files of `mujoco-core`.
-
-    Both distributions own the same files and pip does not notice; importing such a mixture may crash.
-
-    Raises:
-        InstallationError: with the command that repairs it.
-    """
-    from importlib import metadata  # slow to import
-
-    try:
-        other = metadata.version("mujoco")
-    except metadata.PackageNotFoundError:
-        return
-    if _version(other) < OLDEST_MUJOCO:
-        raise InstallationError(
-            f"the distribution mujoco {other} is installed over mujoco-core and replaces its files; repair with:\n"
-            f"  {REPAIR}"
-        )
-
-
-def _import_mujoco():
-    """The module `mujoco`, after a look at what is installed."""
-    check_installation()
-    import mujoco
-
-    if _version(mujoco.__version__) < OLDEST_MUJOCO:
-        raise InstallationError(
-            f"mujoco {mujoco.__version__} is too old, allowed is >= 4.0.0; repair with:\n  {REPAIR}"
-        )
-    return mujoco
 
 
 def _bundled_files() -> dict[str, Path]:
@@ -170,9 +132,9 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
 
     Raises:
         ModelError: it cannot be found, read or compiled; with the file and the parser's line.
-        InstallationError: an old `mujoco` lies over `mujoco-core`; with the repair command.
+        InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
-    mujoco = _import_mujoco()
+    mujoco = mujoco_module()
     if not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
         given = type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
@@ -182,7 +144,8 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         raise
     except (ValueError, mujoco.FatalError) as error:
         where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
-        raise ModelError(f"{where}: {str(error).strip()}") from None
+        text = str(error).strip()
+        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
 def load(source, assets: Mapping[str, bytes] | None = None, links: Sequence[Link] = ()) -> Model:
@@ -197,7 +160,7 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Sequence[Link
     Raises:
         UnsupportedFeatureError: the model has features that would change its motion and are not computed; lists all.
         ModelError: it cannot be found, read or compiled; with the file and the parser's line.
-        InstallationError: an old `mujoco` lies over `mujoco-core`; with the repair command.
+        InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
     mj_model, name, text = read(source, assets)
     model = from_mujoco(mj_model, name, links)
@@ -224,6 +187,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     from featherlane.model.paths import path_ints
     from featherlane.model.questions import answers
 
+    check_compiled(mj_model)
     pairs = candidates(mj_model)
     problems = unsupported(mj_model, pairs)
     if problems:

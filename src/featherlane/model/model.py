@@ -143,10 +143,12 @@ class Model(NamedAccess):
         """Two models never share a buffer: a shallow copy is a deep one."""
         return copy.deepcopy(self)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         sizes = self.__dict__.get("_sizes", {})
         if name in sizes:
             return sizes[name]
+        if name == "key_plastic" and not hasattr(self.mj_model, name):
+            return np.zeros((self.mj_model.nkey, 0))  # MuJoCo before 4.0
         if name in KEYFRAME_FIELDS or name == "nkey":
             return getattr(self.mj_model, name)
         if not name.startswith("_") and hasattr(self.__dict__.get("mj_model"), name):
@@ -159,7 +161,7 @@ class Model(NamedAccess):
                 self.__dict__[name] = list(value)
                 return
             if name in KEYFRAME_FIELDS:
-                getattr(self.mj_model, name)[...] = value
+                getattr(self, name)[...] = value
                 return
             raise AttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
         field = MODEL[name]

@@ -19,6 +19,7 @@ from featherlane.errors import ModelError, near
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
+from featherlane.model.older import check_edited_sizes
 
 DEPENDENT_REALS = (
     "body_subtreemass",
@@ -55,10 +56,12 @@ def set_const(model: Model) -> None:
     """Recompute the fields that depend on edited ones (`DEPENDENT_REALS`, `DEPENDENT_INTS`).
 
     Raises:
-        ModelError: the edits contradict how the model was compiled; MuJoCo's message says where.
+        ModelError: the edits contradict how the model was compiled, MuJoCo's message says where; or sizes of geoms
+            were edited, and this MuJoCo (before 3.16) leaves their bounding volumes as they are.
     """
     import mujoco
 
+    check_edited_sizes(not np.array_equal(read(model.mj_model, "geom_size"), model.geom_size))
     model.write_to(model.mj_model)
     _run(model.mj_model, mujoco.MjData(model.mj_model))
     model.read_constants(DEPENDENT_REALS + DEPENDENT_INTS)
@@ -74,6 +77,7 @@ class Constants:
         self._mj_data = mujoco.MjData(self._mj_model)
         self._base = {f.name: model.__dict__[f.name].copy() for f in MODEL.fields if f.kind == "real"}
         self._changed: set[str] = set(DEPENDENT_REALS)
+        self._sizes = np.array(read(model.mj_model, "geom_size"))  # those that bounding volumes belong to
 
     def __call__(self, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The dependent fields of a world.
@@ -85,6 +89,8 @@ class Constants:
             if name not in self._base:
                 raise ModelError(f"set_const: {name!r} is no real field of a model{near(name, self._base)}")
         overrides = {name: value for name, value in overrides.items() if is_mujocos(MODEL[name])}
+        sizes = overrides["geom_size"] if "geom_size" in overrides else self._base["geom_size"]
+        check_edited_sizes(not np.array_equal(np.reshape(sizes, (-1, 3)), self._sizes))
         for name in sorted(self._changed - set(overrides)):
             write(self._mj_model, name, self._base[name])
         for name, value in overrides.items():

@@ -149,7 +149,9 @@ def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
     for k in range(EVERYTHING.bit_length()):
         part = State(1 << k)
         if part & int(bits):
-            yield FIELDS.get(part, str(part.name).lower()), mujoco.mj_stateSize(model.mj_model, int(part))
+            # MuJoCo before 4.0 has no such part
+            size = model.nplastic if part == State.PLASTIC else mujoco.mj_stateSize(model.mj_model, int(part))
+            yield FIELDS.get(part, str(part.name).lower()), size
 
 
 def _places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:

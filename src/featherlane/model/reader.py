@@ -1,0 +1,162 @@
+"""The MuJoCo that reads models: whichever is there, from 3.12 on, if its files are those of one version.
+
+Up to 3.17 the distribution `mujoco` owns all files of the module; since 4.0 `mujoco-core` does, and `mujoco` requires
+it.  pip does not notice that two distributions own the same files: it overwrites them, or removes those of the other.
+So whatever can be known without importing such a mixture is looked at first.
+
+Source: changelog of MuJoCo, 3.12 to 4.0.1.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from featherlane.errors import InstallationError
+
+OLDEST = (3, 12)
+SPLIT = (4,)  # from here on `mujoco-core` owns the files
+OWNERS = ("mujoco", "mujoco-core")
+INSTALL = "pip install 'mujoco>=3.12'"
+REMOVE = "pip uninstall -y mujoco mujoco-core mujoco-studio"
+# what a model can ask for in words that older versions do not know, and the first that does
+SINCE = {"discrete": "3.13", "ipc": "3.14", "speculative": "4.0", "springyield": "4.0"}
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+@cache
+def mujoco_module() -> Any:
+    """The module `mujoco`.
+
+    Raises:
+        InstallationError: there is none, it is too old, or its files are not those of one version; with the command
+            that repairs it.
+    """
+    folder = _folder()
+    found = distributions(folder)
+    check_distributions(found, folder)
+    try:
+        import mujoco
+    except Exception as error:  # a library of another version: the kind of error depends on what is missing
+        raise InstallationError(f"{_broken(found, folder)}: {error}; repair with:\n  {_repair(found)}") from error
+    check_version(getattr(mujoco, "__version__", ""), found, folder)
+    return mujoco
+
+
+def _folder() -> Path:
+    """The folder that holds the module's folder.
+
+    Raises:
+        InstallationError: there is no module.
+    """
+    loaded = sys.modules.get("mujoco")
+    spec = loaded.__spec__ if loaded is not None else importlib.util.find_spec("mujoco")
+    if spec is None:
+        raise InstallationError(f"no mujoco is installed, which reads models; install one with:\n  {INSTALL}")
+    if spec.origin is None:
+        # a folder without its __init__.py: left behind, or brought by another package
+        places = [str(Path(place).parent) for place in spec.submodule_search_locations or []]
+        found = distributions(Path(places[0])) if places else {}
+        where = f" in {places[0]}" if places else ""
+        raise InstallationError(
+            f"there are files of mujoco{where}, but not its __init__.py; repair with:\n  {_repair(found)}"
+        )
+    return Path(spec.origin).parent.parent
+
+
+def distributions(folder: Path) -> dict[str, str]:
+    """Versions of the distributions in a folder that own files of the module, by name."""
+    from importlib import metadata  # slow to import
+
+    found = {}
+    for name in OWNERS:
+        for distribution in metadata.distributions(name=name, path=[str(folder)]):
+            found[name] = distribution.version
+    return found
+
+
+def installed() -> str:
+    """What `mujoco_module` would import, and from where, in words; nothing is imported or refused."""
+    try:
+        folder = _folder()
+    except InstallationError:
+        return "not installed"
+    found = distributions(folder)
+    return f"{_named(found)}, {folder}"
+
+
+def check_distributions(found: Mapping[str, str], folder: Path) -> None:
+    """Refuse, before anything is imported, two distributions that own the same files, and old ones.
+
+    Args:
+        found: version by name of what is installed.
+        folder: where, for the message.
+
+    Raises:
+        InstallationError: with the command that repairs it.
+    """
+    if len(found) == 2 and numbers(found["mujoco"]) < SPLIT:
+        raise InstallationError(
+            f"{_broken(found, folder)}: either has overwritten files of the other; repair with:\n  {_repair(found)}"
+        )
+    for name, version in found.items():
+        if numbers(version) < OLDEST:
+            raise InstallationError(_too_old(f"{name} {version}", folder))
+
+
+def check_version(version: str, found: Mapping[str, str], folder: Path) -> None:
+    """Refuse a module that is too old, or of another version than what is installed.
+
+    Args:
+        version: what the module says, empty where it says nothing.
+        found: version by name of what is installed; empty where nobody knows.
+        folder: where, for the message.
+
+    Raises:
+        InstallationError: with the command that repairs it.
+    """
+    told = {numbers(each) for each in found.values()}
+    if not version or (told and numbers(version) not in told):
+        wrong = f"the module calls itself {version}" if version else "the module has no version"
+        raise InstallationError(f"{_broken(found, folder)}: {wrong}; repair with:\n  {_repair(found)}")
+    if numbers(version) < OLDEST:
+        raise InstallationError(_too_old(f"mujoco {version}", folder))
+
+
+def _broken(found: Mapping[str, str], folder: Path) -> str:
+    return f"{_named(found)} in {folder}: files are missing or of different versions"
+
+
+def _named(found: Mapping[str, str]) -> str:
+    return " and ".join(f"{name} {version}" for name, version in found.items()) or "mujoco"
+
+
+def _too_old(what: str, folder: Path) -> str:
+    return f"{what} in {folder} is too old, allowed is >= 3.12; repair with:\n  {INSTALL}"
+
+
+def _repair(found: Mapping[str, str]) -> str:
+    """The command that leaves the one version that the user chose: that of `mujoco`, whatever came over it."""
+    (name, version), *_ = [*found.items(), ("mujoco", "")]
+    chosen = f"{name}=={version}" if numbers(version) >= OLDEST else "mujoco>=3.12"
+    return f"{REMOVE} && pip install '{chosen}'"
+
+
+def hint(message: str, version: str) -> str:
+    """What to add to a parser's message about a word that it does not know: that a newer MuJoCo may."""
+    if numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
+        return ""
+    word = re.search(r"'([^']*)'", message)
+    since = SINCE.get(word[1]) if word else None
+    if word and since and numbers(version) < numbers(since):
+        return f" (this is MuJoCo {version}; {word[1]!r} needs {since} or newer)"
+    return f" (this is MuJoCo {version}; a newer one may know it)"

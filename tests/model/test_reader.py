@@ -1,0 +1,222 @@
+"""The MuJoCo that reads: old, broken and missing ones are an error with the repair, and what old ones lack is named."""
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.errors import InstallationError, ModelError
+from featherlane.model import load, older, reader
+from featherlane.model.exchange import ABSENT, read, write
+from featherlane.model.set_const import Constants
+
+HERE = Path("site-packages")
+BOTH = r"pip uninstall -y mujoco mujoco-core mujoco-studio && pip install 'mujoco==3.17.0'"
+LOAD = "import featherlane as fl\ntry: fl.load('pendulum')\nexcept fl.InstallationError as error: print(error)"
+
+
+@pytest.mark.parametrize(
+    "found", [{}, {"mujoco": "3.12.0"}, {"mujoco-core": "4.0.1"}, {"mujoco": "4.0.0", "mujoco-core": "4.0.0"}]
+)
+def test_one_mujoco_from_3_12_on_is_taken(found):
+    reader.check_distributions(found, HERE)
+    for version in found.values() or ["3.12.0"]:
+        reader.check_version(version, found, HERE)
+
+
+@pytest.mark.parametrize(
+    "found, message",
+    [
+        ({"mujoco": "3.17.0", "mujoco-core": "4.0.1"}, f"(?s)mujoco 3.17.0 and mujoco-core 4.0.1.*overwritten.*{BOTH}"),
+        ({"mujoco": "3.11.0"}, r"(?s)mujoco 3\.11\.0 .*too old, allowed is >= 3\.12.*pip install 'mujoco>=3\.12'"),
+        ({"mujoco": "3.3.0", "mujoco-core": "4.0.1"}, r"(?s)mujoco 3\.3\.0.*pip install 'mujoco>=3\.12'"),
+    ],
+)
+def test_mixed_and_old_distributions_are_refused_with_the_repair(found, message):
+    with pytest.raises(InstallationError, match=message):
+        reader.check_distributions(found, HERE)
+
+
+@pytest.mark.parametrize(
+    "version, found, message",
+    [
+        ("3.11.0", {}, "mujoco 3.11.0 .*too old"),
+        ("4.0.1", {"mujoco": "3.17.0"}, f"(?s)calls itself 4.0.1.*{BOTH}"),
+        ("", {"mujoco": "3.17.0"}, f"(?s)has no version.*{BOTH}"),
+    ],
+)
+def test_a_module_that_is_not_what_was_installed_is_refused(version, found, message):
+    with pytest.raises(InstallationError, match=message):
+        reader.check_version(version, found, HERE)
+
+
+def faked(folder, module, **distributions):
+    """A folder with a module `mujoco`, unless the text is None, and the metadata of distributions."""
+    (folder / "mujoco").mkdir()
+    if module is not None:
+        (folder / "mujoco" / "__init__.py").write_text(module)
+    for name, version in distributions.items():
+        info = folder / f"{name}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+@pytest.mark.parametrize(
+    "module, distributions, message",
+    [
+        (
+            "print('imported')",
+            {"mujoco": "3.17.0", "mujoco_core": "4.0.1"},
+            "either has overwritten files of the other",
+        ),
+        ("print('imported')", {"mujoco": "3.11.0"}, "too old"),
+        ("raise OSError('libmujoco.so.3.17.0')", {"mujoco": "3.17.0"}, "different versions: libmujoco.so.3.17.0"),
+        ("__version__ = '3.9.1'", {}, "mujoco 3.9.1 "),
+        (None, {"mujoco_core": "4.0.0"}, "not its __init__.py"),
+    ],
+)
+def test_a_broken_mujoco_is_told_before_anything_runs(tmp_path, module, distributions, message):
+    faked(tmp_path, module, **distributions)
+    code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
+    if module is None:
+        # a folder without a module counts only where no module is
+        code += f"sys.path[:] = [p for p in sys.path if p == {str(tmp_path)!r} or not has_mujoco(p)]\n"
+        code = "import pathlib\ndef has_mujoco(p): return (pathlib.Path(p) / 'mujoco/__init__.py').exists()\n" + code
+        code = "import numpy, featherlane\n" + code
+    done = subprocess.run([sys.executable, "-c", code + LOAD], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert message in done.stdout and "\n  pip " in done.stdout and "imported" not in done.stdout
+
+
+def test_no_mujoco_is_told_with_the_command_that_brings_one(monkeypatch):
+    monkeypatch.delitem(sys.modules, "mujoco")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InstallationError, match=r"no mujoco is installed.*\n  pip install 'mujoco>=3\.12'"):
+        reader.mujoco_module.__wrapped__()
+    assert reader.installed() == "not installed"
+
+
+@pytest.mark.parametrize(
+    "message, version, said",
+    [
+        ("Schema violation: unrecognized attribute: 'springyield'", "3.17.0", "'springyield' needs 4.0 or newer"),
+        ("invalid keyword: 'discrete'", "3.12.0", "'discrete' needs 3.13 or newer"),
+        ("invalid keyword: '(null)'", "3.15.0", "this is MuJoCo 3.15.0; a newer one may know it"),
+        ("Schema violation: unrecognized attribute: 'springyeild'", "4.0.0", ""),
+        ("unrecognized name 'palm' of sensorized object", "3.12.0", ""),
+    ],
+)
+def test_words_that_a_version_does_not_know_are_told(message, version, said):
+    assert said in reader.hint(message, version) and bool(said) is bool(reader.hint(message, version))
+
+
+# ---- models of older versions ----------------------------------------------------------------------------
+
+
+class Older:
+    """An MjModel of 4.0.1 as an older version has it: some fields do not exist, rows of eq_data are shorter."""
+
+    def __init__(self, mj):
+        self.__dict__["mj"] = mj
+
+    def __getattr__(self, name):
+        if name in ABSENT or name == "key_plastic":
+            raise AttributeError(name)
+        value = getattr(self.mj, name)
+        return value[:, :11] if name == "eq_data" else value
+
+    def __copy__(self):
+        return Older(copy.copy(self.mj))
+
+
+def test_what_an_older_version_lacks_is_as_in_a_model_without_it():
+    mj = mujoco.MjModel.from_xml_string(TENDON)
+    for name in ABSENT:
+        np.testing.assert_array_equal(read(Older(mj), name), read(mj, name), err_msg=name)
+        write(Older(mj), name, 7)
+
+
+def test_shorter_rows_of_equality_data_are_read_and_written():
+    mj = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body name='a'><freejoint/><geom size='1'/></body></worldbody>"
+        "<equality><weld body1='a' relpose='1 2 3 1 0 0 0'/></equality></mujoco>"
+    )
+    mj.eq_data[0, 11] = 5
+    found = read(Older(mj), "eq_data")
+    assert found.shape == (1, 12) and found[0, 11] == 0 and np.array_equal(found[:, :11], mj.eq_data[:, :11])
+    write(Older(mj), "eq_data", np.arange(12.0))
+    assert np.array_equal(mj.eq_data[0], [*range(11), 5])
+
+
+def test_keyframes_of_an_older_version_have_no_plastic_part():
+    model = copy.deepcopy(load("humanoid"))
+    model.__dict__["mj_model"] = Older(model.mj_model)
+    assert model.nkey and model.key_plastic.shape == (model.nkey, 0)
+    fl.set_keyframe(model, fl.Data(model), 0)
+
+
+def version_is(monkeypatch, version):
+    monkeypatch.setattr(mujoco, "__version__", version)
+
+
+@pytest.mark.parametrize(
+    "version, actuator, said",
+    [
+        ("3.13.0", "<pid joint='h' kp='1' delay='.01' nsample='5'/>", "actuator #0: history of several controls"),
+        ("3.14.0", "<pid joint='h' kp='1' delay='.01' nsample='5'/>", ""),
+        ("3.13.0", "<motor joint='h' delay='.01' nsample='5'/>", ""),
+    ],
+)
+def test_histories_that_an_older_version_lays_out_otherwise_are_refused(monkeypatch, version, actuator, said):
+    mj = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body><joint name='h'/><geom size='1'/></body></worldbody>"
+        f"<actuator>{actuator}</actuator></mujoco>"
+    )
+    version_is(monkeypatch, version)
+    if said:
+        with pytest.raises(ModelError, match=f"(?s)compiled by MuJoCo {version}.*{said}"):
+            load(mj)
+    else:
+        load(mj)
+
+
+TENDON = """<mujoco><worldbody>
+<body><joint name="h"/><joint name="g" axis="0 1 0"/><geom size="1"/><site/></body></worldbody>
+<tendon><fixed name="t"><joint joint="h" coef="1"/><joint joint="g" coef="1"/></fixed></tendon></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "edit, said",
+    [
+        (lambda mj: mj.jnt_type.__setitem__(0, 1), "a ball or free joint, allowed are slides and hinges"),
+        (lambda mj: mj.wrap_objid.__setitem__(1, 0), "a joint twice"),
+        (lambda mj: mj.tendon_armature.__setitem__(0, -1.0), "armature is -1"),
+    ],
+)
+def test_tendons_that_the_newest_compiler_refuses_are_refused(monkeypatch, edit, said):
+    mj = mujoco.MjModel.from_xml_string(TENDON)
+    version_is(monkeypatch, "3.17.0")
+    older.check_compiled(mj)
+    edit(mj)
+    with pytest.raises(ModelError, match=f"tendon 't': {said}"):
+        older.check_compiled(mj)
+
+
+def test_sizes_are_not_edited_where_bounding_volumes_would_stay(monkeypatch):
+    model = load("pendulum")
+    constants = Constants(model)
+    larger = {"geom_size": 2 * model.geom_size}
+    constants(larger)
+    version_is(monkeypatch, "3.15.0")
+    fl.set_const(model)
+    constants({})
+    with pytest.raises(ModelError, match=r"geom_size was edited, and MuJoCo 3\.15\.0"):
+        constants(larger)
+    model.geom_size[:] *= 2
+    with pytest.raises(ModelError, match="geom_size was edited"):
+        fl.set_const(model)
