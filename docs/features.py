@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-import feature_table
-from featherlane.model import features
+import oracle
+
+oracle.use()
+import feature_table  # noqa: E402
+from featherlane.model import features  # noqa: E402
 
 README = Path(__file__).parent.parent / "README.md"
 

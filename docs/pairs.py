@@ -8,7 +8,10 @@ from pathlib import Path
 from rich.progress import Progress
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-import pair_matrix
+import oracle
+
+oracle.use()
+import pair_matrix  # noqa: E402
 
 PAGE = Path(__file__).parent / "pairs.md"
 POSES = 10_000  # of each pair

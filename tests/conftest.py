@@ -9,22 +9,25 @@ import zlib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import mujoco
 import numpy as np
 import pytest
 
 import featherlane
+import oracle
 import wheels
 
 HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))
-ORACLE = (4, 0, 1)  # 4.0.0 has a wrong sparse Newton factor
-REPAIR = 'pip uninstall -y mujoco mujoco-core && pip install "mujoco-core>=4.0.1"'
 
-# the distribution `mujoco` owns the files of `mujoco-core`: installing it replaces the oracle without a word from pip
-assert tuple(map(int, mujoco.__version__.split(".")[:3])) >= ORACLE, (
-    f"the oracle is MuJoCo {mujoco.__version__} from {mujoco.__path__[0]}, the tests need 4.0.1 or newer: {REPAIR}"
-)
+# before any test imports mujoco: whatever is installed, the oracle is one version
+try:
+    ORACLE = oracle.use()
+except (wheels.Unreachable, RuntimeError) as error:
+    pytest.exit(
+        f"no oracle: {error}\nThe tests compare with MuJoCo {oracle.VERSION} from the wheel of {oracle.PROJECT}, which "
+        f"is downloaded once, into {wheels.cache_folder()} (FEATHERLANE_WHEEL_CACHE).",
+        returncode=pytest.ExitCode.USAGE_ERROR,
+    )
 
 
 def pytest_sessionstart(session):
@@ -36,7 +39,7 @@ def pytest_sessionstart(session):
 
 def pytest_report_header(config):
     found = ", ".join(f"{name} {_version(name)}" for name in ("numpy", "mujoco-core", "llvmlite", "hypothesis"))
-    return [f"featherlane: {HOME}", f"versions: {found}", *_configuration()]
+    return [f"featherlane: {HOME}", f"oracle: {ORACLE}", f"versions: {found}", *_configuration()]
 
 
 def _configuration() -> list[str]:

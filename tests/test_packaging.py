@@ -6,10 +6,13 @@ import sys
 import tomllib
 from pathlib import Path
 
+import mujoco
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import featherlane
+import oracle
+from featherlane.model import reader
 
 ROOT = Path(__file__).parents[1]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -24,8 +27,13 @@ BUNDLED = set(
 )
 
 
-def test_nothing_depends_on_the_distributions_that_replace_the_oracle():
-    assert not {"mujoco", "dm-control"} & {canonicalize_name(requirement.name) for requirement in EVERY}
+def test_nothing_depends_on_distributions_that_own_the_files_of_a_mujoco_that_is_there():
+    assert not {"mujoco-core", "mujoco-studio", "dm-control"} & {canonicalize_name(each.name) for each in EVERY}
+
+
+def test_any_mujoco_from_the_oldest_that_is_read_will_do():
+    (needed,) = [requirement for requirement in EVERY if requirement.name == "mujoco"]
+    assert needed in NEEDED and not needed.extras and str(needed.specifier) == f">={'.'.join(map(str, reader.OLDEST))}"
 
 
 def test_the_compiler_has_one_lower_bound_everywhere():
@@ -38,9 +46,11 @@ def test_no_compiler_is_needed_beside_prebuilt_kernels():
     assert "llvmlite" not in {requirement.name for requirement in NEEDED}
 
 
-def test_the_oracle_of_the_tests_is_new_enough():
-    (oracle,) = [requirement for requirement in EXTRAS["test"] if requirement.name == "mujoco-core"]
-    assert not oracle.specifier.contains("4.0.0") and oracle.specifier.contains("4.0.1")
+def test_the_oracle_is_one_version_whatever_is_installed():
+    assert mujoco.__version__ == oracle.VERSION == "4.0.1" and oracle.folder() in Path(mujoco.__file__).parents
+    code = "import mujoco; print(mujoco.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == oracle.VERSION
 
 
 def test_the_build_hook_is_declared_where_it_exists():

@@ -52,7 +52,7 @@ def steps(code=STEPS, home=None, **environment) -> str:
     """What a new process prints that steps a humanoid on the ground, with the featherlane in `home`."""
     environment = {**os.environ, "FEATHERLANE_MODE": "auto", **environment}
     if home:
-        environment["PYTHONPATH"] = str(home)
+        environment["PYTHONPATH"] = os.pathsep.join([str(home), environment["PYTHONPATH"]])  # the oracle's stays
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout

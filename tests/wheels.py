@@ -120,18 +120,31 @@ def model_path(name: str) -> Path:
 def models_folder(name: str) -> Path:
     """The unpacked folder of models of the wheel `name`; downloads it on first use, and raises as `model_path` does."""
     wheel = WHEELS[name]
-    home = cache_folder() / f"{wheel.project}-{wheel.version}"
+    requirement = f"{wheel.project}=={wheel.version}"
+    return unpacked(f"{wheel.project}-{wheel.version}", requirement, (wheel.sha256,), f"{wheel.folder}/") / wheel.folder
+
+
+def unpacked(name: str, requirement: str, sha256: tuple[str, ...], part: str = "") -> Path:
+    """A folder of the cache with what a wheel holds; downloads it on first use, and raises as `model_path` does.
+
+    Args:
+        name: of the folder.
+        requirement: what pip is asked for.
+        sha256: digests of which the wheel's file must have one; none: the index's is believed.
+        part: only files whose names begin so.
+    """
+    home = cache_folder() / name
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
-            unpacked = _unpack(_download(wheel, Path(scratch)), wheel.folder)
+            whole = _unpack(_download(requirement, sha256, Path(scratch)), part)
             # complete or absent: whoever renames first wins, a second process finds the folder there
             try:
-                unpacked.rename(home)
+                whole.rename(home)
             except OSError:
                 if not home.is_dir():
                     raise
-    return home / wheel.folder
+    return home
 
 
 def models_in(wheel: str) -> list[str]:
@@ -155,8 +168,7 @@ def dm_control_models() -> list[Path]:
     return sorted(map(model_path, DM_CONTROL_MODELS))
 
 
-def _download(wheel: Wheel, folder: Path) -> Path:
-    requirement = f"{wheel.project}=={wheel.version}"
+def _download(requirement: str, sha256: tuple[str, ...], folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     done = subprocess.run([*command, "--dest", str(folder), requirement], capture_output=True, text=True, check=False)
     files = list(folder.glob("*.whl"))
@@ -164,13 +176,13 @@ def _download(wheel: Wheel, folder: Path) -> Path:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise Unreachable(f"cannot download {requirement}: {errors[-1] if errors else done.stderr}")
     digest = hashlib.sha256(files[0].read_bytes()).hexdigest()
-    if digest != wheel.sha256:
-        raise RuntimeError(f"{files[0].name}: sha256 is {digest}, expected {wheel.sha256}")
+    if sha256 and digest not in sha256:
+        raise RuntimeError(f"{files[0].name}: sha256 is {digest}, expected {' or '.join(sha256)}")
     return files[0]
 
 
-def _unpack(file: Path, folder: str) -> Path:
+def _unpack(file: Path, part: str) -> Path:
     target = file.with_suffix("")
     with zipfile.ZipFile(file) as archive:
-        archive.extractall(target, [name for name in archive.namelist() if name.startswith(f"{folder}/")])
+        archive.extractall(target, [name for name in archive.namelist() if name.startswith(part)])
     return target
