@@ -2,15 +2,13 @@
 
     python benchmarks/contact_models.py --write
 
-The table stands in docs/contact_models.md.  All numbers but the last rows are properties of the motion, not of the
-machine.
+All numbers but the last rows are properties of the motion, not of the machine.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from report import arguments, markdown, origin, publish
@@ -18,7 +16,6 @@ from report import arguments, markdown, origin, publish
 import featherlane as fl
 from featherlane.cli.contact_models import loop_error
 
-PAGE = Path(__file__).parents[1] / "docs" / "contact_models.md"
 WORLDS, ROUNDS, STEPS = 256, 5, 50
 VARIANTS = {
     "convex newton": {"contact_model": "convex", "solver": "newton"},
@@ -140,13 +137,13 @@ SCENES = {
 
 
 def main() -> None:
-    """Print the table, and put it into the page where that is asked for."""
+    """Print the table, and put it into its page where that is asked for."""
     asked = arguments(__doc__).parse_args()
     rows = []
     for what, (measure, ideal) in SCENES.items():
         rows.append([what, ideal, *(f"{measure(options):.3g}" for options in VARIANTS.values())])
     table = markdown(("", "ideal", *VARIANTS), rows)
-    publish("contact-models", f"{table}\n\n{origin()}", asked.write, PAGE)
+    publish("contact-models", f"{table}\n\n{origin()}", asked.write)
 
 
 if __name__ == "__main__":

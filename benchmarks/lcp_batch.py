@@ -100,7 +100,7 @@ def race(boxes: int, push: float, count: int, rounds: int):
 
 
 def main() -> None:
-    """Print the table, and put it into the README where that is asked for."""
+    """Print the table, and put it into its page where that is asked for."""
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="measured rounds of each race")
     parser.add_argument("--problems", type=int, default=1024, help="problems in a batch")

@@ -113,7 +113,7 @@ def our_side(speeds: np.ndarray, solver: str):
 
 
 def main() -> None:
-    """Print the table, and put it into the README where that is asked for."""
+    """Print the table, and put it into its page where that is asked for."""
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()

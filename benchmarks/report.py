@@ -1,4 +1,4 @@
-"""Tables that benchmarks print and write into the README or another page, each between its own two markers.
+"""Tables that benchmarks print and write into pages, each between its own two markers.
 
 Whoever imports this first measures against the tests' oracle, whatever MuJoCo is installed.
 """
@@ -15,17 +15,29 @@ from pathlib import Path
 
 from featherlane.cli.bench import machine
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
 import oracle
 
 oracle.use()
-README = Path(__file__).parents[1] / "README.md"
+# where each section stands
+PAGES = {
+    "speed": ROOT / "docs" / "speed.md",
+    "startup": ROOT / "docs" / "speed.md",
+    "memory": ROOT / "docs" / "speed.md",
+    "accuracy": ROOT / "docs" / "accuracy.md",
+    "collision": ROOT / "docs" / "collision.md",
+    "contact-models": ROOT / "docs" / "contact_models.md",
+    "lcp": ROOT / "docs" / "lcp.md",
+    "lcp-batch": ROOT / "docs" / "lcp.md",
+    "lcp-step": ROOT / "docs" / "lcp.md",
+}
 
 
 def arguments(doc: str) -> argparse.ArgumentParser:
     """The options that all benchmarks have."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the table into the README")
+    parser.add_argument("--write", action="store_true", help="write the table into its page")
     return parser
 
 
@@ -46,14 +58,28 @@ def origin() -> str:
     )
 
 
-def publish(section: str, text: str, write: bool, page: Path = README) -> None:
-    """Print a section, and put it between its markers in a page, the README, where that is asked for."""
+def _between(section: str) -> re.Pattern:
+    """A section with the two comments between which it stands."""
+    return re.compile(f"(?<=<!-- {section}:begin -->\n).*?(?=<!-- {section}:end -->)", re.DOTALL)
+
+
+def section(name: str) -> str:
+    """What stands in a section's page.
+
+    Raises:
+        LookupError: the page does not have the section's markers once.
+    """
+    found = _between(name).findall(PAGES[name].read_text())
+    if len(found) != 1:
+        bounds = f"<!-- {name}:begin --> and <!-- {name}:end -->"
+        raise LookupError(f"{PAGES[name]} has {len(found)} sections between {bounds}, not one")
+    return found[0].rstrip("\n")
+
+
+def publish(name: str, text: str, write: bool) -> None:
+    """Print a section, and put it into its page where that is asked for."""
     print(text)
-    if not write:
-        return
-    begin, end = f"<!-- {section}:begin -->", f"<!-- {section}:end -->"
-    before = page.read_text()
-    if begin not in before or end not in before:
-        sys.exit(f"{page} has no markers {begin} and {end}")
-    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    page.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", before))
+    if write:
+        section(name)
+        page = PAGES[name].read_text()
+        PAGES[name].write_text(_between(name).sub(lambda _: f"{text}\n", page))

@@ -1,9 +1,31 @@
-"""Pages that are written from the code say what the code says."""
+"""Pages that are written from the code say what the code says, and tables stand where they are written."""
 
+import ast
+import importlib
 import importlib.util
+import re
 from pathlib import Path
 
-DOCS = Path(__file__).parent.parent / "docs"
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
+ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; \d{4}-\d\d-\d\d\.")
+
+
+@pytest.fixture
+def report(monkeypatch):
+    """benchmarks/report.py."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("report")
+
+
+def published(path: Path) -> set[str]:
+    """The sections that a benchmark writes."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return {node.args[0].value for node in calls if isinstance(node.func, ast.Name) and node.func.id == "publish"}
 
 
 def test_the_reference_of_fields_is_the_declarations():
@@ -11,3 +33,36 @@ def test_the_reference_of_fields_is_the_declarations():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.PAGE.read_text() == module.page(), "run: python docs/fields.py"
+
+
+def test_every_table_stands_in_the_page_that_its_benchmark_writes(report):
+    written = {name for path in BENCHMARKS.glob("*.py") for name in published(path)}
+    found = [(name, page) for page in PAGES for name, _ in SECTION.findall(page.read_text())]
+    assert written == set(report.PAGES)
+    assert sorted(found) == sorted([*report.PAGES.items(), ("features", ROOT / "README.md")])
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
+def test_a_table_says_which_benchmark_wrote_it_where_and_when(path, report):
+    for name in published(path):
+        origin = ORIGIN.fullmatch(report.section(name).splitlines()[-1])
+        assert origin and origin[1] == path.stem
+
+
+def test_a_section_is_replaced_and_nothing_else(report, monkeypatch, tmp_path):
+    page = tmp_path / "page.md"
+    monkeypatch.setitem(report.PAGES, "numbers", page)
+    page.write_text("before\n<!-- numbers:begin -->\n<!-- numbers:end -->\nafter\n")
+    for text in (r"| 1 \1 |", "| 2 |"):
+        report.publish("numbers", text, True)
+        assert page.read_text() == f"before\n<!-- numbers:begin -->\n{text}\n<!-- numbers:end -->\nafter\n"
+    report.publish("numbers", "| 3 |", False)
+    assert report.section("numbers") == "| 2 |"
+
+
+def test_a_page_without_the_markers_is_an_error(report, monkeypatch, tmp_path):
+    monkeypatch.setitem(report.PAGES, "numbers", tmp_path / "page.md")
+    report.PAGES["numbers"].write_text("a page\n")
+    with pytest.raises(LookupError, match="numbers:begin"):
+        report.publish("numbers", "| 1 |", True)
+    assert report.PAGES["numbers"].read_text() == "a page\n"

@@ -26,11 +26,6 @@ def test_links_lead_to_files(target):
     assert (Path(__file__).parents[1] / target).exists()
 
 
-@pytest.mark.parametrize("table", ["speed", "accuracy"])
-def test_tables_are_marked_for_the_benchmarks_that_write_them(table):
-    assert README.index(f"<!-- {table}:begin -->") < README.index(f"<!-- {table}:end -->")
-
-
 def test_every_kind_has_a_test_or_a_refusal():
     """Else `python docs/features.py` writes the table anew."""
     assert feature_table.section(README) == feature_table.table(feature_table.marks(), refused_kinds())
