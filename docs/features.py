@@ -1,4 +1,4 @@
-"""Write the README's table of kinds and the tests that check them: `python docs/features.py`."""
+"""Write the table of kinds and the tests that check them into features.md: `python docs/features.py`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ oracle.use()
 import feature_table  # noqa: E402
 from featherlane.model import features  # noqa: E402
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent / "features.md"
 
 if __name__ == "__main__":
-    text = README.read_text()
+    text = PAGE.read_text()
     head, rest = text.split(feature_table.BEGIN)
     tail = rest.split(feature_table.END)[1]
     table = feature_table.table(feature_table.marks(), features.refused_kinds())
-    README.write_text(f"{head}{feature_table.BEGIN}\n{table}\n{feature_table.END}{tail}")
-    print(f"wrote {README}")
+    PAGE.write_text(f"{head}{feature_table.BEGIN}\n{table}\n{feature_table.END}{tail}")
+    print(f"wrote {PAGE}")

@@ -1,4 +1,4 @@
-"""Which test checks each kind of actuator, tendon, passive force and sensor: the README's table.
+"""Which test checks each kind of actuator, tendon, passive force and sensor: the table in docs/features.md.
 
 A test says with what groups of kinds it compares, and in which models, by a mark:
 
@@ -143,7 +143,7 @@ def marks() -> dict[tuple[str, str], list[str]]:
 
 
 def table(tests: dict[tuple[str, str], list[str]], refused: dict[str, set[str]]) -> str:
-    """The README's table.
+    """The table of docs/features.md.
 
     Args:
         tests: `marks()`.
@@ -165,9 +165,9 @@ def table(tests: dict[tuple[str, str], list[str]], refused: dict[str, set[str]])
     return "\n".join(lines)
 
 
-def section(readme: str) -> str:
-    """What the README has between the table's marks."""
-    return readme.split(BEGIN)[1].split(END)[0].strip()
+def section(page: str) -> str:
+    """What the page has between the table's marks."""
+    return page.split(BEGIN)[1].split(END)[0].strip()
 
 
 def main() -> int:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import feature_table
+from featherlane.model.features import refused_kinds
+
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
@@ -35,11 +38,17 @@ def test_the_reference_of_fields_is_the_declarations():
     assert module.PAGE.read_text() == module.page(), "run: python docs/fields.py"
 
 
+def test_every_kind_has_a_test_or_a_refusal():
+    """Else `python docs/features.py` writes the table anew."""
+    page = (DOCS / "features.md").read_text()
+    assert feature_table.section(page) == feature_table.table(feature_table.marks(), refused_kinds())
+
+
 def test_every_table_stands_in_the_page_that_its_benchmark_writes(report):
     written = {name for path in BENCHMARKS.glob("*.py") for name in published(path)}
     found = [(name, page) for page in PAGES for name, _ in SECTION.findall(page.read_text())]
     assert written == set(report.PAGES)
-    assert sorted(found) == sorted([*report.PAGES.items(), ("features", ROOT / "README.md")])
+    assert sorted(found) == sorted([*report.PAGES.items(), ("features", DOCS / "features.md")])
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
