@@ -23,6 +23,7 @@ oracle.use()
 # where each section stands
 PAGES = {
     "speed": ROOT / "docs" / "speed.md",
+    "speed-in-brief": ROOT / "README.md",
     "startup": ROOT / "docs" / "speed.md",
     "memory": ROOT / "docs" / "speed.md",
     "accuracy": ROOT / "docs" / "accuracy.md",

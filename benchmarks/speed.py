@@ -3,12 +3,13 @@
     python benchmarks/speed.py --write
 
 Every ratio is measured side by side in this process: the same 512 different states with contact, the two sides in
-turns, the median of the rounds.
+turns, the median of the rounds.  The README shows five rows of the table, too.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from report import arguments, markdown, origin, publish
@@ -49,6 +50,16 @@ COLUMNS = (
     "smooth only",
 )
 
+# the README's rows: robots of others, from few dofs to many, and the scene that gains least
+BRIEF = {
+    "gymnasium/ant": "Gymnasium's ant",
+    "dm_control/humanoid": "dm_control's humanoid",
+    "gymnasium_robotics/assets/adroit_hand/adroit_hammer": "the Adroit hand with its hammer",
+    "myosuite/simhive/myo_sim/leg/myolegs": "MyoSuite's legs, 80 muscles",
+    "bundled/pile": "a pile of 64 balls",
+}
+BRIEF_COLUMNS = ("dofs", "contacts", "MuJoCo [1000/s]", "ours [1000/s]", "ratio", "one world")
+
 
 def row(name: str, rounds: int) -> list[str]:
     """All ratios of one model."""
@@ -74,6 +85,23 @@ def row(name: str, rounds: int) -> list[str]:
     ]
 
 
+def brief(rows: Sequence[Sequence[str]], source: str) -> str | None:
+    """The README's five rows, copied from the table's, and the ratios of all; None where a row was not measured.
+
+    Args:
+        rows: of the table, as `COLUMNS` says.
+        source: where the numbers are from.
+    """
+    short = [[cell.partition(" (")[0] for cell in line] for line in rows]  # without the rounds in brackets
+    lines = {line[0]: dict(zip(COLUMNS, line, strict=True)) for line in short}
+    if not set(BRIEF) <= set(lines):
+        return None
+    five = [[label, *(lines[name][column] for column in BRIEF_COLUMNS)] for name, label in BRIEF.items()]
+    ratios = [float(line["ratio"]) for line in lines.values()]
+    every = f"All {len(rows)} models: {min(ratios):.3g} to {max(ratios):.3g} times as fast, in [Speed](docs/speed.md)."
+    return f"{markdown(('model', *BRIEF_COLUMNS), five)}\n\n{every}\n\n{source}"
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="measured rounds of each race")
@@ -92,7 +120,10 @@ def main() -> None:
         "against `mj_step`; `smooth only` has contacts and constraints off on both sides. Sensors off; Newton "
         "everywhere, each model's own cone (elliptic: quadruped_elliptic, hand, box_stack)."
     )
-    publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
+    source = origin()
+    publish("speed", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{source}", asked.write)
+    if five := brief(rows, source):
+        publish("speed-in-brief", five, asked.write)
 
 
 if __name__ == "__main__":

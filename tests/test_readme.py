@@ -1,12 +1,19 @@
-"""What the README shows runs as written."""
+"""What the README shows runs as written, and it stays short."""
 
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+import pages
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 EXAMPLE = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+MOST_BYTES, MOST_WORDS = 9000, 500  # what can be read aloud in three minutes, beside its tables
+ROWS = 5
+COMMANDS = "pip install . && featherlane simulate humanoid", "pip install '.[test]' && pytest"
 
 
 def test_the_example_runs(capsys):
@@ -18,6 +25,30 @@ def test_the_example_is_about_ten_lines():
     assert len(EXAMPLE.strip().splitlines()) <= 12
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!https?:|#)([^)]+)\)", README))
-def test_links_lead_to_files(target):
-    assert (Path(__file__).parents[1] / target).exists()
+def test_it_is_short():
+    assert len(README.encode()) <= MOST_BYTES
+    prose = [line for line in pages.text(README).splitlines() if not line.startswith(("|", "<!--"))]
+    assert len(re.sub(r"\]\([^)]*\)", "", "\n".join(prose)).split()) <= MOST_WORDS
+
+
+def test_it_names_every_page_and_example():
+    linked = {target.partition("#")[0] for target in pages.links(README)}
+    there = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    there |= {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")}
+    there |= {"CONTRIBUTING.md", "CHANGELOG.md", "src/featherlane/environments.py"}
+    assert there <= linked, f"not linked: {sorted(there - linked)}"
+
+
+def test_its_speeds_are_those_of_the_full_table(monkeypatch):
+    """Else `python benchmarks/speed.py --write` writes both."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    speed, report = map(importlib.import_module, ("speed", "report"))
+    full = report.section("speed")
+    shown = report.section("speed-in-brief")
+    assert shown == speed.brief(pages.rows(full), full.splitlines()[-1])
+    assert len(pages.rows(shown)) == ROWS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_shows_the_two_commands(command):
+    assert f"```sh\n{command}\n```" in README
