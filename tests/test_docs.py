@@ -1,4 +1,4 @@
-"""Pages that are written from the code say what the code says, and tables stand where they are written."""
+"""Pages that are written from the code say what the code says, tables stand where they are written, links lead on."""
 
 import ast
 import importlib
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import feature_table
+import pages
 from featherlane.model.features import refused_kinds
 
 ROOT = Path(__file__).parents[1]
@@ -16,6 +17,7 @@ DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
 ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; \d{4}-\d\d-\d\d\.")
+LINKS = [(page, target) for page in PAGES for target in dict.fromkeys(pages.links(page.read_text()))]
 
 
 @pytest.fixture
@@ -75,3 +77,17 @@ def test_a_page_without_the_markers_is_an_error(report, monkeypatch, tmp_path):
     with pytest.raises(LookupError, match="numbers:begin"):
         report.publish("numbers", "| 1 |", True)
     assert report.PAGES["numbers"].read_text() == "a page\n"
+
+
+@pytest.mark.parametrize("page, target", LINKS, ids=[f"{page.name}-{target}" for page, target in LINKS])
+def test_links_lead_to_files_and_headings(page, target):
+    path, _, anchor = target.partition("#")
+    place = page.parent / path if path else page
+    assert place.exists(), f"{page.name} links to {path}, which is not there"
+    if anchor:
+        assert anchor in pages.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
+
+
+def test_anchors_are_those_of_github():
+    page = "# From `mujoco.batch.Batch`\n\n```sh\n# no heading\n```\n## A, b & c-d\n## A, b & c-d\n## [x](y.md) z\n"
+    assert pages.anchors(page) == {"from-mujocobatchbatch", "a-b--c-d", "a-b--c-d-1", "x-z"}
