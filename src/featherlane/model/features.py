@@ -120,7 +120,7 @@ def sensor_support(mj: mujoco.MjModel) -> list[bool]:
 
 
 def refused_kinds() -> dict[str, set[str]]:
-    """Kinds of actuators and sensors that are an error with names, by group, for the README's table."""
+    """Kinds of actuators and sensors that are an error with names, by group, for the table of features."""
     groups = {"trntype": "transmission", "dyntype": "activation", "gaintype": "gain", "biastype": "bias"}
     refused = {
         groups[field]: {_word(enum, value) for value in enum.__members__.values() if value not in computed}
