@@ -38,7 +38,7 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
         "stages": len(every),
         "variants": [f"float{base[1:]} x {width}" for base, width in variants],
         "compiled": compiled,
-        "cached": len(every) * len(variants) - compiled,
+        "cached": sum(map(len, build.forms(every, variants).values())) - compiled,
         "seconds": time.perf_counter() - start,
         "cache": str(cache.directory()),
     }

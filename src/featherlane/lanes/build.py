@@ -51,7 +51,7 @@ def compile_all(
         ImportError: the compiler is not installed.
     """
     levels, variants, stages = tuple(levels or (processor.cpu_level(),)), tuple(variants), tuple(stages)
-    wanted = {v: [s for s in stages if variant(s, *v) == v] for v in variants}
+    wanted = forms(stages, variants)
     todo = {v: [s for s in wanted[v] if _missing(library, s, *v, levels)] for v in variants}
     todo = {v: rest for v, rest in todo.items() if rest}
     count, total = sum(map(len, todo.values())), sum(map(len, wanted.values()))
@@ -74,6 +74,12 @@ def compile_all(
             compile_stage(library, s, *form, levels)
             tell(s, form)
     return count
+
+
+def forms(stages: Iterable[Stage], variants: Iterable[tuple[str, int]]) -> dict[tuple[str, int], list[Stage]]:
+    """The stages that exist in each variant: those of one world at a time are the same in all."""
+    stages = tuple(stages)
+    return {v: [s for s in stages if variant(s, *v) == v] for v in variants}
 
 
 def compile_stage(library: Library, stage: Stage, base: str, width: int, levels: Iterable[str]) -> None:
