@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.cli.inspect import describe
 from featherlane.errors import InstallationError, ModelError
 from featherlane.model import load, older, reader
 from featherlane.model.exchange import ABSENT, read, write
@@ -205,6 +206,7 @@ def test_tendons_that_the_newest_compiler_refuses_are_refused(monkeypatch, edit,
     edit(mj)
     with pytest.raises(ModelError, match=f"tendon 't': {said}"):
         older.check_compiled(mj)
+    assert any(said in line for line in describe(mj)["unsupported"])
 
 
 def test_sizes_are_not_edited_where_bounding_volumes_would_stay(monkeypatch):

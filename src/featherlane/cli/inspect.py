@@ -37,10 +37,11 @@ def describe(source: str) -> dict[str, Any]:
     from ..model.candidates import candidates
     from ..model.features import sensor_support, unsupported
     from ..model.load import read
+    from ..model.older import refused
 
     mj, name, _ = read(source)
     pairs_found = candidates(mj)
-    lacking = unsupported(mj, pairs_found)
+    lacking = unsupported(mj, pairs_found) + refused(mj)
     parents = np.asarray(mj.dof_parentid)
     return {
         "model": name,

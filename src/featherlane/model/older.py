@@ -25,14 +25,18 @@ def check_compiled(mj) -> None:
     Raises:
         ModelError: with the element's name, what was given and what is allowed; lists all.
     """
-    version = mujoco_module().__version__
-    if numbers(version) >= SPLIT:
-        return
-    wrong = [*_hfields(mj), *_tendons(mj)]
-    if numbers(version) < HISTORIES:
-        wrong += _histories(mj)
+    wrong = refused(mj)
     if wrong:
+        version = mujoco_module().__version__
         raise ModelError(f"compiled by MuJoCo {version}; 4.0 refuses or does otherwise:\n  " + "\n  ".join(wrong))
+
+
+def refused(mj) -> list[str]:
+    """What the newest MuJoCo would not have compiled, each with its element's name."""
+    version = numbers(mujoco_module().__version__)
+    if version >= SPLIT:
+        return []
+    return [*_hfields(mj), *_tendons(mj), *(_histories(mj) if version < HISTORIES else ())]
 
 
 def check_edited_sizes(edited: bool) -> None:
