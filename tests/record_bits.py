@@ -9,8 +9,11 @@ from __future__ import annotations
 import sys
 import time
 
-import bits
-from bits_scenes import SCENES
+import oracle
+
+oracle.use()
+import bits  # noqa: E402
+from bits_scenes import SCENES  # noqa: E402
 
 
 def record(names: list[str]) -> None:
