@@ -17,7 +17,7 @@ from featherlane.cli.bench import machine
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-import oracle
+import oracle  # noqa: E402
 
 oracle.use()
 # where each section stands
