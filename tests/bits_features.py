@@ -12,7 +12,7 @@ import sensor_scenes
 import sleep_scenes
 import tendon_scenes
 import user_functions
-from bits_models import ADHESIVE, BELTS, CHAIN, MECHANISM, YIELDING, crowd, heap, shapes, tree
+from bits_models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, shapes, tree
 from bits_motion import FEW, OUTPUTS, Motion, loading, symmetric
 from featherlane.simulation.fields import FORCE, POSITION, VELOCITY
 
@@ -62,6 +62,12 @@ def own_models(batch, rng):
         rows[:] *= 1.0 + 0.1 * symmetric(rng, n, *([1] * (rows.ndim - 1)))
 
 
+def spoil(i, world):
+    """Some worlds go wrong, and start anew."""
+    if i == 5 and world.qpos[0] > 0.0:
+        world.qvel[0] = 1e12
+
+
 @fl.kernel
 def steer(m, d):
     """Controls by position and height, and a push."""
@@ -89,12 +95,12 @@ def user_sensor() -> fl.Model:
     return model
 
 
-def touchless(option: str = "") -> str:
+def touchless(integrator: str = "Euler") -> str:
     """All kinds of actuators on one row of joints."""
     kinds = [kind for name, kind in actuator_models.ACTUATORS.items() if "group" not in name]
     on = ('joint="hinge" gear=".1"', 'joint="slide" gear="-.2"')
     text = "".join(kind.format(j=joint) for kind, joint in itertools.product(kinds, on))
-    return actuator_models.scene(text + "".join(actuator_models.OTHERS.values()), option)
+    return actuator_models.scene(text + "".join(actuator_models.OTHERS.values()), integrator)
 
 
 # ---- motions ---------------------------------------------------------------------------------------------------------
@@ -110,6 +116,7 @@ def elements() -> dict[str, Motion]:
         text = tendon_scenes.scene(option, every=every, **straight)
         out[f"tendons {integrator}"] = Motion(loading(text), 15, position=0.1)
         out[f"yielding {integrator}"] = Motion(loading(YIELDING.replace("Euler", integrator)), 30, position=0.5)
+        out[f"special {integrator}"] = Motion(loading(SPECIAL.replace("Euler", integrator)), 20, position=0.01)
         for medium, shape in (("water", fluid_scenes.ELLIPSOIDS), ("oil", fluid_scenes.BOXES)):
             out[f"{medium} {integrator}"] = Motion(loading(fluid_scenes.scene(medium, integrator, shape)), 15)
     out["equalities"] = Motion(loading(equality_scenes.EQUALITIES), 20, position=0.05)
@@ -152,6 +159,9 @@ def uses() -> dict[str, Motion]:
         "few slots, adhesion": Motion(loading(ADHESIVE), 20, position=0.05, slots=11),
         "too few slots": Motion(loading(heap()), 10, position=0.1, slots=4),
         "reset": Motion(loading("humanoid", timestep=0.1), 30, velocity=30.0),
+        "spoiled": Motion(loading(tree(1)), 10, user=spoil),
+        "spoiled, histories": Motion(loading(touchless()), 10, position=0.1, user=spoil),
+        "spoiled, samples": Motion(loading(SAMPLED), 10, user=spoil),
         "crowd": Motion(loading(crowd(160)), 4, position=0.02, worlds=FEW),
         "long chain": Motion(loading(CHAIN), 20, position=0.05),
         "long chain by articulated bodies": Motion(loading(CHAIN, forward_dynamics="aba"), 20, position=0.05),
@@ -171,7 +181,10 @@ def uses() -> dict[str, Motion]:
 
 def sleep() -> dict[str, Motion]:
     """Trees that fall asleep and wake."""
-    return {
-        f"sleep {name}": Motion(loading(xml), steps, **AT_REST, user=user)
-        for name, (xml, steps, user) in sleep_scenes.SCENES.items()
-    }
+    scenes = sleep_scenes.SCENES
+    out = {f"sleep {n}": Motion(loading(xml), steps, **AT_REST, user=u) for n, (xml, steps, u) in scenes.items()}
+    stack, dozing = scenes["stack"][0], crowd(160, 'sleep="enable"')
+    out["sleep, spoiled"] = Motion(loading(stack), 20, **AT_REST, user=spoil)
+    out["sleep, given contacts"] = Motion(loading(stack), 20, **AT_REST, user=give, given=4)
+    out["sleep in a crowd"] = Motion(loading(dozing), 3, **AT_REST, worlds=FEW)
+    return out

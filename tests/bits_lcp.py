@@ -9,7 +9,8 @@ import numpy as np
 
 import featherlane as fl
 from bits import Outcome, Scene
-from bits_models import BELTS, CHAIN, heap, shapes, tree
+from bits_features import give, spoil
+from bits_models import BELTS, CHAIN, SPECIAL, heap, shapes, tree
 from bits_motion import FEW, Motion, loading, symmetric
 from lcp_scenes import SCENE
 
@@ -92,6 +93,10 @@ def motions() -> dict[str, Motion]:
     out["lcp surfaces"] = Motion(with_surfaces, 20, position=0.05)
     out["lcp belts"] = Motion(under_lcp(BELTS), 20, position=0.01)
     out["lcp long chain"] = Motion(under_lcp(CHAIN), 10, position=0.05)
+    out["lcp long chain, bent"] = Motion(under_lcp(CHAIN), 5, position=0.5)
+    out["lcp given contacts"] = Motion(under_lcp(heap()), 20, position=0.03, user=give, given=4)
+    out["lcp spoiled"] = Motion(under_lcp(heap()), 8, position=0.03, user=spoil)
+    out["lcp special"] = Motion(under_lcp(SPECIAL), 15, position=0.01)
     out["lcp tree"] = Motion(under_lcp(tree(1)), 15)
     out["lcp without warm start"] = Motion(under_lcp(heap(flag='warmstart="disable"')), 10, position=0.03)
     for solver in ("dantzig", "pgs", "apgd"):
@@ -132,6 +137,7 @@ def drawn(name: str, n: int, count: int, method: str) -> list[dict[str, np.ndarr
     found = [problem(rng, n, k % 2 == 0) for k in range(count)]
     if method == "lemke":
         found = [{"A": p["A"] + np.triu(p["A"], 1), "b": p["b"]} for p in found]
+        found.append({"A": np.full((n, n), 2.0) + np.eye(n), "b": np.ones(n)})  # every row ties
     return found
 
 

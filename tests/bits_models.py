@@ -11,6 +11,8 @@ GROUNDS = ("plane", "hfield", *TYPES)
 # a wedge of six corners and a lump of ten, by hand
 MESHES = """
 <mesh name="wedge" vertex="-.1 -.1 -.1 .2 -.1 -.1 -.1 .15 -.1 .2 .15 -.1 -.1 0 .15 .2 0 .15"/>
+<mesh name="lid" vertex=".2 .1 -.05 .1 .2 -.05 -.1 .2 -.05 -.2 .1 -.05 -.2 -.1 -.05 -.1 -.2 -.05 .1 -.2 -.05
+  .2 -.1 -.05 .2 .1 .05 .1 .2 .05 -.1 .2 .05 -.2 .1 .05 -.2 -.1 .05 -.1 -.2 .05 .1 -.2 .05 .2 -.1 .05"/>
 <mesh name="lump" vertex=".2 0 0 -.15 .05 0 0 .18 .02 .03 -.17 0 0 .02 .2 .02 0 -.16 .1 .1 .1 -.1 .1 -.1 .1 -.1 .1
   .1 .08 -.12"/>
 <hfield name="hills" nrow="5" ncol="7" size="4 4 .2 .2" elevation="0 .2 .5 .3 .1 0 .4 .2 .3 .1 0 .6 .3 .2 .1 0 .4
@@ -24,9 +26,12 @@ SIZES = {
     "box": 'type="box" size=".1 .13 .16"',
     "mesh": 'type="mesh" mesh="lump"',
     "wedge": 'type="mesh" mesh="wedge"',
+    "lid": 'type="mesh" mesh="lid"',
     "plane": 'type="plane" size="9 9 1"',
     "hfield": 'type="hfield" hfield="hills"',
 }
+HEIGHT = {"sphere": 0.15, "capsule": 0.2, "ellipsoid": 0.1, "cylinder": 0.1, "box": 0.16, "mesh": 0.2, "wedge": 0.1}
+HEIGHT |= {"lid": 0.05, "plane": 0.0, "hfield": 0.1}  # m: from the centre to the surface above or below
 
 
 class Numbers:
@@ -49,20 +54,30 @@ class Numbers:
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 def shapes(ground: str, option: str = "", seed: int = 3) -> str:
-    """Free bodies of every shape, flat and turned, just over ground of one kind; friction of every dimension."""
-    draw, bodies = Numbers(seed), []
-    for k, (kind, turned) in enumerate(itertools.product((*TYPES, "wedge"), (False, True))):
+    """Free bodies of every shape on ground of one kind, upright and turned; friction of every dimension."""
+    draw, bodies = Numbers(seed), ""
+    for k, (kind, turned) in enumerate(itertools.product((*TYPES, "wedge", "lid"), (False, True))):
         x, y, dim = 1.0 * (k % 5) - 2, 1.0 * (k // 5) - 1, (1, 3, 4, 6)[k % 4]
-        euler = draw(-90, 90, 3) if turned else "0 0 0"
+        high = 0.27 if turned else HEIGHT[ground] + HEIGHT[kind] - 0.002
         if ground not in ("plane", "hfield"):
-            bodies.append(f'<geom {SIZES[ground]} pos="{x} {y} 0" euler="{draw(-90, 90, 3) if turned else "0 0 0"}"/>')
-        bodies.append(
-            f'<body pos="{x} {y} {0.16 if ground == "plane" else 0.27}" euler="{euler}"><freejoint/>'
-            f'<geom {SIZES[kind]} condim="{dim}" friction=".7 .02 .01" margin="{0.01 * (k % 2)}"/></body>'
-        )
+            euler = draw(-90, 90, 3) if turned else "0 0 0"
+            bodies += f'<geom {SIZES[ground]} pos="{x} {y} 0" euler="{euler}"/>'
+        bodies += f"""<body pos="{x} {y} {high:.3f}" euler="{draw(-90, 90, 3) if turned else "0 0 0"}"><freejoint/>
+          <geom {SIZES[kind]} condim="{dim}" friction=".7 .02 .01" margin="{0.01 * (k % 2)}"/></body>"""
     floor = f"<geom {SIZES[ground]}/>" if ground in ("plane", "hfield") else ""
     return f"""<mujoco><option timestep=".005" {option}/><asset>{MESHES}</asset>
-      <worldbody>{floor}{"".join(bodies)}</worldbody></mujoco>"""
+      <worldbody>{floor}{bodies}</worldbody></mujoco>"""
+
+
+def aligned(lying: bool = False) -> str:
+    """Bodies of every shape within each other, their axes along each other: every choice of an axis is a tie."""
+    euler = "90 0 0" if lying else "0 0 0"
+    bodies = "".join(f'<body euler="{euler}"><freejoint/><geom {SIZES[kind]}/></body>' for kind in (*TYPES, *TYPES))
+    rods = "".join(
+        f'<body pos="{x} 0 {0.1 * k}" euler="0 90 0"><freejoint/><geom {SIZES["capsule"]}/></body>'
+        for k, x in enumerate((3, 3.1, 3.5))
+    )
+    return f"<mujoco><asset>{MESHES}</asset><worldbody>{bodies}{rods}</worldbody></mujoco>"
 
 
 def heap(option: str = "", flag: str = "") -> str:
@@ -208,7 +223,7 @@ def _sensors(draw, grown) -> str:
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
-def crowd(count: int) -> str:
+def crowd(count: int, flag: str = "") -> str:
     """So many free bodies over a floor that a tree finds their pairs; some carry two geoms."""
     draw, bodies, side = Numbers(1), "", 6
     for k in range(count):
@@ -216,7 +231,8 @@ def crowd(count: int) -> str:
         kind = draw.among(('size=".12"', 'type="capsule" size=".08 .06"', 'type="box" size=".1 .1 .1"'))
         second = '<geom size=".06" pos="0 0 .1"/>' if k % 5 == 0 else ""
         bodies += f'<body pos="{place}" euler="{draw(-90, 90, 3)}"><freejoint/><geom {kind}/>{second}</body>'
-    return f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody></mujoco>'
+    return f"""<mujoco><option><flag {flag}/></option><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody>
+      </mujoco>"""
 
 
 def _chain(length: int) -> str:
@@ -308,3 +324,25 @@ MECHANISM = """
   <position joint="root" gear="1 0 0" kp="3" kv=".2"/><position jointinparent="root" gear="0 0 1" kp="3"/>
 </actuator></mujoco>
 """
+# a string that meets the middle of a ball, armature and damping of motors, a torque that is bounded, a mesh as a site
+SPECIAL = """
+<mujoco><option timestep=".005" integrator="Euler"/><compiler autolimits="true"/><asset>{meshes}</asset>
+<default><geom contype="0" conaffinity="0"/></default>
+<worldbody><site name="w" pos="-1 0 1"/><site name="v" pos="0 1 1"/>
+  <geom name="ball" size=".2" pos="0 0 1"/><geom name="roll" type="cylinder" size=".1 .5" pos="0 0 1"/>
+  <site name="room" type="mesh" mesh="wedge" pos=".5 0 1"/>
+  <body pos=".5 0 1"><joint name="x" type="slide" axis="1 0 0" damping=".1"/><geom name="g" size=".1" mass="1"/>
+    <site name="s"/>
+    <body pos=".2 0 0"><joint name="h" axis="0 1 0"/><geom size=".05" pos=".1 0 0"/><site name="t" pos=".1 0 .1"/>
+      <body pos=".2 0 0"><joint name="b" type="ball"/><geom size=".05" pos=".1 .1 0"/></body></body></body>
+</worldbody>
+<tendon><spatial name="middle" stiffness="3" damping=".1"><site site="w"/><geom geom="ball"/><site site="s"/></spatial>
+  <spatial name="round" stiffness="3"><site site="v"/><geom geom="roll"/><site site="t"/></spatial>
+  <spatial name="free"><site site="v"/><site site="t"/></spatial>
+  <fixed name="sum"><joint joint="x" coef="1"/><joint joint="h" coef=".5"/></fixed></tendon>
+<actuator><motor joint="x" armature=".2" damping=".3 .1 .2" gear="2"/><motor tendon="sum" armature=".1" damping=".2"/>
+  <position tendon="free" kp="5" kv=".3"/><orientation joint="b" kp="30" kv=".2" forcerange="0 1"/></actuator>
+<equality><tendon tendon1="round" tendon2="sum" polycoef="0 .5 .1 0 0"/><tendon tendon1="free"/></equality>
+<sensor><force site="s"/><torque site="t"/><insidesite objtype="geom" objname="g" site="room"/>
+  <contact site="room" data="found dist pos"/></sensor></mujoco>
+""".replace("{meshes}", MESHES)

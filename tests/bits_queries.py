@@ -12,7 +12,7 @@ import numpy as np
 import featherlane as fl
 from bits import Outcome, Scene, model_inputs
 from bits_features import ALL
-from bits_models import GROUNDS, heap, shapes, tree
+from bits_models import GROUNDS, aligned, heap, shapes, tree
 from bits_motion import WORLDS, Motion, start, symmetric
 from featherlane.model.option import Enable
 
@@ -33,11 +33,11 @@ def query(ask: Callable) -> Callable:
     """A function (batch, rng) -> arrays, as what computes a scene from a model."""
 
     @functools.wraps(ask)
-    def compute(name: str, xml: str, options: dict, dtype: str) -> Outcome:
+    def compute(name: str, xml: str, position: float, options: dict, dtype: str) -> Outcome:
         model = fl.load(xml)
         for option, value in options.items():
             setattr(model.opt, option, value)
-        batch = worlds(name, model, dtype, position=0.05)
+        batch = worlds(name, model, dtype, position=position)
         return Outcome(model_inputs(model), ask(batch, np.random.default_rng(zlib.crc32(name.encode()))))
 
     return compute
@@ -133,12 +133,14 @@ def queries() -> dict[str, Scene]:
     """Scenes that ask."""
     out = {}
 
-    def add(name, compute, xml, dtypes=("float64", "float32"), **options):
-        out[name] = Scene(functools.partial(compute, name, xml, options), dtypes)
+    def add(name, compute, xml, dtypes=("float64", "float32"), position=0.05, **options):
+        out[name] = Scene(functools.partial(compute, name, xml, position, options), dtypes)
 
     for ground in GROUNDS:
         add(f"rays, {ground}", rays, shapes(ground))
         add(f"distances, {ground}", distances, shapes(ground))
+    for lying in (False, True):
+        add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for integrator in ("euler", "implicit", "implicitfast", "discrete"):
         add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
         if integrator != "discrete":

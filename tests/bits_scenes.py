@@ -8,7 +8,7 @@ import bits_features
 import bits_lcp
 import bits_queries
 import featherlane as fl
-from bits_models import GROUNDS, heap, shapes, tree
+from bits_models import GROUNDS, aligned, heap, shapes, tree
 from bits_motion import FEW, Motion, loading
 
 LARGE = {"chain", "pile", "pyramid", "stacks", "rope"}  # hundreds of dofs
@@ -50,6 +50,9 @@ def motions() -> dict[str, Motion]:
         falling = loading("humanoid", integrator=integrator)
         out[f"humanoid {integrator}"] = Motion(falling, 20, position=0.1, drop=0.5)
         out[f"heap {integrator}"] = Motion(loading(heap(f'integrator="{integrator}"')), 20, position=0.03)
+    for lying in (False, True):
+        away = {"position": 0.0, "velocity": 0.1}
+        out[f"aligned{' and lying' * lying}"] = Motion(loading(aligned(lying)), 5, **away, worlds=FEW)
     groups = (solved(), bits_features.elements(), bits_features.uses(), bits_features.sleep(), bits_lcp.motions())
     for group in groups:
         out |= group
