@@ -12,7 +12,7 @@ import sensor_scenes
 import sleep_scenes
 import tendon_scenes
 import user_functions
-from bits_models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, shapes, tree
+from bits_models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, rafts, shapes, tree
 from bits_motion import FEW, OUTPUTS, Motion, loading, symmetric
 from featherlane.simulation.fields import FORCE, POSITION, VELOCITY
 
@@ -142,6 +142,7 @@ SAMPLED = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h"/>
 
 def uses() -> dict[str, Motion]:
     """What users do: forces, mocap bodies, given contacts, models by world, kernels; outputs, flags, full buffers."""
+    fast = {"integrator": "implicitfast", "forward_dynamics": "aba"}
     out = {
         "pushed": Motion(loading("quadruped"), 20, position=0.1, user=push),
         "led": Motion(loading(tree(4)), 20, user=lead),
@@ -165,11 +166,19 @@ def uses() -> dict[str, Motion]:
         "crowd": Motion(loading(crowd(160)), 4, position=0.02, worlds=FEW),
         "long chain": Motion(loading(CHAIN), 20, position=0.05),
         "long chain by articulated bodies": Motion(loading(CHAIN, forward_dynamics="aba"), 20, position=0.05),
+        "long chain by articulated bodies, bent": Motion(loading(CHAIN, forward_dynamics="aba"), 5, position=0.5),
+        "long chain implicitfast": Motion(loading(CHAIN, **fast), 10, position=0.05),
+        "humanoid implicitfast by articulated bodies": Motion(loading("humanoid", **fast), 10, position=0.1),
+        "humanoid in water": Motion(loading("humanoid", **fast, density=500.0), 10, position=0.1),
+        "bodies of many geoms": Motion(loading(rafts(4, 30)), 20, position=0.05),
         "humanoid by its factor": Motion(loading("humanoid", forward_dynamics="crb"), 10, position=0.1),
         "humanoid by articulated bodies": Motion(loading("humanoid", forward_dynamics="aba"), 10, position=0.1),
     }
     for flags in ("override", "fwdinv", "diagexact", "energy"):
         out[f"flag {flags}"] = Motion(loading(heap(flag=f'{flags}="enable"')), 10, position=0.03)
+        out[f"flag {flags}, discrete"] = Motion(
+            loading(heap('integrator="discrete" cone="elliptic"', f'{flags}="enable"')), 10, position=0.03
+        )
     for flags in "warmstart eulerdamp refsafe spring damper gravity clampctrl contact limit frictionloss".split():
         out[f"without {flags}"] = Motion(loading(tree(1, flag=f'{flags}="disable"')), 10)
     for gyroscopic in ("implicit", "off"):
@@ -186,5 +195,7 @@ def sleep() -> dict[str, Motion]:
     stack, dozing = scenes["stack"][0], crowd(160, 'sleep="enable"')
     out["sleep, spoiled"] = Motion(loading(stack), 20, **AT_REST, user=spoil)
     out["sleep, given contacts"] = Motion(loading(stack), 20, **AT_REST, user=give, given=4)
+    clocks = '<sensor><clock/><clock delay=".02" nsample="4"/><e_kinetic/></sensor>'
+    out["sleep, sensors"] = Motion(loading(sleep_scenes.scene(sleep_scenes.STACK, clocks)), 60, **AT_REST)
     out["sleep in a crowd"] = Motion(loading(dozing), 3, **AT_REST, worlds=FEW)
     return out

@@ -90,6 +90,7 @@ def motions() -> dict[str, Motion]:
     for option, values in OPTIONS.items():
         out[f"lcp {option}"] = Motion(under_lcp(SCENE, **values), 15, position=0.05)
         out[f"lcp {option}, shapes"] = Motion(under_lcp(shapes("plane"), **values), 10, position=0.02, velocity=3.0)
+    out["lcp box_stack, upright"] = Motion(under_lcp("box_stack"), 10, position=0.0, velocity=0.01, worlds=FEW)
     out["lcp surfaces"] = Motion(with_surfaces, 20, position=0.05)
     out["lcp belts"] = Motion(under_lcp(BELTS), 20, position=0.01)
     out["lcp long chain"] = Motion(under_lcp(CHAIN), 10, position=0.05)

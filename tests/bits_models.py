@@ -235,6 +235,15 @@ def crowd(count: int, flag: str = "") -> str:
       </mujoco>"""
 
 
+def rafts(count: int, geoms: int) -> str:
+    """Bodies of so many geoms that boxes about the bodies are tested first."""
+    spheres = "".join(f'<geom size=".04" pos="{0.07 * (k % 8)} {0.07 * (k // 8)} 0"/>' for k in range(geoms))
+    bodies = "".join(
+        f'<body pos="{0.3 * (k % 2)} 0 {0.05 + 0.09 * k}"><freejoint/>{spheres}</body>' for k in range(count)
+    )
+    return f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody></mujoco>'
+
+
 def _chain(length: int) -> str:
     """A long chain of hinges, balls and slides that lies on the floor, and a ball on it."""
     kinds = ('type="ball" range="0 20" limited="true"', 'range="-9 9" limited="true"', 'type="slide" range="-.01 .01"')

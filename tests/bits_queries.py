@@ -146,6 +146,9 @@ def queries() -> dict[str, Scene]:
         if integrator != "discrete":
             flags = {"integrator": integrator, "enableflags": int(Enable.INVDISCRETE)}
             add(f"inverse {integrator}, discrete time", inverse, tree(1), **flags)
+            add(f"inverse {integrator} of shapes, discrete time", inverse, shapes("plane"), **flags)
+    articulated = {"integrator": "implicitfast", "enableflags": int(Enable.INVDISCRETE), "forward_dynamics": "aba"}
+    add("inverse of a humanoid, discrete time", inverse, "humanoid", **articulated)
     add("inverse of a heap", inverse, heap())
     add("forward and inverse", forward_and_inverse, heap(), DATA_ALONE)
     for name in ("arm", "double_pendulum"):
