@@ -195,7 +195,9 @@ def sleep() -> dict[str, Motion]:
     stack, dozing = scenes["stack"][0], crowd(160, 'sleep="enable"')
     out["sleep, spoiled"] = Motion(loading(stack), 20, **AT_REST, user=spoil)
     out["sleep, given contacts"] = Motion(loading(stack), 20, **AT_REST, user=give, given=4)
-    clocks = '<sensor><clock/><clock delay=".02" nsample="4"/><e_kinetic/></sensor>'
-    out["sleep, sensors"] = Motion(loading(sleep_scenes.scene(sleep_scenes.STACK, clocks)), 60, **AT_REST)
+    for kind, clock in {"clock": "<clock/>", "late clock": '<clock/><clock delay=".02" nsample="4"/>'}.items():
+        text = sleep_scenes.scene(sleep_scenes.STACK, f"<sensor>{clock}<e_kinetic/></sensor>")
+        # tiles that are full, so that nothing in them is awake
+        out[f"sleep, {kind}"] = Motion(loading(text), 70, **AT_REST, worlds={"float64": 8, "float32": 16})
     out["sleep in a crowd"] = Motion(loading(dozing), 3, **AT_REST, worlds=FEW)
     return out

@@ -12,7 +12,7 @@ import numpy as np
 import featherlane as fl
 from bits import Outcome, Scene, model_inputs
 from bits_features import ALL
-from bits_models import GROUNDS, aligned, heap, shapes, tree
+from bits_models import GROUNDS, MECHANISM, aligned, heap, shapes, tree
 from bits_motion import WORLDS, Motion, start, symmetric
 from featherlane.model.option import Enable
 
@@ -143,6 +143,7 @@ def queries() -> dict[str, Scene]:
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
     for integrator in ("euler", "implicit", "implicitfast", "discrete"):
         add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
+        add(f"inverse {integrator} of a mechanism", inverse, MECHANISM, integrator=integrator)
         if integrator != "discrete":
             flags = {"integrator": integrator, "enableflags": int(Enable.INVDISCRETE)}
             add(f"inverse {integrator}, discrete time", inverse, tree(1), **flags)
