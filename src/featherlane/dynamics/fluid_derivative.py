@@ -14,7 +14,7 @@ by experiment with 4.0.1: efm_fluid.
 
 from __future__ import annotations
 
-from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, sqrt, where
+from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, sqrt, stage, where
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.quaternion import PI
 from featherlane.spatial.vector import (
@@ -302,7 +302,7 @@ def _body_matrix(m, d, i, dissipative):
                 _add_ellipsoid(m, d, i, g, dissipative, ellipsoids)
 
 
-@kernel
+@stage
 def composite_drag(m, d, dissipative):
     """crb_drag <- rates of the medium's wrench on each body and all below it.
 

@@ -96,7 +96,8 @@ def emit_for(text: str, target: Target) -> bytes:
 
 def optimised(text: str, target: Target):
     """(target machine, module): a cheap pass, then the full pipeline without reordering of arithmetic."""
-    machine, module = target.machine(), llvm.parse_assembly(_head(target) + text)
+    # a context of its own: what LLVM keeps for a module goes with it
+    machine, module = target.machine(), llvm.parse_assembly(_head(target) + text, llvm.create_context())
     for level in (0, 3):
         options = llvm.create_pipeline_tuning_options()
         options.speed_level, options.slp_vectorization, options.loop_vectorization = level, False, False

@@ -14,13 +14,13 @@ from ..dynamics.flags import DISCRETE
 from ..dynamics.free_body import multiply_untouched_bodies
 from ..dynamics.inertia import multiply
 from ..dynamics.xfrc import add_xfrc
-from ..lanes import fma, kernel, real, sqrt, stage
+from ..lanes import fma, real, sqrt, stage
 from ..sensor.measure import sensor_rows
 from .part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
 from .wake import find_contacts
 
 
-@kernel
+@stage
 def inverse_constraint(m, d, store):
     """Contacts, rows and their forces at the acceleration qacc."""
     find_contacts(m, d)
@@ -32,7 +32,7 @@ def inverse_constraint(m, d, store):
         sensor_rows(m, d)
 
 
-@kernel
+@stage
 def inverse_force(m, d):
     """qfrc_inverse <- M qacc + C(q, v) - passive - constraint forces; under `discrete` Mhat qacc + h K qvel + ...
 
