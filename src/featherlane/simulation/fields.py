@@ -194,7 +194,7 @@ CONTACT = (
     Field("ncon_slot", "int", (1,), "1", "contact slots of the tile", "collision"),
     Field("con_overflow", "int", (1,), "1", "1: the slots did not fit, the tile has to be split", "collision"),
     Field("ncon", "real", (1,), "1", "contacts of each world", "collision"),
-    Field("con_cand", "int", ("nconmax",), "1", "candidate pair of the slot", "collision"),
+    Field("con_cand", "int", ("nconmax",), "1", "candidate pair; in a crowd that of no one, -1: given", "collision"),
     Field("con_geom", "int", ("nconmax", 2), "1", "geoms of the slot, -1: given by its bodies alone", "collision"),
     Field("con_carrier", "int", ("nconmax", 2), "1", "bodies that carry the two geoms", "collision"),
     Field("con_point", "int", ("nconmax",), "1", "which of its pair's points the slot is", "collision"),

@@ -84,13 +84,24 @@ def reduce_pair(m, d, first, end):
 
 
 @kernel
+def same_pair(d, k, a):
+    """Do two slots hold points of one pair?  Of a crowd con_cand does not tell, so the geoms are asked, too."""
+    return (
+        d.con_cand[k] == d.con_cand[a]
+        and d.con_pair[k] == d.con_pair[a]
+        and d.con_geom[2 * k] == d.con_geom[2 * a]
+        and d.con_geom[2 * k + 1] == d.con_geom[2 * a + 1]
+    )
+
+
+@kernel
 def choose_contacts(m, d):
     """con_D > 0 where a contact has rows."""
     mark_acting(m, d)
     k, n = 0, d.ncon_slot[0]
     while k < n:
         end = k + 1
-        while end < n and d.con_cand[end] == d.con_cand[k]:
+        while end < n and same_pair(d, end, k):
             end += 1
         if d.con_cand[k] != NO_CANDIDATE and end - k > 4:
             reduce_pair(m, d, k, end)
