@@ -112,6 +112,8 @@ def test_a_bad_control_counts_as_zero_and_is_reported(rng, bad):
         mujoco.mj_forward(oracle, data)
     assert_equal(ws, worlds, ["actuator_force", "qacc_smooth"])
     np.testing.assert_array_equal(ws.arrays["badctrl"][0], np.arange(8) == 3)
+    counts = [data.warning[mujoco.mjtWarning.mjWARN_BADCTRL].number for data in worlds]
+    np.testing.assert_array_equal(ws.arrays["warning"][4], counts)
 
 
 def test_mocap_bodies_go_where_the_user_puts_them(rng):

@@ -100,7 +100,7 @@ def test_fields_have_a_row_for_each_world(batch):
     for name, shape in SHAPES.items():
         assert getattr(batch, name).shape == shape, name
         assert getattr(batch, name).dtype == np.float64
-    assert set(batch.status) == {"contacts_full", "rows_full", "bad_number", "not_converged"}
+    assert set(batch.status) == {"contacts_full", "rows_full", "bad_number", "not_converged", "bad_control"}
     assert all(counts.shape == (N,) for counts in batch.status.values())
 
 
@@ -515,6 +515,33 @@ def test_a_bad_control_counts_as_zero(batch, value):
     data.time, data.ctrl[0] = 0.0, value
     mujoco.mj_step(mj, data)
     np.testing.assert_allclose(other.qpos[5], data.qpos, atol=1e-9)
+    each = int(np.isnan(value))  # infinity is clamped
+    assert other.status["bad_control"].tolist() == [each * (w == 5) for w in range(N)] and not other.nbad.any()
+    other.step(3)
+    assert other.status["bad_control"][5] == 4 * each
+    other.reset()
+    assert not other.status["bad_control"].any()
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit", "discrete"])
+def test_a_bad_control_counts_once_a_step(integrator):
+    model = fl.load("cartpole")
+    model.opt.integrator = integrator
+    data = fl.Data(model)
+    data.ctrl[0] = np.nan
+    fl.step(model, data, 3)
+    assert data.status["bad_control"] == 3 and data.status["bad_number"] == 0
+    fl.forward(model, data)
+    assert data.status["bad_control"] == 4
+
+
+def test_a_step_taken_again_for_one_world_counts_once_for_its_mates():
+    batch = fl.Batch(fl.load("cartpole"), 3)
+    batch.ctrl[1:] = np.nan
+    batch.qfrc_applied[0] = 1e300
+    batch.step()
+    assert batch.nbad.tolist() == [1, 0, 0]
+    assert batch.status["bad_control"].tolist() == [0, 1, 1]
 
 
 def test_counts_start_again_with_a_reset(batch):

@@ -365,7 +365,7 @@ def test_contacts_alone_have_no_rows(pile):
 def test_status_counts_by_name(model, data):
     data.qvel[0] = np.nan
     fl.step(model, data)
-    assert data.status == {"contacts_full": 0, "rows_full": 0, "bad_number": 1, "not_converged": 0}
+    assert {name: n for name, n in data.status.items() if n} == {"bad_number": 1}
     assert data.nbad == 1 and np.isfinite(data.qpos).all()
 
 

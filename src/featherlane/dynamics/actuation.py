@@ -112,7 +112,7 @@ def actuation(m, d):
     Source: MuJoCo mj_fwdActuation.
     Reads:  ctrl, act, history, time, qvel, qpos, actuator_length, qfrc_gravcomp.
     Writes: actuator_velocity, actuator_force (nout,), act_dot (na,), qfrc_actuator (nv,) [N, N m], badctrl (1,),
-        actuator_input (nu,), tendon_actuatorfrc (ntendon,).
+        warning (bad control), actuator_input (nu,), tendon_actuatorfrc (ntendon,).
     Note:   without any actuator, or with actuation disabled, gravity compensation through actuators is lost, too, and
         act_dot stays what it was.
     """

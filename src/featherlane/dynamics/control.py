@@ -51,8 +51,8 @@ def _clamped(m, x, u):
 def read_controls(m, d):
     """actuator_input <- the controls that act; badctrl <- 1 where one is NaN or beyond MAXVAL, and all count as 0.
 
-    Source: MuJoCo mj_fwdActuation, mj_readCtrl.
-    Reads:  ctrl, history, time.   Writes: actuator_input (nu,), badctrl (1,).
+    Source: MuJoCo mj_fwdActuation, mj_readCtrl.  Deviation: the stages of one step count once.
+    Reads:  ctrl, history, time.   Writes: actuator_input (nu,), badctrl (1,), warning (bad control).
     """
     delayed = m.nhistory > 0
     if delayed:
@@ -66,6 +66,8 @@ def read_controls(m, d):
         for u in range(m.nu):
             d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
     d.badctrl[0] = bad
+    if d.in_stage[0] == 0:
+        d.warning[4] = d.warning[4] + bad
 
 
 @kernel

@@ -49,7 +49,8 @@ class Batch(Worlds):
     (`bind`) and refreshed by every call that computes them.
 
     Attributes:
-        status: worlds' counts of `contacts_full`, `rows_full`, `bad_number` and `not_converged`, each (nworld,).
+        status: worlds' counts of `contacts_full`, `rows_full`, `bad_number`, `not_converged` and `bad_control`, each
+            (nworld,).
         nbad: times each world was reset for bad numbers, (nworld,).
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
 

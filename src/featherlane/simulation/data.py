@@ -198,7 +198,11 @@ class Data(NamedAccess):
     # ---- contacts, rows, reports -------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, int]:
-        """Counts since the last reset: `contacts_full`, `rows_full`, `bad_number`, `not_converged`."""
+        """Counts since the last reset: `contacts_full`, `rows_full`, `bad_number`, `not_converged`, `bad_control`.
+
+        Steps and forward passes in which contacts or rows had no room, a number of the state or the acceleration was
+        bad, the solver did not converge, and a control was NaN or beyond 1e10, so that all counted as 0.
+        """
         return {name: int(count) for name, count in zip(STATUS, self.warning, strict=True)}
 
     @property

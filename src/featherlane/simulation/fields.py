@@ -406,7 +406,14 @@ SOLVER = (
     Field("dofrow_force", "real", ("ndofrowmax",), "N, N m", "force of the row", "solve"),
     Field("genrow_force", "real", ("ngenrowmax",), "N, N m", "force of the row", "solve"),
     Field("con_force", "real", ("nconmax", 6), "N, N m", "force along normal and tangents, moment about them", "solve"),
-    Field("warning", "real", (4,), "1", "counts: contacts full, rows full, bad number, not converged", "step"),
+    Field(
+        "warning",
+        "real",
+        (5,),
+        "1",
+        "counts: contacts full, rows full, bad number, not converged, bad control",
+        "step",
+    ),
     Field("nbad", "real", (1,), "1", "times this world was reset for bad numbers", "step"),
 )
 
@@ -622,7 +629,7 @@ ROOM = LCP_ROOM | frozenset(
 # compiled functions of the user, known to this process alone: no reset clears them, no copy takes them over
 ADDRESSES = frozenset(("user_actuator", "user_sensor"))
 
-STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged")  # the entries of `warning`
+STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged", "bad_control")  # the entries of `warning`
 DATA = Layout(
     "Data",
     SIZES

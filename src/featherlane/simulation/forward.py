@@ -41,7 +41,7 @@ from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_fre
 from ..solver.solve import solve
 from .consistency import compare_forward_inverse
 from .early_contacts import early_contacts, forces_need_contacts
-from .health import bad_acceleration, reset_bad
+from .health import bad_acceleration, load_counts, reset_bad, take_back_counts
 from .part import SOLVE, rows_and_forces, solve_in_parts
 from .sleep import drop_forces, fall_asleep, hold_asleep, settle
 from .wake import find_contacts, rests, wake_touched
@@ -194,8 +194,10 @@ def step(m, d):
     Reads:  the state and the controls.   Writes: the next state; all else as forward left it at the old one.
     """
     reset_bad(m, d, 0)
+    counts = load_counts(d)
     forward(m, d)
     if any_(bad_acceleration(m, d)):
+        take_back_counts(m, d, counts)
         reset_bad(m, d, 1)
         forward(m, d)
     if m.opt_enableflags & ENABLE_FWDINV:

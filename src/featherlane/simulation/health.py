@@ -105,6 +105,22 @@ def restart_sleep(m, d, mask):
             d.sleep_mocap[7 * k + 3 + c] = where(mask, d.mocap_quat[4 * k + c], d.sleep_mocap[7 * k + 3 + c])
 
 
+@kernel
+def load_counts(d):
+    """Counts of contacts full, rows full, not converged and bad controls."""
+    return d.warning[0], d.warning[1], d.warning[3], d.warning[4]
+
+
+@kernel
+def take_back_counts(m, d, counts):
+    """The counts before a pass that is computed again, but for the worlds on account of which it is."""
+    bad = bad_acceleration(m, d)
+    d.warning[0] = where(bad, d.warning[0], counts[0])
+    d.warning[1] = where(bad, d.warning[1], counts[1])
+    d.warning[3] = where(bad, d.warning[3], counts[2])
+    d.warning[4] = where(bad, d.warning[4], counts[3])
+
+
 @stage
 def reset_bad(m, d, acceleration):
     """Count bad worlds and, with autoreset, reset them: by their state, or by their acceleration.

@@ -83,7 +83,8 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
     Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
     `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
-    the state before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`.
+    the state before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`; so are
+    steps in which a control is, but there all controls count as 0 and nothing is reset.
     With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
     (`data.tree_asleep`).
 
