@@ -16,6 +16,7 @@ from gymnasium.wrappers.vector import ClipReward, NormalizeObservation, RecordEp
 
 import featherlane as fl
 from featherlane.environments import BatchEnv
+from featherlane.model.option import Disable
 
 N, LIMIT = 6, 9
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vector_env.py"
@@ -182,6 +183,46 @@ def test_a_world_that_turns_bad_ends_and_is_named(mode):
     assert np.isfinite(seen).all() and rewards[2] == 0.0 and (rewards[[0, 1, 3, 4, 5]] > 0).all()
     infos = infos["final_info"] if mode is AutoresetMode.SAME_STEP else infos
     assert np.flatnonzero(infos["bad_world"]).tolist() == [2]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_a_world_whose_action_is_no_number_ends_and_is_named(mode, value):
+    def effort(batch, before):
+        return 1.0 - np.abs(batch.ctrl[:, 0])
+
+    model = fl.load("cartpole")
+    model.actuator_ctrllimited[:] = False
+    env = BatchEnv(model, N, observation, effort, frame_skip=2, autoreset_mode=mode)
+    env.reset()
+    actions = np.zeros((N, 1))
+    actions[2] = value
+    seen, rewards, terminated, truncated, infos = env.step(actions)
+    assert np.flatnonzero(terminated).tolist() == [2] and not truncated.any()
+    assert rewards.tolist() == [1, 1, 0, 1, 1, 1] and np.isfinite(seen).all()
+    infos = infos["final_info"] if mode is AutoresetMode.SAME_STEP else infos
+    assert np.flatnonzero(infos["bad_world"]).tolist() == [2]
+    env.reset(options={"reset_mask": np.arange(N) == 2})
+    *_, terminated, _, infos = env.step(np.zeros((N, 1)))
+    assert not terminated.any() and not infos
+
+
+def test_without_autoreset_a_world_that_turns_bad_ends_all_the_same():
+    model = fl.load("cartpole")
+    model.opt.disableflags |= Disable.AUTORESET
+    env = BatchEnv(model, N, observation, reward)
+    env.reset()
+    env.batch.qvel[2] = np.nan
+    _, rewards, terminated, _, infos = env.step(np.zeros((N, 1)))
+    assert np.flatnonzero(terminated).tolist() == np.flatnonzero(infos["bad_world"]).tolist() == [2]
+    assert rewards[2] == 0.0
+
+
+def test_a_reward_that_is_no_number_is_refused():
+    env = BatchEnv("cartpole", N, observation, lambda batch, before: np.log(batch.qpos[:, 0] - 1.0))
+    env.reset()
+    with np.errstate(invalid="ignore"), pytest.raises(fl.ModelError, match=r"reward: world 0 has nan, allowed"):
+        env.step(np.zeros((N, 1)))
 
 
 def test_frames_are_skipped():

@@ -54,14 +54,14 @@ class BatchEnv(VectorEnv):
 
     The action space is the controls within `ctrlrange`, without bounds where an actuator is not limited.  A world whose
     numbers turn bad is reset by the engine, ends its episode (terminated, with reward 0) and is marked in
-    `info["bad_world"]`.
+    `info["bad_world"]`.  So does a world whose action is NaN or beyond 1e10: its controls count as 0.
 
     Note:
         After a step, derived fields (`batch.xpos`, ...) are those of the state before the last time step, as in MuJoCo;
         an observation that needs current ones calls `batch.forward()` first.
 
     Raises:
-        ModelError: counts out of range, or a function whose result has another shape.
+        ModelError: counts out of range, a function whose result has another shape, or a reward that is not finite.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class BatchEnv(VectorEnv):
             if self.autoreset_mode is AutoresetMode.DISABLED:
                 raise gym.error.ResetNeeded(f"world {np.flatnonzero(resting)[0]} has ended; reset it with reset_mask")
             self._restart(resting)
-        before, nbad = Before(batch.qpos.copy(), batch.qvel.copy()), batch.nbad.copy()
+        before, bad = Before(batch.qpos.copy(), batch.qvel.copy()), self._bad_count()
         moving = np.flatnonzero(~resting)
         batch.ctrl[moving] = self._checked("actions", actions, (self.num_envs, batch.model.nu))[moving]
         rewards = np.zeros(self.num_envs)
@@ -135,12 +135,15 @@ class BatchEnv(VectorEnv):
             batch.step(self.frame_skip, ids=moving)
             rewards[:] = self._checked("reward", self._reward(batch, before), (self.num_envs,))
         self._elapsed[moving] += 1
-        return self._results(rewards, resting, batch.nbad > nbad)
+        return self._results(rewards, resting, self._bad_count() > bad)
 
     def _results(self, rewards, resting, bad):
         """What a step returns, worlds that ended in it restarted where the mode says so."""
         infos: dict[str, Any] = {"bad_world": bad, "_bad_world": bad.copy()} if bad.any() else {}
         rewards[resting | bad] = 0.0
+        wrong = np.flatnonzero(~np.isfinite(rewards))
+        if wrong.size:
+            raise ModelError(f"reward: world {wrong[0]} has {rewards[wrong[0]]}, allowed are finite numbers")
         ended = np.zeros(self.num_envs, bool)
         if self._terminated is not None:
             ended = self._checked("terminated", self._terminated(self.batch), (self.num_envs,)).astype(bool)
@@ -160,6 +163,11 @@ class BatchEnv(VectorEnv):
         return observations, rewards, terminations, truncations, infos
 
     # ---- worlds ----------------------------------------------------------------------------------------------------
+    def _bad_count(self) -> np.ndarray:
+        """In how many steps each world had bad numbers or a bad control, (n,)."""
+        status = self.batch.status
+        return status["bad_number"] + status["bad_control"]
+
     def _restart(self, mask: np.ndarray) -> None:
         ids = np.flatnonzero(mask)
         self.batch.reset(ids)
