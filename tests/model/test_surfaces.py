@@ -17,6 +17,7 @@ WRONG = [
     ("geom_erp", 1, 1.5, "geom_erp of geom 'box': got 1.5, allowed are numbers up to 1"),
     ("geom_cfm", 0, np.nan, "geom_cfm of geom 'floor'"),
     ("geom_restitution", 2, -0.1, "geom_restitution of geom #2"),
+    ("geom_restitution", 2, 1.5, "geom_restitution of geom #2: got 1.5, allowed are numbers from 0 to 1"),
     ("geom_restitution_vel", 0, np.inf, "geom_restitution_vel of geom 'floor'"),
     ("geom_slip", (1, 1), -1.0, "geom_slip of geom 'box'"),
     ("geom_fdir", (1, 2), np.nan, "geom_fdir of geom 'box'"),
@@ -34,10 +35,10 @@ WRONG = [
 def test_numbers_that_cannot_be_are_refused_by_name(field, where, value, part):
     model = fl.load(XML)
     getattr(model, field)[where] = value
-    with pytest.raises(ModelError, match=part):
-        model.opt.contact_model = "lcp"
+    for use in (lambda: setattr(model.opt, "contact_model", "lcp"), lambda: fl.Data(model)):
+        with pytest.raises(ModelError, match=part):
+            use()
     assert model.opt.contact_model == "convex"
-    fl.Data(model)  # the model convex does not read them
 
 
 def test_edits_after_the_choice_are_seen_by_a_new_world():

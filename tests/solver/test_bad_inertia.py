@@ -1,9 +1,13 @@
-"""Inertias that no body has: a finite answer that says how bad it is, and no harm to the other worlds."""
+"""Inertias that no body has: a finite answer that says how bad it is, and no harm to the other worlds.
+
+Calls refuse them; the kernels, which no check protects from an inertia that turns bad by itself, bear them.
+"""
 
 import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation.worlds import Worlds
 
 SCENE = """
 <mujoco><worldbody>
@@ -18,7 +22,8 @@ WORLDS, NEGATIVE, ZERO, ARMATURE = 9, 3, 5, 6
 
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
-def test_an_indefinite_inertia_stays_in_its_world(solver):
+def test_an_indefinite_inertia_stays_in_its_world(solver, monkeypatch):
+    monkeypatch.setattr(Worlds, "_check_edits", lambda self: None)
     model = fl.load(SCENE)
     model.opt.solver = solver
     batch, healthy = fl.Batch(model, WORLDS, nthread=1), fl.Batch(model, WORLDS, nthread=1)

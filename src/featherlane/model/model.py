@@ -19,13 +19,38 @@ from featherlane.lanes.layout import Field
 from featherlane.lanes.record import aligned
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL, is_editable
+from featherlane.model.lent import Lent
+from featherlane.model.limits import check_field
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
 
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
+LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and f.kind != "int")  # whose numbers have limits
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
+
+
+class _Live:
+    """A field that users may write to, as an attribute of a model: a live array, lent.
+
+    The model's own code takes what stands in `__dict__`, which is not.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, model, owner=None):
+        if model is None:
+            return self
+        if "_lent" not in model.__dict__:
+            raise AttributeError(self.name)
+        view = model._lent[self.name].view
+        model._note(self.name)
+        return view
+
+    def __set__(self, model, value):
+        model.__setattr__(self.name, value)
 
 
 class Statistics:
@@ -39,13 +64,13 @@ class Statistics:
     @property
     def meaninertia(self) -> float:
         """Mean diagonal of M in qpos0."""
-        return float(self._model.stat_meaninertia[0])
+        return float(self._model.__dict__["stat_meaninertia"][0])
 
     @meaninertia.setter
     def meaninertia(self, value: float):
         if not (np.isfinite(value) and value > 0):
             raise ModelError(f"stat meaninertia: got {value}, allowed is a finite number > 0")
-        self._model.stat_meaninertia[0] = value
+        self._model.__dict__["stat_meaninertia"][0] = value
 
     @property
     def meanmass(self) -> float:
@@ -70,6 +95,9 @@ class Statistics:
 
 class Model(NamedAccess):
     """A compiled model: fields under MuJoCo's names, live and shaped; made by `featherlane.load`.
+
+    Numbers that a field cannot hold (a negative mass, a radius of 0, NaN) are refused by the next call that computes
+    something with the model, with a ModelError that names the element, however they came into the live array.
 
     Attributes:
         opt: physics options, checked as they are set.
@@ -111,7 +139,7 @@ class Model(NamedAccess):
 
     def __setstate__(self, state: dict[str, Any]):
         """Copy the buffers to memory that kernels may read, and make the views anew."""
-        self.__dict__.update(state, rows={})
+        self.__dict__.update(state, rows={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
         for name in (f"{kind}_buffer" for kind in BUFFERS):
             buffer = aligned(state[name].shape, state[name].dtype)
             buffer[...] = state[name]
@@ -134,6 +162,9 @@ class Model(NamedAccess):
         view = flat.reshape(field.dims(self._sizes))
         view.flags.writeable = is_editable(field)
         self.__dict__[field.name] = view
+        if field.name in LIVE:
+            self._lent[field.name] = Lent(view)
+            self._edited.add(field.name)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "link_names", "_sizes")
@@ -165,12 +196,48 @@ class Model(NamedAccess):
                 return
             raise AttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
         field = MODEL[name]
+        self._note(name)
         if name.startswith("opt_") and hasattr(Option, name.removeprefix("opt_")):
             setattr(self.opt, name.removeprefix("opt_"), value)
         elif not is_editable(field):
             raise ModelError(f"{name} is fixed when the model is loaded; change it in the XML or the MjSpec")
         else:
             self._assign(field, value)
+
+    # ---- edits -------------------------------------------------------------------------------------------------------
+    def _note(self, name: str) -> None:
+        """A user may write to this field from now on."""
+        if name in self._lent:
+            self._edited.add(name)
+            self.__dict__["_stamp"] = None
+
+    def check_edits(self) -> None:
+        """Refuse numbers that fields cannot hold, where users have or had a live array since the last check.
+
+        Every call that computes something comes here first.  A field that nobody holds is looked at once after it was
+        read or set; one that is held, at each call: it is compared, and checked where it has changed.
+
+        Raises:
+            ModelError: with the field, the element, what was given and what is allowed.
+        """
+        own, edited = self.__dict__, self._edited
+        if own["_stamp"] is not None:
+            return
+        own["_stamp"] = self._own_stamp
+        for name in tuple(edited):
+            lent = self._lent[name]
+            if lent.has_changed():
+                try:
+                    check_field(self, name, lent.array)
+                except ModelError:
+                    own["_stamp"] = None
+                    raise
+                lent.keep()
+            edited.discard(name)
+            if lent.is_held():
+                edited.add(name)
+        if edited:
+            own["_stamp"] = None
 
     def _assign(self, field: Field, value: Any) -> None:
         """Copy a value into a field, with broadcasting."""
@@ -195,6 +262,8 @@ class Model(NamedAccess):
     def _set_size(self, name: str, value: int) -> None:
         self._sizes[name] = value
         self.__dict__["revision"] += 1
+        self.__dict__["_own_stamp"] = object()
+        self.__dict__["_stamp"] = None if self._edited else self._own_stamp
 
     def names(self, kind: str) -> list[str]:
         """Names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty where there is none."""
@@ -245,3 +314,7 @@ class Model(NamedAccess):
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
         return mj_model
+
+
+for _name in LIVE:
+    setattr(Model, _name, _Live(_name))

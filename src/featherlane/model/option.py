@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
-from featherlane.model.surfaces import check_surfaces
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -326,10 +325,10 @@ class _Number:
         self.name = name
 
     def __get__(self, opt, owner=None):
-        return self if opt is None else float(getattr(opt._model, f"opt_{self.name}")[0])
+        return self if opt is None else float(opt._model.__dict__[f"opt_{self.name}"][0])
 
     def __set__(self, opt, value):
-        getattr(opt._model, f"opt_{self.name}")[0] = self.check(self.name, value)
+        opt._model.__dict__[f"opt_{self.name}"][0] = self.check(self.name, value)
 
 
 class _Vector:
@@ -345,7 +344,7 @@ class _Vector:
         return self if opt is None else getattr(opt._model, f"opt_{self.name}")
 
     def __set__(self, opt, value):
-        target = getattr(opt._model, f"opt_{self.name}")
+        target = opt._model.__dict__[f"opt_{self.name}"]
         target[...] = self.check(self.name, value, target.shape)
 
     @staticmethod
@@ -397,8 +396,7 @@ class _ContactModelChoice(_Integer):
         if number == ContactModel.CONVEX and opt._model.size_values()["nlink"]:
             raise UnsupportedFeatureError(["option contact_model 'convex' in a model with links, allowed is 'lcp'"])
         _refuse_with_lcp(opt, contact_model=number)
-        if number == ContactModel.LCP:
-            check_surfaces(opt._model)
+        opt._model.check_edits()
         opt._model._set_size("opt_contact_model", number)
 
 

@@ -61,7 +61,8 @@ def set_const(model: Model) -> None:
     """
     import mujoco
 
-    check_edited_sizes(not np.array_equal(read(model.mj_model, "geom_size"), model.geom_size))
+    model.check_edits()
+    check_edited_sizes(not np.array_equal(read(model.mj_model, "geom_size"), model.__dict__["geom_size"]))
     model.write_to(model.mj_model)
     _run(model.mj_model, mujoco.MjData(model.mj_model))
     model.read_constants(DEPENDENT_REALS + DEPENDENT_INTS)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, near
 from ..lanes import Kernel, processor
+from ..model.lent import Lent
 from ..model.model import Model
 from ..model.option import Disable
 from ..sensor.kinds import E_KINETIC, E_POTENTIAL
@@ -438,6 +439,7 @@ class Batch(Worlds):
             ]
         shared = self._shared[width]
         shared.refresh()
+        self._check_edits()
         for w in self._workspaces[width]:
             if w.rows is not shared:
                 w.rows.refresh_sizes()
@@ -490,11 +492,13 @@ class Batch(Worlds):
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "width")
+        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "width", "_lent")
         return {k: v for k, v in self.__dict__.items() if k not in made_anew}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        self.__dict__["_lent"] = {name: Lent(rows) for name, rows in self._expanded.items()}
+        self.__dict__["_edited"] = set(self._expanded)
         self._start()
 
     def get_data(self, world: int):

@@ -80,7 +80,8 @@ class Data(NamedAccess):
         """Memory and views."""
         own = self.__dict__
         own["model"], own["workspace"] = model, Workspace(model, 1, given=given)
-        own["_step"] = own["_revision"] = None  # the bound step, and the revision of the model that its record shows
+        # the bound step, and the revision of the model that its record shows, with the stamp of a model without edits
+        own["_step"] = own["_revision"] = own["_stamp"] = None
         for f in DATA.fields:
             if f.kind != "size" and not _is_scalar(f) and f.name != "sensordata":
                 own[f.name] = self.workspace.view(f.name)
@@ -111,7 +112,7 @@ class Data(NamedAccess):
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
         self.tree_settled[...] = 0
-        own["_revision"], own["_step"] = model.revision, None
+        own["_revision"], own["_stamp"], own["_step"] = model.revision, model._own_stamp, None
 
     def _check_sizes(self, model: Model) -> None:
         if not isinstance(model, Model):
@@ -406,10 +407,12 @@ def ready(model: Model, data: Data) -> Data:
 
     Raises:
         TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not those of the data.
+        ModelError: the model's sizes are not those of the data; a field of it was given a number that it cannot hold.
     """
     if not isinstance(data, Data):
         raise TypeError(f"data: got {type(data).__name__}, allowed is a Data (featherlane.Data(model))")
+    if isinstance(model, Model):
+        model.check_edits()
     if data.model is not model or data._revision != model.revision:
         data.use(model)
     return data

@@ -39,7 +39,7 @@ LENGTHS = {"pos": 3, "friction": 5, "solref": 2, "solreffriction": 2, "solimp": 
 # least and largest number
 RANGES = {
     "erp": (-np.inf, 1.0),
-    "restitution": (0.0, np.inf),
+    "restitution": (0.0, 1.0),
     "restitution_vel": (0.0, np.inf),
     "slip": (0.0, np.inf),
     "frictionforce": (0.0, 1.0),

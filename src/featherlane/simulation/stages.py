@@ -99,7 +99,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
     Source: MuJoCo mj_step.
     """
-    if not isinstance(data, Data) or data.model is not model or data._revision != model.revision:
+    if not isinstance(data, Data) or data.model is not model or data._stamp is not model._stamp:
         ready(model, data)
     run = data._step
     if run is None:

@@ -16,7 +16,6 @@ from ..model.history import empty_history
 from ..model.model import BUFFERS
 from ..model.option import Enable
 from ..model.sleep import AWAKE
-from ..model.surfaces import check_surfaces
 from .capacity import capacities
 from .fields import ADDRESSES, DATA, ROOM
 from .library import library
@@ -64,7 +63,12 @@ class ModelRows:
                 self.record.set_size(name, value)
 
     def refresh(self) -> None:
-        """Take over what was edited in the model since the last call."""
+        """Take over what was edited in the model since the last call.
+
+        Raises:
+            ModelError: a field was given a number that it cannot hold.
+        """
+        self.model.check_edits()
         self.refresh_sizes()
         if not self.live and not np.array_equal(self._seen, self.model.real_buffer):
             self._seen[...] = self.model.real_buffer
@@ -92,7 +96,7 @@ class Workspace:
         given: contacts that the caller may give to each world.
 
     Raises:
-        ModelError: an element has a number that the contact model lcp, if it is the model's, does not take.
+        ModelError: a field of the model has a number that it cannot hold.
 
     Attributes:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
@@ -100,8 +104,7 @@ class Workspace:
     """
 
     def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None, given: int = 0):
-        if model.opt.contact_model == "lcp":
-            check_surfaces(model)
+        model.check_edits()
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.rows = rows or ModelRows(model, width, dtype)
         self.sizes = self.sizes_of(model, given, width)

@@ -10,6 +10,8 @@ from ..errors import ModelError, near
 from ..lanes import processor
 from ..model.fields import MODEL
 from ..model.history import empty_history
+from ..model.lent import Lent
+from ..model.limits import check_field
 from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
@@ -47,6 +49,8 @@ class Worlds(NamedAccess):
     _arrays: dict[str, np.ndarray]
     _bound: dict[str, np.ndarray]
     _expanded: dict[str, np.ndarray]
+    _lent: dict[str, Lent]
+    _edited: set[str]
 
     def __init__(self, model: Model, nworld: int, dtype, given_contacts: int = 0):
         try:
@@ -57,6 +61,7 @@ class Worlds(NamedAccess):
         own["model"], own["dtype"], own["nworld"] = model, np.dtype(dtype), count("nworld", nworld, 1)
         own["ngiven"] = room_for(given_contacts)
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
+        own["_lent"], own["_edited"] = {}, set()
         given = GIVEN_ROWS if self.ngiven else ()
         for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", "eq_active", *given):
             own["_arrays"][name] = self._rows(DATA[name])
@@ -182,6 +187,11 @@ class Worlds(NamedAccess):
         if name not in MODEL or MODEL[name].kind != "real":
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
             raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
+        self._expand(name)
+        return self._lend(name)
+
+    def _expand(self, name: str) -> np.ndarray:
+        """The rows of a model field, for the engine."""
         if name not in self._expanded:
             value = self.model.__dict__[name]
             self._expanded[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype, order="C")
@@ -190,7 +200,28 @@ class Worlds(NamedAccess):
 
     def expanded(self, name: str) -> np.ndarray | None:
         """The per-world values of a model field, or None where all worlds share the model's."""
-        return self._expanded.get(name.replace("opt.", "opt_"))
+        name = name.replace("opt.", "opt_")
+        return self._lend(name) if name in self._expanded else None
+
+    def _lend(self, name: str) -> np.ndarray:
+        """The rows of an expanded field, for a user."""
+        if name not in self._lent:
+            self._lent[name] = Lent(self._expanded[name])
+        view = self._lent[name].view
+        self._edited.add(name)
+        return view
+
+    def _check_edits(self) -> None:
+        """Refuse numbers that fields of the model cannot hold, expanded or not; see `Model.check_edits`."""
+        self.model.check_edits()
+        for name in tuple(self._edited):
+            lent = self._lent[name]
+            if lent.has_changed():
+                check_field(self.model, name, lent.array, worlds=True)
+                lent.keep()
+            self._edited.discard(name)
+            if lent.is_held():
+                self._edited.add(name)
 
     def set_const(self, ids=None) -> None:
         """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
@@ -200,7 +231,8 @@ class Worlds(NamedAccess):
         inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS or n in BOTH}
         # most models have no geom for a medium: their worlds need no coefficients of their own
         media = "geom_fluid" in self._expanded or self.model.geom_fluid.any()
-        targets = {n: self.expand(n) for n in DEPENDENT_REALS if n != "geom_fluid" or media}
+        self._check_edits()
+        targets = {n: self._expand(n) for n in DEPENDENT_REALS if n != "geom_fluid" or media}
         for w in chosen:
             values = constants({n: a[w].astype(np.float64) for n, a in inputs.items()})
             for name, rows in targets.items():

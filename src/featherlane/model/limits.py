@@ -1,0 +1,176 @@
+"""Which numbers the real fields of a model can hold: negative masses, NaN and the like are refused by name.
+
+Every number is finite, but for ranges and largest forces, which may be infinite.  What MuJoCo gives a meaning to is
+allowed: negative damping and stiffness, `solref` of either sign, `solimp` beyond its range.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.model.fields import MODEL
+from featherlane.model.names import KINDS as NAMED
+from featherlane.model.shapes import NSIZE
+
+if TYPE_CHECKING:
+    from featherlane.model.model import Model
+
+LARGEST = float(np.finfo(np.float64).max)
+LEAST = float(np.nextafter(np.float32(0.0), np.float32(1.0)))  # > 0 in either precision
+INF = float("inf")
+UNIT = 1e-4  # how far a length may be from 1
+KINDS = {"jnt": "joint", "eq": "equality", "cam": "camera"}  # prefix of a field -> kind of its element, if another
+SLIDE, SLIDERCRANK = 2, 2  # mjtJoint, mjtTrn
+FILTER, FILTEREXACT, MUSCLE = 2, 3, 4  # mjtDyn
+
+
+class Limit(NamedTuple):
+    """What a number may be: from low to high, in words."""
+
+    low: float
+    high: float
+    words: str
+
+
+FINITE = Limit(-LARGEST, LARGEST, "finite numbers")
+NUMBER = Limit(-INF, INF, "numbers")
+NOT_NEGATIVE = Limit(0.0, LARGEST, "finite numbers from 0")
+MAGNITUDE = Limit(0.0, INF, "numbers from 0")
+POSITIVE = Limit(LEAST, LARGEST, "finite numbers above 0")
+FRACTION = Limit(0.0, 1.0, "numbers from 0 to 1")
+SHARE = Limit(-LARGEST, 1.0, "numbers up to 1, negative: the option's")
+BETWEEN = Limit(LEAST, float(np.nextafter(np.float32(2.0), np.float32(0.0))), "numbers between 0 and 2")
+
+_NAMES = {
+    NUMBER: "jnt_range jnt_actfrcrange jnt_springyield tendon_range tendon_actfrcrange tendon_springyield link_range"
+    " actuator_ctrlrange actuator_forcerange actuator_actrange actuator_lengthrange sensor_cutoff",
+    NOT_NEGATIVE: "body_mass body_inertia dof_armature dof_frictionloss tendon_armature tendon_frictionloss"
+    " actuator_armature actuator_delay sensor_delay geom_friction pair_friction site_size geom_slip"
+    " geom_restitution_vel opt_tolerance opt_ls_tolerance opt_noslip_tolerance opt_density opt_viscosity opt_cfm"
+    " opt_contact_min_depth opt_lcp_tolerance",
+    MAGNITUDE: "jnt_motor_force link_motor_force opt_contact_max_vel",
+    POSITIVE: "opt_timestep opt_impratio stat_meaninertia",
+    FRACTION: "opt_erp geom_restitution jnt_stop_bounce link_stop_bounce",
+    SHARE: "geom_erp jnt_stop_erp eq_erp link_erp link_stop_erp",
+    BETWEEN: "opt_lcp_relaxation",
+}
+LIMITS = {name: limit for limit, names in _NAMES.items() for name in names.split()}
+
+
+# ---- what depends on the element's type: masks (..., n) of the rows that are wrong, and what is allowed --------------
+def _sizes(model: Model, rows: np.ndarray):
+    wrong = np.zeros(rows.shape[:-1], bool)
+    for kind, n in NSIZE.items():
+        wrong |= (model.geom_type == kind) & ~(rows[..., :n] > 0.0).all(axis=-1)
+    return wrong, "sizes above 0"
+
+
+def _rotations(model: Model, rows: np.ndarray):
+    return ~(np.abs(np.linalg.norm(rows, axis=-1) - 1.0) <= UNIT), "quaternions of length 1"
+
+
+def _directions(model: Model, rows: np.ndarray):
+    return ~(np.linalg.norm(rows, axis=-1) > 0.0), "quaternions of a length above 0"
+
+
+def _axes(model: Model, rows: np.ndarray):
+    has_axis = model.jnt_type >= SLIDE
+    return has_axis & ~(np.abs(np.linalg.norm(rows, axis=-1) - 1.0) <= UNIT), "axes of length 1"
+
+
+def _rods(model: Model, rows: np.ndarray):
+    return (model.actuator_trntype == SLIDERCRANK) & ~(rows > 0.0), "lengths above 0"
+
+
+def _time_constants(model: Model, rows: np.ndarray):
+    kind = model.actuator_dyntype
+    first = np.isin(kind, (FILTER, FILTEREXACT, MUSCLE)) & ~(rows[..., 0] > 0.0)
+    return first | ((kind == MUSCLE) & ~(rows[..., 1] > 0.0)), "time constants above 0"
+
+
+def _ordered(flag: str):
+    """Ranges of the elements that a flag limits."""
+
+    def check(model: Model, rows: np.ndarray):
+        limited = model.__dict__[flag].astype(bool)
+        if flag == "jnt_limited":
+            limited = limited & (model.jnt_type >= SLIDE)
+        return limited & (rows[..., 0] > rows[..., 1]), "lower and upper limits in this order"
+
+    return check
+
+
+ROWS = {
+    "geom_size": _sizes,
+    "body_quat": _directions,
+    **dict.fromkeys(("body_iquat", "geom_quat", "site_quat", "cam_quat", "link_quat"), _rotations),
+    "jnt_axis": _axes,
+    "actuator_cranklength": _rods,
+    "actuator_dynprm": _time_constants,
+    "jnt_range": _ordered("jnt_limited"),
+    "tendon_range": _ordered("tendon_limited"),
+    "link_range": _ordered("link_limited"),
+    "actuator_ctrlrange": _ordered("actuator_ctrllimited"),
+    "actuator_forcerange": _ordered("actuator_forcelimited"),
+    "jnt_actfrcrange": _ordered("jnt_actfrclimited"),
+    "tendon_actfrcrange": _ordered("tendon_actfrclimited"),
+}
+
+
+# ---- the check -------------------------------------------------------------------------------------------------------
+def check_field(model: Model, name: str, values: np.ndarray, worlds: bool = False) -> None:
+    """Refuse numbers that a field cannot hold.
+
+    Args:
+        model: the model, for types and names.
+        name: a real field.
+        values: of the field's shape, with a leading axis of worlds where `worlds` is set.
+
+    Raises:
+        ModelError: with the field, the element, what was given and what is allowed.
+    """
+    if not values.size:
+        return
+    low, high, words = LIMITS.get(name, FINITE)
+    if values.dtype != np.float64:
+        top = float(np.finfo(values.dtype).max)
+        low, high = -top if low == -LARGEST else low, top if high == LARGEST else high
+    # a NaN is passed on by both and fails either comparison
+    if not (low <= values.min() and values.max() <= high):
+        wrong = ~((values >= low) & (values <= high))
+        _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
+    if name in ROWS:
+        wrong, words = ROWS[name](model, values)
+        if wrong.any():
+            _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
+
+
+def _refuse(model: Model, name: str, values: np.ndarray, at: tuple, words: str, worlds: bool) -> None:
+    given = values[at]
+    place = tuple(int(i) for i in at[int(worlds) :])
+    world = f" in world {at[0]}" if worlds else ""
+    shown = f"{given:g}" if np.ndim(given) == 0 else "(" + ", ".join(f"{x:g}" for x in given) + ")"
+    raise ModelError(f"{label(model, name, place)}{world}: got {shown}, allowed are {words}")
+
+
+def label(model: Model, name: str, place: tuple[int, ...]) -> str:
+    """A place in a field, with its element by kind and name: `body_mass of body 'torso'`."""
+    prefix, i = name.partition("_")[0], place[0]
+    if prefix in ("opt", "stat"):
+        return f"option {name.removeprefix('opt_')}"
+    if prefix == "dof":
+        name, prefix, i = f"{name}[{i}]", "jnt", int(model.dof_jntid[i])
+    kind, size = KINDS.get(prefix, prefix), MODEL[name.partition("[")[0]].shape[0]
+    if kind == "actuator" and size != "nactuator":
+        first = model.actuator_ctrladr if size == "nu" else model.actuator_outadr
+        i = int(np.searchsorted(first, i, side="right")) - 1
+    if kind == "equality":
+        own = model.mj_model.eq(i).name
+    elif kind in NAMED:
+        own = model.names(kind)[i]
+    else:
+        return f"{name}[{', '.join(map(str, place))}]"
+    return f"{name} of {kind} {own!r}" if own else f"{name} of {kind} #{i}"

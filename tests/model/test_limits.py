@@ -1,0 +1,175 @@
+"""Impossible edits of a model: refused by the next call, by name, whenever and however they were made."""
+
+import copy
+import pickle
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.errors import ModelError
+from featherlane.model.fields import MODEL
+from featherlane.model.limits import LIMITS, ROWS
+from featherlane.model.model import LIVE
+
+XML = """
+<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
+  <body name="cart" pos="0 0 1"><joint name="rail" type="slide" range="-1 1" damping="-.1"/><geom name="box" size=".1"/>
+    <site name="tip"/><body pos="0 0 .3"><joint type="hinge"/><geom type="capsule" size=".1 .1"/></body></body>
+  <body name="ball" pos="1 0 1"><freejoint name="free"/><geom size=".1"/></body>
+</worldbody>
+<tendon><fixed name="rope" limited="true" range="-1 1"><joint joint="rail" coef="1"/></fixed></tendon>
+<equality><connect name="pin" body1="cart" body2="ball" anchor="0 0 0"/></equality>
+<actuator><general name="lag" joint="rail" dyntype="filter" dynprm=".1"/>
+  <motor name="push" joint="rail" ctrlrange="-1 1"/></actuator></mujoco>
+"""
+WRONG = [
+    ("body_mass", 1, -1.0, "body_mass of body 'cart': got -1, allowed are finite numbers from 0"),
+    ("body_mass", 1, np.inf, "body_mass of body 'cart': got inf"),
+    ("body_inertia", (3, 2), np.nan, "body_inertia of body 'ball': got nan"),
+    ("body_quat", 2, 0.0, "body_quat of body #2: got (0, 0, 0, 0), allowed are quaternions of a length above 0"),
+    ("geom_quat", 1, 2.0, "geom_quat of geom 'box': got (2, 2, 2, 2), allowed are quaternions of length 1"),
+    ("geom_size", (1, 0), -0.1, "geom_size of geom 'box': got (-0.1, 0, 0), allowed are sizes above 0"),
+    ("geom_size", (2, 1), 0.0, "geom_size of geom #2: got (0.1, 0, 0)"),
+    ("geom_solref", (1, 0), np.nan, "geom_solref of geom 'box': got nan, allowed are finite numbers"),
+    ("geom_friction", (1, 0), -1.0, "geom_friction of geom 'box'"),
+    ("geom_restitution", 1, -5.0, "geom_restitution of geom 'box': got -5, allowed are numbers from 0 to 1"),
+    ("dof_armature", 3, -1.0, "dof_armature[3] of joint 'free': got -1"),
+    ("jnt_axis", (0, 0), 3.0, "jnt_axis of joint 'rail'"),
+    ("jnt_range", 0, (1.0, -1.0), "jnt_range of joint 'rail': got (1, -1), allowed are lower and upper limits"),
+    ("jnt_range", (0, 1), np.nan, "jnt_range of joint 'rail': got nan, allowed are numbers"),
+    ("site_pos", (0, 1), np.nan, "site_pos of site 'tip'"),
+    ("tendon_armature", 0, -1.0, "tendon_armature of tendon 'rope'"),
+    ("eq_data", (0, 1), np.nan, "eq_data of equality 'pin'"),
+    ("actuator_dynprm", (0, 0), 0.0, "actuator_dynprm of actuator 'lag'"),
+    ("actuator_gear", (1, 0), np.inf, "actuator_gear of actuator 'push'"),
+    ("actuator_ctrlrange", 1, (1.0, -1.0), "actuator_ctrlrange of actuator 'push'"),
+    ("qpos0", 0, np.nan, "qpos0[0]: got nan"),
+    ("opt_timestep", 0, -0.001, "option timestep: got -0.001, allowed are finite numbers above 0"),
+    ("opt_gravity", 2, np.nan, "option gravity: got nan"),
+]
+CALLS = {
+    "step": lambda model, data, batch: fl.step(model, data),
+    "forward": lambda model, data, batch: fl.forward(model, data),
+    "crb": lambda model, data, batch: fl.crb(model, data),
+    "set_const": lambda model, data, batch: fl.set_const(model),
+    "Data": lambda model, data, batch: fl.Data(model),
+    "batch.step": lambda model, data, batch: batch.step(),
+    "batch.rollout": lambda model, data, batch: batch.rollout(2),
+    "batch.set_const": lambda model, data, batch: batch.set_const(),
+    "transition_fd": lambda model, data, batch: fl.transition_fd(model, data),
+}
+
+
+@pytest.fixture
+def model():
+    return fl.load(XML)
+
+
+def refused(call, part: str):
+    with pytest.raises(ModelError) as error:
+        call()
+    assert part in str(error.value)
+
+
+@pytest.mark.parametrize(("field", "where", "value", "part"), WRONG)
+def test_impossible_numbers_are_refused_by_name(model, field, where, value, part):
+    data = fl.Data(model)
+    fl.step(model, data)
+    before = data.qpos.copy()
+    kept = copy.copy(getattr(model, field)[where])
+    getattr(model, field)[where] = value
+    for _ in range(2):
+        refused(lambda: fl.step(model, data), part)
+    np.testing.assert_array_equal(data.qpos, before)
+    getattr(model, field)[where] = kept
+    fl.step(model, data)
+
+
+@pytest.mark.parametrize(("field", "where", "value", "part"), WRONG)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_impossible_numbers_of_a_world_are_refused_with_its_number(model, field, where, value, part, dtype):
+    batch = fl.Batch(model, 9, dtype=dtype)
+    rows = batch.expand(field)
+    batch.step()
+    rows[7][where] = value
+    refused(batch.step, part.partition(":")[0] + " in world 7: got")
+    batch.expand(field)[7] = rows[6]
+    batch.step()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_looks(model, call):
+    data, batch = fl.Data(model), fl.Batch(model, 2)
+    batch.step()
+    fl.step(model, data)
+    model.body_mass[1] = -1.0
+    refused(lambda: CALLS[call](model, data, batch), "body_mass of body 'cart'")
+
+
+def ways(model):
+    """Live arrays of the masses by all ways that lead to one."""
+    yield model.body_mass
+    yield model.body_mass[1:]
+    yield model.body_mass.reshape(2, 2)[:, 1:].T
+    yield np.asarray(memoryview(model.body_mass))
+
+
+def test_an_array_that_somebody_holds_is_watched(model):
+    data = fl.Data(model)
+    for array in ways(model):
+        fl.step(model, data, 3)
+        kept = array.copy()
+        array[...] = -1.0
+        refused(lambda: fl.step(model, data), "body_mass")
+        array[...] = kept
+        fl.step(model, data)
+
+
+def test_what_nobody_holds_is_looked_at_no_more(model):
+    data = fl.Data(model)
+    mass = model.body_mass
+    fl.step(model, data)
+    assert model._edited == {"body_mass"} and model._stamp is None
+    del mass
+    fl.step(model, data)
+    assert not model._edited and model._stamp is data._stamp
+    model.opt.timestep, model.opt.gravity = 0.001, (0, 0, -1)
+    assert model._stamp is data._stamp  # checked at once
+
+
+def test_assignments_names_copies_and_pickles_are_watched(model):
+    data = fl.Data(model)
+    fl.step(model, data)
+    model.body_mass = np.array([0.0, 1.0, 2.0, -3.0])
+    for other in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        refused(lambda other=other: fl.Data(other), "body_mass of body 'ball'")
+    model.body("ball").mass = 1.0
+    fl.step(model, data)
+    batch = fl.Batch(model, 3)
+    mass = pickle.loads(pickle.dumps(batch)).expand("body_mass")
+    mass[1] = -1.0
+    batch.expand("body_mass")[2, 1] = np.nan
+    refused(batch.step, "body_mass of body 'cart' in world 2: got nan")
+    refused(pickle.loads(pickle.dumps(batch)).step, "in world 2")
+
+
+def test_a_compiled_model_with_impossible_numbers_is_refused():
+    mj = mujoco.MjModel.from_xml_string(XML)
+    mj.body_mass[1] = -1.0
+    refused(lambda: fl.Data(fl.load(mj)), "body_mass of body 'cart'")
+
+
+def test_heights_are_finite():
+    xml = '<mujoco><asset><hfield name="h" nrow="3" ncol="3" size="1 1 1 1"/></asset><worldbody>'
+    xml += '<geom type="hfield" hfield="h"/><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+    model = fl.load(xml)
+    data = fl.Data(model)
+    fl.step(model, data)
+    model.hfield_data[4] = np.nan
+    refused(lambda: fl.step(model, data), "hfield_data")
+
+
+def test_limits_are_of_fields_that_exist():
+    assert set(LIMITS) | set(ROWS) <= set(LIVE) and set(LIVE) <= set(MODEL.index)
