@@ -500,6 +500,39 @@ def test_without_autoreset_a_bad_world_stays_bad_and_alone(batch, model):
     assert other.nbad.sum() == 0 and other.status["bad_number"][5] > 0
 
 
+@pytest.mark.parametrize("sleep", ["disable", "enable"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_mocap_bodies_of_a_world_start_where_its_own_model_says(dtype, sleep):
+    model = fl.load(f"""<mujoco><option><flag sleep="{sleep}"/></option><worldbody>
+        <body name="hand" mocap="true" pos="0 0 1" euler="10 20 30"><geom size=".1"/></body>
+        <body pos="0 0 3"><freejoint/><geom size=".1"/></body></worldbody></mujoco>""")
+    places = np.arange(9.0)[:, None] + [0.25, 0.5, 1.0]
+    turns = np.random.default_rng(0).standard_normal((9, 4))
+
+    def worlds():
+        batch = fl.Batch(model, 9, dtype=dtype)
+        batch.expand("body_pos")[:, 1] = places
+        batch.expand("body_quat")[:, 1] = turns
+        batch.reset()
+        return batch
+
+    once, often = worlds(), worlds()
+    unit = turns / np.linalg.norm(turns, axis=1, keepdims=True)
+    for batch in (once, often):
+        np.testing.assert_array_equal(batch.mocap_pos[:, 0], places)
+        np.testing.assert_allclose(batch.mocap_quat[:, 0], unit, atol=1e-6)
+        batch.mocap_pos[:] = 7.0
+        batch.qvel[5] = np.nan
+    once.step(3)
+    for _ in range(3):
+        often.step()
+    for name in ("mocap_pos", "mocap_quat", "qpos", "qvel", *(("sleep_mocap",) if sleep == "enable" else ())):
+        assert getattr(once, name).tobytes() == getattr(often, name).tobytes(), name
+    np.testing.assert_array_equal(once.mocap_pos[5, 0], places[5])
+    np.testing.assert_allclose(once.mocap_quat[5, 0], unit[5], atol=1e-6)
+    assert (once.mocap_pos[[0, 8]] == 7.0).all()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_bad_control_counts_as_zero(batch, value):
     batch.ctrl[5] = 0.0

@@ -32,7 +32,7 @@ from .user_control import control_function
 from .user_function import UserFunction
 from .user_sensor import fields_read, fill, plain_sensors
 from .workspace import ModelRows, Workspace
-from .worlds import EVOLVING, LASTING, REPORTS, SLEEP_ROWS, Worlds, count
+from .worlds import EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
 
 
 class Batch(Worlds):
@@ -367,7 +367,7 @@ class Batch(Worlds):
                 self._measure(chosen)
             fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
             if len(fresh):
-                self._clear_inputs(fresh)
+                self._drop_inputs(fresh)
 
     def _measure(self, chosen: np.ndarray) -> None:
         """The user's sensors, in the rows of the chosen worlds."""
@@ -459,7 +459,8 @@ class Batch(Worlds):
         names = [n for n in LASTING if n in self._arrays]
         load = [Transfer(n, self._arrays[n]) for n in (*names, "warning", "nbad")]
         load += [Transfer(n, a, True) for n, a in self._expanded.items()]
-        kept = [n for n in (*EVOLVING, *SLEEP_ROWS) if n in self._arrays and not forward]
+        # a world that is reset has its mocap bodies moved, and knows best where to
+        kept = [n for n in (*EVOLVING, *SLEEP_ROWS, *MOCAP) if n in self._arrays and not forward]
         store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]
         store += [Transfer(n, a) for n, a in self._bound.items()]
         asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}

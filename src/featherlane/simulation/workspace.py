@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -215,12 +217,24 @@ def plastic_defaults(model, qpos_spring: np.ndarray, tendon_lengthspring: np.nda
 
 def input_defaults(model) -> dict[str, np.ndarray]:
     """Inputs that do not start at zero: mocap bodies where the model places them, equalities as it switches them."""
+    return mocap_defaults(model, model.__dict__.__getitem__) | {"eq_active": model.eq_active0.astype(float)}
+
+
+def mocap_defaults(model, values: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
+    """Where the model places mocap bodies.
+
+    Args:
+        model: the model.
+        values: a real model field by name: the model's (nbody, n), or those of several worlds, (..., nbody, n).
+
+    Returns:
+        `mocap_pos` (..., nmocap, 3) [m] and `mocap_quat` (..., nmocap, 4).
+    """
     bodies = np.flatnonzero(model.body_mocapid >= 0)
     bodies = bodies[np.argsort(model.body_mocapid[bodies])]
-    quat = model.body_quat[bodies]
-    norm = np.linalg.norm(quat, axis=1, keepdims=True)
+    quat = values("body_quat")[..., bodies, :]
+    norm = np.linalg.norm(quat, axis=-1, keepdims=True)
     return {
-        "mocap_pos": model.body_pos[bodies],
+        "mocap_pos": values("body_pos")[..., bodies, :],
         "mocap_quat": quat / np.where(norm > 0, norm, 1.0),
-        "eq_active": model.eq_active0.astype(float),
     }

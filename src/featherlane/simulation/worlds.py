@@ -18,8 +18,9 @@ from ..model.option import Enable
 from ..model.sleep import AWAKE
 from .fields import DATA, GIVEN, STATUS
 from .given import given_fields, room_for
-from .workspace import Workspace, input_defaults, plastic_defaults, sleep_defaults
+from .workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 
+MOCAP = ("mocap_pos", "mocap_quat")
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
 EVOLVING = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
 STATE = EVOLVING + INPUTS
@@ -384,6 +385,7 @@ class Worlds(NamedAccess):
         for name, value in sleep_defaults(self.model).items():
             self._arrays[name][at] = value
         self._arrays["sleep_qpos"][at] = self._arrays["qpos"][at]
+        self._arrays["sleep_mocap"][at] = np.concatenate([self._arrays[name][at] for name in MOCAP], axis=-1)
 
     def _keep_sleep(self) -> None:
         """Rows of what sleeps where the flag `sleep` is on; all awake where it was switched off."""
@@ -394,11 +396,17 @@ class Worlds(NamedAccess):
             self._arrays["tree_asleep"][...] = AWAKE
 
     def _clear_inputs(self, at: np.ndarray) -> None:
-        for name in (*INPUTS, "given_present", "given_replace"):
-            if name in self._arrays:
-                self._arrays[name][at] = 0
-        for name, value in input_defaults(self.model).items():
+        """Inputs as after a reset: mocap bodies where each world's model places them."""
+        self._drop_inputs(at)
+        for name, value in mocap_defaults(self.model, lambda name: self._own(name, at)).items():
             self._arrays[name][at] = value
+
+    def _drop_inputs(self, at: np.ndarray) -> None:
+        """The same without mocap bodies, which a world that the engine resets brings along."""
+        for name in (*INPUTS, "given_present", "given_replace"):
+            if name in self._arrays and name not in MOCAP:
+                self._arrays[name][at] = 0
+        self._arrays["eq_active"][at] = self.model.eq_active0
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
