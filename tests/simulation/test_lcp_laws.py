@@ -185,6 +185,76 @@ def test_a_tower_stands_for_20_s_at_any_cfm(exponent):
     check_tower(10.0**exponent, 20.0)
 
 
+SIDEWAYS = 1e-9  # of a body's size: rounding, summed over 20 s, is 1e-13
+
+
+def drawn_masses(seed: int) -> list[str]:
+    return [f'mass="{mass}"' for mass in np.exp(np.random.default_rng(seed).uniform(-2, 4, 10))]
+
+
+def touching_tower(shape: str, size: float, timestep: float, masses: list[str], **options):
+    """Bodies that touch exactly, but for rounding, one on the other: the model."""
+    sizes = " ".join([str(size)] * (3 if shape == "box" else 2))
+    bodies = "".join(
+        f'<body pos="0 0 {size * (2 * k + 1)}"><freejoint/><geom type="{shape}" size="{sizes}" {mass}/></body>'
+        for k, mass in enumerate(masses)
+    )
+    model = fl.load(f'<mujoco><worldbody><geom type="plane" size="99 99 1"/>{bodies}</worldbody></mujoco>')
+    model.opt.contact_model, model.opt.timestep = "lcp", timestep
+    for name, value in options.items():
+        setattr(model.opt, name, value)
+    return model
+
+
+def check_stands(model, size: float, seconds: float):
+    """Nothing has moved sideways, turned or risen; the sag under the load is small."""
+    data = fl.Data(model)
+    fl.step(model, data, round(seconds / model.opt.timestep))
+    moved = data.qpos.reshape(-1, 7) - model.qpos0.reshape(-1, 7)
+    assert np.abs(moved[:, :2]).max() < SIDEWAYS * size and np.abs(moved[:, 3:]).max() < SIDEWAYS
+    assert (moved[:, 2] < SIDEWAYS * size).all() and (moved[:, 2] > -1e-4 * size).all()
+    assert not any(data.status.values())
+
+
+TOWERS = [
+    ("box", 0.1, 0.005, {}),
+    ("box", 0.1, 0.005, {"erp": 0.8}),
+    ("box", 0.005, 0.001, {"erp": 0.8}),
+    ("box", 3.0, 1 / 60, {"erp": 1.0}),
+    ("box", 0.07, 0.002, {"cfm": 0.0}),
+    ("cylinder", 0.1, 0.01, {"erp": 0.8, "lcp_friction": "consistent"}),
+]
+
+
+@pytest.mark.parametrize("seconds", [2.0, pytest.param(20.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(("shape", "size", "timestep", "options"), TOWERS)
+def test_what_touches_exactly_stands(shape, size, timestep, options, seed, seconds):
+    check_stands(touching_tower(shape, size, timestep, drawn_masses(seed), **options), size, seconds)
+
+
+@pytest.mark.parametrize("erp", [0.2, 0.8])
+def test_ten_cubes_of_equal_density_stand(erp):
+    check_stands(touching_tower("box", 0.1, 0.005, ['density="500"'] * 10, erp=erp), 0.1, 20.0)
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.01, 5.0])
+def test_a_gap_that_counts_as_touching_closes_in_one_step(speed):
+    model = fl.load(
+        '<mujoco><worldbody><geom type="plane" size="1 1 1"/>'
+        '<body><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+    )
+    model.opt.contact_model, model.opt.cfm = "lcp", 0.0
+    data, gap = fl.Data(model), 5e-8
+    data.qpos[2], data.qvel[2] = 0.1 + gap, -speed
+    fl.step(model, data)
+    assert data.ncon == 1
+    np.testing.assert_allclose(data.qpos[2], 0.1, atol=1e-15)
+    data.qpos[2], data.qvel[2] = 0.1 + gap, 0.5  # what leaves is not held
+    fl.step(model, data)
+    np.testing.assert_allclose(data.qvel[2], 0.5 - G * model.opt.timestep, rtol=1e-12)
+
+
 def test_sensors_measure_the_forces_of_the_lcp():
     model = lcp_model(
         '<mujoco><option timestep=".005"/><worldbody><geom type="plane" size="9 9 1"/><body pos="0 0 .1"><freejoint/>'

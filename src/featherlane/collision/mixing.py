@@ -8,12 +8,13 @@ Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import ENABLE_OVERRIDE
+from featherlane.dynamics.flags import ENABLE_OVERRIDE, LCP
 from featherlane.lanes import fma, fmax, fmin, kernel, real, where
 from featherlane.model.candidates import FIRST, MIX, SECOND
 from featherlane.spatial.vector import MINVAL, load2, load5
 
 MINMU = 1e-5  # smallest friction coefficient
+NEAR = 1e-6  # of the bounding radii: no distance between rigid bodies
 
 
 @kernel
@@ -41,10 +42,17 @@ def contact_dim(m, e, g, h):
 
 
 @kernel
+def touching(m, g):
+    """What geom g adds to the distance within which rigid bodies touch, which rounding cannot tell from 0 [m]."""
+    return NEAR * m.geom_rbound[g]
+
+
+@kernel
 def margin_and_gap(m, e, g, h):
     """(margin, gap): a contact exists up to their sum and acts up to the margin.
 
-    Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.
+    Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.  Deviation: under the contact model
+        lcp the gap holds what touches, too.
     """
     if e >= 0:
         margin, gap = m.pair_margin[e], m.pair_gap[e]
@@ -52,6 +60,8 @@ def margin_and_gap(m, e, g, h):
         margin, gap = m.geom_margin[g] + m.geom_margin[h], m.geom_gap[g] + m.geom_gap[h]
     if overridden(m):
         margin = m.opt_o_margin[0]
+    if m.opt_contact_model == LCP:
+        gap = gap + (touching(m, g) + touching(m, h))
     return margin, gap
 
 
@@ -61,7 +71,10 @@ def geom_margin_and_gap(m, g):
     margin = m.geom_margin[g]
     if overridden(m):
         margin = 0.5 * m.opt_o_margin[0]
-    return margin + m.geom_gap[g]
+    wider = margin + m.geom_gap[g]
+    if m.opt_contact_model == LCP:
+        wider = wider + touching(m, g)
+    return wider
 
 
 @kernel

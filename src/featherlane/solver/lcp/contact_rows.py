@@ -1,6 +1,6 @@
 """Rows of contacts in the LCP: a normal that pushes, and friction bounded by it.
 
-    normal      J v' >= c,  x >= 0;   c = min(max_vel, erp / h (depth - min_depth)+ + belt_n)
+    normal      J v' >= c,  x >= 0;   c = min(max_vel, erp / h (depth - min_depth)+ + belt_n), or depth / h + belt_n < 0
                 where it bounces, with s = belt_n - J v above the least speed:  c >= restitution s + belt_n
     friction    J v' = belt,  |x| <= mu x_normal, each direction alone (a pyramid); or |x| <= mu [N]
     turns       about the normal, then about both tangents: omega = 0, |x| <= rho x_normal
@@ -8,9 +8,10 @@
 The CFM of sliding friction is its slip, where there is none the model's.
 
 J is the velocity of body 2 from body 1 at the contact point, along normal and tangents.  The depth counts from
-includemargin on.  A contact has rows where it touches (dist <= includemargin; the model convex: <), see
-contact_reduction.py.
-Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.
+includemargin on.  A contact has rows where it touches, see contact_reduction.py; in the gap that counts as touching its
+depth is negative, and may close within the step, no faster.
+Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
+    time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ def normal_velocity(m, d, k, erp, v):
     """Velocity with which contact k is to part, v its velocity now."""
     depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
     c = (erp / m.opt_timestep[0]) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
+    c = where(depth < 0.0, depth / m.opt_timestep[0] + push, c)
     c, e, s = fmin(c, m.opt_contact_max_vel[0]), d.con_restitution[k], push - v
     bounces = (e > 0.0) & (s > d.con_restitution_vel[k])
     return where(bounces, fmax(c, e * s + push), c)
