@@ -290,6 +290,8 @@ def test_simulate_runs_under_the_options_that_are_set(capfd):
         ("cfm=soft", "cfm: got 'soft'"),
         ("contact_model=hard", "got 'hard'"),
         ("gravity=1,2", "gravity"),
+        ("gravity=3", "allowed are 3 numbers"),
+        ("disableflags=contacts", "did you mean 'contact'"),
     ],
 )
 def test_simulate_refuses_options_that_cannot_be(capfd, text, part):

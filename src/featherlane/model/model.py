@@ -17,6 +17,7 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.lanes.layout import Field
 from featherlane.lanes.record import aligned
+from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.lent import Lent
@@ -68,8 +69,8 @@ class Statistics:
 
     @meaninertia.setter
     def meaninertia(self, value: float):
-        if not (np.isfinite(value) and value > 0):
-            raise ModelError(f"stat meaninertia: got {value}, allowed is a finite number > 0")
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+            raise ModelError(f"stat meaninertia: got {value!r}, allowed is a finite number > 0")
         self._model.__dict__["stat_meaninertia"][0] = value
 
     @property
@@ -192,7 +193,7 @@ class Model(NamedAccess):
                 self.__dict__[name] = list(value)
                 return
             if name in KEYFRAME_FIELDS:
-                getattr(self, name)[...] = value
+                assign(name, getattr(self, name), value)
                 return
             raise AttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
         field = MODEL[name]
@@ -241,12 +242,7 @@ class Model(NamedAccess):
 
     def _assign(self, field: Field, value: Any) -> None:
         """Copy a value into a field, with broadcasting."""
-        target = self.__dict__[field.name]
-        try:
-            target[...] = value
-        except (TypeError, ValueError):
-            given = f"shape {np.shape(value)}" if np.ndim(value) else repr(value)
-            raise ModelError(f"{field.name}: got {given}, allowed is what broadcasts to {target.shape}") from None
+        assign(field.name, self.__dict__[field.name], value, mixed=is_mixed(field.name))
 
     def __dir__(self):
         return sorted({*super().__dir__(), *self._sizes, *KEYFRAME_FIELDS, "nkey"})

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from featherlane.errors import UnknownNameError, near
+from featherlane.model.assign import assign, is_mixed
 
 Rows = int | slice
 
@@ -134,30 +135,31 @@ class NamedView:
             object.__setattr__(self, slot, value)
 
     def _locate(self, attribute: str):
-        """The array that holds an attribute and the index of this object's rows in it."""
+        """The array that holds an attribute, the index of this object's rows in it, and the field's name."""
         owner, kind = self._owner, KINDS[self._kind]
         model = getattr(owner, "model", owner)
         if self._kind == "sensor" and attribute == "data" and owner is not model:
             worlds = (slice(None),) * getattr(owner, "world_axes", 0)
-            return owner.sensor_values(self.id), (*worlds, _sensor_rows(model, self.id))
+            return owner.sensor_values(self.id), (*worlds, _sensor_rows(model, self.id)), attribute
         for axis in kind.axes:
             field = axis.prefix + attribute
             if field in owner.layout and owner.layout[field].shape[:1] == (axis.size,):
                 worlds = (slice(None),) * getattr(owner, "world_axes", 0)
-                return getattr(owner, field), (*worlds, axis.rows(model, self.id))
+                return getattr(owner, field), (*worlds, axis.rows(model, self.id)), field
         if owner is model and kind.host_prefix and hasattr(model.mj_model, kind.host_prefix + attribute):
-            return getattr(model.mj_model, kind.host_prefix + attribute), (self.id,)
+            field = kind.host_prefix + attribute
+            return getattr(model.mj_model, field), (self.id,), field
         raise AttributeError(f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}")
 
     def __getattr__(self, attribute: str):
-        array, index = self._locate(attribute)
+        array, index, _ = self._locate(attribute)
         return array[index]
 
     def __setattr__(self, attribute: str, value: Any):
         if attribute in ("id", "name"):
             raise AttributeError(f"{self._kind}.{attribute} cannot be set")
-        array, index = self._locate(attribute)
-        array[index] = value
+        array, index, field = self._locate(attribute)
+        assign(f"{self._kind} {self.name or self.id!r}: {attribute}", array, value, index, is_mixed(field))
 
     def __dir__(self):
         owner, kind = self._owner, KINDS[self._kind]

@@ -164,6 +164,8 @@ PASSED_THROUGH = (
 
 def _real(name: str, value: Any) -> float:
     try:
+        if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise ModelError(f"option {name}: got {value!r}, allowed is a number") from None
@@ -209,10 +211,9 @@ def _speed(name: str, value: Any) -> float:
 
 def _index(name: str, value: Any) -> int:
     """An integer, also one that comes as MuJoCo's enum or as NumPy's."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        pass
+    if not isinstance(value, bool):
+        with suppress(TypeError):
+            return operator.index(value)
     if type(value).__name__.startswith("mjt"):
         return int(value)
     raise ModelError(f"option {name}: got {value!r}, allowed is an integer")
@@ -247,17 +248,36 @@ def _choice(kind: type[IntEnum], supported: tuple[IntEnum, ...]) -> Callable[[st
     return check
 
 
-def _disable_bits(name: str, value: Any) -> int:
-    bits, every = _count(name, value), sum(Disable)
+def _bits(name: str, value: Any, kind: type[IntFlag], mujocos: str) -> int:
+    """Flags as bits, MuJoCo's enum, a name, names with commas between, or a collection of these."""
+    if isinstance(value, str):
+        value = value.replace("|", ",").split(",")
+    if isinstance(value, list | tuple | set | frozenset):
+        bits = 0
+        for flag in value:
+            bits |= _flag(name, flag, kind) if isinstance(flag, str) else _bits(name, flag, kind, mujocos)
+        return bits
+    bits, every = _count(name, value), sum(kind)
     if bits & ~every:
-        raise ModelError(f"option {name}: got bits {bits:#x}, allowed are those of mjtDisableBit, {every:#x}")
+        raise ModelError(f"option {name}: got bits {bits:#x}, allowed are those of {mujocos}, {every:#x}")
     return bits
 
 
+def _flag(name: str, text: str, kind: type[IntFlag]) -> int:
+    """One flag by its name in MJCF."""
+    names = {str(flag.name).lower(): int(flag) for flag in kind}
+    given = text.strip().lower()
+    if given not in names:
+        raise ModelError(f"option {name}: got {text!r}, allowed are {', '.join(names)}{near(given, names)}")
+    return names[given]
+
+
+def _disable_bits(name: str, value: Any) -> int:
+    return _bits(name, value, Disable, "mjtDisableBit")
+
+
 def _enable_bits(name: str, value: Any) -> int:
-    bits, every = _count(name, value), sum(Enable)
-    if bits & ~every:
-        raise ModelError(f"option {name}: got bits {bits:#x}, allowed are those of mjtEnableBit, {every:#x}")
+    bits = _bits(name, value, Enable, "mjtEnableBit")
     if bits & ~SUPPORTED_ENABLE:
         flags = [str(flag.name).lower() for flag in Enable if flag & bits & ~SUPPORTED_ENABLE]
         raise UnsupportedFeatureError([f"option {name}: {flag!r}" for flag in flags])
@@ -349,10 +369,13 @@ class _Vector:
 
     @staticmethod
     def check(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """Exactly as many numbers as the option has: one would otherwise stand for all."""
         try:
-            array = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
-        except (TypeError, ValueError):
-            raise ModelError(f"option {name}: got {value!r}, allowed are {shape[0]} numbers") from None
+            array = np.asarray(value)
+        except ValueError:
+            array = np.zeros(0)
+        if array.shape != shape or array.dtype.kind not in "iuf":
+            raise ModelError(f"option {name}: got {value!r}, allowed are {shape[0]} numbers")
         if not np.isfinite(array).all():
             raise ModelError(f"option {name}: got {value!r}, allowed are finite numbers")
         return array
@@ -470,8 +493,8 @@ class Option:
     sleep_tolerance = _Number(_real, "A tree whose velocities are below this may fall asleep [m/s].")
     noslip_tolerance = _Number(_not_negative, "The pass against slip stops at a scaled improvement below this.")
     ls_iterations = _Integer(_count, "Most iterations of the line search.")
-    disableflags = _Disable(_disable_bits, "Bits of mjtDisableBit.", Disable)
-    enableflags = _Enable(_enable_bits, "Bits of mjtEnableBit.", Enable)
+    disableflags = _Disable(_disable_bits, "Flags that are off: bits of mjtDisableBit, or their names.", Disable)
+    enableflags = _Enable(_enable_bits, "Flags that are on: bits of mjtEnableBit, or their names.", Enable)
     forward_dynamics = _Integer(
         _choice(ForwardDynamics, SUPPORTED_FORWARD_DYNAMICS),
         "auto (by counted cost), crb (factor of M) or aba (articulated bodies; with tendons as crb).",
@@ -512,7 +535,8 @@ class Option:
 
     def __setattr__(self, name: str, value: Any):
         if name in PASSED_THROUGH:
-            setattr(self._model.mj_model.opt, name, value)
+            check = _not_negative if name == "ccd_tolerance" else _count
+            setattr(self._model.mj_model.opt, name, check(name, value))
         elif hasattr(type(self), name):
             object.__setattr__(self, name, value)
         else:

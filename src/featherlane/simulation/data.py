@@ -15,6 +15,7 @@ from ..constraint.row import EQUALITY, FRICTION_DOF
 from ..dynamics.flags import ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON
 from ..errors import ModelError, near
 from ..lanes.layout import Field
+from ..model.assign import assign, is_mixed
 from ..model.model import Model
 from ..model.names import NamedAccess
 from ..model.option import Enable
@@ -150,14 +151,10 @@ class Data(NamedAccess):
             raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
         if name not in SETTABLE:
             raise AttributeError(f"data.{name} is computed; it cannot be set")
-        target = self.workspace.arrays[name][:, 0] if name == "time" else getattr(self, name)
-        try:
-            np.copyto(target, value, casting="same_kind")
-        except (TypeError, ValueError):
-            array = np.asarray(value) if _is_regular(value) else None
-            given = type(value).__name__ if array is None else f"{array.dtype} {array.shape or repr(value)}"
-            allowed = "a number" if name == "time" else f"what broadcasts to {target.dtype} {target.shape}"
-            raise ModelError(f"{name}: got {given}, allowed is {allowed}") from None
+        if name == "time":
+            assign(name, self.workspace.arrays[name], value, (0, 0))
+        else:
+            assign(name, getattr(self, name), value, mixed=is_mixed(name))
 
     def __dir__(self):
         return sorted({*super().__dir__(), *DATA.index, *(f"efc_{name}" for name in EFC)})
@@ -392,14 +389,6 @@ class Data(NamedAccess):
         from .stages import forward
 
         forward(self.model, self)
-
-
-def _is_regular(value: Any) -> bool:
-    try:
-        np.asarray(value)
-    except ValueError:
-        return False
-    return True
 
 
 def ready(model: Model, data: Data) -> Data:

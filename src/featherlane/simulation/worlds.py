@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import ModelError, near
 from ..lanes import processor
+from ..model.assign import assign, is_mixed
 from ..model.fields import MODEL
 from ..model.history import empty_history
 from ..model.lent import Lent
@@ -97,12 +98,7 @@ class Worlds(NamedAccess):
 
     def __setattr__(self, name: str, value):
         if name in STATE:
-            target = getattr(self, name)
-            try:
-                np.copyto(target, value, casting="same_kind")
-            except (TypeError, ValueError):
-                given = f"shape {np.shape(value)}" if np.shape(value) else repr(value)
-                raise ModelError(f"{name}: got {given}, allowed is what broadcasts to {target.shape}") from None
+            assign(name, getattr(self, name), value, mixed=is_mixed(name))
         elif name in DATA or name in self.__dict__:
             raise AttributeError(f"{name} is computed; it cannot be set (state fields are {', '.join(STATE)})")
         else:

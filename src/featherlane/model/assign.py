@@ -1,0 +1,85 @@
+"""Assignment to a field: the value is copied into the live array with broadcasting, or refused.
+
+A number spreads over objects, worlds and the axes of a vector.  It does not spread over an axis whose entries mean
+different things: 0.02 for a `solref` would be a damping ratio, too.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError
+
+# ends of names of the fields whose last axis holds numbers of different meanings
+MIXED = tuple(
+    "solref solimp solref_lim solimp_lim solref_fri solimp_fri solreffriction _friction range quat dynprm gainprm "
+    "biasprm gear poly eq_data geom_fluid geom_aabb surfacevel cam_intrinsic sensor_interval".split()
+)
+FLAGS = (0, 1)
+
+
+@functools.cache
+def is_mixed(name: str) -> bool:
+    """Whether the entries of the field's last axis mean different things."""
+    return name.endswith(MIXED)
+
+
+def assign(name: str, array: np.ndarray, value: Any, index: Any = ..., mixed: bool = False) -> None:
+    """Copy a value into `array[index]`.
+
+    Args:
+        name: what is assigned, for the message.
+        array: the field.
+        value: what broadcasts to the shape there, of a kind of number that the field can hold.
+        index: where.
+        mixed: the last axis has to be given in full.
+
+    Raises:
+        ModelError: a shape or a kind of number that does not fit, an array that is fixed; nothing is changed then.
+    """
+    if not array.flags.writeable:
+        raise ModelError(f"{name} cannot be set")
+    if type(value) is np.ndarray and index is ... and value.shape == array.shape and value.dtype == array.dtype:
+        array[...] = value  # the common case, in a microsecond
+        return
+    shape, dtype = np.shape(array[index]), array.dtype
+    try:
+        given = np.asarray(value)
+        fits = _holds(dtype, given) and np.broadcast_shapes(given.shape, shape) == shape
+    except (TypeError, ValueError):
+        given, fits = None, False
+    if given is None or not fits:
+        raise ModelError(f"{name}: got {described(value)}, allowed is what broadcasts to {shape} of {dtype}")
+    if mixed and shape and given.shape[-1:] != shape[-1:]:
+        raise ModelError(
+            f"{name}: got {described(value)}, allowed are {shape[-1]} numbers (they mean different things), "
+            f"or what ends with that axis and broadcasts to {shape}"
+        )
+    array[index] = given
+
+
+def _holds(dtype: np.dtype, given: np.ndarray) -> bool:
+    """Whether numbers of this kind go into the field: no fractions in whole numbers, in flags 0 and 1 alone."""
+    if given.dtype.kind not in "biuf":
+        return False
+    if dtype.kind == "b" and given.dtype.kind in "iu":
+        return bool(np.isin(given, FLAGS).all())
+    if dtype.kind in "iu" and given.dtype.kind in "iu":
+        return bool((given == given.astype(dtype)).all())
+    return np.can_cast(given.dtype, dtype, "same_kind")
+
+
+def described(value: Any) -> str:
+    """What was given, in short: a number as it is, else its kind and shape."""
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        return type(value).__name__
+    if given.ndim:
+        return f"{given.dtype} {given.shape}"
+    if given.dtype.kind == "O":
+        return f"object {type(value).__name__}"
+    return repr(value) if given.dtype.kind in "biuf" else f"{given.dtype} {value!r}"

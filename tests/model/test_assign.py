@@ -1,0 +1,119 @@
+"""Assignment to options and fields: what spreads over a field, and what is refused as a slip."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+XML = """<mujoco><worldbody><body name="a"><freejoint/><geom name="g" size=".1 .1 .1" type="box"/></body>
+<body name="b" mocap="true"/><body name="c"><joint name="h"/><geom size=".1"/></body></worldbody>
+<actuator><motor name="u" joint="h"/></actuator></mujoco>"""
+VECTORS = {"gravity": 3, "wind": 3, "magnetic": 3, "o_solref": 2, "o_solimp": 5, "o_friction": 5}
+
+
+@pytest.fixture
+def model():
+    return fl.load(XML)
+
+
+@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("value", [9.81, (9.81,), [[0.1] * 5], "down", None, True, "3"])
+def test_a_vector_option_takes_a_vector_of_its_length_only(model, name, value):
+    before = getattr(model.opt, name).copy()
+    with pytest.raises(fl.ModelError, match=f"option {name}: got .*, allowed are {VECTORS[name]} numbers"):
+        setattr(model.opt, name, value)
+    with pytest.raises(fl.ModelError, match=name):
+        setattr(model, f"opt_{name}", value)
+    np.testing.assert_array_equal(getattr(model.opt, name), before)
+
+
+@pytest.mark.parametrize("name", ["timestep", "iterations", "integrator", "disableflags", "erp", "ccd_iterations"])
+@pytest.mark.parametrize("value", [True, "0.5x", [1, 2], None])
+def test_options_take_no_truth_values_and_no_lists_of_numbers(model, name, value):
+    if name == "disableflags" and isinstance(value, list):
+        return  # flags may be listed
+    with pytest.raises(fl.ModelError, match=f"option {name}: got"):
+        setattr(model.opt, name, value)
+
+
+def test_flags_have_names(model):
+    bits = mujoco.mjtDisableBit
+    for value in ("contact,Gravity", ["contact", "gravity"], {"contact", bits.mjDSBL_GRAVITY}, "gravity | contact"):
+        model.opt.disableflags = 0
+        model.opt.disableflags = value
+        assert model.opt.disableflags == int(bits.mjDSBL_CONTACT) | int(bits.mjDSBL_GRAVITY)
+    model.opt.disableflags = ()
+    assert model.opt.disableflags == 0
+    model.opt.enableflags = "energy"
+    assert model.opt.enableflags == int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+
+
+@pytest.mark.parametrize("value", ["", "contacts", "contact,,gravity", ["contact", "gravty"], ["contact", 1.5]])
+def test_a_flag_that_does_not_exist_is_named(model, value):
+    with pytest.raises(fl.ModelError, match=r"option disableflags: got .*allowed"):
+        model.opt.disableflags = value
+    assert model.opt.disableflags == 0
+
+
+@pytest.mark.parametrize("name", ["geom_solref", "geom_solimp", "geom_friction", "jnt_range", "body_quat"])
+def test_a_number_does_not_spread_over_entries_that_mean_different_things(model, name):
+    before = getattr(model, name).copy()
+    for value in (0.02, [0.02], np.full((len(before), 1), 0.02)):
+        with pytest.raises(fl.ModelError, match=f"{name}: got .*allowed are {before.shape[1]} numbers"):
+            setattr(model, name, value)
+    np.testing.assert_array_equal(getattr(model, name), before)
+    setattr(model, name, np.arange(before.shape[1]))  # over objects it spreads
+    assert (getattr(model, name) == np.arange(before.shape[1])).all()
+
+
+def test_numbers_spread_over_objects_worlds_and_vectors(model):
+    model.dof_damping, model.geom_pos = 0.5, 0
+    assert (model.dof_damping == 0.5).all() and not model.geom_pos.any()
+    batch = fl.Batch(model, 3, dtype="float32")
+    batch.ctrl, batch.qvel = 1, np.arange(model.nv)
+    assert (batch.ctrl == 1).all() and (batch.qvel == np.arange(model.nv)).all()
+
+
+def test_named_objects_refuse_the_same(model):
+    data, batch = fl.Data(model), fl.Batch(model, 2)
+    with pytest.raises(fl.ModelError, match=r"geom 'g': friction: got 0\.5, allowed are 3 numbers"):
+        model.geom("g").friction = 0.5
+    with pytest.raises(fl.ModelError, match="body 'a': mass: got <U5 'heavy'"):
+        model.body("a").mass = "heavy"
+    with pytest.raises(fl.ModelError, match="joint 'h': type cannot be set"):
+        model.joint("h").type = 0
+    for owner in (data, batch):
+        with pytest.raises(fl.ModelError, match="mocap_quat: got 1, allowed are 4 numbers"):
+            owner.mocap_quat = 1
+        with pytest.raises(fl.ModelError, match="body 'b': mocap_quat: got 1"):
+            owner.body("b").mocap_quat = 1
+    with pytest.raises(fl.ModelError, match="body 'a': xpos cannot be set"):
+        batch.body("a").xpos = 0
+    model.geom("g").friction = 1, 0.1, 0.01
+    np.testing.assert_array_equal(model.geom_friction[model.geom("g").id], (1, 0.1, 0.01))
+
+
+def test_whole_numbers_and_flags_are_not_rounded(model):
+    for value in (1.7, 2**40, "1", 1j):
+        with pytest.raises(fl.ModelError, match="geom_group: got"):
+            model.geom_group = value
+    with pytest.raises(fl.ModelError, match="actuator_ctrllimited: got 2"):
+        model.actuator_ctrllimited = 2
+    model.actuator_ctrllimited = 1
+    assert model.actuator_ctrllimited.all()
+
+
+def test_assignment_that_cannot_be_says_what_was_given(model):
+    data = fl.Data(model)
+    for value in (np.zeros(99), "up", None, [[1], [2, 3]], 1j, {}):
+        with pytest.raises(fl.ModelError, match=r"qpos: got .*, allowed is what broadcasts to \(8,\) of float64"):
+            data.qpos = value
+    with pytest.raises(fl.ModelError, match="time: got"):
+        data.time = [1, 2]
+
+
+@pytest.mark.parametrize("value", ["x", True, None, [1.0], -1.0, float("nan")])
+def test_the_mean_inertia_is_a_number(model, value):
+    with pytest.raises(fl.ModelError, match="meaninertia: got"):
+        model.stat.meaninertia = value
