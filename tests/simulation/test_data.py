@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import mujoco
 import numpy as np
@@ -373,3 +374,59 @@ def test_the_solver_tells_how_well_it_did(pile):
     data = pile[1]
     assert isinstance(data.solver_niter, int) and data.solver_niter > 0
     assert 0.0 <= data.solver_residual < 1e-6
+
+
+def test_a_second_thread_on_one_data_is_told(model):
+    data, errors, start = fl.Data(model), [], threading.Barrier(4)
+
+    def work():
+        start.wait()
+        try:
+            fl.step(model, data, 400)
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done = round(data.time / model.opt.timestep)
+    assert done == 400 * (4 - len(errors)) and errors and all("another thread" in error for error in errors)
+    fl.step(model, data)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m, d: fl.step(m, d),
+        lambda m, d: fl.forward(m, d),
+        lambda m, d: fl.crb(m, d),
+        lambda m, d: fl.inverse(m, d),
+        lambda m, d: fl.mul_m(m, d, np.zeros(m.nv)),
+        lambda m, d: fl.ray(m, d, (0, 0, 9), (0, 0, -1)),
+        lambda m, d: fl.geom_distance(m, d, 0, 1),
+        lambda m, d: d.reset(),
+        lambda m, d: d.use(m),
+    ],
+    ids="step forward crb inverse mul_m ray geom_distance reset use".split(),
+)
+def test_a_call_while_another_is_under_way_is_refused_and_changes_nothing(call):
+    model = fl.load("quadruped")
+    data = fl.Data(model)
+    fl.step(model, data)
+    before = data.qpos.copy()
+    with data._turn, pytest.raises(RuntimeError, match="another call of this data is under way"):
+        call(model, data)
+    np.testing.assert_array_equal(data.qpos, before)
+    call(model, data)
+
+
+def test_a_call_that_fails_leaves_the_data_free(model):
+    data = fl.Data(model)
+    for nstep in (0, -1, "2"):
+        with pytest.raises(fl.ModelError, match="nstep"):
+            fl.step(model, data, nstep)
+    with pytest.raises(fl.ModelError, match="x: got shape"):
+        fl.mul_m(model, data, np.zeros(model.nv + 1))
+    fl.step(model, data)

@@ -152,12 +152,13 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
         that nothing collides with, for it has no hull here.
     """
     query = Query(model, None, np.float64, geom1, geom2, distmax)
-    workspace = ready(model, data).workspace
-    query.enter(workspace)
-    run, arrays = workspace.bound(_geom_distance), workspace.arrays
     distance, fromto = query.distance.reshape(-1), query.fromto.reshape(-1, 6)
-    for k, pair in enumerate(query.geom.reshape(-1, 2)):
-        arrays["distance_geom"][:, 0] = pair
-        run()
-        distance[k], fromto[k] = arrays["distance"][0, 0], arrays["distance_fromto"][:, 0]
+    with ready(model, data)._turn:
+        workspace = data.workspace
+        query.enter(workspace)
+        run, arrays = workspace.bound(_geom_distance), workspace.arrays
+        for k, pair in enumerate(query.geom.reshape(-1, 2)):
+            arrays["distance_geom"][:, 0] = pair
+            run()
+            distance[k], fromto[k] = arrays["distance"][0, 0], arrays["distance_fromto"][:, 0]
     return query.answer()

@@ -84,13 +84,15 @@ def full_m(model: Model, data: Data) -> np.ndarray:
 
 def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:
     """The stage on each vector of x; its answer stands in the field `result`."""
-    run = ready(model, data).workspace.bound(stage)
+    ready(model, data)
     x = np.asarray(x, np.float64)
     if x.shape[-1:] != (model.nv,):
         raise ModelError(f"x: got shape {x.shape}, allowed is (..., {model.nv})")
     out, source, target = np.empty_like(x, order="C"), data.qvec, getattr(data, result)
-    for vector, answer in zip(x.reshape(-1, model.nv), out.reshape(-1, model.nv), strict=True):
-        source[:] = vector
-        run()
-        answer[:] = target
+    with data._turn:
+        run = data.workspace.bound(stage)
+        for vector, answer in zip(x.reshape(-1, model.nv), out.reshape(-1, model.nv), strict=True):
+            source[:] = vector
+            run()
+            answer[:] = target
     return out

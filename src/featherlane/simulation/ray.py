@@ -263,7 +263,8 @@ def ray(
     """
     query = Query(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
     if query.nray:
-        workspace = _tile(ready(model, data), query.nray)
-        query.enter(workspace)
-        workspace.bound(cast_many)(*query.addresses(), query.nray)
+        with ready(model, data)._turn:
+            workspace = _tile(data, query.nray)
+            query.enter(workspace)
+            workspace.bound(cast_many)(*query.addresses(), query.nray)
     return query.hits()
