@@ -190,11 +190,19 @@ def test_named_access_shows_all_worlds(batch):
         {"nthread": -1},
         {"dtype": "int32"},
         {"dtype": "x"},
+        {"dtype": ">f8"},
+        {"dtype": ">f4"},
     ],
 )
 def test_counts_and_types_out_of_range_are_refused(model, settings):
     with pytest.raises(fl.ModelError, match="allowed"):
         fl.Batch(model, **{"nworld": 2, **settings})
+
+
+@pytest.mark.parametrize("given", ["arm", None, 3])
+def test_a_batch_is_of_a_model(given):
+    with pytest.raises(TypeError, match=r"Batch: got .*, allowed is a Model"):
+        fl.Batch(given, 3)
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
@@ -344,6 +352,18 @@ def test_a_function_controls_each_step(batch):
         assert np.array_equal(out[name], again[name]), name
     with pytest.raises(fl.ModelError, match=r"control: step 0 gave shape \(2, 77\), allowed is what broadcasts to"):
         batch.rollout(2, control=lambda worlds, step: np.zeros((2, 77)))
+
+
+def test_one_tape_of_controls_serves_all_worlds(batch, rng):
+    tape = rng.uniform(-1, 1, (4, batch.model.nu))
+    start = fl.get_state(batch.model, batch, fl.State.INTEGRATION)
+    out = batch.rollout(4, control=tape)["qpos"]
+    fl.set_state(batch.model, batch, start, fl.State.INTEGRATION)
+    again = batch.rollout(4, control=np.tile(tape, (batch.nworld, 1, 1)))["qpos"]
+    assert np.array_equal(out, again)
+    for wrong in (tape[:3], tape[0], "hold", [[1.0], [2.0, 3.0]], 1j * tape):
+        with pytest.raises(fl.ModelError, match=r"control: got .*, allowed .* or \(4, "):
+            batch.rollout(4, control=wrong)
 
 
 def test_a_rollout_without_controls_keeps_them(batch):

@@ -56,6 +56,7 @@ class Batch(Worlds):
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
 
     Raises:
+        TypeError: `model` is no Model.
         ModelError: nworld, nthread or given_contacts out of range, an unknown dtype.
     """
 
@@ -136,10 +137,10 @@ class Batch(Worlds):
 
         Args:
             nstep: time steps, at least 1.
-            control: (n, nstep, nu) controls for the n worlds of the call; a function `control(batch, step)`, called
-                between steps, that gives what broadcasts to (n, nu); a kernel `control(m, d)`, compiled and called
-                within each step, once positions and velocities are known, which sets `d.ctrl` (or `d.qfrc_applied`,
-                `d.xfrc_applied`); or None to leave `ctrl` as it is.
+            control: (n, nstep, nu) controls for the n worlds of the call, or (nstep, nu) for all of them; a function
+                `control(batch, step)`, called between steps, that gives what broadcasts to (n, nu); a kernel
+                `control(m, d)`, compiled and called within each step, once positions and velocities are known, which
+                sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` as it is.
             record: names of state or derived fields.
             ids: the worlds; None for all.
             out: arrays to record into, by name, of the shapes and dtype returned; missing ones are made.
@@ -220,14 +221,16 @@ class Batch(Worlds):
         return {name: np.empty((*lead, *DATA[name].dims(self._sizes)), self.dtype) for name in read}
 
     def _control(self, control, shape) -> np.ndarray:
-        """Controls of a rollout, checked."""
+        """Controls of a rollout, checked: of each world, or the same for all."""
         try:
-            control = np.ascontiguousarray(control, self.dtype)
-        except (TypeError, ValueError):
-            raise ModelError(f"control: got {type(control).__name__}, allowed are numbers {shape}") from None
-        if control.shape != shape:
-            raise ModelError(f"control: got shape {control.shape}, allowed is {shape}")
-        return control
+            given = np.asarray(control)
+        except ValueError:
+            given = np.zeros(0, object)
+        if given.dtype.kind not in "biuf":
+            raise ModelError(f"control: got {type(control).__name__}, allowed are numbers {shape} or {shape[1:]}")
+        if given.shape not in (shape, shape[1:]):
+            raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
+        return np.ascontiguousarray(np.broadcast_to(given, shape), self.dtype)
 
     def _recordable(self, name: str, given, shape) -> np.ndarray:
         """An array to record into, checked."""

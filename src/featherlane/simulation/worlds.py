@@ -39,6 +39,7 @@ class Worlds(NamedAccess):
     """The rows of nworld worlds of one model, `(nworld, ...)` in C order, with checks of what is written to them.
 
     Raises:
+        TypeError: `model` is no Model.
         ModelError: nworld out of range, an unknown dtype.
     """
 
@@ -55,12 +56,10 @@ class Worlds(NamedAccess):
     _edited: set[str]
 
     def __init__(self, model: Model, nworld: int, dtype, given_contacts: int = 0):
-        try:
-            processor.base_of(dtype)
-        except ValueError as e:
-            raise ModelError(str(e)) from None
+        if not isinstance(model, Model):
+            raise TypeError(f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
         own = self.__dict__
-        own["model"], own["dtype"], own["nworld"] = model, np.dtype(dtype), count("nworld", nworld, 1)
+        own["model"], own["dtype"], own["nworld"] = model, _precision(dtype), count("nworld", nworld, 1)
         own["ngiven"] = room_for(given_contacts)
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
         own["_lent"], own["_edited"] = {}, set()
@@ -448,6 +447,18 @@ class Worlds(NamedAccess):
         for name, a in self._expanded.items():
             model.__dict__[name][...] = a[w]
         return model
+
+
+def _precision(dtype) -> np.dtype:
+    """A dtype that kernels compute in, checked."""
+    try:
+        processor.base_of(dtype)
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    given = np.dtype(dtype)
+    if not given.isnative:
+        raise ModelError(f"dtype is {given.str!r}; allowed are float64 and float32 in this machine's byte order")
+    return given
 
 
 def count(name: str, value, least: int) -> int:
