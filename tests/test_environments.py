@@ -269,6 +269,24 @@ def test_the_example_runs_on_many_worlds():
     assert env.episode_count >= 64
 
 
+@pytest.mark.parametrize("given", [{"q": 1}, "seen", None, [[1], [2, 3]], np.zeros(N) + 1j])
+def test_what_functions_return_are_numbers(given):
+    with pytest.raises(fl.ModelError, match=rf"observation: got .*, allowed is an array \({N}, k\) of numbers"):
+        BatchEnv("cartpole", N, lambda batch: given, reward)
+    env = BatchEnv("cartpole", N, observation, lambda batch, before: given)
+    env.reset()
+    with pytest.raises(fl.ModelError, match=r"reward: got .*, allowed is"):
+        env.step(env.action_space.sample())
+    with pytest.raises(fl.ModelError, match=r"actions: got .*, allowed is"):
+        env.step(given)
+
+
+def test_functions_are_functions():
+    for name in ("observation", "reward", "terminated", "start"):
+        with pytest.raises(fl.ModelError, match=f"{name}: got str, allowed is a function"):
+            BatchEnv("cartpole", N, **{"observation": observation, "reward": reward, name: "qpos"})
+
+
 def test_without_gymnasium_the_message_names_the_extra():
     code = "import sys; sys.modules['gymnasium'] = None; import featherlane.environments"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -82,6 +82,10 @@ class BatchEnv(VectorEnv):
         for name, value in (("frame_skip", frame_skip), ("max_episode_steps", max_episode_steps)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
                 raise ModelError(f"{name}: got {value!r}, allowed is a whole number from 1")
+        functions = {"observation": observation, "reward": reward, "terminated": terminated, "start": start}
+        for name, function in functions.items():
+            if not callable(function) and not (function is None and name in ("terminated", "start")):
+                raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function of the batch")
         self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype)
         self.num_envs, self.frame_skip, self.max_episode_steps = num_envs, frame_skip, max_episode_steps
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -177,17 +181,29 @@ class BatchEnv(VectorEnv):
         self._done[ids] = False
 
     def _observe(self) -> np.ndarray:
-        seen = np.array(self._observation(self.batch), self.batch.dtype)
+        given, allowed = self._observation(self.batch), f"allowed is an array ({self.num_envs}, k) of numbers"
+        seen = _numbers("observation", given, allowed)
         if seen.ndim != 2 or len(seen) != self.num_envs:
-            raise ModelError(f"observation: got shape {seen.shape}, allowed is ({self.num_envs}, k)")
-        return seen
+            raise ModelError(f"observation: got shape {seen.shape}, {allowed}")
+        return seen.astype(self.batch.dtype)
 
     @staticmethod
     def _checked(name: str, value, shape) -> np.ndarray:
-        value = np.asarray(value)
+        value = _numbers(name, value, f"allowed is an array {shape} of numbers")
         if value.shape != shape:
             raise ModelError(f"{name}: got shape {value.shape}, allowed is {shape}")
         return value
+
+
+def _numbers(name: str, value, allowed: str) -> np.ndarray:
+    """An array of real numbers, whatever gave it."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.zeros(0, object)  # rows of several lengths
+    if array.dtype.kind not in "biuf":
+        raise ModelError(f"{name}: got {type(value).__name__}, {allowed}")
+    return array
 
 
 def _action_space(model: Model):

@@ -126,3 +126,14 @@ def test_a_link_that_is_none_is_refused(bodies, what, message):
 def test_only_links_are_links():
     with pytest.raises(fl.ModelError, match=r"links: got tuple as number 0, allowed are fl\.Link"):
         fl.load(XML, links=[("ball", "a", "b")])
+
+
+def test_a_link_may_stand_alone():
+    link = fl.Link("ball", "a", "b", anchor=(0, 0, 0))
+    assert fl.load(XML, links=link).nlink == fl.load(XML, links=(link,)).nlink == 1
+
+
+@pytest.mark.parametrize("given", [3, None, "hinge", {"kind": "hinge"}])
+def test_what_is_no_list_of_links_is_refused(given):
+    with pytest.raises(fl.ModelError, match=r"links: got .*, allowed are fl\.Link\(\.\.\.\) and lists"):
+        fl.load(XML, links=given)

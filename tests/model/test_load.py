@@ -123,6 +123,17 @@ def test_text_that_is_no_xml_is_no_path():
         load("a robot with " + "many " * 2000 + "legs.xml")
 
 
+@pytest.mark.parametrize("text", ["", " \n\t", "\ufeff"])
+def test_an_empty_text_is_no_model(text):
+    with pytest.raises(ModelError, match="load: got an empty text, allowed are a bundled name"):
+        load(text)
+
+
+def test_assets_are_a_dict():
+    with pytest.raises(ModelError, match="assets: got list, allowed is a dict"):
+        load(all_joints.XML, assets=["mesh.stl"])
+
+
 def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(ModelError, match="is a folder"):
         load(tmp_path)

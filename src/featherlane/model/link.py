@@ -6,7 +6,7 @@ Source: ODE manual, sec. "Joint types and joint functions", "Stops and motor par
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -74,6 +74,19 @@ class Link:
     stop_erp: float | None = None
     stop_cfm: float | None = None
     stop_bounce: float = 0.0
+
+
+def listed(links: Link | Iterable[Link]) -> list[Link]:
+    """Links as a list; one that stands alone is a list of one.
+
+    Raises:
+        ModelError: something that is no link.
+    """
+    if isinstance(links, Link):
+        return [links]
+    if isinstance(links, str | dict) or not isinstance(links, Iterable):
+        raise ModelError(f"links: got {type(links).__name__}, allowed are fl.Link(...) and lists of them")
+    return list(links)
 
 
 def link_fields(mj_model, links: Sequence[Link]) -> dict[str, np.ndarray]:

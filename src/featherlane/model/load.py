@@ -21,7 +21,7 @@ from featherlane.model.exchange import read_sizes
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
 from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls, triangle_trees, triangles
-from featherlane.model.link import Link, link_fields
+from featherlane.model.link import Link, link_fields, listed
 from featherlane.model.model import Model
 from featherlane.model.older import check_compiled
 from featherlane.model.option import check_options
@@ -85,6 +85,8 @@ def _find(source: str | Path) -> Path:
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
     """Assets as MuJoCo takes them: bytes by file name."""
     result = {}
+    if not isinstance(assets, Mapping | None):
+        raise ModelError(f"assets: got {type(assets).__name__}, allowed is a dict of contents by file name")
     for name, content in (assets or {}).items():
         if not isinstance(content, str | bytes | bytearray):
             raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")
@@ -135,6 +137,10 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
     mujoco = mujoco_module()
+    if isinstance(source, str) and not _clean(source):
+        raise ModelError(
+            "load: got an empty text, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec"
+        )
     if not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
         given = type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
@@ -148,20 +154,21 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
-def load(source, assets: Mapping[str, bytes] | None = None, links: Sequence[Link] = ()) -> Model:
+def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequence[Link] = ()) -> Model:
     """Load a model.
 
     Args:
         source: the name of a bundled model (`bundled_names`), the path of an MJCF or URDF file, XML text that starts
             with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).
         assets: files that XML text refers to, content by name.
-        links: joints between bodies beside the tree, each a `Link`; such a model has the contact model `lcp`.
+        links: joints between bodies beside the tree, a `Link` or several; such a model has the contact model `lcp`.
 
     Raises:
         UnsupportedFeatureError: the model has features that would change its motion and are not computed; lists all.
         ModelError: it cannot be found, read or compiled; with the file and the parser's line.
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
+    links = listed(links)
     mj_model, name, text = read(source, assets)
     model = from_mujoco(mj_model, name, links)
     if text and _is_urdf(text):
