@@ -90,9 +90,8 @@ def measure(source: str, course: Course, stages: bool, quiet: bool) -> dict[str,
             "one_world": single.plain(),
             "worlds": worlds,
         }
-        tiles = course.worlds // tile_width(course.dtype)
-        if stages and tiles:
-            bar.update(task, description=f"{source}: stages", completed=0, total=tiles)
+        if stages and course.worlds >= tile_width(course.dtype):
+            bar.update(task, description=f"{source}: stages", completed=0, total=course.worlds)
             result["stage_microseconds"] = stage_times(lineup, lambda done: bar.update(task, completed=done))
     return result
 
@@ -140,5 +139,9 @@ def _print_stages(screen, result: dict[str, Any]) -> None:
         whole = times["step"]
         rows = [[name, f"{value:.3f}", f"{100 * value / whole:.0f} %"] for name, value in times.items()]
         screen.print(
-            table("Stages of one step, called one by one from Python", ["stage", "us per world", "of the step"], rows)
+            table(
+                "Stages of the batch's step, one by one on its tiles; rest: checks, and what rounding leaves",
+                ["stage", "us per world", "of the step"],
+                rows,
+            )
         )

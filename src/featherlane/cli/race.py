@@ -21,9 +21,11 @@ from .controls import Random
 STATE = ("qpos", "qvel", "qacc_warmstart", "ctrl")
 WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up
 ONE_WORLD_STATES = 64
-STAGE_REPEATS = 5
+REPEATS = 5  # runs of a stage in a trial
+TRIALS = 3  # of a stage on a tile; the quickest counts
+LAST_OF_ROWS = ("solve", "solve_constraint")
+OF_ROWS = ("collision", "make_rows", "make_constraint", *LAST_OF_ROWS)  # what a tile without room does in parts
 START_SPEED = 0.02  # m/s, rad/s: deviation of the velocities that undriven worlds start with
-WINDOW = 3  # of how many trials of a stage the quickest counts
 
 
 @dataclass(frozen=True)
@@ -294,56 +296,124 @@ def _timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[],
 
 
 def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
-    """Microseconds per world of each stage of a step, on tiles of settled states, worlds of alike contacts together.
+    """Microseconds per world of each stage of a step of the batch, of the whole step, and of what no stage explains.
 
-    Each stage runs several times on its tile while it is in cache; the quickest trial counts.  Worlds that do not fill
-    a tile are left out.
+    Tiles are those of the batch (worlds of alike contacts together, piles one by one), and so is what is asked of a
+    step.  Each stage runs on its tile several times; the quickest trial counts, less the cost of a call from Python.
+    Worlds that do not fill a tile are left out.
+
+    Returns:
+        Times by the stage's name in the order of the step, then `rest`, which may be a little below 0, and `step`.
     """
-    from ..lanes import processor
     from ..simulation.batch import Batch
     from ..simulation.workspace import Workspace
 
-    course, width = lineup.course, processor.tile_width(lineup.course.dtype)
-    workspace = Workspace(lineup.model, width, course.dtype)
-    workspace.record.set_size("want_frames", 0)
+    course = lineup.course
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
     lineup.put(counter)
     counter.forward()
-    order = np.argsort(counter.ncon, kind="stable")
-    runs = {s.name: workspace.bound(s) for s in _stages(lineup.model)}
-    total = dict.fromkeys(runs, 0.0)
-    tiles = course.worlds // width
-    for tile in range(tiles):
-        worlds = order[tile * width : (tile + 1) * width]
-        for name, run in runs.items():
-            repeats = 1 if name in MOVING else STAGE_REPEATS
-            total[name] += min(_trial(lineup, workspace, worlds, run, repeats) for _ in range(WINDOW))
-        told(tile + 1)
-    return {name: seconds / max(tiles * width, 1) * 1e6 for name, seconds in total.items()}
+    total, timed, tiles = {}, 0, 0
+    for width, part in counter._parts(np.argsort(counter.ncon, kind="stable")):
+        workspace, call = Workspace(lineup.model, width, course.dtype), _call_cost(width, course.dtype)
+        for name, value in counter._wanted(set()).items():
+            workspace.record.set_size(name, value)
+        for worlds in part[: len(part) // width * width].reshape(-1, width):
+            for name, seconds in _tile_times(lineup, workspace, worlds).items():
+                total[name] = total.get(name, 0.0) + seconds - call
+            timed, tiles = timed + width, tiles + 1
+            told(timed)
+    step = total.pop("step", 0.0)
+    total |= {"rest": step - sum(total.values()), "step": step}
+    return {name: 1e6 * seconds / max(timed, 1) for name, seconds in total.items()}
 
 
-MOVING = ("step",)  # stages that change the state: they start from it each time
+def _tile_times(lineup: Lineup, workspace, worlds: np.ndarray) -> dict[str, float]:
+    """Seconds of each stage that a step runs on a tile, one after the other as there, and of the step."""
+    from ..simulation.forward import step
+    from ..simulation.part import SOLVE, solve_in_parts
+
+    stages, times = stages_of_step(lineup.model, workspace), {}
+
+    def timed(stage, *numbers):
+        times.setdefault(stage.name, []).append(_seconds(workspace.bound(stage), numbers))
+
+    for _ in range(TRIALS):
+        _put_tile(lineup, workspace, worlds)
+        overflow = workspace.arrays["con_overflow"]
+        overflow[...] = 0
+        for stage in stages:
+            if not (overflow[0] and stage.name in OF_ROWS):
+                timed(stage)
+            if overflow[0] and stage.name in LAST_OF_ROWS:
+                timed(solve_in_parts, SOLVE)
+        _put_tile(lineup, workspace, worlds)
+        timed(step)
+    return {name: min(seconds) for name, seconds in times.items()}
 
 
-def _trial(lineup: Lineup, workspace, worlds: np.ndarray, run, repeats: int) -> float:
-    """Seconds of one run of a stage on a tile."""
-    for name, value in lineup.states.items():
-        rows = workspace.arrays[name]
-        rows[: value.shape[1]] = value[worlds].T
+def _seconds(run: Callable[..., None], numbers: tuple[int, ...] = ()) -> float:
+    """Of one of several runs, one after the other, as a batch steps its tile; the first one does not count."""
+    run(*numbers)
     start = time.perf_counter()
-    for _ in range(repeats):
-        run()
-    return (time.perf_counter() - start) / repeats
+    for _ in range(REPEATS):
+        run(*numbers)
+    return (time.perf_counter() - start) / REPEATS
 
 
-def _stages(model) -> list:
-    """The stages that a step of this model calls, in their order, then the step itself."""
+def _put_tile(lineup: Lineup, workspace, worlds: np.ndarray) -> None:
+    """The settled states of these worlds into a tile."""
+    for name, value in lineup.states.items():
+        workspace.arrays[name][: value.shape[1]] = value[worlds].T
+
+
+def stages_of_step(model, workspace) -> list:
+    """The stages that a step of this model runs, in their order: without checks of numbers, sensors and sleep."""
     from ..collision.collision import collision
+    from ..dynamics.articulated import needs_factor, needs_inertia
+    from ..lanes.record import python_record
+    from ..model.option import Integrator
     from ..simulation import forward
+    from ..simulation.early_contacts import early_contacts, forces_need_contacts
 
-    before = (
-        "kinematics collision_frames path_frames com_pos tendon crb factor_m transmission com_vel tendon_velocity rne "
-        "passive actuation smooth_acceleration"
-    )
-    smooth, rest = ([getattr(forward, name) for name in names.split()] for names in (before, "make_rows solve step"))
-    return [*smooth, collision, *rest]
+    m, d = python_record(workspace.rows.record), python_record(workspace.record)
+    every, discrete = bool(d.want_all), model.opt.integrator == Integrator.DISCRETE
+    integrators = {
+        Integrator.RK4: forward.runge_kutta,
+        Integrator.IMPLICIT: forward.implicit,
+        Integrator.IMPLICITFAST: forward.implicitfast,
+    }
+    rigid = model.opt.contact_model == "lcp"
+    early = forces_need_contacts(model)
+    chain = [
+        (forward.kinematics, True),
+        (forward.frames if d.want_frames else forward.collision_frames, True),
+        (forward.path_frames, not d.want_frames and model.nstepsite + model.nstepgeom > 0),
+        (forward.com_pos, True),
+        (forward.link_positions, model.nlink > 0),
+        (forward.tendon, model.ntendon > 0),
+        (forward.crb, needs_inertia(m, d)),
+        (forward.factor_m, needs_factor(m, d)),
+        (forward.transmission, model.nu > 0),
+        (early_contacts, early),
+        (forward.com_vel, every),
+        (forward.rne if every else forward.bias, True),
+        (forward.tendon_velocity, model.ntendon > 0),
+        (forward.passive, True),
+        (forward.actuation, True),
+        (forward.smooth_acceleration, True),
+        (collision, not early),
+        (forward.make_constraint if discrete else forward.make_rows, True),
+        (forward.solve_constraint if discrete else forward.solve, True),
+        (integrators.get(model.opt.integrator, forward.advance if discrete or rigid else forward.euler), True),
+    ]
+    return [stage for stage, runs in chain if runs]
+
+
+def _call_cost(width: int, dtype: str) -> float:
+    """Seconds of a call of a stage that has nothing to do."""
+    from ..dynamics.kinematics import path_frames
+    from ..model.load import load
+    from ..simulation.workspace import Workspace
+
+    run = Workspace(load("<mujoco/>"), width, dtype).bound(path_frames)
+    return float(np.median([_seconds(run) for _ in range(200)]))
