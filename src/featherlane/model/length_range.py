@@ -14,6 +14,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.model.option import Disable
+from featherlane.model.reader import heard
 
 # what the compiler switches off while it looks
 OFF = Disable.CONTACT | Disable.GRAVITY | Disable.SPRING | Disable.DAMPER | Disable.FRICTIONLOSS | Disable.ACTUATION
@@ -85,7 +86,8 @@ def set_length_range(
         mj.opt.timestep = options.timestep
     for i in map(int, chosen):
         try:
-            mujoco.mj_setLengthRange(mj, mujoco.MjData(mj), i, options)
+            with heard():
+                mujoco.mj_setLengthRange(mj, mujoco.MjData(mj), i, options)
         except (mujoco.FatalError, RuntimeError, ValueError) as error:
             raise ModelError(f"set_length_range: actuator {model.actuator(i).name!r}: {error}") from None
     model.actuator_lengthrange[...] = mj.actuator_lengthrange

@@ -25,7 +25,7 @@ from featherlane.model.link import Link, link_fields, listed
 from featherlane.model.model import Model
 from featherlane.model.older import check_compiled
 from featherlane.model.option import check_options
-from featherlane.model.reader import hint, mujoco_module
+from featherlane.model.reader import heard, hint, mujoco_module
 from featherlane.model.shapes import check_shapes
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.urdf import dropped_elements
@@ -145,7 +145,8 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         given = type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
     try:
-        return _compile(mujoco, source, assets)
+        with heard():
+            return _compile(mujoco, source, assets)
     except ModelError:
         raise
     except (ValueError, mujoco.FatalError) as error:
@@ -170,7 +171,8 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
     """
     links = listed(links)
     mj_model, name, text = read(source, assets)
-    model = from_mujoco(mj_model, name, links)
+    with heard():
+        model = from_mujoco(mj_model, name, links)
     if text and _is_urdf(text):
         model.dropped = dropped_elements(text)
         if model.dropped:

@@ -10,9 +10,12 @@ Source: changelog of MuJoCo, 3.12 to 4.0.1.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,9 +50,35 @@ def mujoco_module() -> Any:
     try:
         import mujoco
     except Exception as error:  # a library of another version: the kind of error depends on what is missing
+        if "MUJOCO_GL" in str(error) or (os.environ.get("MUJOCO_GL") and "gl" in str(error).lower()):
+            given = os.environ.get("MUJOCO_GL", "")
+            raise InstallationError(
+                f"MUJOCO_GL is {given!r}, and with it mujoco cannot be imported: {error}; leave it unset, or set it to "
+                "what draws on this machine (egl, osmesa, glfw)"
+            ) from error
         raise InstallationError(f"{_broken(found, folder)}: {error}; repair with:\n  {_repair(found)}") from error
     check_version(getattr(mujoco, "__version__", ""), found, folder)
     return mujoco
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """MuJoCo's warnings as Python's, each text once: by itself it prints them, and appends them to MUJOCO_LOG.TXT in
+    the folder where the user happens to be.
+
+    Where somebody listens already (`mujoco.set_mju_user_warning`) nothing is changed.  A decorator, too.
+    """
+    mujoco, texts = mujoco_module(), []
+    if mujoco.get_mju_user_warning() is not None:
+        yield
+        return
+    mujoco.set_mju_user_warning(texts.append)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+        for text in dict.fromkeys(texts):
+            warnings.warn(f"MuJoCo: {text.strip()}", stacklevel=4)
 
 
 def _folder() -> Path:

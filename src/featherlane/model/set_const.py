@@ -20,6 +20,7 @@ from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.older import check_edited_sizes
+from featherlane.model.reader import heard
 
 DEPENDENT_REALS = (
     "body_subtreemass",
@@ -47,7 +48,8 @@ def _run(mj_model, mj_data) -> None:
     import mujoco
 
     try:
-        mujoco.mj_setConst(mj_model, mj_data)
+        with heard():
+            mujoco.mj_setConst(mj_model, mj_data)
     except mujoco.FatalError as error:
         raise ModelError(f"set_const: {error}") from None
 
