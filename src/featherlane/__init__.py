@@ -10,6 +10,7 @@ Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone'
 from . import lanes, lcp, tree
 from .configuration import show_config
 from .errors import (
+    BadNumberWarning,
     FeatherlaneError,
     InstallationError,
     ModelError,
@@ -100,7 +101,8 @@ __all__ = [  # noqa: RUF022  in groups
     "set_length_range",
     "show_config",
     "tree",
-    # errors
+    # errors and warnings
+    "BadNumberWarning",
     "FeatherlaneError",
     "InstallationError",
     "ModelError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -22,6 +23,25 @@ class UnknownNameError(ModelError, KeyError):
 
 class InstallationError(ModelError, ImportError):
     """An installed package breaks this one; the message holds the command that repairs it."""
+
+
+class BadNumberWarning(RuntimeWarning):
+    """Numbers of a world turned bad: NaN, or beyond 1e10.  Told once by each `Data` and each `Batch`.
+
+    `warnings.simplefilter("ignore", featherlane.BadNumberWarning)` silences it, `"error"` makes an exception of it; the
+    counts are in `status` and `nbad` all the same.
+    """
+
+
+def warn_of_bad_numbers(who: str, reset: bool, owner: str, level: int) -> None:
+    """Say that numbers of a world turned bad; `level` frames above the caller."""
+    after = "was reset to the model's defaults" if reset else "goes on with them (the flag autoreset is off)"
+    warnings.warn(
+        f"{who} had numbers that are NaN or beyond 1e10, and {after}: see {owner}.status, {owner}.nbad; told once "
+        f"(warnings.simplefilter('ignore', featherlane.BadNumberWarning) silences it)",
+        BadNumberWarning,
+        stacklevel=level + 2,
+    )
 
 
 CHANGES_MOTION = "not supported, and it would change the motion"

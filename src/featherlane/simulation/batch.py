@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import ModelError, near
+from ..errors import ModelError, near, warn_of_bad_numbers
 from ..lanes import Kernel, processor
 from ..model.lent import Lent
 from ..model.model import Model
@@ -22,7 +22,7 @@ from ..model.option import Disable
 from ..sensor.kinds import E_KINETIC, E_POTENTIAL
 from .distance import Distances, distance_tiles
 from .distance import Query as DistanceQuery
-from .fields import DATA, LATE_FRAMES, MOMENTA, ON_REQUEST, WRENCHES
+from .fields import DATA, LATE_FRAMES, MOMENTA, ON_REQUEST, STATUS, WRENCHES
 from .inverse import inverse_tiles
 from .ray import Hits, Query, cast_tiles
 from .stages import check_inverse
@@ -33,6 +33,9 @@ from .user_function import UserFunction
 from .user_sensor import fields_read, fill, plain_sensors
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
+
+BAD = STATUS.index("bad_number")
+NAMED = 8  # worlds that a warning names
 
 
 class Batch(Worlds):
@@ -52,7 +55,7 @@ class Batch(Worlds):
     Attributes:
         status: worlds' counts of `contacts_full`, `rows_full`, `bad_number`, `not_converged` and `bad_control`, each
             (nworld,).
-        nbad: times each world was reset for bad numbers, (nworld,).
+        nbad: times each world was reset for bad numbers, (nworld,); the first time is told by a `BadNumberWarning`.
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
 
     Raises:
@@ -66,6 +69,7 @@ class Batch(Worlds):
     _shared: dict[int, ModelRows]
     _plans: dict[tuple[bool, int], Plan]
     _controls: dict[Kernel, UserFunction]
+    _told: bool
     _pool: ThreadPoolExecutor | None
     _lock: threading.Lock
     _pid: int
@@ -78,6 +82,7 @@ class Batch(Worlds):
     def _start(self):
         """What a process or a copy has to make anew: threads, workspaces, the lock."""
         own = self.__dict__
+        own.setdefault("_told", False)  # of bad numbers
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
@@ -371,6 +376,16 @@ class Batch(Worlds):
             fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
             if len(fresh):
                 self._drop_inputs(fresh)
+        if nstep and not self._told and self._arrays["warning"][:, BAD].any():
+            self._tell_of_bad()
+
+    def _tell_of_bad(self) -> None:
+        """Warn of worlds whose numbers turned bad, once."""
+        self.__dict__["_told"] = True
+        worlds = np.flatnonzero(self._arrays["warning"][:, BAD])
+        more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
+        who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
+        warn_of_bad_numbers(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
 
     def _measure(self, chosen: np.ndarray) -> None:
         """The user's sensors, in the rows of the chosen worlds."""

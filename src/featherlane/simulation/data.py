@@ -27,6 +27,7 @@ from .user_call import fields_called_for
 from .workspace import Workspace
 
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
+BAD = STATUS.index("bad_number")
 COUNTS = ("ncon", "solver_niter", "nbad", "nisland")  # whole numbers, kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
@@ -109,7 +110,10 @@ class Data(NamedAccess):
     def _start(self, model: Model, given: int) -> None:
         """Memory and views."""
         own = self.__dict__
+        own["_told"] = False  # of bad numbers
         own["model"], own["workspace"], own["_turn"] = model, Workspace(model, 1, given=given), Turn()
+        own["_turn_token"] = self._turn.token
+        own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD])  # read after each step: 30 ns
         # the bound step, and the revision of the model that its record shows, with the stamp of a model without edits
         own["_step"] = own["_revision"] = own["_stamp"] = None
         for f in DATA.fields:

@@ -40,7 +40,7 @@ from ..dynamics.transmission import transmission as _transmission
 from ..dynamics.velocity_derivative import actuator_vel as _actuator_vel
 from ..dynamics.velocity_derivative import passive_vel as _passive_vel
 from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
-from ..errors import ModelError
+from ..errors import ModelError, warn_of_bad_numbers
 from ..lanes import Stage
 from ..model.model import Model
 from ..model.option import Disable, Enable, Integrator
@@ -92,8 +92,9 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
     Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
     `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
-    the state before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`; so are
-    steps in which a control is, but there all controls count as 0 and nothing is reset.
+    the state before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`; the first
+    one of a data is told by a `BadNumberWarning`.  Steps in which a control is are counted, too, but there all controls
+    count as 0 and nothing is reset.
     With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
     (`data.tree_asleep`).
 
@@ -115,16 +116,22 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     if run is None:
         run = data.__dict__["_step"] = _measured(model, data, _contents.step)
     count = 1 if nstep == 1 else _whole(nstep)
-    token = data._turn.token  # as `with data._turn` does, at a third of the cost
+    token = data._turn_token  # as `with data._turn` does, at a third of the cost
     try:
         token.pop()
     except IndexError:
         raise busy() from None
     try:
-        for _ in range(count):
+        if count == 1:
             run()
+        else:
+            for _ in range(count):
+                run()
     finally:
         token.append(None)
+    if data._bad[0] and not data._told:
+        data.__dict__["_told"] = True
+        warn_of_bad_numbers("a world", not model.opt_disableflags & Disable.AUTORESET, "data", 1)
 
 
 def _whole(nstep: int) -> int:

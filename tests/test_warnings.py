@@ -1,0 +1,110 @@
+"""What is warned of: numbers that turn bad, once; what MuJoCo has to say, and nothing in the user's folder."""
+
+import copy
+import pickle
+import warnings
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+XML = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
+<actuator><motor joint="j" gear="1e6"/></actuator></mujoco>"""
+# two trees that touch: the first cannot sleep alone
+RESTLESS = """<mujoco><worldbody>
+<body sleep="init"><freejoint/><geom size=".1"/></body><body pos=".15 0 0"><freejoint/><geom size=".1"/></body>
+</worldbody></mujoco>"""
+PUSH = 1e9
+
+
+@pytest.fixture
+def model():
+    return fl.load(XML)
+
+
+def test_a_batch_warns_once_of_worlds_that_turned_bad(model):
+    batch = fl.Batch(model, 12)
+    batch.ctrl[[3, 7]] = PUSH
+    with pytest.warns(fl.BadNumberWarning, match=r"worlds 3, 7 each had .* reset .* told once .* silences") as told:
+        batch.step(5)
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batch.ctrl[5] = PUSH
+        batch.step(5)
+        copy.deepcopy(batch).step()
+        pickle.loads(pickle.dumps(batch)).step()
+    assert (batch.nbad > 0).sum() == 3
+
+
+def test_a_rollout_warns_and_names_a_few(model):
+    batch = fl.Batch(model, 12)
+    batch.ctrl = PUSH
+    with pytest.warns(fl.BadNumberWarning, match=r"worlds 0, 1, 2, 3, 4, 5, 6, 7 and 4 more each had"):
+        batch.rollout(3)
+
+
+def test_a_data_warns_once(model):
+    data = fl.Data(model)
+    data.ctrl = PUSH
+    with pytest.warns(fl.BadNumberWarning, match="a world had numbers .*reset to the model's defaults") as told:
+        fl.step(model, data, 3)
+    assert len(told) == 1 and told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data.reset()
+        data.ctrl = PUSH
+        fl.step(model, data, 3)
+    assert data.nbad > 0
+
+
+def test_without_autoreset_the_warning_says_so(model):
+    model.opt.disableflags = "autoreset"
+    batch, data = fl.Batch(model, 2), fl.Data(model)
+    batch.ctrl[1], data.ctrl = PUSH, PUSH
+    with pytest.warns(fl.BadNumberWarning, match="world 1 had .*autoreset is off"):
+        batch.step(5)
+    with pytest.warns(fl.BadNumberWarning, match="autoreset is off"):
+        fl.step(model, data, 5)
+
+
+def test_a_warning_that_is_made_an_error_leaves_a_batch_that_goes_on(model):
+    batch, data = fl.Batch(model, 3), fl.Data(model)
+    batch.ctrl[1], data.ctrl = PUSH, PUSH
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", fl.BadNumberWarning)
+        with pytest.raises(fl.BadNumberWarning):
+            batch.step(5)
+        with pytest.raises(fl.BadNumberWarning):
+            fl.step(model, data, 5)
+    time = batch.time[0]
+    batch.step()
+    fl.step(model, data)
+    assert batch.time[0] > time and np.isfinite(batch.qpos).all()
+
+
+def test_good_worlds_are_silent(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fl.Batch(model, 3).step(5)
+        fl.step(model, fl.Data(model), 5)
+
+
+def test_what_mujoco_says_is_a_warning_and_no_file(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning, match="MuJoCo: 1 tree.*sleep='init'"):
+        fl.load(RESTLESS)
+    assert not list(tmp_path.iterdir()) and "WARNING" not in "".join(capfd.readouterr())
+    assert mujoco.get_mju_user_warning() is None
+
+
+def test_who_listens_to_mujoco_already_goes_on_listening():
+    heard = []
+    mujoco.set_mju_user_warning(heard.append)
+    try:
+        fl.load(RESTLESS)
+        assert len(heard) == 1
+    finally:
+        mujoco.set_mju_user_warning(None)
