@@ -1,6 +1,7 @@
 """The command line: `featherlane simulate | inspect | bench | compile`.
 
-Whatever a user can do wrong ends as one message on stderr and exit code 2.
+Whatever a user can do wrong ends as one message on stderr and exit code 2; worlds whose numbers turned bad as one that
+names them and exit code 3, after all results; Ctrl-C as one that says how far things came, and 130.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from ..errors import FeatherlaneError
+from ..errors import BadNumberWarning, FeatherlaneError
 
 WRONG = 2  # exit code of bad input
+BAD_WORLDS = 3  # exit code where numbers of a world turned bad
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and leave with its exit code: 0, or 2 with a message for bad input.
+    """Run a command and leave with its exit code: 0, or another one after a message.
 
     Args:
         arguments: words after `featherlane`; those of this process where none are given.
@@ -32,29 +34,31 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            warnings.simplefilter("ignore", BadNumberWarning)  # the commands say which worlds, and when
             return application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
     except BrokenPipeError:
         # the reader has seen enough (`featherlane inspect humanoid | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (FeatherlaneError, ValueError, OSError, ImportError) as error:
-        return _complain(str(error) or type(error).__name__)
+        return complain(str(error) or type(error).__name__)
     except MemoryError as error:
-        return _complain(f"not enough memory: {error or 'ask for fewer worlds or recorded frames'}")
+        return complain(f"not enough memory: {error or 'ask for fewer worlds or recorded frames'}")
     except KeyboardInterrupt:
-        return _complain("interrupted", INTERRUPTED)
+        return complain("interrupted", INTERRUPTED)
     except Exception as error:
         # an error of usage, of whichever library parses the options
         describe = getattr(error, "format_message", None)
         if describe:
             message = describe()
-            return _complain(f"{message} (see {_help_of(error)})") if message else WRONG
+            return complain(f"{message} (see {_help_of(error)})") if message else WRONG
         if type(error).__name__ == "Abort":
-            return _complain("interrupted", INTERRUPTED)
+            return complain("interrupted", INTERRUPTED)
         raise
 
 
-def _complain(message: str, code: int = WRONG) -> int:
+def complain(message: str, code: int = WRONG) -> int:
+    """One line on stderr, and the exit code."""
     print(f"featherlane: {message}", file=sys.stderr)
     return code
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from ..dynamics.flags import EQUALITY
 from ..errors import ModelError
+from . import BAD_WORLDS, complain
 from .controls import Random
-from .output import check_least, check_names, check_target, console, pairs, print_json, progress, table
+from .output import check_least, check_names, check_target, console, label, pairs, print_json, progress, table
 
 if TYPE_CHECKING:
     from ..model.model import Model
@@ -100,8 +101,11 @@ class Trace:
         }
 
 
-def compare_contact_models(request: Contest) -> None:
+def compare_contact_models(request: Contest) -> int:
     """Run, print, and draw.
+
+    Returns:
+        The exit code: BAD_WORLDS where a run's numbers turned bad.
 
     Raises:
         ModelError: anything wrong with the request, before anything is computed.
@@ -126,6 +130,7 @@ def compare_contact_models(request: Contest) -> None:
             traces[entry] = _run(models[entry[0]], state, request, *entry)
     result = {
         "model": model.source,
+        "name": label(model.source),
         "timestep": model.opt.timestep,
         "steps": request.steps,
         "changed": changed,
@@ -135,12 +140,16 @@ def compare_contact_models(request: Contest) -> None:
         from .plot import draw_motions
 
         times = model.opt.timestep * np.arange(1, request.steps + 1)
-        title = f"{Path(model.source).name}: {request.steps} steps from one state under each contact model"
+        title = f"{label(model.source)}: {request.steps} steps from one state under each contact model"
         draw_motions(request.plot, title, times, _curves(model, traces))
     if request.as_json:
         print_json(result)
     else:
         _print(result, request.plot)
+    lost = [f"{r['contact']} {r['solver']}" for r in result["runs"] if r["resets"]]
+    if lost:
+        return complain(f"numbers turned bad (NaN, or beyond 1e10) under {', '.join(lost)}", BAD_WORLDS)
+    return 0
 
 
 def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
@@ -279,7 +288,7 @@ def _print(result: dict[str, Any], plot: Path | None) -> None:
         cells += [f"{1e3 * r[key]['median']:.2g} ({1e3 * r[key]['max']:.2g})" for key in lengths]
         rows.append([*cells, f"{r['energy_change']:+.3g}", f"{r['microseconds']['median']:.1f}"])
     screen = console()
-    title = f"{Path(result['model']).name}: {result['steps']} steps from one state"
+    title = f"{result['name']}: {result['steps']} steps from one state"
     screen.print(table(title, columns, rows))
     about = {
         "residual": "convex: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",

@@ -59,7 +59,7 @@ class Recording:
         self.count += 1
 
     def write(self, path: Path, model) -> None:
-        """All frames, with the names of the status columns, the model's source and its time step."""
+        """All frames taken, with the names of the status columns, the model's source and its time step."""
         about = {"status_names": np.array(STATUS), "model": np.array(model.source), "timestep": model.opt.timestep}
         with whole_file(path) as part, part.open("wb") as file:
-            np.savez(file, **self.arrays, **about)
+            np.savez(file, **{name: a[:, : self.count] for name, a in self.arrays.items()}, **about)

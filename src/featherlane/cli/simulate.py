@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import ModelError, near
-from . import video
+from . import BAD_WORLDS, INTERRUPTED, complain, video
 from .controls import read_controls
 from .output import check_target, console, pairs, print_json, progress, table
 from .recording import Recording, frame_interval
@@ -17,6 +17,7 @@ from .settings import set_options
 
 SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
 STORY_ROWS = 10
+NAMED = 20  # bad worlds that a message names
 METER_WORLDS = 256  # worlds whose energy is computed at once
 
 
@@ -110,8 +111,20 @@ class Meter:
         return float(np.average(self.com[0, roots, 2], weights=mass)) if mass.sum() > 0 else 0.0
 
 
-def simulate(request: Request) -> None:
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after `done` steps of all worlds."""
+
+    def __init__(self, done: int):
+        super().__init__()
+        self.done = done
+
+
+def simulate(request: Request) -> int:
     """Run the simulation, write what was asked for, print what came of it.
+
+    Returns:
+        The exit code: BAD_WORLDS where numbers of a world turned bad, INTERRUPTED after Ctrl-C (what was recorded so
+        far is written all the same).
 
     Raises:
         ModelError: anything wrong with the request; nothing is written then.
@@ -134,7 +147,10 @@ def simulate(request: Request) -> None:
     recording = Recording(batch, 1 + -(-nstep // every)) if request.out else None
     pictures: list[np.ndarray] | None = [] if request.video else None
 
-    result = _run(batch, controls, nstep, every, recording, pictures, request)
+    try:
+        result = _run(batch, controls, nstep, every, recording, pictures, request)
+    except Interrupted as stop:
+        return _stopped(stop.done, nstep, recording, request, batch)
     if recording is not None and request.out:
         recording.write(request.out, model)
     if pictures is not None and request.video:
@@ -147,6 +163,34 @@ def simulate(request: Request) -> None:
         print_json(result)
     else:
         _print(result)
+    return _tell_of_bad(result["bad_worlds"], batch.nworld)
+
+
+def _stopped(done: int, nstep: int, recording: Recording | None, request: Request, batch) -> int:
+    """Say where Ctrl-C came, and keep what there is."""
+    h, kept = batch.model.opt.timestep, ""
+    if recording is not None and request.out:
+        recording.write(request.out, batch.model)
+        kept = f"; {request.out} has the {recording.count} frames until then"
+    _tell_of_bad(_bad_worlds(batch), batch.nworld)
+    return complain(
+        f"interrupted after {done:,} of {nstep:,} steps, {done * h:g} of {nstep * h:g} s simulated{kept}", INTERRUPTED
+    )
+
+
+def _bad_worlds(batch) -> list[int]:
+    """Numbers of the worlds that had bad numbers."""
+    return np.flatnonzero(batch.status["bad_number"]).tolist()
+
+
+def _tell_of_bad(worlds: list[int], nworld: int) -> int:
+    """The exit code, after a line on stderr where worlds had bad numbers."""
+    if not worlds:
+        return 0
+    named = ", ".join(map(str, worlds[:NAMED])) + f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
+    return complain(
+        f"numbers turned bad (NaN, or beyond 1e10) in {len(worlds)} of {nworld} worlds: {named}", BAD_WORLDS
+    )
 
 
 def _check(request: Request) -> None:
@@ -205,18 +249,21 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
     wall, done, told = 0.0, 0, 0
     with progress(request.as_json) as bar:
         task = bar.add_task("simulating", total=nstep)
-        while done < nstep:
-            count = min(every, nstep - done)
-            start = time.perf_counter()
-            controls.advance(batch, done, count)
-            wall += time.perf_counter() - start
-            done += count
-            samples.take(batch)
-            frame()
-            if done * STORY_ROWS // nstep > told:
-                told = done * STORY_ROWS // nstep
-                story.append(meter.world())
-            bar.update(task, completed=done)
+        try:
+            while done < nstep:
+                count = min(every, nstep - done)
+                start = time.perf_counter()
+                controls.advance(batch, done, count)
+                wall += time.perf_counter() - start
+                samples.take(batch)
+                frame()
+                done += count
+                if done * STORY_ROWS // nstep > told:
+                    told = done * STORY_ROWS // nstep
+                    story.append(meter.world())
+                bar.update(task, completed=done)
+        except KeyboardInterrupt:
+            raise Interrupted(done) from None
     return _result(batch, nstep, every, wall, samples, energy, meter.mean_energy(), story)
 
 
@@ -249,6 +296,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         },
         "status": {name: int(count.sum()) for name, count in batch.status.items()},
         "worlds_reset": int((batch.nbad > 0).sum()),
+        "bad_worlds": _bad_worlds(batch),
         "world_0": story,
     }
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from .output import whole_file
 
 NEEDED = ("OpenGL", "imageio", "imageio_ffmpeg")
 INSTALL = "pip install 'featherlane[view]'"
+BACK_ENDS = {"linux": ("egl", "osmesa", "glfw", "glx"), "win32": ("glfw", "wgl"), "darwin": ("glfw", "cgl")}
 LARGEST = 960, 720  # width and height; without a graphics card a picture takes 0.3 s
 BLOCK = 16  # the encoder wants sides in multiples of this
 
@@ -23,8 +25,12 @@ def prepare() -> None:
     """Look for what video needs and choose how to draw; call it before MuJoCo is imported.
 
     Raises:
-        InstallationError: something is not installed; names it and the command that installs it.
+        InstallationError: something is not installed; names it and the command that installs it; or MUJOCO_GL names
+            nothing that draws.
     """
+    given = os.environ.get("MUJOCO_GL", "")
+    if given.lower().strip() not in ("", *(back_ends := BACK_ENDS.get(sys.platform, ("glfw",)))):
+        raise InstallationError(f"MUJOCO_GL is {given!r}; allowed are {', '.join(back_ends)}, or to leave it unset")
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InstallationError(f"video needs {', '.join(missing)}, not installed here; install with: {INSTALL}")
@@ -58,14 +64,25 @@ class Painter:
         self.mj_data, self.camera = mujoco.MjData(mj), camera
         sides = mj.vis.global_.offwidth, mj.vis.global_.offheight
         width, height = (min(side, most) // BLOCK * BLOCK for side, most in zip(sides, LARGEST, strict=True))
+        self.renderer: Any = self._renderer(height, width)
+
+    def _renderer(self, height: int, width: int):
+        """MuJoCo's renderer; one that fails half way complains on stderr when it is collected, which is kept quiet."""
+        import mujoco
+
+        hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: None
         try:
-            self.renderer = mujoco.Renderer(mj, height, width)
-        except Exception as error:
-            # the kind of error depends on the graphics library that is missing
-            raise InstallationError(
-                f"video: no picture can be drawn with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}: {error}; "
-                f"a headless machine needs EGL (libegl1 and a driver, or Mesa's libegl-mesa0) and {INSTALL}"
-            ) from None
+            try:
+                return mujoco.Renderer(self.mj_model, height, width)
+            except Exception as error:
+                # the kind of error depends on the graphics library that is missing
+                told = str(error)
+        finally:
+            sys.unraisablehook = hook
+        raise InstallationError(
+            f"video: no picture can be drawn with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}: {told}; "
+            f"a headless machine needs EGL (libegl1 and a driver, or Mesa's libegl-mesa0) and {INSTALL}"
+        )
 
     def picture(self, qpos: np.ndarray) -> np.ndarray:
         """The scene at a position."""
@@ -96,7 +113,9 @@ def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float,
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 
-    with whole_file(path) as part, Painter(model, camera) as painter:
+    from ..model.reader import heard
+
+    with heard(), whole_file(path) as part, Painter(model, camera) as painter:
         writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8, macro_block_size=BLOCK)
         with writer:
             for qpos in frames:
