@@ -2,18 +2,21 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import featherlane as fl
-from featherlane.cli import run, video
+from featherlane.cli import BAD_WORLDS, run, video
 from featherlane.cli.contact_models import SOLVERS, _contacts, _moves
-from featherlane.cli.controls import read_controls
-from featherlane.cli.output import whole_file
+from featherlane.cli.controls import Zero, read_controls
+from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
 from featherlane.cli.race import Course, Lineup, Ratio, _put_tile, alternate, ratio, stages_of_step
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
@@ -508,6 +511,150 @@ def test_version_shows_the_configuration(capfd):
 def test_help_is_there(command, capfd):
     succeeds(*command, "--help")
     assert "--help" in capfd.readouterr().out
+
+
+# ---- screens -------------------------------------------------------------------------------------------------
+
+
+def test_help_keeps_the_names_of_extras(capfd):
+    for command, extra in (("simulate", "view"), ("compare", "plot")):
+        succeeds(command, "--help")
+        assert f"pip install 'featherlane[{extra}]'" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize(
+    "command",
+    [("inspect", "humanoid"), ("compare", "quadruped", "--states", "2", "--steps", "5"), ("bench", "arm", "--quick")],
+    ids=lambda command: command[0],
+)
+def test_tables_cut_nothing_and_are_as_wide_as_columns_says(command, columns, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    succeeds(*(word for given in command for word in (QUICK if given == "--quick" else (given,))))
+    shown = capfd.readouterr().out
+    assert "…" not in shown
+    assert max(len(line.rstrip()) for line in shown.splitlines() if line[:1] in "┃│┏┌") <= columns
+
+
+def test_numbers_stay_whole_in_a_narrow_table(capfd):
+    numbers = ["4.321e+105 (9.9e+300)", "1,234,567,890"]
+    for width in (30, 60, 90):
+        Console(width=width).print(table("Title", ["a long heading of words", "b"], [numbers]))
+        shown = capfd.readouterr().out
+        for word in (*" ".join(numbers).split(), "heading", "words"):
+            assert word in shown
+
+
+def test_what_a_pipe_gets_without_columns_is_wide(capfd, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert console().width == FILE_WIDTH
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert console().width == FILE_WIDTH
+    monkeypatch.setenv("COLUMNS", "3")
+    assert console().width == 40
+
+
+def test_a_long_name_leaves_room_for_the_bar(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    screen = StringIO()
+    bar = progress(False)
+    bar.live.console = Console(file=screen, width=80, force_terminal=True)
+    bar.add_task("/a/very/long/" + 20 * "path/" + "[of]/scene.xml: settling", total=5)
+    bar.live.console.print(bar.get_renderable())
+    lines = [line for line in screen.getvalue().splitlines() if line.strip()]
+    assert len(lines) == 1 and "0/5" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("arm", "arm"),
+        ("/a/bundled/arm.xml", "arm"),
+        ("/a/unitree_g1/scene.xml", "unitree_g1"),
+        ("/a/unitree_g1/SCENE.XML", "unitree_g1"),
+        ("/a/shadow_hand/scene_left.xml", "shadow_hand/scene_left"),
+        ("/a/spot/robot.urdf", "spot"),
+        ("MjModel", "MjModel"),
+    ],
+)
+def test_models_are_called_by_what_tells_them_apart(source, name):
+    assert label(source) == name
+
+
+def test_a_scene_in_this_folder_has_the_folders_name(tmp_path, monkeypatch, capfd):
+    folder = tmp_path / "walker"
+    folder.mkdir()
+    (folder / "scene.xml").write_text("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>")
+    monkeypatch.chdir(folder)
+    assert label("scene.xml") == "walker"
+    succeeds("bench", "scene.xml", *QUICK)
+    shown = capfd.readouterr().out
+    assert "walker" in shown and "scene.xml" not in shown
+
+
+def test_inspect_tells_the_room_for_contacts_and_rows_alone(capfd):
+    succeeds("inspect", "quadruped")
+    shown = " ".join(capfd.readouterr().out.split())
+    assert " contacts, " in shown and "nHblock" not in shown and "npanel" not in shown
+    succeeds("inspect", "quadruped", "--json")
+    assert list(json.loads(capfd.readouterr().out)["capacities"]) == ["nconmax", "ndofrowmax", "ngenrowmax"]
+
+
+# ---- what goes wrong on the way ----------------------------------------------------------------------------------
+LOOSE = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
+<actuator><motor joint="j" gear="1e6"/></actuator></mujoco>"""
+
+
+def test_worlds_that_blow_up_are_named_and_the_exit_code_says_so(tmp_path, capfd):
+    file, push = tmp_path / "loose.xml", tmp_path / "push.py"
+    file.write_text(LOOSE)
+    push.write_text("import numpy as np\n\ndef control(batch, step):\n    return [[0.0], [1e9], [0.0], [1e9]]\n")
+    command = ("simulate", file, "--worlds", "4", "--seconds", "0.02", "--controls", push)
+    assert run([str(word) for word in command]) == BAD_WORLDS == 3
+    shown = capfd.readouterr()
+    assert "bad number" in shown.out
+    assert shown.err == "featherlane: numbers turned bad (NaN, or beyond 1e10) in 2 of 4 worlds: 1, 3\n"
+    assert run([*map(str, command), "--json"]) == BAD_WORLDS
+    assert json.loads(capfd.readouterr().out)["bad_worlds"] == [1, 3]
+
+
+def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd, monkeypatch):
+    out, calls, advance = tmp_path / "run.npz", [], Zero.advance
+
+    def interrupted(self, batch, start, nstep):
+        calls.append(start)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        advance(self, batch, start, nstep)
+
+    monkeypatch.setattr(Zero, "advance", interrupted)
+    assert run(["simulate", "arm", "--worlds", "2", "--seconds", "1", "--out", str(out)]) == 130
+    told = capfd.readouterr()
+    assert told.out == "" and told.err.startswith(
+        "featherlane: interrupted after 30 of 250 steps, 0.12 of 1 s simulated"
+    )
+    with np.load(out) as kept:
+        assert kept["qpos"].shape[1] == kept["status"].shape[1] == 4 and str(out) in told.err
+        np.testing.assert_allclose(kept["time"][0], [0, 0.04, 0.08, 0.12])
+    calls.clear()
+    assert run(["simulate", "arm", "--seconds", "1"]) == 130
+    assert "interrupted after 30 of 250" in capfd.readouterr().err
+
+
+def test_a_gl_that_does_not_exist_is_one_message(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "foo")
+    message = fails(capfd, "simulate", "pendulum", "--video", tmp_path / "fall.mp4")
+    assert message.startswith("featherlane: MUJOCO_GL is 'foo'; allowed are ") and message.count("\n") == 1
+
+
+def test_a_gl_with_which_mujoco_fails_is_named():
+    code = "import sys; from featherlane.cli import run; sys.exit(run(['simulate', 'pendulum', '--seconds', '0.01']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {"MUJOCO_GL": "foo"}
+    )
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr  # not every MuJoCo asks as it is imported
+    if done.returncode:
+        assert "MUJOCO_GL is 'foo'" in done.stderr and "pip" not in done.stderr
 
 
 # ---- what is wrong ---------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import platform
 from typing import Any
 
 from ..lanes.processor import tile_width
-from .output import console, pairs, print_json, progress, table
+from .output import console, label, pairs, print_json, progress, table
 from .race import WARM_ROUNDS, Course, Lineup, Ratio, race_batches, race_one_world, stage_times, their_batch
 
 
@@ -21,10 +21,12 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
     course.check()
     their_batch()
     from ..model.load import load
+    from ..model.reader import heard
 
     for source in sources:
         _refuse_unsupported(load, source)
-    results = [measure(source, course, stages, as_json) for source in sources]
+    with heard():
+        results = [measure(source, course, stages, as_json) for source in sources]
     document = {"machine": machine(), "course": vars(course), "models": results}
     if as_json:
         print_json(document)
@@ -77,13 +79,15 @@ def measure(source: str, course: Course, stages: bool, quiet: bool) -> dict[str,
     """All races of one model, as plain values."""
     with progress(quiet) as bar:
         rounds = 2 * (course.rounds + WARM_ROUNDS)
-        task = bar.add_task(f"{source}: settling", total=rounds)
+        name = label(source)
+        task = bar.add_task(f"{name}: settling", total=rounds)
         lineup = Lineup(source, course)
-        bar.update(task, description=f"{source}: racing")
+        bar.update(task, description=f"{name}: racing")
         batch, worlds = race_batches(lineup, lambda: bar.advance(task))
         single = race_one_world(lineup, lambda: bar.advance(task))
         result = {
             "model": lineup.source,
+            "name": label(lineup.source),
             "changed": lineup.changed,
             "load_seconds": lineup.load_seconds,
             "batch": batch.plain(),
@@ -91,7 +95,7 @@ def measure(source: str, course: Course, stages: bool, quiet: bool) -> dict[str,
             "worlds": worlds,
         }
         if stages and course.worlds >= tile_width(course.dtype):
-            bar.update(task, description=f"{source}: stages", completed=0, total=course.worlds)
+            bar.update(task, description=f"{name}: stages", completed=0, total=course.worlds)
             result["stage_microseconds"] = stage_times(lineup, lambda done: bar.update(task, completed=done))
     return result
 
@@ -104,7 +108,7 @@ def _print(document: dict[str, Any]) -> None:
         b, w = r["batch"], r["worlds"]
         cells = [f"{b['ours']:.2f}", f"{b['theirs']:.2f}", Ratio(**b["ratio"]), Ratio(**r["one_world"]["ratio"])]
         cells += [f"{w['contacts']['mean']:.1f}", f"{w['solver_iterations']['mean']:.1f}"]
-        rows.append([os.path.basename(r["model"]), *cells])
+        rows.append([r["name"], *cells])
     title = (
         f"Against MuJoCo {where['mujoco']}: {course['worlds']} worlds, {course['dtype']}, {course['threads']} threads, "
         f"{course['nstep']} steps a call, {course['rounds']} rounds; times per step of a world"
@@ -133,7 +137,7 @@ def _print_stages(screen, result: dict[str, Any]) -> None:
         "apart in qvel": ", ".join(f"{name} {value:.1e}" for name, value in w["qvel_apart"].items()),
         "not converged": w["not_converged"],
     }
-    screen.print(pairs(os.path.basename(result["model"]), about))
+    screen.print(pairs(result["name"], about))
     times = result.get("stage_microseconds")
     if times:
         whole = times["step"]

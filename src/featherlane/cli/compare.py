@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import ModelError
 from .controls import Random
-from .output import check_least, check_names, check_target, console, pairs, print_json, progress, table
+from .output import check_least, check_names, check_target, console, label, pairs, print_json, progress, table
 
 if TYPE_CHECKING:
     from ..model.model import Model
@@ -117,6 +117,7 @@ def compare(request: Comparison) -> None:
             rows.append(data.nefc)
     result = {
         "model": model.source,
+        "name": label(model.source),
         "cone": model.opt.cone.name.lower(),
         "states": len(states),
         "contacts": {"mean": np.mean(contacts), "max": max(contacts)},
@@ -127,7 +128,7 @@ def compare(request: Comparison) -> None:
     if request.plot is not None:
         from .plot import draw_convergence
 
-        title = f"{Path(model.source).name}, {result['cone']} cones, {len(states)} states, cold start"
+        title = f"{label(model.source)}, {result['cone']} cones, {len(states)} states, cold start"
         draw_convergence(request.plot, title, {name: trial.curves for name, trial in trials.items()})
     if request.as_json:
         print_json(result)
@@ -187,7 +188,7 @@ def _print(result: dict[str, Any], plot: Path | None) -> None:
         cells += [f"{r[key]['median']:.1e} ({r[key]['max']:.1e})" for key in ("residual", "gap", "distance")]
         rows.append([name, *cells, f"{r['microseconds']['median']:.1f}"])
     screen = console()
-    title = f"{Path(result['model']).name}: {result['states']} states from a cold start, medians over states"
+    title = f"{result['name']}: {result['states']} states from a cold start, medians over states"
     screen.print(table(title, columns, rows))
     about = {
         "cones": result["cone"],

@@ -15,6 +15,11 @@ from .output import console, pairs, print_json, table
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
 JOINTS = ("free", "ball", "slide", "hinge")
 DOFS = (6, 3, 1, 1)
+CAPACITIES = {
+    "nconmax": "contacts",
+    "ndofrowmax": "rows of one dof (friction loss, limits)",
+    "ngenrowmax": "rows of several (equalities, limits of balls and tendons)",
+}
 PICTURE = 96  # most dofs of a sparsity picture
 BLOCKS = " ▀▄█"  # upper and lower half of a cell
 
@@ -184,7 +189,7 @@ def _candidates(mj, found: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
 
 
 def _capacities(mj) -> dict[str, int]:
-    """Room of a tile for contacts and rows."""
+    """Room for contacts, and for rows: of one dof, and of several."""
     from ..model.load import load
     from ..simulation.capacity import capacities
 
@@ -192,7 +197,7 @@ def _capacities(mj) -> dict[str, int]:
         found = capacities(load(mj))
     except ModelError:
         return {}
-    return {name: value for name, value in found.items() if name.startswith("n")}
+    return {name: found[name] for name in CAPACITIES}
 
 
 def _sparsity(parents: np.ndarray) -> dict[str, Any]:
@@ -260,10 +265,10 @@ def _print(d: dict[str, Any]) -> None:
     sizes = ", ".join(f"{name} {value}" for name, value in d["sizes"].items() if value)
     options = ", ".join(f"{name} {value}" for name, value in d["options"].items())
     features = ", ".join(f"{count} {name}" for name, count in d["features"].items())
-    capacities = ", ".join(f"{name} {value}" for name, value in d["capacities"].items())
+    capacities = ", ".join(f"{value} {CAPACITIES[name]}" for name, value in d["capacities"].items())
     about = {"sizes": sizes, "mass": f"{d['mass']:.4g} kg", "options": options, "in use": features}
     if capacities:
-        about["capacities of a tile"] = capacities
+        about["room for"] = capacities
     if d["sensors_not_computed"]:
         about["sensors"] = f"{d['sensors_not_computed']} whose results are not computed (the motion does not need them)"
     screen.print(pairs(d["model"], about))

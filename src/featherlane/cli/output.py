@@ -15,24 +15,33 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from ..errors import ModelError, near
 
 JSON_INDENT = 2
-FILE_WIDTH = 120  # columns of what goes to a file or a pipe
+FILE_WIDTH = 120  # columns of what goes to a file or a pipe, where COLUMNS says nothing
+NARROWEST = 40  # columns; below, nothing can be read
+SUFFIXES = (".xml", ".urdf", ".mjcf")
+GENERIC = ("scene", "robot", "model", "main", "world", "index", "mjcf", "urdf", "mjx")  # names that say nothing
 
 
 def console() -> Console:
-    """Where results go: stdout, as it is now."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
+    """Where results go: stdout, as it is now; as wide as the terminal, or as COLUMNS says."""
+    columns = os.environ.get("COLUMNS", "")
+    known = sys.stdout.isatty() or (columns.isdigit() and int(columns) > 0)
+    screen = Console(highlight=False, width=None if known else FILE_WIDTH)
+    if screen.width < NARROWEST:
+        screen.width = NARROWEST
+    return screen
 
 
 def progress(quiet: bool) -> Progress:
     """A progress bar on stderr, gone when done; nothing where it is quiet or nobody watches."""
     screen = Console(stderr=True)
+    about = Column(no_wrap=True, overflow="ellipsis", max_width=max(8, screen.width // 3))
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False, table_column=about),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -43,20 +52,75 @@ def progress(quiet: bool) -> Progress:
     )
 
 
-def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
+def label(source: str) -> str:
+    """What a model is called in a table: its file's name, with its folder's where the file's says nothing."""
+    path = Path(source)
+    if path.suffix.lower() not in SUFFIXES:
+        return source
+    folder = path.absolute().parent.name
+    if path.stem.lower() in GENERIC:
+        return folder or path.stem
+    return f"{folder}/{path.stem}" if path.stem.lower().startswith("scene") else path.stem
+
+
+class Fitted:
+    """A table that cuts nothing: cells break at spaces, and where words do not fit each row becomes a list.
+
+    Args:
+        title: above it.
+        columns: headings; the first column is to the left, numbers to the right.
+        rows: cells.
+    """
+
+    def __init__(self, title: str, columns: list[str], rows: list[list[Any]]):
+        self.title, self.columns, self.rows = title, columns, [[str(cell) for cell in row] for row in rows]
+
+    def __rich_console__(self, screen, options) -> Iterator[Table]:
+        texts = list(zip(self.columns, *self.rows, strict=True))
+        least = [max(max(map(len, text.split()), default=0) for text in column) for column in texts]
+        most = [max(map(len, column)) for column in texts]
+        room = options.max_width - 3 * len(self.columns) - 1 - sum(least)  # borders and padding
+        yield self._list() if room < 0 else self._table(_widened(least, most, room))
+
+    def _table(self, widths: list[int]) -> Table:
+        result = Table(title=escape(self.title), title_justify="left", title_style="bold", header_style="dim")
+        for k, (name, width) in enumerate(zip(self.columns, widths, strict=True)):
+            result.add_column(escape(name), justify="left" if k == 0 else "right", width=width, overflow="fold")
+        for row in self.rows:
+            result.add_row(*map(escape, row))
+        return result
+
+    def _list(self) -> Table:
+        result = Table(title=escape(self.title), title_justify="left", title_style="bold", show_header=False)
+        result.add_column(style="dim", overflow="fold")
+        result.add_column(overflow="fold")
+        for row in self.rows:
+            for name, cell in zip(self.columns, row, strict=True):
+                result.add_row(escape(name), escape(cell))
+            result.add_section()
+        return result
+
+
+def _widened(least: list[int], most: list[int], room: int) -> list[int]:
+    """Widths of columns between the least and the most; those that need little get it first."""
+    widths = list(least)
+    order = sorted(range(len(least)), key=lambda k: most[k] - least[k])
+    for done, k in enumerate(order):
+        more = min(most[k] - least[k], room // (len(order) - done))
+        widths[k] += more
+        room -= more
+    return widths
+
+
+def table(title: str, columns: list[str], rows: list[list[Any]]) -> Fitted:
     """A table: the first column to the left, numbers to the right."""
-    result = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
-    for k, name in enumerate(columns):
-        result.add_column(escape(name), justify="left" if k == 0 else "right", no_wrap=k == 0)
-    for row in rows:
-        result.add_row(*(escape(str(cell)) for cell in row))
-    return result
+    return Fitted(title, columns, rows)
 
 
 def pairs(title: str, rows: dict[str, str]) -> Table:
     """A table of names and values."""
-    result = Table(title=title, title_justify="left", title_style="bold", show_header=False)
-    result.add_column(style="dim", no_wrap=True)
+    result = Table(title=escape(title), title_justify="left", title_style="bold", show_header=False)
+    result.add_column(style="dim", overflow="fold")
     result.add_column(overflow="fold")
     for name, value in rows.items():
         result.add_row(escape(name), escape(str(value)))
