@@ -8,14 +8,15 @@ import sys
 from io import StringIO
 from types import SimpleNamespace
 
+import mujoco
 import numpy as np
 import pytest
 from rich.console import Console
 
 import featherlane as fl
 from featherlane.cli import BAD_WORLDS, run, video
-from featherlane.cli.contact_models import SOLVERS, _contacts, _moves
-from featherlane.cli.controls import Zero, read_controls
+from featherlane.cli.contact_models import SOLVERS, Contest, _contacts, _moves, _run
+from featherlane.cli.controls import Random, Zero, read_controls
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
 from featherlane.cli.race import Course, Lineup, Ratio, _put_tile, alternate, ratio, stages_of_step
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
@@ -386,6 +387,25 @@ def test_compared_contacts_slide_and_overlap_as_they_do():
     fl.step(model, data)
     depth, slip = _contacts(model, data, _moves(model))
     np.testing.assert_allclose((depth, slip), (0.01, 3.0), rtol=1e-12)
+
+
+def test_the_energy_of_a_run_is_that_of_its_states():
+    model = fl.load("double_pendulum")
+    request, state = Contest("double_pendulum", ("convex",), ("newton",), 50), {"qpos": [1.0, 0.5], "qvel": [2.0, 1.0]}
+    trace = _run(model, state, request, "convex", "newton")
+    data = fl.Data(model)
+    data.qpos, data.qvel = state["qpos"], state["qvel"]
+    controls = Random(model, 1, model.opt.timestep)
+    for k, energy in enumerate(trace.energy):
+        controls.steer(data, k)
+        fl.step(model, data)
+        mj_model = model.to_mujoco()
+        reference = mujoco.MjData(mj_model)
+        reference.qpos, reference.qvel = data.qpos, data.qvel
+        mujoco.mj_forward(mj_model, reference)
+        mujoco.mj_energyPos(mj_model, reference)
+        mujoco.mj_energyVel(mj_model, reference)
+        assert energy == pytest.approx(reference.energy.sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -295,3 +295,38 @@ def test_results_of_sensors_that_are_not_computed_raise_with_their_names(read):
     model = fl.load(SENSORS)
     with pytest.raises(fl.UnsupportedFeatureError, match="sensor 'acc': user"):
         read(model)
+
+
+def public_functions():
+    """All functions that are public, by their full names."""
+    modules = {"fl": (fl, fl.__all__), "tree": (fl.tree, fl.tree.__all__), "lcp": (fl.lcp, fl.lcp.__all__)}
+    for prefix, (module, names) in modules.items():
+        for name in names:
+            if inspect.isfunction(getattr(module, name)):
+                yield f"{prefix}.{name}", getattr(module, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), public_functions(), ids=lambda value: value if type(value) is str else ""
+)
+def test_signatures_can_be_read(name, function):
+    for parameter in inspect.signature(function).parameters.values():
+        assert len(str(parameter)) < 80 and "numpy._typing" not in str(parameter), str(parameter)
+
+
+def test_energy_after_a_step_is_that_of_the_new_state_once_the_frames_are(rng):
+    """As the docstring says: a pendulum's energy is kept to the order of the step's error, not of the step."""
+    model = fl.load("pendulum")
+    data = fl.Data(model)
+    data.qpos, data.qvel = 1.0, 3.0
+    fl.step(model, data)
+    fl.energy(model, data)
+    mixed = data.energy.copy()
+    fl.forward_position(model, data)
+    fl.energy(model, data)
+    again = fl.Data(model)
+    again.qpos, again.qvel = data.qpos, data.qvel
+    fl.forward(model, again)
+    fl.energy(model, again)
+    np.testing.assert_allclose(data.energy, again.energy, **CLOSE)
+    assert abs(mixed[0] - data.energy[0]) > 1e-4 * abs(data.energy[0])

@@ -188,7 +188,7 @@ def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
 def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Trace:
     """All steps under one contact model by one solver."""
     from ..simulation.data import Data
-    from ..simulation.stages import energy, step
+    from ..simulation.stages import energy, forward_position, step
 
     setattr(model.opt, OPTION[contact], solver)
     if request.iterations is not None:
@@ -202,8 +202,6 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         start = time.perf_counter()
         step(model, data)
         trace.microseconds.append(1e6 * (time.perf_counter() - start))
-        energy(model, data)
-        trace.energy.append(float(data.energy.sum()))
         trace.residual.append(float(data.solver_residual))
         trace.iterations.append(float(data.solver_niter))
         trace.position.append(data.xipos.copy())
@@ -211,6 +209,9 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         trace.penetration.append(depth)
         trace.slip.append(slip)
         trace.drift.append(loop_error(data))
+        forward_position(model, data)  # the step's frames are those of the position before it
+        energy(model, data)
+        trace.energy.append(float(data.energy.sum()))
     trace.resets = int(data.nbad)
     return trace
 

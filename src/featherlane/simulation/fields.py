@@ -111,7 +111,14 @@ POSITION = (
     Field("ten_J", "real", ("nJten",), "1, m", "Jacobian of the tendon lengths, rows of ten_J_colind", "tendon"),
     Field("actuator_length", "real", ("nout",), "m, rad", "actuator length", "transmission"),
     Field("actuator_moment", "real", ("nmoment",), "1, m", "actuator moments, rows of moment_colind", "transmission"),
-    Field("energy", "real", (2,), "J", "potential and kinetic energy", "energy"),
+    Field(
+        "energy",
+        "real",
+        (2,),
+        "J",
+        "potential and kinetic energy; `fl.energy` right after a step would mix old positions with new velocities",
+        "energy",
+    ),
 )
 
 VELOCITY = (

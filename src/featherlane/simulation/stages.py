@@ -436,7 +436,12 @@ def aba(model: Model, data: Data) -> None:
 def energy(model: Model, data: Data) -> None:
     """Potential energy of gravity and springs, and kinetic energy: `data.energy` (2,) [J].
 
-    A step computes them, too, where `model.opt.enableflags` has the bit for energy.
+    A step computes them, too, where `model.opt.enableflags` has the bit for energy: those of the state before the step.
+
+    Note:
+        Frames and M are read as the last pass left them, `qvel` and joint springs as they stand now.  After `step` the
+        frames are those of the old position: the sum would mix it with the new velocity and drift by a term of the
+        order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
 
     Source: MuJoCo mj_energyPos, mj_energyVel.
     """

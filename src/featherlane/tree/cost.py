@@ -4,6 +4,8 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.6; sec. 
 "Efficient factorization of the joint-space inertia matrix for branched kinematic trees", IJRR 24(6), 2005.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,10 +29,10 @@ class Cost:
         """All operations, each counted once."""
         return self.sqrt + self.div + self.mul + self.add
 
-    def __add__(self, other: "Cost") -> "Cost":
+    def __add__(self, other: Cost) -> Cost:
         return Cost(self.sqrt + other.sqrt, self.div + other.div, self.mul + other.mul, self.add + other.add)
 
-    def __rmul__(self, times: int) -> "Cost":
+    def __rmul__(self, times: int) -> Cost:
         return Cost(times * self.sqrt, times * self.div, times * self.mul, times * self.add)
 
 

@@ -5,6 +5,8 @@ between ancestors of k, and these are in the pattern already. L has the pattern 
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.3.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

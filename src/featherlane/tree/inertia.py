@@ -3,6 +3,8 @@
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.1, eq. 6.1-6.2.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np

@@ -11,6 +11,8 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.5. Diffe
 in-place order of rows is kept in the substitutions only.
 """
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np

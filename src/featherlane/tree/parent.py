@@ -4,6 +4,8 @@ Convention: 0-based, root = -1, every parent before its children (Featherstone's
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 4.1 (connectivity), sec. 6.4-6.5, table 6.4 (expansion).
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
