@@ -68,7 +68,7 @@ def find_method(name: str) -> Method:
         OptionError: there is none.
     """
     found = methods()
-    if name not in found:
+    if not isinstance(name, str) or name not in found:
         raise OptionError(f"method is {name!r}, allowed are {', '.join(found)}{near(str(name), found)}")
     return found[name]
 

@@ -72,6 +72,38 @@ def _holds(dtype: np.dtype, given: np.ndarray) -> bool:
     return np.can_cast(given.dtype, dtype, "same_kind")
 
 
+def regular(name: str, value: Any) -> np.ndarray:
+    """A value as an array.
+
+    Raises:
+        ModelError: rows of several lengths.
+    """
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ModelError(f"{name}: got rows of several lengths, allowed are arrays") from None
+
+
+def reals(name: str, value: Any, allowed: str) -> np.ndarray:
+    """A value as an array of float64.
+
+    Args:
+        name: what was given, for the message.
+        value: the value.
+        allowed: what is, for the message.
+
+    Raises:
+        ModelError: it is no array of real numbers.
+    """
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        given = np.zeros(0, object)
+    if given.dtype.kind not in "biuf":
+        raise ModelError(f"{name}: got {type(value).__name__}, allowed {allowed}")
+    return given.astype(np.float64)
+
+
 def described(value: Any) -> str:
     """What was given, in short: a number as it is, else its kind and shape."""
     try:

@@ -79,6 +79,10 @@ def set_length_range(
     import mujoco
 
     options = _options(uselimit, parameters)
+    if isinstance(actuators, str | int):
+        actuators = [actuators]
+    if not isinstance(actuators, Iterable | None):
+        raise ModelError(f"actuators: got {type(actuators).__name__}, allowed are names and numbers, or None")
     chosen = _muscles(model) if actuators is None else [model.actuator(key).id for key in actuators]
     mj = model.to_mujoco()
     mj.opt.disableflags |= int(OFF)

@@ -263,8 +263,11 @@ class Model(NamedAccess):
 
     def names(self, kind: str) -> list[str]:
         """Names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty where there is none."""
-        if kind not in self._names:
-            self._names[kind] = list(self.link_names) if kind == "link" else object_names(self.mj_model, kind)
+        if not isinstance(kind, str) or kind not in self._names:
+            found = (
+                list(self.link_names) if isinstance(kind, str) and kind == "link" else object_names(self.mj_model, kind)
+            )
+            self._names[kind] = found
         return list(self._names[kind])
 
     @cached_property

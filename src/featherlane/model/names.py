@@ -119,7 +119,7 @@ def object_names(mj, kind: str) -> list[str]:
     """Names of all objects of a kind in id order, empty for those without one."""
     import mujoco
 
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise UnknownNameError(f"kind {kind!r}: allowed are {', '.join(KINDS)}{near(kind, KINDS)}")
     objtype = getattr(mujoco.mjtObj, KINDS[kind].objtype)
     return [mujoco.mj_id2name(mj, objtype, i) or "" for i in range(getattr(mj, KINDS[kind].count))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -161,7 +162,9 @@ class Batch(Worlds):
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as there).
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
-        n, names = len(chosen), [record] if isinstance(record, str) else list(record)
+        n, names = len(chosen), _field_names("record", record)
+        if not isinstance(out, Mapping | None):
+            raise ModelError(f"out: got {type(out).__name__}, allowed is a dict of arrays by name")
         result = self._recordings(names, (n, nstep), out or {})
         transfers = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}
         kernel = None
@@ -556,6 +559,15 @@ def _set_control(workspaces: list[Workspace], control: UserFunction | None) -> N
     """Let steps call a control kernel, or none."""
     for w in workspaces:
         w.record.set_size("user_control", w.calls.address(control) if control else 0)
+
+
+def _field_names(call: str, given) -> list[str]:
+    """Names of fields, one or several."""
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    for name in names:
+        if not isinstance(name, str):
+            raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
+    return names
 
 
 def _described(value) -> str:

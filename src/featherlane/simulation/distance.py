@@ -11,6 +11,7 @@ from ..collision.distance import geom_distance as _geom_distance
 from ..dynamics.kinematics import frames, kinematics
 from ..errors import ModelError
 from ..lanes import stage, width
+from ..model.assign import regular
 from ..model.candidates import HFIELD, MESH, SDF
 from ..model.model import Model
 from .data import Data, ready
@@ -50,7 +51,7 @@ def distance_tiles(m, d, b, thread, first, last):
 # ---- what is given ------------------------------------------------------------------------------------------
 def _geoms(model: Model, name: str, value) -> np.ndarray:
     """Numbers of geoms, given by name or number, one or many."""
-    given = np.asarray(value)
+    given = regular("geom1, geom2", value)
     if given.dtype.kind in "US":
         given = np.array([model.geom(str(x)).id for x in given.ravel()], int).reshape(given.shape)
     if given.dtype.kind not in "iu" or ((given < 0) | (given >= model.ngeom)).any():

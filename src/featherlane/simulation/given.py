@@ -12,6 +12,7 @@ import numpy as np
 
 from ..collision.mixing import MINMU
 from ..errors import ModelError
+from ..model.assign import regular
 from ..spatial.vector import MINVAL
 from .capacity import CONTACT_LIMIT
 from .fields import GIVEN
@@ -163,7 +164,7 @@ def _lcp_parameters(model, pair, led, geom) -> dict[str, np.ndarray]:
 
 def _number(dist, capacity: int) -> int:
     """How many contacts are given to a world."""
-    shape = np.shape(dist)
+    shape = regular("give_contacts: dist", dist).shape
     if not shape:
         raise ModelError("give_contacts: dist: got a number, allowed is an array (n,): one contact has n = 1")
     if shape[-1] > capacity:
@@ -176,7 +177,7 @@ def _number(dist, capacity: int) -> int:
 
 def _present(count, nworld: int, n: int) -> np.ndarray:
     """Mask (nworld, n): a world's first contacts, as many as `count` says."""
-    number = np.asarray(n if count is None else count)
+    number = regular("give_contacts: count", n if count is None else count)
     if number.dtype.kind not in "iu" or number.shape not in ((), (nworld,)) or ((number < 0) | (number > n)).any():
         raise ModelError(f"give_contacts: count: got {count!r}, allowed are whole numbers 0 to {n}, () or ({nworld},)")
     return np.arange(n) < np.broadcast_to(number, (nworld,))[:, None]
@@ -194,7 +195,7 @@ def _carriers(model, geom, body, shape, present):
 
 def _numbers(name: str, value, shape, limit: int, present) -> np.ndarray:
     """Whole numbers below the limit, broadcast to (nworld, n, 2); 0 where there is no contact."""
-    array = np.asarray(value)
+    array = regular(f"give_contacts: {name}", value)
     if array.dtype.kind not in "iu" and array.size:
         raise ModelError(f"give_contacts: {name}: got {array.dtype}, allowed are whole numbers 0 to {limit - 1}")
     array = _spread(name, array, shape, present).astype(np.int64)

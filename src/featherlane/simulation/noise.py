@@ -35,7 +35,10 @@ def add_sensor_noise(
     Note:
         A batch whose worlds differ in `sensor_noise` (`expand`) takes each world's own.
     """
-    rng = np.random.default_rng(rng)
+    try:
+        rng = np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"rng: got {rng!r}, allowed is a generator or a seed ({error})") from None
     values, deviation = _target(model, sensordata)
     for i in range(model.nsensor):
         a, n = int(model.sensor_adr[i]), int(model.sensor_dim[i])

@@ -6,10 +6,13 @@ carries it, in world axes.
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from ..dynamics import jacobian
 from ..errors import ModelError, near
+from ..model.assign import reals
 from ..model.model import Model
 from .data import Data, ready
 
@@ -24,7 +27,7 @@ Key = str | int
 
 
 def _vector(name: str, value) -> np.ndarray:
-    vector = np.asarray(value, np.float64)
+    vector = reals(name, value, "is (3,) of numbers")
     if vector.shape != (3,):
         raise ModelError(f"{name}: got shape {vector.shape}, allowed is (3,)")
     return vector
@@ -119,7 +122,7 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Source: MuJoCo mj_objectVelocity.
     """
-    if kind not in OBJECTS:
+    if not isinstance(kind, str) or kind not in OBJECTS:
         raise ModelError(f"kind: got {kind!r}, allowed are {', '.join(OBJECTS)}{near(str(kind), OBJECTS)}")
     lookup, position, orientation = OBJECTS[kind]
     i = getattr(model, lookup)(key).id
@@ -146,13 +149,18 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
 
     Raises:
         IndexError: no such contact.
+        ModelError: no whole number.
 
     Source: MuJoCo mj_contactForce.
     """
     slots = ready(model, data).contact_slots()
-    if not 0 <= contact < len(slots):
+    try:
+        number = operator.index(contact)
+    except TypeError:
+        raise ModelError(f"contact: got {contact!r}, allowed is a whole number") from None
+    if not 0 <= number < len(slots):
         raise IndexError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
-    k = slots[contact]
+    k = slots[number]
     force = data.con_force[k].copy()
     if model.flg_adhesion:
         force[0] -= data.con_adhesion[k]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..dynamics.flags import BALL, FREE
 from ..errors import ModelError
+from ..model.assign import reals
 from ..model.model import Model
 from ..spatial.vector import MINVAL
 
@@ -29,10 +30,11 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
         (..., nq), a new array; quaternions have unit length.
 
     Raises:
-        ModelError: shapes that do not fit.
+        ModelError: shapes that do not fit, a time that is no number.
 
     Source: MuJoCo mj_integratePos (which works in place).
     """
+    dt = _time(dt)
     start, velocity = _fitting(qpos=(qpos, model.nq), qvel=(qvel, model.nv))
     out = np.array(start)
     plain, plain_dof = _plain(model)
@@ -59,7 +61,7 @@ def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLik
 
     Source: MuJoCo mj_differentiatePos.
     """
-    if not dt:
+    if _time(dt) == 0.0:
         raise ModelError(f"dt: got {dt!r}, allowed is a number that is not 0")
     start, end = _fitting(qpos1=(qpos1, model.nq), qpos2=(qpos2, model.nq))
     out = np.empty((*start.shape[:-1], model.nv))
@@ -92,14 +94,19 @@ def normalize_quat(model: Model, qpos: ArrayLike) -> np.ndarray:
 
 
 # ---- where coordinates stand -----------------------------------------------------------------------------------------
+def _time(dt) -> float:
+    """One real number."""
+    given = reals("dt", dt, "is a number")
+    if given.ndim:
+        raise ModelError(f"dt: got shape {given.shape}, allowed is a number")
+    return float(given)
+
+
 def _fitting(**given) -> list[np.ndarray]:
     """Arrays in float64 with their leading axes broadcast, from name = (value, length of the last axis)."""
     arrays = []
     for name, (value, n) in given.items():
-        try:
-            a = np.asarray(value, np.float64)
-        except (TypeError, ValueError):
-            raise ModelError(f"{name}: got {type(value).__name__}, allowed are numbers (..., {n})") from None
+        a = reals(name, value, f"are numbers (..., {n})")
         if a.shape[-1:] != (n,):
             raise ModelError(f"{name}: got shape {a.shape}, allowed is (..., {n})")
         arrays.append(a)

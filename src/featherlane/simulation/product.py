@@ -9,6 +9,7 @@ from ..dynamics.inertia import mul_m as _mul_m
 from ..dynamics.inertia import solve_m as _solve_m
 from ..errors import ModelError
 from ..lanes import Stage
+from ..model.assign import reals
 from ..model.model import Model
 from .data import Data, ready
 
@@ -85,7 +86,7 @@ def full_m(model: Model, data: Data) -> np.ndarray:
 def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:
     """The stage on each vector of x; its answer stands in the field `result`."""
     ready(model, data)
-    x = np.asarray(x, np.float64)
+    x = reals("x", x, f"are numbers (..., {model.nv})")
     if x.shape[-1:] != (model.nv,):
         raise ModelError(f"x: got shape {x.shape}, allowed is (..., {model.nv})")
     out, source, target = np.empty_like(x, order="C"), data.qvec, getattr(data, result)

@@ -14,6 +14,7 @@ from ..dynamics.kinematics import frames, kinematics
 from ..errors import ModelError
 from ..lanes import processor, read_lane, scalars, stage, width, write_lane
 from ..lanes.record import address
+from ..model.assign import regular
 from ..model.model import Model
 from ..spatial.vector import MINVAL
 from .data import Data, ready
@@ -89,7 +90,7 @@ def _group_mask(geomgroup) -> np.ndarray:
     """Which groups of geoms are seen, (6,) bool."""
     if geomgroup is None:
         return np.ones(NGROUP, bool)
-    mask = np.asarray(geomgroup)
+    mask = regular("geomgroup", geomgroup)
     if mask.shape != (NGROUP,) or mask.dtype.kind not in "biu":
         raise ModelError(f"geomgroup: got {mask.dtype} {mask.shape}, allowed are {NGROUP} flags, or None for all")
     return mask != 0
@@ -113,7 +114,7 @@ def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
         bodyexclude = model.body(bodyexclude).id
     if isinstance(bodyexclude, int) and -1 <= bodyexclude < model.nbody:
         return np.full(shape, bodyexclude)
-    body = np.asarray(-1 if bodyexclude is None else bodyexclude)
+    body = regular("bodyexclude", -1 if bodyexclude is None else bodyexclude)
     if body.dtype.kind not in "iu" or ((body < -1) | (body >= model.nbody)).any():
         raise ModelError(f"bodyexclude: got {bodyexclude!r}, allowed are -1 to {model.nbody - 1}, or a name")
     try:

@@ -115,7 +115,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     run = data._step
     if run is None:
         run = data.__dict__["_step"] = _measured(model, data, _contents.step)
-    count = 1 if nstep == 1 else _whole(nstep)
+    count = 1 if nstep.__class__ is int and nstep == 1 else _whole(nstep)
     token = data._turn_token  # as `with data._turn` does, at a third of the cost
     try:
         token.pop()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 
 import numpy as np
 
 from ..errors import ModelError, near
 from ..lanes import processor
-from ..model.assign import assign, is_mixed
+from ..model.assign import assign, is_mixed, regular
 from ..model.fields import MODEL
 from ..model.history import empty_history
 from ..model.lent import Lent
@@ -110,11 +111,11 @@ class Worlds(NamedAccess):
 
     def _check_bindable(self, call: str, name: str) -> None:
         """A field that each world has, or an error of the call that asks for it."""
-        if name == "sensordata":
+        if isinstance(name, str) and name == "sensordata":
             from ..model.features import refuse_sensors
 
             refuse_sensors(self.model)
-        if name not in DATA or not self._bindable(name):
+        if not isinstance(name, str) or name not in DATA or not self._bindable(name):
             allowed = [n for n in DATA.index if self._bindable(n)]
             raise ModelError(f"{call}: {name!r} is no field of a world{near(name, allowed)}")
 
@@ -179,8 +180,9 @@ class Worlds(NamedAccess):
         Raises:
             ModelError: no such real field.
         """
-        name = name.replace("opt.", "opt_")
-        if name not in MODEL or MODEL[name].kind != "real":
+        if isinstance(name, str):
+            name = name.replace("opt.", "opt_")
+        if not isinstance(name, str) or name not in MODEL or MODEL[name].kind != "real":
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
             raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
         self._expand(name)
@@ -196,8 +198,9 @@ class Worlds(NamedAccess):
 
     def expanded(self, name: str) -> np.ndarray | None:
         """The per-world values of a model field, or None where all worlds share the model's."""
-        name = name.replace("opt.", "opt_")
-        return self._lend(name) if name in self._expanded else None
+        if isinstance(name, str):
+            name = name.replace("opt.", "opt_")
+        return self._lend(name) if isinstance(name, str) and name in self._expanded else None
 
     def _lend(self, name: str) -> np.ndarray:
         """The rows of an expanded field, for a user."""
@@ -318,7 +321,7 @@ class Worlds(NamedAccess):
         """World numbers (n,) int64, checked."""
         if ids is None:
             return np.arange(self.nworld)
-        a = np.asarray(ids)
+        a = regular("ids", ids)
         if a.dtype == bool:
             if a.shape != (self.nworld,):
                 raise ModelError(f"ids: got a mask of shape {a.shape}, allowed is ({self.nworld},)")
@@ -338,10 +341,11 @@ class Worlds(NamedAccess):
     def _keyframes(self, keyframe, n: int) -> np.ndarray:
         if isinstance(keyframe, str):
             keyframe = self.model.keyframe(keyframe).id
+        given = regular("keyframe", keyframe)
         try:
-            keys = np.broadcast_to(np.asarray(keyframe), (n,))
+            keys = np.broadcast_to(given, (n,))
         except ValueError:
-            raise ModelError(f"keyframe: got shape {np.shape(keyframe)}, allowed is () or ({n},)") from None
+            raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
         if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= self.model.nkey)).any():
             raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {self.model.nkey - 1}, or a name")
         return keys
@@ -415,6 +419,8 @@ class Worlds(NamedAccess):
         Raises:
             ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
         """
+        if not isinstance(kept, Mapping):
+            raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
         for name in self._arrays:
             if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
                 raise ModelError(f"restore: the checkpoint lacks {name!r}")

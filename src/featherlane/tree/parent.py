@@ -14,7 +14,10 @@ IntArray = NDArray[np.intp]
 
 def _integers(values: ArrayLike, name: str) -> IntArray:
     """A one-dimensional integer array, or a ValueError that names the argument."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} has rows of several lengths: one-dimensional is allowed") from None
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: one-dimensional is allowed")
     if array.size and array.dtype.kind not in "iu":
