@@ -205,8 +205,7 @@ class Library:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
             machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
-            # code and constants of an object side by side: a large allocation between them would part them too far
-            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, use_lmm=True)
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         for s, c in zip(needed, code, strict=True):
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(c))
             self._compiled.add((s.name, *variant(s, base, width), checked))
