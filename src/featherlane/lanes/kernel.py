@@ -42,6 +42,11 @@ class Kernel:
         """Names that the code loads as globals, names of attributes; read from the bytecode once."""
         return _names(self.function.__code__)
 
+    @property
+    def attributes(self) -> set[str]:
+        """Names of attributes that the code loads: fields of records, members of modules."""
+        return self._named[1]
+
     @functools.cached_property
     def _written(self) -> bytes:
         """What the code does, for a hash."""

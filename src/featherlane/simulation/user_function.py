@@ -2,23 +2,21 @@
 
 A function is written once, over values: numbers of one world, or of each of W worlds side by side.  Decorated with
 `featherlane.kernel` it is compiled, alone, into a stage of its own, and the engine's stages call it by its address;
-undecorated it is plain Python and is called world by world.  What a compiled function may refer to is decided by its
-bytecode, before the compiler sees it: errors are to speak of the user's code.
+undecorated it is plain Python and is called world by world.  What breaks a rule of the kernel language is refused
+first, with the line, wherever kernels run.
 """
 
 from __future__ import annotations
 
 import ctypes
-import dis
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
-from types import CodeType, ModuleType
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import InstallationError, ModelError
-from ..lanes import Kernel, Stage, cache, kernel, processor, values
+from ..lanes import Kernel, Stage, cache, kernel, processor
 from ..lanes.runtime import mode
 from .library import library
 from .user_roles import Role
@@ -37,7 +35,7 @@ class UserFunction:
         number: values that it gives.
 
     Raises:
-        ModelError: the function has other parameters, or refers to what cannot be compiled.
+        ModelError: the function has other parameters, or breaks a rule of the kernel language.
     """
 
     def __init__(self, role: Role, label: str, function: Any, element: int, number: int):
@@ -46,7 +44,7 @@ class UserFunction:
             raise ModelError(f"{label}: got {type(function).__name__}, allowed is a function")
         _check_parameters(label, function, role.parameters)
         if isinstance(function, Kernel):
-            _check_references(label, function)
+            _check_language(label, function, role)
 
     @property
     def is_compiled(self) -> bool:
@@ -70,7 +68,7 @@ class UserFunction:
         """Fields of the tile that it may read or set: those that a kernel names, all of its role for plain Python."""
         if not self.is_compiled:
             return self.role.reads
-        named = {n for k in self.function.contained() for n in _attributes(k.function.__code__)}
+        named = {name for k in self.function.contained() for name in k.attributes}
         return frozenset(named & (self.role.reads | set(self.role.sets)))
 
     def sets(self) -> list[str]:
@@ -138,52 +136,19 @@ def _check_parameters(label: str, function: Any, names: tuple[str, ...]) -> None
         raise ModelError(f"{label}: its function has a default argument, {allowed}")
 
 
-def _check_references(label: str, function: Kernel) -> None:
-    """Refuse what the compiler could not know, or what the name of a compiled function could not show."""
+def _check_language(label: str, function: Kernel, role: Role) -> None:
+    """Refuse what the kernel language does not know, before anything is called or compiled."""
+    from ..lanes.compiler.program import Program
+    from ..lanes.compiler.rules import KernelLanguageError
+
     for k in function.contained():
-        for name, value in _references(k):
-            if isinstance(value, Stage):
-                raise ModelError(f"{label}: {k.function.__name__} calls the stage {name}, allowed are {ALLOWED}")
-            vocabulary = getattr(value, "__module__", "") == values.__name__ and callable(value)
-            if not (isinstance(value, Kernel) or vocabulary or _is_constant(value)):
-                what = f"{k.function.__name__} refers to {name}, a {type(value).__name__}"
-                advice = "; decorate it with featherlane.kernel" if inspect.isfunction(value) else ""
-                raise ModelError(f"{label}: {what}{advice}; allowed are {ALLOWED}")
-
-
-def _is_constant(value) -> bool:
-    if isinstance(value, tuple):
-        return all(map(_is_constant, value))
-    return isinstance(value, (bool, int, float))
-
-
-def _references(k: Kernel) -> Iterator[tuple[str, object]]:
-    """(name, object) for what the code takes from outside itself: `lanes.exp` as one."""
-    scope = {**k.function.__globals__, **inspect.getclosurevars(k.function).nonlocals}
-    for code in _codes(k.function.__code__):
-        name, value = "", None
-        for step in dis.get_instructions(code):
-            if isinstance(value, ModuleType) and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-                name, value = f"{name}.{step.argval}", getattr(value, step.argval, None)
-                continue
-            if name:
-                yield name, value
-            name, value = "", None
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") and step.argval in scope:
-                name, value = step.argval, scope[step.argval]
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for c in code.co_consts:
-        if inspect.iscode(c):
-            yield from _codes(c)
-
-
-def _attributes(code: CodeType) -> set[str]:
-    """Names of attributes that code loads."""
-    loads = ("LOAD_ATTR", "LOAD_METHOD")
-    return {step.argval for c in _codes(code) for step in dis.get_instructions(c) if step.opname in loads}
+        called = [name for name, value in k.references() if isinstance(value, Stage)]
+        if called:
+            raise ModelError(f"{label}: {k.function.__name__} calls the stage {called[0]}, allowed are {ALLOWED}")
+    try:
+        Program(library().records, "f64", processor.WIDTHS["f64"]).check(function, role.parameters)
+    except KernelLanguageError as error:
+        raise ModelError(f"{label}: {function.__name__} cannot be compiled: {error}") from None
 
 
 # ---- stages ----------------------------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ class Program:
         Raises:
             KernelLanguageError: a kernel in it breaks a rule.
         """
-        types = [self._parameter(stage, p) for p in stage.parameters]
-        top = self._written(stage, [Thing(t, [""] * len(t.operands)) for t in types], None, None)
+        types = self._parameters(stage.parameters, *variant(stage, self.base, self.width))
+        top = self._alone(stage, types)
         if top.returns is not NOTHING:
             raise broken(source_of(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
         parts, todo = {}, [top]
@@ -79,6 +79,18 @@ class Program:
         texts = "\n".join(f.text for f in parts.values())
         return f"{definition}\n{texts}\n" + "\n".join(declared) + "\n\n!0 = !{}\n"
 
+    def check(self, kernel: Kernel, parameters: tuple[str, ...]) -> None:
+        """Write a kernel by itself, for parameters that are named as those of stages.
+
+        Raises:
+            KernelLanguageError: it breaks a rule.
+        """
+        self._alone(kernel, self._parameters(parameters, self.base, self.width))
+
+    def _alone(self, kernel: Kernel, types: list[Type]) -> Function:
+        """A kernel that nothing written here calls."""
+        return self._written(kernel, [Thing(t, [""] * len(t.operands)) for t in types], None, None)
+
     def function(self, kernel: Kernel, arguments: list[Thing], caller: Writer, node) -> Function:
         """A kernel as it is called somewhere.
 
@@ -92,16 +104,17 @@ class Program:
             )
         return self._written(kernel, arguments, caller, node)
 
-    def _parameter(self, stage: Stage, name: str) -> Type:
-        """The type of a stage's parameter: one object for each record of each form."""
-        if name not in self._records:
-            return INT
-        layout, constant = self._records[name]
-        base, width = variant(stage, self.base, self.width)
-        key = name, base, width
-        if key not in self._types:
-            self._types[key] = Record(layout, width, LLVM_BASES[base], constant, self.checked, name.endswith("1"))
-        return self._types[key]
+    def _parameters(self, names: tuple[str, ...], base: str, width: int) -> list[Type]:
+        """The types of a stage's parameters: one object for each record of each form, an int for any other name."""
+        types = []
+        for name in names:
+            key = name, base, width
+            if name in self._records and key not in self._types:
+                layout, constant = self._records[name]
+                shared = name.endswith("1")
+                self._types[key] = Record(layout, width, LLVM_BASES[base], constant, self.checked, shared)
+            types.append(self._types[key] if name in self._records else INT)
+        return types
 
     def _written(self, kernel: Kernel, arguments: list[Thing], caller: Writer | None, node) -> Function:
         source = source_of(kernel)
