@@ -249,7 +249,7 @@ WRONG = {
     "default": (fl.kernel(lambda m, d, i=0: 1.0), "default argument"),
     "plain, two parameters": (lambda m, d: 1.0, r"parameters \(m, d\)"),
     "no function": (3.0, "got float, allowed is a function"),
-    "branch": (branching, r"branching cannot be compiled: .*test_user_actuator.py, line \d+, .*decide a branch.*where"),
+    "branch": (branching, r"branching cannot be compiled: .*user_actuator.py, line \d+, .*decide a branch.*where"),
     "no field": (fl.kernel(lambda m, d, i: d.qpoz[0]), "Data has no field qpoz.*'qpos'"),
     "not yet": (fl.kernel(lambda m, d, i: d.qacc[0]), "d.qacc cannot be read here"),
     "plain, not yet": (lambda m, d, i: d.qacc[0], "d.qacc cannot be read here"),
