@@ -188,6 +188,7 @@ def test_named_access_shows_all_worlds(batch):
         {"nworld": 2.0},
         {"nworld": True},
         {"nthread": -1},
+        {"nthread": 100_000},
         {"dtype": "int32"},
         {"dtype": "x"},
         {"dtype": ">f8"},

@@ -15,6 +15,7 @@ from .output import check_target, console, pairs, print_json, progress, table
 from .recording import Recording, frame_interval
 from .settings import set_options
 
+MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
 STORY_ROWS = 10
 NAMED = 20  # bad worlds that a message names
@@ -224,9 +225,15 @@ def _keyframe(model, given: str) -> str | int:
 
 def _steps(request: Request, timestep: float, given: int | None) -> int:
     """Steps of the simulation."""
-    if request.seconds is None:
-        return given or max(1, round(SECONDS / timestep))
-    nstep = max(1, round(request.seconds / timestep))
+    seconds = SECONDS if request.seconds is None else request.seconds
+    if request.seconds is None and given:
+        return given
+    if not seconds / timestep <= MOST_STEPS:
+        raise ModelError(
+            f"seconds: got {seconds:g}, which are {seconds / timestep:.3g} steps of {timestep:g} s; "
+            f"allowed are {MOST_STEPS:.0e} steps"
+        )
+    nstep = max(1, round(seconds / timestep))
     if given is not None and given < nstep:
         raise ModelError(f"{request.controls}: got controls for {given} steps, {request.seconds:g} s are {nstep} steps")
     return nstep

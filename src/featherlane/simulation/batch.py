@@ -36,6 +36,7 @@ from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
 
 BAD = STATUS.index("bad_number")
+MOST_THREADS = 1024  # each has memory of its own
 NAMED = 8  # worlds that a warning names
 
 
@@ -77,7 +78,9 @@ class Batch(Worlds):
 
     def __init__(self, model: Model, nworld: int, nthread: int = 0, dtype="float64", given_contacts: int = 0):
         super().__init__(model, nworld, dtype, given_contacts)
-        self.__dict__["nthread"] = count("nthread", nthread, 0) or _cores()
+        if count("nthread", nthread, 0) > MOST_THREADS:
+            raise ModelError(f"nthread: got {nthread}, allowed is a whole number to {MOST_THREADS}, 0 for all cores")
+        self.__dict__["nthread"] = int(nthread) or _cores()
         self._start()
 
     def _start(self):
