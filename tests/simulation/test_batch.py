@@ -521,6 +521,33 @@ def test_without_autoreset_a_bad_world_stays_bad_and_alone(batch, model):
     assert other.nbad.sum() == 0 and other.status["bad_number"][5] > 0
 
 
+@pytest.mark.parametrize("contact_model", ["convex", "lcp"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -2e10])
+@pytest.mark.parametrize("field", ["time", "qpos", "qvel", "act", "mocap_pos", "mocap_quat", "eq_active"])
+def test_no_number_of_a_world_is_bad_in_silence(field, value, contact_model):
+    model = fl.load("""<mujoco><worldbody>
+        <body mocap="true" pos="0 0 1" euler="10 20 30"><geom type="box" size=".3 .3 .1"/></body>
+        <body name="ball" pos="0 0 1.2"><freejoint/><geom size=".1"/></body>
+        <body name="rod" pos="2 0 0"><joint name="hinge"/><geom size=".1"/></body></worldbody>
+        <equality><connect body1="rod" body2="ball" anchor="0 0 0" active="false"/></equality>
+        <actuator><general joint="hinge" dyntype="integrator" gainprm="0" actlimited="true" actrange="-1 1"/></actuator>
+        </mujoco>""")
+    model.opt.contact_model = contact_model
+    batch, clean = fl.Batch(model, 9), fl.Batch(model, 9)
+    for each in (batch, clean):
+        each.step(2)
+    getattr(batch, field)[4] = value
+    for each in (batch, clean):
+        each.step()
+    assert batch.status["bad_number"].tolist() == batch.nbad.tolist() == [int(w == 4) for w in range(9)]
+    for name in EVOLVING:
+        assert np.isfinite(getattr(batch, name)).all()
+    np.testing.assert_allclose(batch.time[4], model.opt.timestep)
+    assert_bits(batch, snapshot(clean), np.delete(np.arange(9), 4))
+    batch.step()
+    assert batch.nbad.sum() == 1
+
+
 @pytest.mark.parametrize("sleep", ["disable", "enable"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_mocap_bodies_of_a_world_start_where_its_own_model_says(dtype, sleep):

@@ -1,6 +1,7 @@
 """Worlds whose numbers turn bad: found, reset to the model's defaults, counted; their tile-mates never notice.
 
-Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.
+Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.  Deviation: activations, time, poses of mocap bodies
+    and switches of equalities are looked at, too: a contact with a body that is nowhere is none, and nobody would know.
 """
 
 from __future__ import annotations
@@ -27,8 +28,15 @@ def bad(d, x, n):
 
 @kernel
 def bad_state(m, d):
-    """Worlds with a bad position or velocity."""
-    return bad(d, d.qpos, m.nq) | bad(d, d.qvel, m.nv)
+    """Worlds with a bad position, velocity, activation or time, pose of a mocap body or switch of an equality."""
+    found = bad(d, d.qpos, m.nq) | bad(d, d.qvel, m.nv) | bad(d, d.time, 1)
+    if m.na > 0:
+        found = found | bad(d, d.act, m.na)
+    if m.nmocap > 0:
+        found = found | bad(d, d.mocap_pos, 3 * m.nmocap) | bad(d, d.mocap_quat, 4 * m.nmocap)
+    if m.neq > 0:
+        found = found | bad(d, d.eq_active, m.neq)
+    return found
 
 
 @kernel

@@ -92,9 +92,10 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
     Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
     `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
-    the state before the last step.  A state that is NaN or beyond 1e10 is reset and counted in `data.status`; the first
-    one of a data is told by a `BadNumberWarning`.  Steps in which a control is are counted, too, but there all controls
-    count as 0 and nothing is reset.
+    the state before the last step.  A world is reset, and counted in `data.status`, where its position, velocity,
+    activation, time, acceleration or a mocap body's pose is NaN or beyond 1e10; the first time of a data is told by a
+    `BadNumberWarning`.  Steps in which a control is are counted, too, but there all controls count as 0 and nothing is
+    reset.
     With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
     (`data.tree_asleep`).
 
