@@ -51,8 +51,7 @@ def touching(m, g):
 def margin_and_gap(m, e, g, h):
     """(margin, gap): a contact exists up to their sum and acts up to the margin.
 
-    Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.  Deviation: under the contact model
-        lcp the gap holds what touches, too.
+    Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.
     """
     if e >= 0:
         margin, gap = m.pair_margin[e], m.pair_gap[e]
@@ -60,9 +59,17 @@ def margin_and_gap(m, e, g, h):
         margin, gap = m.geom_margin[g] + m.geom_margin[h], m.geom_gap[g] + m.geom_gap[h]
     if overridden(m):
         margin = m.opt_o_margin[0]
-    if m.opt_contact_model == LCP:
-        gap = gap + (touching(m, g) + touching(m, h))
     return margin, gap
+
+
+@kernel
+def farthest(m, e, g, h):
+    """The distance up to which the pair has contacts: margin and gap, and under the contact model lcp what touches."""
+    margin, gap = margin_and_gap(m, e, g, h)
+    limit = margin + gap
+    if m.opt_contact_model == LCP:
+        limit = limit + (touching(m, g) + touching(m, h))
+    return limit
 
 
 @kernel
@@ -71,7 +78,13 @@ def geom_margin_and_gap(m, g):
     margin = m.geom_margin[g]
     if overridden(m):
         margin = 0.5 * m.opt_o_margin[0]
-    wider = margin + m.geom_gap[g]
+    return margin + m.geom_gap[g]
+
+
+@kernel
+def geom_reach(m, g):
+    """`geom_margin_and_gap`, and what counts as touching under the contact model lcp."""
+    wider = geom_margin_and_gap(m, g)
     if m.opt_contact_model == LCP:
         wider = wider + touching(m, g)
     return wider

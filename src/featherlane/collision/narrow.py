@@ -19,7 +19,7 @@ from .box_box import box_box
 from .capsule_box import capsule_box
 from .convex import convex
 from .hfield import height_field
-from .mixing import margin_and_gap
+from .mixing import farthest
 from .plane_mesh import plane_mesh
 from .slot import complete_frames, load_shape, store_manifold
 
@@ -49,8 +49,7 @@ def branching_points(m, d, function, e, g, h, first):
 
     Reads:  geom_xpos, geom_xmat, narrow_near.   Writes: slots from `first` on, shape_*, manifold_*.
     """
-    margin, gap = margin_and_gap(m, e, g, h)
-    d.narrow_limit[0] = margin + gap
+    d.narrow_limit[0] = farthest(m, e, g, h)
     for lane in range(width(d)):
         if has(d.narrow_near[0] > 0.0, lane):
             load_shape(m, d, 0, g, lane)
