@@ -151,7 +151,7 @@ def test_strong_damping_stays_stable_at_large_steps(integrator):
         "<actuator><velocity joint='a' kv='4'/><velocity joint='b' kv='4'/></actuator></mujoco>"
     )
     model.opt.integrator, data = integrator, fl.Data(model)
-    model.opt.gravity, data.qvel = 0.0, (3.0, -5.0)
+    model.opt.gravity, data.qvel = (0, 0, 0), (3.0, -5.0)
     fl.step(model, data, 40)
     assert np.abs(data.qvel).max() < 1e-3
 

@@ -93,7 +93,7 @@ def test_springs_are_the_slope_of_their_energy(rng):
     energies = []
     for s in (h, -h):
         data.qpos, data.qvel = fl.integrate_pos(model, qpos, direction, s), 0.0
-        model.opt.gravity = 0.0
+        model.opt.gravity = 0, 0, 0
         fl.forward(model, data)
         fl.energy(model, data)
         energies.append(data.energy[0])

@@ -107,7 +107,7 @@ def test_stiffness_beyond_every_explicit_step_is_stable(spring, servo):
 def test_a_spring_is_stepped_by_backward_euler():
     """v' = (v - h w^2 x) / (1 + h^2 w^2), x' = x + h v'."""
     model = fl.load(STIFF.format(spring=50, servo=0))
-    model.opt.integrator, model.opt.gravity = "discrete", 0.0
+    model.opt.integrator, model.opt.gravity = "discrete", (0, 0, 0)
     data, h = fl.Data(model), model.opt.timestep
     data.qpos, data.qvel = 0.2, -1.0
     fl.forward(model, data)
