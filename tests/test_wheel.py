@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -20,6 +21,7 @@ from featherlane.simulation.library import library, stages
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MOST_OF_A_LEVEL = 4 * 2**20  # bytes; compressed, 2.3 MB with AVX-512, more where eight worlds take several registers
 LIBC_ONLY = {"memcpy", "memmove", "memset"}
 LIBM = {"fma", "fmaf", "floor", "floorf", "rint", "rintf"}  # what a processor without AVX2 has no instruction for
 LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -53,7 +55,10 @@ def steps(code=STEPS, home=None, **environment) -> str:
     environment = {**os.environ, "FEATHERLANE_MODE": "auto", **environment}
     if home:
         environment["PYTHONPATH"] = os.pathsep.join([str(home), environment["PYTHONPATH"]])  # the oracle's stays
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "steps.py")  # a kernel's source must be readable
+        path.write_text(code)
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -95,7 +100,7 @@ def test_the_wheel_is_for_any_python_3_on_linux(wheel):
 
 @pytest.mark.slow
 def test_the_wheel_is_small_and_holds_one_object_per_cpu_level(wheel):
-    assert wheel.stat().st_size < 10 * 2**20
+    assert wheel.stat().st_size < MOST_OF_A_LEVEL * len(levels())
     files = zipfile.ZipFile(wheel).namelist()
     prebuilt = {name for name in files if name.endswith(".so")}
     assert prebuilt == {f"featherlane/lanes/prebuilt/{level}.so" for level in levels()}
@@ -113,7 +118,7 @@ def test_the_objects_need_nothing_but_memory_functions_of_libc(unpacked, level):
     assert set(re.findall(r"NEEDED.*\[(.*?)\]", listed)) <= {"libc.so.6"} | ({"libm.so.6"} if of_libm else set())
     assert set(re.findall(r" UND (\w+)", listed)) <= LIBC_ONLY | of_libm
     # every stage in every variant, and the layouts
-    wanted = {symbol(name, *v, False) for name in stages() for v in VARIANTS}
+    wanted = {symbol(stage, *v, False) for stage in stages().values() for v in VARIANTS}
     assert set(re.findall(r"(?:FUNC|OBJECT) .* \d+ (\w+)$", listed, re.MULTILINE)) == wanted | {LAYOUT_SYMBOL}
 
 
