@@ -85,7 +85,12 @@ def regular(name: str, value: Any) -> np.ndarray:
 
 
 def reals(name: str, value: Any, allowed: str) -> np.ndarray:
-    """A value as an array of float64.
+    """A value as a new array of float64; arguments and errors are those of `numbers`."""
+    return numbers(name, value, allowed).astype(np.float64)
+
+
+def numbers(name: str, value: Any, allowed: str) -> np.ndarray:
+    """A value as an array of real numbers of any precision; an array is given back as it is.
 
     Args:
         name: what was given, for the message.
@@ -101,7 +106,7 @@ def reals(name: str, value: Any, allowed: str) -> np.ndarray:
         given = np.zeros(0, object)
     if given.dtype.kind not in "biuf":
         raise ModelError(f"{name}: got {type(value).__name__}, allowed {allowed}")
-    return given.astype(np.float64)
+    return given
 
 
 def described(value: Any) -> str:

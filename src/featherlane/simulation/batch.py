@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, near, warn_of_bad_numbers
 from ..lanes import Kernel, processor
+from ..model.assign import numbers
 from ..model.lent import Lent
 from ..model.model import Model
 from ..model.option import Disable
@@ -233,12 +234,7 @@ class Batch(Worlds):
 
     def _control(self, control, shape) -> np.ndarray:
         """Controls of a rollout, checked: of each world, or the same for all."""
-        try:
-            given = np.asarray(control)
-        except ValueError:
-            given = np.zeros(0, object)
-        if given.dtype.kind not in "biuf":
-            raise ModelError(f"control: got {type(control).__name__}, allowed are numbers {shape} or {shape[1:]}")
+        given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
         if given.shape not in (shape, shape[1:]):
             raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
         return np.ascontiguousarray(np.broadcast_to(given, shape), self.dtype)

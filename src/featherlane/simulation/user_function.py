@@ -148,7 +148,7 @@ def _check_language(label: str, function: Kernel, role: Role) -> None:
     try:
         Program(library().records, "f64", processor.WIDTHS["f64"]).check(function, role.parameters)
     except KernelLanguageError as error:
-        raise ModelError(f"{label}: {function.__name__} cannot be compiled: {error}") from None
+        raise ModelError(f"{label}: {function.function.__name__} cannot be compiled: {error}") from None
 
 
 # ---- stages ----------------------------------------------------------------------------------------------------------

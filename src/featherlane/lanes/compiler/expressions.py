@@ -28,6 +28,7 @@ from .types import (
     common_mask,
     common_value,
     join,
+    literal,
     mask,
 )
 from .writer import NO_THING, Thing, Writer
@@ -302,11 +303,7 @@ def _membership(w: Writer, node, op, a: Thing, b: Thing) -> Thing:
         found = binary(w, node, ast.BitOr, found, link)
     if isinstance(op, ast.In):
         return found
-    return Thing(found.type, (w.register(f"xor {found.type.llvm} {found.operand}, {_true(found)}"),))
-
-
-def _true(found: Thing) -> str:
-    return "true" if found.type is BOOL or found.type.width == 1 else "splat (i1 true)"
+    return Thing(found.type, (w.register(f"xor {found.type.llvm} {found.operand}, {literal(True, found.type)}"),))
 
 
 def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:

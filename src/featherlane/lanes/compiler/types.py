@@ -137,11 +137,6 @@ tuple_of = functools.cache(Tuple)
 view = functools.cache(View)
 
 
-def is_number(t: Type) -> bool:
-    """A number that all worlds share?"""
-    return isinstance(t, Number)
-
-
 def common_value(types) -> Value | None:
     """The type that values and plain numbers meet in: the widest; None without a value, or for two precisions."""
     found = [t for t in types if isinstance(t, Value)]

@@ -124,7 +124,7 @@ def where(w: Writer, node, arguments):
     if isinstance(condition.type, Mask):
         condition = w.convert(condition, mask(lanes, condition.type.base), node)
     a, b = w.convert(a, t, node), w.convert(b, t, node)
-    bits = f"<{lanes} x i1>" if isinstance(condition.type, Mask) and lanes > 1 else "i1"
+    bits = condition.type.llvm
     return Thing(t, (w.register(f"select {bits} {condition.operand}, {t.llvm} {a.operand}, {t.llvm} {b.operand}"),))
 
 
