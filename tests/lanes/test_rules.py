@@ -687,7 +687,8 @@ def test_parameters_are_plain(parameters, tmp_path):
 EDITED = "from featherlane.lanes import stage\n\n\n@stage\ndef f(d):\n    d.x[0] = 1.0\n"
 
 
-def test_a_file_that_was_edited_since_is_not_compiled(tmp_path):
+def test_a_file_that_was_edited_since_is_not_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path / "cache"))  # the next test's object would do
     module = written(tmp_path, EDITED)
     (tmp_path / "kernels.py").write_text(EDITED.replace("1.0", "2.0"))
     with pytest.raises(KernelLanguageError, match=r"kernels\.py, line \d, in f: its file has changed since"):
