@@ -230,8 +230,8 @@ def prebuild(tmp_path, monkeypatch):
 
 
 def no_compiler(monkeypatch):
-    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
-    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    for name in ("llvmlite", "llvmlite.binding", "featherlane.lanes.engine"):
+        monkeypatch.setitem(sys.modules, name, None)
 
 
 @stage

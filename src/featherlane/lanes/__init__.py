@@ -7,7 +7,8 @@ Here is
     kernel                    `@kernel`, `@stage`
     runtime, cache            how a stage comes to run
     build                     every stage ahead of time, over several processes, and linked
-    compiler, toolchain     the front end of kernels, and LLVM behind it; imported only where something is compiled
+    compiler, toolchain       the front end of kernels, and LLVM behind it; imported only where something is compiled
+    engine                    what was compiled, linked in memory
 """
 
 from .kernel import Kernel, Stage, kernel, stage

@@ -53,9 +53,8 @@ class Library:
     def __init__(self, records):
         self.records = records
         self._loaded: dict[tuple, Callable] = {}  # (stage, base, width, checked) -> C function
-        self._compiled = set()  # the same for what lies in the engine
         self._named: dict[str, Stage] = {}
-        self._engine = None  # just-in-time code: calls between stages are resolved inside it
+        self._engine = None  # just-in-time code: stages call each other inside it
         self._lock = threading.RLock()
         self._noticed = False
 
@@ -182,43 +181,35 @@ class Library:
         if code is None:
             from . import toolchain
 
+            self._notice()
             code = toolchain.emit(toolchain.lower(stage, self.records, base, width, checked), cpu)
             cache.write(name, code)
         return code
 
     def _compile(self, stage, base, width, checked):
         try:
-            import llvmlite.binding as llvm
+            from .engine import Engine
 
-            needed = [
-                s for s in self.required(stage) if (s.name, *variant(s, base, width), checked) not in self._compiled
-            ]
-            self._notice(needed, base, width, checked)
-            code = [self.object_code(s, base, width, processor.cpu_level(), checked) for s in needed]
+            self._engine = self._engine or Engine()
+            needed = {symbol(s, base, width, checked): s for s in self.required(stage)}
+            loaded = [name for name in needed if name in self._engine]
+            cpu = processor.cpu_level()
+            new = {
+                name: self.object_code(s, base, width, cpu, checked) for name, s in needed.items() if name not in loaded
+            }
         except ImportError as e:
             raise KernelError(
                 f"kernel {stage.name} (float{base[1:]}, {width} worlds) has to be compiled: "
                 f"{self._prebuilt[1] or 'it is not prebuilt'}. "
                 "Install the compiler with: pip install 'featherlane[jit]'"
             ) from e
-        if self._engine is None:
-            llvm.initialize_native_target()
-            llvm.initialize_native_asmprinter()
-            machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
-            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        for s, c in zip(needed, code, strict=True):
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(c))
-            self._compiled.add((s.name, *variant(s, base, width), checked))
-        self._engine.finalize_object()
-        pointer = self._engine.get_function_address(symbol(stage, base, width, checked))
-        function = ctypes.CFUNCTYPE(None, *self._kinds(stage))(pointer)
+        self._engine.load(new, loaded)
+        function = ctypes.CFUNCTYPE(None, *self._kinds(stage))(self._engine[symbol(stage, base, width, checked)])
         function.engine = self._engine
         return function
 
-    def _notice(self, stages, base, width, checked):
+    def _notice(self):
         """Say once that compiling takes a while."""
-        cpu = processor.cpu_level()
-        if self._noticed or all(cache.holds(cache.key(s, self.records, base, width, cpu, checked)) for s in stages):
-            return
-        self._noticed = True
-        print(f"featherlane: compiling kernels just in time, kept in {cache.directory()}", file=sys.stderr)
+        if not self._noticed:
+            self._noticed = True
+            print(f"featherlane: compiling kernels just in time, kept in {cache.directory()}", file=sys.stderr)
