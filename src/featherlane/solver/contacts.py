@@ -7,7 +7,7 @@ two would cost the first its registers, 3 % of a humanoid's step.
 from __future__ import annotations
 
 from ..dynamics.flags import PYRAMIDAL
-from ..lanes import fma, kernel, real, where
+from ..lanes import fabs, fma, fmax, kernel, real, where
 from ..spatial.vector import axpy3, load3, scale3
 from .cone import cone, cone_slope, cone_switches
 from .pyramid import (
@@ -167,6 +167,32 @@ def contact_slope(m, d, a, g, h):
                 s, t = pyramid_slope(d, k, a)
                 g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
     return g, h
+
+
+@kernel
+def contact_rounding(m, d, s):
+    """Add the sizes of the terms of all contacts' slopes, where they push at an end of the step.
+
+    Normal and tangents are taken apart: their differences are what pushes.
+    """
+    for k in range(d.ncon_slot[0]):
+        v, y = fabs(d.con_z[3 * k]), fabs(d.con_y[3 * k])
+        across, tangents, moved = real(d, 0.0), real(d, 0.0), real(d, 0.0)
+        if d.con_dim[k] > 1:
+            for i in range(3 * k + 1, 3 * k + 3):
+                across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
+                moved = moved + fabs(d.con_y[i] + d.con_z[i])
+        if d.con_dim[k] > 3:
+            r = 3 * turn(d, k)
+            for i in range(r, r + 3):
+                across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
+                moved = moved + fabs(d.con_y[i] + d.con_z[i])
+        push = (d.con_y[3 * k] < tangents) | (d.con_y[3 * k] + d.con_z[3 * k] < moved)
+        D = d.con_D[k]
+        if m.opt_cone != PYRAMIDAL and d.con_dim[k] > 1:
+            D = fmax(D, d.con_Dt[k])
+        s = s + where(push, D * (v + across) * ((y + tangents) + (v + across)), 0.0)
+    return s
 
 
 @kernel

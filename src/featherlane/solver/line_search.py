@@ -6,10 +6,12 @@ Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root an
 
 from __future__ import annotations
 
-from ..lanes import any_, clip, fabs, fma, fmin, kernel, real, single_precision, where
-from .contacts import contact_slope
+from ..lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, where
+from .contacts import contact_rounding, contact_slope
 
 FAR = 1e30
+EXTRA = 50  # evaluations beyond `ls_iterations` for a point that is lower than the start
+LATE = 2  # evaluations before those of float64 are held against rounding, and Newton's steps against their slopes
 
 
 @kernel
@@ -49,26 +51,65 @@ def line_terms(m, d):
 
 
 @kernel
+def bounded_rounding(D, x, v, lo, hi):
+    """|v f| of a row, f the larger of its forces at both ends of a step."""
+    return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * (x + v)), lo, hi)))
+
+
+@kernel
+def line_rounding(m, d):
+    """What rounding makes of the slope: its terms, all positive, times a rounding."""
+    s = real(d, 0.0)
+    for i in range(m.nv):
+        size = fabs(d.Ma[i]) + fabs(d.qfrc_smooth[i]) + fabs(d.qfrc_constraint[i])
+        s = fma(fabs(d.search[i]), size, s)
+    for k in range(d.ndofrow[0]):
+        s = s + bounded_rounding(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k])
+    for k in range(d.ngenrow[0]):
+        s = s + bounded_rounding(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k])
+    s = contact_rounding(m, d, s)
+    if single_precision(d):
+        s = 6e-8 * s
+    else:
+        s = 1.1e-16 * s
+    return s
+
+
+@kernel
 def line_search(m, d, q1, q2, enough, live):
     """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live.
 
-    Where elliptic contacts slip the slope is not piecewise linear and Newton takes a few steps more.
+    A world is done where the slope is at most `enough`, or rounding, which is looked at where a few evaluations were
+    not enough.  Where elliptic contacts slip the slope is not piecewise linear, and where their curvature jumps
+    Newton may creep up to the root from one side: a slope that two evaluations have not cut to a quarter is bisected.
+    A search that runs out of evaluations returns the lower end of its bracket, at which the cost is below that at 0,
+    and goes on until there is one.
     """
-    one = real(d, 1.0)
-    lo, hi, a = real(d, 0.0), real(d, FAR), one
-    resolution = real(d, 1e-15)
+    lo, hi, a, before = real(d, 0.0), real(d, FAR), real(d, 1.0), real(d, FAR)
+    resolution, late = real(d, 1e-15), LATE
     if single_precision(d):
-        resolution = real(d, 1e-7)
+        resolution, late = real(d, 1e-7), 0
     todo = live
-    for _ in range(m.opt_ls_iterations):
+    for k in range(m.opt_ls_iterations + EXTRA):
+        if k == late:
+            enough = fmax(enough, line_rounding(m, d))
         g, h = slope(m, d, a, q1, q2)
         todo = todo & (fabs(g) > enough)
-        if not any_(todo):
-            break
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
+        if k >= m.opt_ls_iterations:
+            spent = todo & (lo > 0.0)
+            a = where(spent, lo, a)
+            todo = todo & not_(spent)
+        if not any_(todo):
+            break
         b = a - g / h
-        b = where((b > lo) & (b < hi), b, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+        newton = (b > lo) & (b < hi)
+        if k % 2 == 1:
+            if k > LATE:
+                newton = newton & (fabs(g) < 0.25 * before)
+            before = fabs(g)
+        b = where(newton, b, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
         todo = todo & (fabs(b - a) > resolution * fabs(a))
         a = where(todo, b, a)
-    return where(live, a, 0.0)
+    return where(live & not_(todo), a, 0.0)

@@ -3,26 +3,30 @@
 The cost is convex, and piecewise quadratic but where an elliptic contact slips; a step solves H p = -grad with the rows
 that are not at a bound, and a line search finds the minimum along p.
 
-A world stops where the cost's gain, the gradient, or the gain that the next step promises is below the tolerance.
+A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
+What stops for another reason, or at the limit of iterations, says so in `warning`.  A gain of cost below the tolerance
+ends nothing: where the cost is large, or a step short, it tells nothing of the gradient.
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
 body stiffnesses (hessian.py) and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
-(articulated.py); a world also stops where rounding ends progress (in float32 the tolerance lies below it).
+(articulated.py); MuJoCo stops where the gain of a step is below the tolerance, too.
 """
 
 from __future__ import annotations
 
 from ..dynamics.articulated import inertia_times, uses_articulated
-from ..lanes import any_, fabs, fma, fmax, kernel, not_, real, single_precision, sqrt, where
+from ..lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
 from .articulated import articulated_direction, some_coupled, some_uncoupled
 from .hessian import assemble_hessian, solve_hessian
 from .history import primal_gap, record
-from .line_search import FAR, line_search, line_terms
+from .line_search import FAR, line_rounding, line_search, line_terms
 from .ordered import taken_apart
 from .pattern import APART
 from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
 
+PATIENCE = 20  # steps in a row that lower neither cost nor gradient
+SMALL = 1e-4  # of the forces: a gradient that may be rounding in float32
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 
 
@@ -82,6 +86,16 @@ def search_direction(m, d):
 
 
 @kernel
+def size_of_forces(m, d):
+    """Norm of the larger of J^T f and f0: they balance, but for M a."""
+    constraint, smooth = real(d, 0.0), real(d, 0.0)
+    for i in range(m.nv):
+        constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
+        smooth = fma(d.qfrc_smooth[i], d.qfrc_smooth[i], smooth)
+    return sqrt(fmax(constraint, smooth))
+
+
+@kernel
 def newton(m, d):
     """Newton steps until every world has converged."""
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
@@ -91,15 +105,18 @@ def newton(m, d):
         noise = real(d, 5e-7)
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
-    niter = real(d, 0.0)
+    unsettled, slow = live, live & not_(live)
+    niter, idle, least = real(d, 0.0), real(d, 0.0), gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
         d.live[0] = where(live, 1.0, 0.0)
         promise = search_direction(m, d)
-        if iteration > 0:
-            live = live & not_(scale * promise < tolerance)
+        if any_(slow):
+            # a gradient that is rounding makes a slope that is no more
+            done = live & slow & not_(2.0 * promise > line_rounding(m, d))
+            live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
             if not any_(live):
                 break
         q1, q2, length = line_terms(m, d)
@@ -113,14 +130,19 @@ def newton(m, d):
         cost, gradient = evaluate(m, d)
         # in float32 the gradient of an exact step is rounding, above the tolerance: what tells is that no row switched
         # and that it fell (where H is ill-conditioned a step may not be exact)
-        inexact = switched | (gradient > EXACT_FALL * steepness)
+        exact = not_(switched | (gradient > EXACT_FALL * steepness))
+        if single_precision(d):
+            exact = exact & (gradient <= SMALL * size_of_forces(m, d))
         niter = where(live, niter + 1.0, niter)
         gain = before - cost
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
+        done = live & (not_(scale * gradient > tolerance) | exact)
+        live, unsettled = live & not_(done), unsettled & not_(done)
         # rounding ends progress: the cost no longer tells and the gradient no longer falls
-        stuck = (fabs(gain) <= noise * fabs(cost)) & (gradient > 0.5 * steepness)
-        live = live & inexact & (scale * gradient > tolerance) & (scale * gain > tolerance) & not_(stuck)
+        slow = live & (gradient > 0.5 * least)
+        idle = where(slow & (fabs(gain) <= noise * fabs(cost)), idle + 1.0, 0.0)
+        live, least = live & (idle < PATIENCE), fmin(gradient, least)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
-    d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])
+    d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])

@@ -1,0 +1,113 @@
+"""Whatever ended Newton's iterations: the gradient is below tolerance, or rounding, or the step says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from states import kicked
+
+NWORLD, HOLD = 64, 20
+ENOUGH = 1.0001e-8  # the default tolerance
+FINE = 2e-4  # of the forces that balance, in float32
+SAME = 1e-7  # of the largest acceleration: what the tolerance leaves of the difference to a cold start
+# hinges on one axis, pushed hard into their limits, on spheres that overlap at their centres
+LIMITS = f"""
+<mujoco><option timestep="0.002"/><worldbody>
+  <body>{"".join(f'<joint range="0 {10 * (k + 1)}" armature=".1"/>' for k in range(6))}<geom size="1"/></body>
+  <body>{"".join(f'<joint range="{-k} 57" armature=".1"/>' for k in range(6))}<geom size="1"/></body>
+  <body><freejoint/><geom size="1"/></body>
+</worldbody></mujoco>"""
+
+OUTPUTS = ("qfrc_smooth", "qfrc_constraint")
+
+
+def forces(batch):
+    """Norm of the larger of the two forces that balance, world by world."""
+    return np.maximum(*(np.linalg.norm(np.asarray(getattr(batch, n), float), axis=1) for n in OUTPUTS))
+
+
+def driven(model, dtype="float64", steps=800, seed=0):
+    """A batch after each step, under new random controls every `HOLD` steps."""
+    rng, batch = np.random.default_rng(seed), fl.Batch(model, NWORLD, dtype=dtype)
+    for name in OUTPUTS:
+        batch.bind(name)
+    low, high = model.actuator_ctrlrange.T
+    for k in range(steps):
+        if k % HOLD == 0:
+            batch.ctrl = rng.uniform(low, high, (NWORLD, model.nu))
+        batch.step()
+        yield batch
+
+
+@pytest.mark.parametrize("name", ["quadruped_elliptic", "hand", "quadruped"])
+def test_no_driven_step_ends_above_tolerance(name):
+    for batch in driven(fl.load(name)):
+        assert (batch.solver_residual <= ENOUGH).all()
+    assert batch.status["not_converged"].sum() == 0
+
+
+@pytest.mark.parametrize("name", ["quadruped_elliptic", "hand"])
+def test_no_driven_step_of_float32_is_wrong_and_silent(name):
+    model = fl.load(name)
+    scale = model.stat_meaninertia * model.nv
+    for batch in driven(model, "float32", steps=400):
+        silent = batch.solver_residual * scale > FINE * forces(batch)
+        assert not silent.any()
+    assert batch.status["not_converged"].sum() <= 1
+
+
+def test_a_robot_with_a_high_impratio_is_solved():
+    model = fl.load("quadruped_elliptic")
+    model.opt.impratio = 100.0
+    for batch in driven(model, steps=400):
+        assert (batch.solver_residual <= ENOUGH).all()
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_limits_pushed_hard_are_solved(cone):
+    model = fl.load(LIMITS)
+    model.opt.cone = cone
+    rng, batch = np.random.default_rng(2), fl.Batch(model, NWORLD)
+    batch.bind("qacc")
+    cold = fl.Batch(model, NWORLD)
+    cold.bind("qacc")
+    for _ in range(20):
+        batch.reset()
+        for w in range(NWORLD):
+            batch.qpos[w], batch.qvel[w] = kicked(model, rng, 0.3, 100.0 * rng.uniform() ** 2)
+        for _ in range(12):
+            cold.qpos, cold.qvel, cold.qacc_warmstart = batch.qpos, batch.qvel, np.zeros((NWORLD, model.nv))
+            cold.forward()
+            batch.step()
+            size = np.abs(cold.qacc).max(axis=1, keepdims=True)
+            assert (np.abs(batch.qacc - cold.qacc) <= SAME * size).all()
+    assert batch.status["not_converged"].sum() == 0
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_iterations_that_run_out_are_told(iterations):
+    model = fl.load("quadruped_elliptic")
+    model.opt.iterations = iterations
+    told, above = np.zeros(NWORLD), 0
+    for batch in driven(model, steps=60):
+        said, good = batch.status["not_converged"] - told, batch.nbad == 0
+        told = batch.status["not_converged"]
+        np.testing.assert_array_equal(said[good] > 0, batch.solver_residual[good] > ENOUGH)
+        above += (said[good] > 0).sum()
+    assert above > 0
+
+
+@pytest.mark.parametrize("evaluations", [1, 2, 4, 8])
+def test_a_line_search_that_runs_out_does_not_climb(evaluations):
+    model = fl.load("quadruped_elliptic")
+    model.opt.ls_iterations = evaluations
+    data, rng = fl.Data(model), np.random.default_rng(3)
+    data.record_solver = True
+    for k in range(400):
+        if k % HOLD == 0:
+            data.ctrl = rng.uniform(*model.actuator_ctrlrange.T)
+        fl.step(model, data)
+        cost = data.solver_history.cost
+        assert (np.diff(cost) <= 1e-12 * cost[:-1]).all()
