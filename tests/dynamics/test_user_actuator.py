@@ -180,11 +180,15 @@ def strong(m, d, i):
     return STRENGTH
 
 
-def test_a_global_number_is_read_when_the_function_is_registered(monkeypatch):
-    model = fl.load(user_scene("gain"))
+@pytest.mark.parametrize("strengths, is_kept", [((2.0, 3.0), True), ((4.0, 5.0), False)])
+def test_a_global_number_is_read_when_the_function_is_registered(strengths, is_kept, monkeypatch):
+    model = loaded(user_scene("gain"))
     data = fl.Data(model)
     data.ctrl = 0.5
-    for strength in (2.0, 3.0):
+    fl.forward(model, data)
+    if not is_kept:
+        monkeypatch.setenv("FEATHERLANE_CACHE", "/dev/null")  # no folder: the process itself keeps what it compiles
+    for strength in strengths:
         monkeypatch.setattr(sys.modules[__name__], "STRENGTH", strength)
         fl.set_user_actuator(model, gain=strong)
         fl.forward(model, data)

@@ -1,5 +1,7 @@
 """Object code on disk, one file for each stage, width, precision and CPU level, named by a hash of what it is made of.
 
+A file ends in a checksum of its object: what a crash or a full disk left broken is compiled again.
+
 The name covers the stage's own bytecode, that of every kernel inlined into it, the layouts of its records, the sources
 of the compiler in this folder, and the version of llvmlite.  Editing a helper therefore recompiles its
 callers and nothing else.  The wheel's build and the just-in-time path share this cache.
@@ -10,6 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -51,26 +54,41 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
     return f"{stage.name}-{form}-{cpu}-{h.hexdigest()[:20]}.o"
 
 
+_unwritten: dict[str, bytes] = {}  # objects that the folder did not take; this process has them
+
+
 def read(name: str) -> bytes | None:
-    """The object of that name, or None where there is none to be read."""
+    """The object of that name, or None where there is none that is whole."""
     try:
-        return (directory() / name).read_bytes()
+        kept = (directory() / name).read_bytes()
     except OSError:
-        return None
+        return _unwritten.get(name)
+    code = kept[: -len(_checksum(b""))]
+    return code if kept == code + _checksum(code) else _unwritten.get(name)
 
 
 def holds(name: str) -> bool:
     """Is there an object of that name?"""
-    return os.path.exists(directory() / name)
+    return read(name) is not None
 
 
 def write(name: str, code: bytes) -> None:
-    """Keep an object; a reader never sees half of it.  A cache that cannot be written is no error."""
+    """Keep an object; a reader never sees half of it.  A cache that cannot be written is said once, and is no error."""
     try:
         directory().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory()) as folder:
             part = Path(folder) / name
-            part.write_bytes(code)
+            part.write_bytes(code + _checksum(code))
             os.replace(part, directory() / name)
-    except OSError:
-        return
+    except OSError as error:
+        if not _unwritten:
+            print(
+                f"featherlane: {directory()} cannot be written ({error.strerror or error}): every process compiles its "
+                "kernels anew; FEATHERLANE_CACHE names another folder",
+                file=sys.stderr,
+            )
+        _unwritten[name] = code
+
+
+def _checksum(code: bytes) -> bytes:
+    return hashlib.sha256(code).digest()
