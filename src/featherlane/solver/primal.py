@@ -14,7 +14,6 @@ from __future__ import annotations
 from ..dynamics.articulated import inertia_times, uses_articulated
 from ..dynamics.flags import DISABLE_WARMSTART
 from ..lanes import clip, fabs, fma, fmax, kernel, real, sqrt, where
-from ..spatial.vector import axpy3, load3, store3
 from .contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
 from .pyramid import push
 from .rows import body_forces_to_dofs, body_motion, clear_body_forces, contact_rows, turn, turning_rows
@@ -214,22 +213,28 @@ def set_switches(m, d, a):
 
 
 @kernel
+def moved(a, v, x):
+    """x + a v; where a is 0 exactly x, whatever v: a world that has ended is let alone, 0 times infinity is not 0."""
+    return where(a == 0.0, x, fma(a, v, x))
+
+
+@kernel
 def advance_rows(m, d, a):
     """Move the point and its rows by a p."""
     for i in range(m.nv):
-        d.qacc[i] = fma(a, d.search[i], d.qacc[i])
-        d.Ma[i] = fma(a, d.Mv[i], d.Ma[i])
+        d.qacc[i] = moved(a, d.search[i], d.qacc[i])
+        d.Ma[i] = moved(a, d.Mv[i], d.Ma[i])
     for k in range(d.ndofrow[0]):
-        d.dofrow_x[k] = fma(a, d.dofrow_v[k], d.dofrow_x[k])
+        d.dofrow_x[k] = moved(a, d.dofrow_v[k], d.dofrow_x[k])
     for k in range(d.ngenrow[0]):
-        d.genrow_x[k] = fma(a, d.genrow_v[k], d.genrow_x[k])
-    for k in range(d.ncon_slot[0]):
-        y = load3(d.con_y, 3 * k)
-        store3(d.con_y, 3 * k, axpy3(a, load3(d.con_z, 3 * k), y))
+        d.genrow_x[k] = moved(a, d.genrow_v[k], d.genrow_x[k])
+    for k in range(3 * d.ncon_slot[0]):
+        d.con_y[k] = moved(a, d.con_z[k], d.con_y[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
-            store3(d.con_y, r, axpy3(a, load3(d.con_z, r), load3(d.con_y, r)))
+            for i in range(r, r + 3):
+                d.con_y[i] = moved(a, d.con_z[i], d.con_y[i])
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dynamics.articulated import needs_inertia
 from ..dynamics.flags import CG, LCP, NEWTON, PGS
 from ..dynamics.inertia import crb, factor_m
-from ..lanes import kernel, real, stage
+from ..lanes import kernel, real, stage, where
 from .articulated import mark_coupled, some_coupled
 from .cg import cg
 from .dual_rows import all_fit, make_blocks, report_full
@@ -30,6 +30,37 @@ def solve_nothing(m, d):
     d.solver_residual[0] = zero
     d.solver_gap[0] = zero
     record(d, 0, zero, zero, zero, zero)
+
+
+@kernel
+def has_rows(d):
+    """Mask: has the world a row at all?  Its slots may be those of its mates, or of contacts that do not act."""
+    found = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        found = where(d.dofrow_D[k] != 0.0, 1.0, found)
+    for k in range(d.ngenrow[0]):
+        found = where(d.genrow_D[k] != 0.0, 1.0, found)
+    for k in range(d.ncon_slot[0]):
+        found = where(d.con_D[k] != 0.0, 1.0, found)
+    return found > 0.0
+
+
+@kernel
+def leave_free(m, d, unconverged):
+    """A world without rows moves as it would alone, by `solve_nothing`, whatever its mates had to solve.
+
+    For a solver its problem is one like any other: rounding may start it at the last step's acceleration, and it takes
+    sweeps to see that there is nothing to do.
+    """
+    held = has_rows(d)
+    for i in range(m.nv):
+        # absent rows may have turned a zero's sign: + 0 turns it back
+        d.qacc[i] = where(held, d.qacc[i] + 0.0, d.qacc_smooth[i])
+        d.qfrc_constraint[i] = where(held, d.qfrc_constraint[i] + 0.0, 0.0)
+    d.solver_niter[0] = where(held, d.solver_niter[0], 0.0)
+    d.solver_residual[0] = where(held, d.solver_residual[0], 0.0)
+    d.solver_gap[0] = where(held, d.solver_gap[0], 0.0)
+    d.warning[3] = where(held, d.warning[3], unconverged)
 
 
 @kernel
@@ -93,8 +124,6 @@ def solve(m, d):
         complete_inertia(m, d)
         prepare_solver(m, d)
         if d.con_overflow[0] == 0:
+            unconverged = d.warning[3] + 0.0
             run_solver(m, d)
-            for i in range(m.nv):
-                # absent rows may have turned a zero's sign: + 0 turns it back
-                d.qacc[i] = d.qacc[i] + 0.0
-                d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0
+            leave_free(m, d, unconverged)

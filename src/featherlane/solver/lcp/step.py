@@ -15,6 +15,7 @@ from .islands import solve_islands
 from .link_rows import link_forces
 from .metric import accelerate, sum_rows
 from .pgs import pgs
+from .rows import is_present
 from .status import UNSETTLED
 
 
@@ -57,10 +58,22 @@ def find_forces(m, d):
 
 
 @kernel
+def has_rows(d):
+    """Mask: has the world a row at all?"""
+    found = real(d, 0.0)
+    for r in range(d.lcp_n[0]):
+        found = where(is_present(d, r), 1.0, found)
+    return found > 0.0
+
+
+@kernel
 def report(m, d):
-    """What the solver says of itself; worlds that it left above the tolerance or unsettled are counted."""
+    """What the solver says of itself; worlds that it left above the tolerance or unsettled are counted.
+
+    A world without rows had nothing to solve: sweeps were those of its mates.
+    """
     zero = real(d, 0.0)
-    d.solver_niter[0] = d.lcp_niter[0] + 0.0
+    d.solver_niter[0] = where(has_rows(d), d.lcp_niter[0], 0.0)
     d.solver_residual[0] = d.lcp_residual[0] + 0.0
     d.solver_gap[0] = zero
     unsettled = d.lcp_status[0] == 1.0 * UNSETTLED
