@@ -24,9 +24,6 @@ FEW = {"float64": 3, "float32": 2}
 ALONE = (0, -1)  # worlds that `fl.Data` repeats
 STEPWISE = ("qpos", "qvel", "ncon", "solver_niter", "solver_residual", "solver_gap")  # kept after each step
 OUTPUTS = ("xpos", "qacc", "qfrc_constraint", "actuator_force")
-# what a world says of its solver alone and in a batch: the gap is summed on other ways where M is not needed, and a
-# sleeping world in a tile that is awake is solved along
-UNLIKE, UNLIKE_ASLEEP = ("solver_gap",), ("solver_gap", "solver_residual", "solver_niter")
 ASKED = {"energy", *MOMENTA, *WRENCHES}  # `fl.Data` computes them where a sensor or a flag asks
 LAST = ("time", "act", "plastic", "qacc_warmstart", "ctrl", "eq_active", "nbad")
 
@@ -177,12 +174,11 @@ def check_alone(batch: fl.Batch, w: int, begin, motion: Motion, outputs) -> None
     data = fl.Data(model, motion.given)
     for field, row in begin.items():
         getattr(data, field)[...] = row
-    unlike = UNLIKE_ASLEEP if model.opt.enableflags & Enable.SLEEP else UNLIKE
     for i in range(motion.steps):
         if motion.user:
             motion.user(i, data)
         fl.step(model, data)
-        for field in (f for f in STEPWISE if f not in unlike):
+        for field in STEPWISE:
             same(f"{field} of world {w} after step {i}", getattr(data, field), outputs[field][w, i])
     for field in set(outputs) - set(STEPWISE) - ASKED:
         same(f"{field} of world {w}", getattr(data, field), outputs[field][w])

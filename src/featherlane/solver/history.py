@@ -23,13 +23,16 @@ def record(d, k, cost, gradient, improvement, step):
 
 @kernel
 def inverse_inertia_times(m, d, x):
-    """x <- M^-1 x by the factor that the smooth acceleration left, or by recursion; M is the metric of `discrete`."""
-    if d.want_all or m.opt_integrator == DISCRETE:
-        solve(m, d.qLD, d.qLDiagInv, x)
-    elif uses_articulated(m):
+    """x <- M^-1 x by recursion, or by the factor that the smooth acceleration left; M is the metric of `discrete`.
+
+    The model chooses the way: what is asked of a step shows in no bit.
+    """
+    if uses_articulated(m):
         for i in range(m.nv):
             d.qHDiagInv[i] = real(d, 0.0)
         articulated_solve(m, d, d.qHDiagInv, x)
+    elif d.want_all or m.opt_integrator == DISCRETE:
+        solve(m, d.qLD, d.qLDiagInv, x)
     else:
         solve(m, d.qH, d.qHDiagInv, x)
 
