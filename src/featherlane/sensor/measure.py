@@ -16,7 +16,7 @@ from .kinds import CLOCK, CONTACT, DISABLE_SENSOR, TOUCH
 from .limit import is_limit_sensor, limit_sensor
 from .momentum import subtree_vel
 from .position import position_sensor
-from .publish import cut_off, publish, sample_sensors
+from .publish import publish, sample_sensors
 from .touch import touch
 from .user import user_sensor
 from .velocity import velocity_sensor
@@ -107,11 +107,8 @@ def sensor_history(m, d):
 
 @stage
 def sensor_clocks(m, d):
-    """What goes on where everything sleeps: time."""
+    """The moment's values of clocks; all other sensors of positions stand where everything sleeps."""
     if measures(m, d):
         for i in range(m.nsensor):
             if m.sensor_type[i] == CLOCK:
-                a = m.sensor_adr[i]
-                d.sensor_now[a] = d.time[0]
-                cut_off(m, d, i)
-                d.sensordata[a] = d.sensor_now[a]
+                d.sensor_now[m.sensor_adr[i]] = d.time[0]

@@ -114,11 +114,32 @@ def solve_constraint(m, d):
     leave_metric(m, d)
 
 
+@kernel
+def control_and_actuate(m, d):
+    """Controls of the user's function, and what actuators make of all controls."""
+    if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
+        call(d.user_control, m, d, 0)
+    actuation(m, d)
+
+
+@kernel
+def forward_at_rest(m, d):
+    """What goes on where everything sleeps: controls, which count where they are bad, sensors, and time.
+
+    All else stands as a pass would leave it, so that a world tells the same beside mates that are awake.
+    """
+    if m.nactuator > 0 or d.user_control != 0:
+        control_and_actuate(m, d)
+        drop_forces(m, d)
+    sensor_clocks(m, d)
+    sensor_acc(m, d)
+
+
 @stage
 def forward(m, d):
     """The acceleration of every world of the tile, and everything on the way to it.
 
-    With the flag `sleep` trees wake first; where all sleep that the tile has, everything stands as it is.
+    With the flag `sleep` trees wake first; where all sleep that the tile has, bodies stand as they are.
     Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number; with the flag
         `sleep`, and where forces depend on contacts, before them).
     Reads:  the state.   Writes: every field down to qacc.
@@ -132,9 +153,7 @@ def forward(m, d):
             early_contacts(m, d)
             d.con_fresh[0] = 1
         forward_velocity(m, d)
-        if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
-            call(d.user_control, m, d, 0)
-        actuation(m, d)
+        control_and_actuate(m, d)
         sensor_vel(m, d)
         smooth_acceleration(m, d)
         if sleeps:
@@ -146,7 +165,7 @@ def forward(m, d):
             energy(m, d)
         sensor_acc(m, d)
     else:
-        sensor_clocks(m, d)
+        forward_at_rest(m, d)
 
 
 @stage
