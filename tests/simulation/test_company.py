@@ -23,6 +23,14 @@ DOZING = """
 MOTOR = """
 <actuator><motor name="motor" joint="hinge" ctrlrange="-1 1"/></actuator>
 <sensor><actuatorfrc actuator="motor"/></sensor>"""
+BOXES = """
+<body name="a" pos="0 0 .099"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+<body name="b" pos=".3 0 .099"><freejoint/><geom type="box" size=".1 .1 .1"/></body>"""
+LINK = fl.Link("hinge", "a", "b", anchor=(0.15, 0, 0.1), axis=(0, 1, 0))
+OWN = {  # models that are not bundled
+    "linked": lambda: fl.load(SCENE.format("", "", BOXES, ""), links=[LINK]),
+    "dozing": lambda: fl.load(SCENE.format("", 'sleep="enable"', BOXES, "")),
+}
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "nbad")
 FIELDS = ("time", "qpos", "qvel", "qacc_warmstart", "qacc", "qfrc_constraint", *REPORTS)
 SECONDS, SEED = (
@@ -36,6 +44,8 @@ SAMPLE = (  # of what a drawn case may be: solvers, a split tile, models of each
     ("arm", {"integrator": "implicit", "solver": "pgs"}, "float64", ("jnt_range", "dof_frictionloss"), 0),
     ("box_stack", {"contact_model": "lcp", "lcp_solver": "apgd"}, "float64", ("opt_gravity",), 0),
     ("slider_crank", {"contact_model": "lcp", "lcp_solver": "pgs"}, "float64", (), 0),
+    ("linked", {"contact_model": "lcp"}, "float64", (), 8),
+    ("dozing", {}, "float64", (), 5),
 )
 
 
@@ -117,7 +127,8 @@ def test_a_sleeping_world_counts_bad_controls_alone_and_beside_one_that_is_awake
 @pytest.mark.parametrize("name, options, dtype, expand, slots", SAMPLE)
 def test_worlds_have_their_own_bits_in_any_company(name, options, dtype, expand, slots):
     report = Report()
-    look_at(Case(name, lambda: fl.load(name), tuple(options.items()), dtype, expand, 3, slots), report, companies=5)
+    load = OWN.get(name, lambda: fl.load(name))
+    look_at(Case(name, load, tuple(options.items()), dtype, expand, 3, slots), report, companies=5)
     assert not report.found, str(report)
     assert report.fields > 5_000
 

@@ -55,6 +55,8 @@ def give_back(m, d):
         d.nisland[0] = d.part[n + 5]
         for t in range(m.ntree):
             d.tree_island[t] = d.part[n + 6 + t]
+        for i in range(m.nv):
+            d.dof_island[i] = d.tree_island[m.dof_treeid[i]]
 
 
 @kernel

@@ -17,7 +17,7 @@ from ...dynamics.flags import DISABLE_CONSTRAINT, DISABLE_EQUALITY
 from ...dynamics.link import link_axis, link_point, misaligned, misplaced
 from ...lanes import fabs, fma, kernel, real, sqrt, where
 from ...model.link import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDER
-from ...spatial.vector import add3, axpy3, cross, dot3, load3, store6, sub3
+from ...spatial.vector import add3, axpy3, cross, dot3, load3, sub3
 from .rows import (
     BOTH,
     FIRST,
@@ -149,7 +149,11 @@ def link_rows(m, d):
 # ---- forces ---------------------------------------------------------------------------------------------------------
 @kernel
 def link_forces(m, d):
-    """link_force <- what each link's rows do to its first body: force, and torque about its centre of mass."""
+    """link_force <- what each link's rows do to its first body: force, and torque about its centre of mass.
+
+    A part of a split tile leaves the forces of the others.
+    """
+    active = d.active[0] > 0.0
     for k in range(m.nlink):
         zero = real(d, 0.0)
         f, t, first, last = (zero, zero, zero), (zero, zero, zero), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
@@ -165,4 +169,6 @@ def link_forces(m, d):
             else:
                 f = axpy3(d.lcp_x[last], link_axis(m, d, k, 0), f)
         t = add3(t, cross(sub3(link_point(m, d, k, 0), load3(d.xipos, 3 * m.link_body[2 * k])), f))
-        store6(d.link_force, 6 * k, (f[0], f[1], f[2], t[0], t[1], t[2]))
+        for c in range(3):
+            d.link_force[6 * k + c] = where(active, f[c], d.link_force[6 * k + c])
+            d.link_force[6 * k + 3 + c] = where(active, t[c], d.link_force[6 * k + 3 + c])
