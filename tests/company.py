@@ -43,7 +43,7 @@ FIELDS = tuple(
 ISLANDS = ("nisland", "tree_island", "dof_island")  # computed where trees may sleep
 AT_CALL = ("qfrc_inverse", "solver_fwdinv")
 IN_A_BATCH = {"energy", *MOMENTA, *WRENCHES, *AT_CALL, *ISLANDS}  # a data has them where sensors or flags ask
-WAYS = ("steps", "singly", "parts", "rollout", "copy", "pickle", "checkpoint")
+WAYS = ("steps", "singly", "parts", "rollout", "copy", "pickle", "checkpoint", "used")
 SOLVERS = ("newton", "cg", "pgs")
 INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
 LCP_SOLVERS = ("dantzig", "pgs", "apgd")
@@ -52,6 +52,14 @@ EXPANDED = (
     "geom_margin jnt_stiffness jnt_range jnt_solref actuator_gainprm actuator_biasprm actuator_gear opt_gravity "
     "opt_timestep opt_wind opt_density opt_tolerance tendon_stiffness tendon_damping eq_solref qpos_spring body_pos "
     "site_pos geom_size geom_pos qpos0 body_quat body_gravcomp geom_gap actuator_forcerange actuator_dynprm dof_solref"
+).split()
+
+SWITCHES = (  # fields whose zeros switch something off: in some worlds they are 0, in others not
+    "dof_damping dof_dampingpoly dof_frictionloss dof_armature jnt_stiffness jnt_stiffnesspoly jnt_pos body_gravcomp "
+    "opt_density opt_viscosity opt_wind tendon_stiffness tendon_stiffnesspoly tendon_damping tendon_dampingpoly "
+    "tendon_armature tendon_frictionloss geom_margin geom_gap geom_adhesion geom_surfacevel geom_restitution geom_slip "
+    "geom_fdir actuator_damping actuator_armature jnt_motor_force jnt_stop_bounce jnt_margin geom_fluid sensor_cutoff "
+    "link_motor_force link_stop_bounce actuator_delay"
 ).split()
 
 
@@ -143,6 +151,11 @@ def _state(model, rng, kind: str) -> dict[str, np.ndarray]:
     if kind == "pushed":
         state["xfrc_applied"] = rng.standard_normal((model.nbody, 6))
         state["qfrc_applied"] = rng.standard_normal(model.nv)
+        state["qacc_warmstart"] = 10.0 * rng.standard_normal(model.nv)
+        if model.nmocap:
+            state["mocap_pos"] = rng.uniform(-0.5, 0.5, (model.nmocap, 3))
+        if model.neq:
+            state["eq_active"] = rng.integers(2, size=model.neq).astype(float)
     if kind == "nan" and model.nq:
         state["qpos"][rng.integers(model.nq)] = np.nan
     if kind == "inf" and model.nv:
@@ -166,11 +179,17 @@ def world(model, rng, kind: str, expand) -> World:
         rows[name] = value * rng.uniform(0.8, 1.2, value.shape)
         if name == "geom_size":
             rows[name] = value * rng.uniform(0.95, 1.0)
+        if name in SWITCHES:
+            what = rng.integers(3)
+            more = 0.1 * rng.random(value.shape) * rng.integers(2, size=value.shape)
+            rows[name] = (0.0 * value, rows[name], np.abs(value) + more)[what]
+    if kind == "warped" and expand:
+        rows[expand[rng.integers(len(expand))]] *= 10.0 ** rng.integers(3, 15)
     return World(kind, state, controls, rows)
 
 
 SUBJECTS = ("calm", "near", "kicked", "low", "fast", "pushed", "huge")
-WILD = ("fast", "deep", "nan", "inf", "torn", "huge", "rest", "low", "pushed")
+WILD = ("warped", "fast", "deep", "nan", "inf", "torn", "huge", "rest", "low", "pushed")
 
 
 def fill(batch, worlds: list[World]) -> None:
@@ -255,9 +274,13 @@ class Company:
     worlds: list[World]
     name: str
 
-    def batch(self, bound=(), nthread: int = 1) -> fl.Batch:
-        """The batch at its start."""
+    def batch(self, bound=(), nthread: int = 1, used: bool = False) -> fl.Batch:
+        """The batch at its start, or back there after some steps of the same worlds in another order."""
         batch = fl.Batch(self.truth.model, len(self.worlds), nthread=nthread, dtype=self.truth.case.dtype)
+        if used:
+            fill(batch, self.worlds[::-1])
+            batch.step(3)
+            batch.reset()
         fill(batch, self.worlds)
         for name in bound:
             if name not in batch._arrays:
@@ -330,6 +353,10 @@ def look_at_data(report: Report, truth: Truth, how: str = "plain") -> None:
             one = Company(truth, [w], "model").batch()
             model = one.get_model(0)
         data, done = fl.Data(model), 0
+        if how == "used":
+            data.qvel[...] = 3.0
+            fl.step(model, data, 3)
+            data.reset()
         for name, value in w.state.items():
             getattr(data, name)[...] = value
         for k, until in enumerate(CHECKS):
@@ -383,9 +410,11 @@ def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, boun
     what = f"{size} worlds [{kinds}], {way}, {bound} bound, {nthread} threads"
     company = Company(truth, worlds, what)
     going = {i for i in range(size) if not wild[i]}
+    if any(w.kind == "warped" for w in worlds) and not is_allowed(company):
+        return
     if way == "checkpoint" and any(n in w.state for w in worlds for n in INPUTS):
         way = "copy"
-    for k, seen in steps(company.batch(asked, nthread), worlds, way, names, rng):
+    for k, seen in steps(company.batch(asked, nthread, way == "used"), worlds, way, names, rng):
         for i in sorted(going):
             if way == "rollout" and truth.was_reset(int(chosen[i]), k):
                 going.discard(i)  # the rest of a rollout has the controls that it was given, that of a step none
@@ -397,6 +426,15 @@ def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, boun
             break
 
 
+def is_allowed(company: Company) -> bool:
+    """Are the numbers of all worlds' models such as models may hold?"""
+    try:
+        company.batch().forward()
+    except fl.ModelError:
+        return False
+    return True
+
+
 def look_at(case: Case, report: Report, companies: int = 10) -> None:
     """All looks at a case."""
     limit = case.slots or capacity.CONTACT_LIMIT
@@ -406,7 +444,7 @@ def look_at(case: Case, report: Report, companies: int = 10) -> None:
         report.cases += 1
         if case.dtype == "float64":
             look_at_data(report, truth)
-            look_at_data(report, truth, "pickle")
+            look_at_data(report, truth, ("pickle", "used")[case.seed % 2])
         if case.expand:
             look_at_model(report, truth)
         rng = np.random.default_rng(case.seed + 1)
@@ -439,7 +477,9 @@ def drawn(names: list, rng, loaders) -> Case:
         if options[1][1] != "rk4" and rng.random() < 0.15:
             options += [("enableflags", int(Enable.SLEEP))]
     dtype = ("float64", "float64", "float32")[rng.integers(3)]
-    expand = tuple(n for n in EXPANDED if rng.random() < 0.15) if rng.random() < 0.4 else ()
+    expand = ()
+    if rng.random() < 0.5:
+        expand = tuple(sorted({*rng.choice(EXPANDED, 3), *rng.choice(SWITCHES, 4)}))
     slots = int(rng.choice([6, 12, 30])) if rng.random() < 0.25 else 0
     return Case(name, loaders[name], tuple(options), dtype, expand, int(rng.integers(1 << 30)), slots)
 
