@@ -778,3 +778,47 @@ def test_a_file_is_complete_or_absent(tmp_path):
     with whole_file(target) as part:
         part.write_text("new")
     assert target.read_text() == "new" and list(tmp_path.iterdir()) == [target]
+
+
+# ---- doctor ----------------------------------------------------------------------------------------------
+
+
+SICK = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/>{}</worldbody></mujoco>"""
+BURIED = '<body name="b{0}" pos="{0} 0 .02"><freejoint/><geom name="g{0}" size=".1"/></body>'
+
+
+def test_doctor_finds_nothing_in_a_healthy_model(capfd):
+    succeeds("doctor", "humanoid")
+    assert capfd.readouterr().out == "humanoid: nothing found\n"
+
+
+def test_doctor_lists_a_few_elements_of_each_check_or_all(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    file = tmp_path / "buried.xml"
+    file.write_text(SICK.format("".join(BURIED.format(k) for k in range(7))))
+    for arguments, listed in (((), 4), (("--all",), 7)):
+        succeeds("doctor", file, *arguments)
+        shown = capfd.readouterr().out
+        assert shown.count("geom 'g") == listed and ("and 3 more" in shown) == (listed == 4)
+        assert max(map(len, shown.splitlines())) <= 80 and "try: move them apart" in shown
+
+
+def test_doctor_prints_json_and_ends_with_2_where_it_finds_an_error(tmp_path, capfd):
+    file = tmp_path / "stiff.xml"
+    file.write_text(
+        '<mujoco><worldbody><body><joint name="j" stiffness="1e9"/><geom size=".1"/></body></worldbody></mujoco>'
+    )
+    assert run(["doctor", str(file), "--json"]) == 2
+    out, err = capfd.readouterr()
+    result = json.loads(out)
+    assert result["counts"]["error"] == 1 and err == "featherlane: 1 error in stiff\n"
+    (finding,) = [f for f in result["findings"] if f["severity"] == "error"]
+    assert (finding["check"], finding["element"], finding["id"]) == ("step-unstable", "joint 'j'", 0)
+
+
+def test_doctor_names_what_is_not_computed(tmp_path, capfd):
+    file = tmp_path / "cloth.xml"
+    file.write_text(UNSUPPORTED)
+    assert run(["doctor", str(file)]) == 2
+    shown = capfd.readouterr().out
+    assert "flex 'cloth'" in shown and "speculative" in shown

@@ -33,11 +33,12 @@ def published(path: Path) -> set[str]:
     return {node.args[0].value for node in calls if isinstance(node.func, ast.Name) and node.func.id == "publish"}
 
 
-def test_the_reference_of_fields_is_the_declarations():
-    spec = importlib.util.spec_from_file_location("docs_fields", DOCS / "fields.py")
+@pytest.mark.parametrize("name", ["fields", "doctor"])
+def test_a_page_that_is_written_from_declarations_says_what_they_say(name):
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.PAGE.read_text() == module.page(), "run: python docs/fields.py"
+    assert module.PAGE.read_text() == module.page(), f"run: python docs/{name}.py"
 
 
 def test_every_kind_has_a_test_or_a_refusal():

@@ -9,6 +9,7 @@ Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone'
 
 from . import lanes, lcp, tree
 from .configuration import show_config
+from .doctor import Finding, diagnose
 from .errors import (
     BadNumberWarning,
     FeatherlaneError,
@@ -94,7 +95,9 @@ __all__ = [  # noqa: RUF022  in groups
     "Data",
     "Link",
     "Model",
+    "Finding",
     "bundled_names",
+    "diagnose",
     "lcp",
     "load",
     "set_const",

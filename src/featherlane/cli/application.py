@@ -10,7 +10,8 @@ import typer
 
 application = typer.Typer(
     help="Rigid-body dynamics in many worlds at once. "
-    "Exit codes: 0, all well; 2, bad input; 3, numbers of a world turned bad; 130, interrupted.",
+    "Exit codes: 0, all well; 2, bad input, or errors that doctor finds; 3, numbers of a world turned bad; "
+    "130, interrupted.",
     rich_markup_mode=None,
     no_args_is_help=True,
     add_completion=False,
@@ -150,6 +151,18 @@ def _inspect(source: Source, as_json: Json = False) -> None:
     from .inspect import inspect
 
     inspect(source, as_json)
+
+
+@application.command("doctor")
+def _doctor(
+    source: Source,
+    every: Annotated[bool, typer.Option("--all", help="List every element, not the first few of each kind.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Look for what is wrong with a model: what cannot be, blows up, does nothing, is slow."""
+    from .doctor import doctor
+
+    return doctor(source, every, as_json)
 
 
 @application.command("bench")

@@ -1,0 +1,78 @@
+"""`featherlane doctor`: what is wrong with a model, what is worth knowing, and what to try."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from . import WRONG, complain
+from .output import console, label, print_json
+
+if TYPE_CHECKING:
+    from ..doctor import Finding
+
+FEW = 4  # elements of a check that are listed
+STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
+
+
+def doctor(source: str, every: bool, as_json: bool) -> int:
+    """Diagnose a model, and print what is found.
+
+    Args:
+        source: the model.
+        every: list every element; otherwise the first few of each check.
+        as_json: one JSON document, with every element.
+
+    Returns:
+        The exit code: WRONG where an error is found.
+
+    Raises:
+        ModelError: the model cannot be found, read or compiled.
+    """
+    from ..doctor import SEVERITIES, diagnose
+
+    found = diagnose(source)
+    counts = Counter(finding.severity for finding in found)
+    totals = {severity: counts[severity] for severity in SEVERITIES}
+    if as_json:
+        print_json({"model": source, "counts": totals, "findings": [finding.plain() for finding in found]})
+    else:
+        _print(source, totals, found, every)
+    if totals["error"]:
+        return complain(f"{_counted(totals['error'], 'error')} in {label(source)}", WRONG)
+    return 0
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _print(source: str, totals: dict[str, int], found: list[Finding], every: bool) -> None:
+    screen = console()
+    shown = ", ".join(_counted(number, word) for word, number in totals.items() if number)
+    screen.print(Text(f"{label(source)}: {shown or 'nothing found'}", style="bold" if shown else "green"))
+    for name in dict.fromkeys(finding.check for finding in found):
+        for line, indent in _section([finding for finding in found if finding.check == name], every):
+            screen.print(Padding(line, (0, 0, 0, indent), expand=False))
+
+
+def _section(found: list[Finding], every: bool) -> list[tuple[Text, int]]:
+    """Lines of one check, each with its indentation."""
+    first, few = found[0], len(found) if every or len(found) <= FEW + 1 else FEW
+    head = Text.assemble((first.severity, STYLES[first.severity]), " ", (first.check, "bold"), f": {first.why}")
+    lines: list[tuple[Text, int]] = [(Text(), 0), (head, 0)]
+    alike = len({finding.advice for finding in found}) == 1
+    for finding in found[:few]:
+        lines.append((Text.assemble((finding.element, "cyan"), f": {finding.seen}"), 2))
+        if not alike:
+            lines.append((_advice(finding), 4))
+    if few < len(found):
+        lines.append((Text(f"and {len(found) - few} more (--all lists them)", style="dim"), 2))
+    return [*lines, (_advice(first), 2)] if alike else lines
+
+
+def _advice(finding: Finding) -> Text:
+    return Text.assemble(("try: ", "dim"), finding.advice)

@@ -1,0 +1,120 @@
+"""Actuators that do nothing, and those that do too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..dynamics.flags import (
+    BIAS_AFFINE,
+    BIAS_NONE,
+    DYN_FILTER,
+    DYN_FILTEREXACT,
+    DYN_MUSCLE,
+    GAIN_FIXED,
+    TRN_BODY,
+    TRN_JOINTINPARENT,
+)
+from .finding import NOTE, WARNING, Sign
+from .modes import drives, is_off, moments
+from .patient import Patient
+from .registry import check
+
+LEAP = 0.1  # of the bodies' mean size, or rad, in one step from rest
+
+
+@check("actuator-idle", WARNING, "its control has no effect, in training neither")
+def idle(patient: Patient) -> Iterator[Sign]:
+    """An actuator whose gear, moment at every start, gain and bias, or range of force or control is zero."""
+    m = patient.model
+    for i in range(m.nactuator):
+        reason = _idle_reason(patient, i)
+        if reason:
+            yield Sign("actuator", i, reason, "give it what it lacks, or remove it")
+
+
+def _idle_reason(patient: Patient, i: int) -> str:
+    """Why an actuator gives no force, or cannot be steered; empty if it can."""
+    m = patient.model
+    o, u = int(m.actuator_outadr[i]), int(m.actuator_ctrladr[i])
+    gain, bias = int(m.actuator_gaintype[i]), int(m.actuator_biastype[i])
+    reasons = {
+        "gear 0": not m.actuator_gear[o].any(),
+        "moves no dof at any start": _moves_nothing(patient, i),
+        "gain and bias 0": gain == GAIN_FIXED
+        and not m.actuator_gainprm[i, 0]
+        and (bias == BIAS_NONE or (bias == BIAS_AFFINE and not m.actuator_biasprm[i, :3].any())),
+        "forcerange 0 0": bool(m.actuator_forcelimited[i]) and not m.actuator_forcerange[i].any(),
+        "ctrlrange {:g} {:g}".format(*m.actuator_ctrlrange[u] if m.actuator_ctrlnum[i] else (0, 0)): bool(
+            m.actuator_ctrlnum[i] and m.actuator_ctrllimited[u] and np.ptp(m.actuator_ctrlrange[u]) == 0
+        ),
+        "actuatorfrcrange 0 0 of its joint": _joint_is_dead(patient, i),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _moves_nothing(patient: Patient, i: int) -> bool:
+    """Is every moment zero?  Those through contacts exist only while bodies touch."""
+    if patient.model.actuator_trntype[i] == TRN_BODY:
+        return False
+    return not any(row.any() for start in patient.starts for row in moments(patient, start, i))
+
+
+def _joint_is_dead(patient: Patient, i: int) -> bool:
+    m = patient.model
+    if m.actuator_trntype[i] > TRN_JOINTINPARENT:
+        return False
+    j = int(m.actuator_trnid[i, 0])
+    return bool(m.jnt_actfrclimited[j]) and not m.jnt_actfrcrange[j].any()
+
+
+@check("actuator-off", NOTE, "its control has no effect until the group is switched on")
+def switched_off(patient: Patient) -> Iterator[Sign]:
+    """An actuator of a group that `actuatorgroupdisable` switches off."""
+    for i in range(patient.model.nactuator):
+        if is_off(patient, i):
+            seen = f"group {patient.model.actuator_group[i]} is off"
+            yield Sign("actuator", i, seen, "model.opt.disableactuator = 0")
+
+
+@check("actuator-violent", WARNING, "full control throws it about faster than the step can follow")
+def violent(patient: Patient) -> Iterator[Sign]:
+    """A motor (a force that does not depend on the length) whose full force F, against inertia I and joint damping d,
+    moves it in one step from rest, h^2 F / (I + h d), by more than 0.1 rad, or a tenth of the bodies' mean size.  Of an
+    activation with a time constant T the part h / T counts."""
+    m, h = patient.model, patient.h
+    damped = patient.inverse_of(patient.start.M + np.diag(h * np.abs(m.dof_damping)))
+    for i in range(m.nactuator):
+        force = full_force(patient, i)
+        for a in moments(patient, patient.start, i):
+            x = damped @ a
+            dof = int(np.abs(x).argmax()) if m.nv else 0
+            limit, unit = (patient.size, "m") if x.any() and patient.is_linear(dof) else (1.0, "rad")
+            step = h * h * force * float(np.abs(x).max(initial=0.0))
+            if np.isfinite(force) and step > LEAP * limit:
+                inertia = 1 / float(a @ x)
+                seen = f"{force:.3g} N (or N m) on an inertia of {inertia:.3g}, damping counted: "
+                seen += f"{step:.2g} {unit} in one step"
+                yield Sign("actuator", i, seen, "less gain, a forcerange, armature on the joint, or a smaller step")
+                break
+
+
+def full_force(patient: Patient, i: int) -> float:
+    """Largest force of a motor at rest, within its ranges; inf: it depends on the length, or is not known."""
+    m = patient.model
+    constant = m.actuator_biastype[i] == BIAS_NONE or not m.actuator_biasprm[i, 1:3].any()
+    if m.actuator_gaintype[i] != GAIN_FIXED or m.actuator_biastype[i] not in (BIAS_NONE, BIAS_AFFINE) or not constant:
+        return np.inf
+    ends = drives(patient, patient.start, i)
+    ends = ends if len(ends) > 1 else (*ends, -1.0, 1.0)  # no range: environments take -1 to 1
+    bias = m.actuator_biasprm[i, 0] * (m.actuator_biastype[i] == BIAS_AFFINE)
+    force = max(abs(float(m.actuator_gainprm[i, 0] * u + bias)) for u in ends)
+    if m.actuator_dyntype[i] in (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE):
+        force *= min(1.0, patient.h / float(m.actuator_dynprm[i, 0]))
+    if m.actuator_forcelimited[i]:
+        force = min(force, float(np.abs(m.actuator_forcerange[i]).max()))
+    if m.actuator_trntype[i] <= TRN_JOINTINPARENT and m.jnt_actfrclimited[m.actuator_trnid[i, 0]]:
+        gear = float(np.abs(m.actuator_gear[m.actuator_outadr[i]]).max()) or 1.0
+        force = min(force, float(np.abs(m.jnt_actfrcrange[m.actuator_trnid[i, 0]]).max()) / gear)
+    return force

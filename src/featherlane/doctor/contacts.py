@@ -1,0 +1,107 @@
+"""Contacts that never come, and those that hold badly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..collision.mixing import MINMU
+from ..dynamics.flags import ENABLE_OVERRIDE, LCP, PYRAMIDAL
+from ..model.candidates import PLANE
+from ..model.option import Disable
+from .finding import NOTE, Sign
+from .patient import Patient
+from .registry import check
+
+RUNG = 1.0  # m/s: what falls 5 cm
+HARD = 100.0  # ratio of the stiffnesses of friction and normal rows
+ROUGH = 10.0  # friction coefficient
+PHYSICS = Disable.CONSTRAINT | Disable.EQUALITY | Disable.FRICTIONLOSS | Disable.LIMIT | Disable.CONTACT
+PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
+
+
+@check("mask-alone", NOTE, "it has bits of a geom that touches, and passes through everything")
+def mask_alone(patient: Patient) -> Iterator[Sign]:
+    """A geom with contype or conaffinity that is in no pair, as no geom of another body has bits that match; where
+    there are other bodies that move, or its own does."""
+    m = patient.model
+    types, affinities = m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64)
+    alone = (types | affinities) != 0
+    alone[np.unique(patient.candidates)] = False
+    for g in np.flatnonzero(alone):
+        match = (types & affinities[g]) | (affinities & types[g])
+        others = m.body_weldid[m.geom_bodyid] != m.body_weldid[m.geom_bodyid[g]]
+        match = match[others]
+        if not match.any() and (patient.moving[m.geom_bodyid[g]] or patient.moving[m.geom_bodyid[others]].any()):
+            seen = f"contype {types[g]}, conaffinity {affinities[g]}: no geom of another body matches"
+            yield Sign("geom", int(g), seen, "bits that meet those of another geom, or 0 and 0")
+
+
+@check("physics-off", NOTE, "easily forgotten after a test")
+def physics_off(patient: Patient) -> Iterator[Sign]:
+    """Flags that switch off a part of the physics of which the model has some."""
+    m, off = patient.model, Disable(patient.model.opt_disableflags) & PHYSICS
+    there = {
+        Disable.CONTACT: len(patient.candidates) > 0,
+        Disable.EQUALITY: m.neq > 0,
+        Disable.LIMIT: bool(m.jnt_limited.any() or m.tendon_limited.any()),
+        Disable.FRICTIONLOSS: bool(m.dof_frictionloss.any() or m.tendon_frictionloss.any()),
+        Disable.SPRING: bool(m.jnt_stiffness.any() or m.tendon_stiffness.any()),
+        Disable.DAMPER: bool(m.dof_damping.any() or m.tendon_damping.any()),
+        Disable.GRAVITY: bool(np.any(m.opt.gravity)),
+        Disable.ACTUATION: m.nactuator > 0,
+    }
+    there[Disable.CONSTRAINT] = there[Disable.CONTACT] or there[Disable.EQUALITY] or there[Disable.LIMIT]
+    for flag in off:
+        if there[flag]:
+            yield Sign("option", str(flag.name).lower(), "is off", "the flag of this name, if it is meant to act")
+
+
+@check("friction-none", NOTE, "friction rows cost time and hold nothing; condim 1 says the same")
+def no_friction(patient: Patient) -> Iterator[Sign]:
+    """A geom with condim 3 and more in whose pairs neither geom has sliding friction; condim 4 and 6 without spinning
+    or rolling friction in any pair."""
+    m, pairs = patient.model, patient.pairs
+    if not len(pairs) or m.opt_enableflags & ENABLE_OVERRIDE:
+        return
+    mu, dim = m.geom_friction[pairs].max(axis=1), m.geom_condim[pairs].max(axis=1)
+    lacking = {"sliding": (dim >= 3, mu[:, 0]), "spinning": (dim >= 4, mu[:, 1]), "rolling": (dim >= 6, mu[:, 2])}
+    for name, (wanted, most) in lacking.items():
+        for g in np.unique(pairs[wanted & (most < MINMU)]):
+            own = (pairs == g).any(axis=1)
+            if (most[own] < MINMU).all() and m.geom_condim[g] >= {"sliding": 3, "spinning": 4, "rolling": 6}[name]:
+                seen = f"condim {m.geom_condim[g]} without {name} friction in any pair"
+                yield Sign("geom", int(g), seen, "a smaller condim, or friction")
+
+
+@check("friction-large", NOTE, "a pyramid's rows become nearly parallel, and solvers slow down")
+def rough(patient: Patient) -> Iterator[Sign]:
+    """A colliding geom with a sliding friction coefficient above 10 (rubber on rubber has about 1)."""
+    m = patient.model
+    for g in np.unique(patient.pairs):
+        if m.geom_friction[g, 0] > ROUGH:
+            yield Sign("geom", int(g), f"friction {m.geom_friction[g, 0]:g}", "0.5 to 2, with impratio against slip")
+
+
+@check("impratio", NOTE, "friction rows are that much stiffer than the normal ones: more iterations, less accuracy")
+def impratio(patient: Patient) -> Iterator[Sign]:
+    """`impratio` above 1 with pyramids, whose edges mix friction with the normal force, or above 100 with any cone."""
+    m = patient.model
+    ratio = m.opt.impratio
+    if len(patient.pairs) and m.opt_contact_model != LCP and (ratio > HARD or (ratio > 1 and m.opt_cone == PYRAMIDAL)):
+        cone = "pyramidal" if m.opt_cone == PYRAMIDAL else "elliptic"
+        seen = f"{ratio:g} with {cone} cones"
+        yield Sign("option", "impratio", seen, 'cone="elliptic" with 10 or so; or the contact model lcp against creep')
+
+
+@check("tunnels", NOTE, "faster, it passes through what is thin, as no contact is sought along the way")
+def tunnelling(patient: Patient) -> Iterator[Sign]:
+    """A moving geom whose smallest half side passes in one step at 1 m/s, against a geom that is no plane."""
+    m = patient.model
+    others = patient.pairs[(m.geom_type[patient.pairs] != PLANE).all(axis=1)] if len(patient.pairs) else patient.pairs
+    for g in np.unique(others):
+        speed = patient.half_width[g] / patient.h
+        if patient.moving[m.geom_bodyid[g]] and 0 < speed < RUNG:
+            seen = f"half side {1e3 * patient.half_width[g]:.3g} mm: {speed:.2g} m/s pass it in one step"
+            yield Sign("geom", int(g), seen, "a smaller timestep, a thicker geom, or a margin")

@@ -1,0 +1,98 @@
+"""What makes a model slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..dynamics.flags import LCP, NEWTON, RK4
+from ..model.candidates import CONVEX, HEIGHTS, HFIELD
+from ..tree import branch_counts
+from .finding import NOTE, Sign
+from .patient import Patient
+from .registry import check
+
+LISTED = 5000  # pairs: 15 us a step at 3 ns each, a sixth of a humanoid's step
+FEW_CONVEX = 100  # pairs of convex shapes
+DETAILED = 1000  # vertices of a hull
+LARGE = 100  # dofs
+DENSE = 0.5  # of M's entries
+FEW_HEIGHTS = 50
+FEWEST = 10  # iterations of Newton: the default is 100, and 3 are usual
+
+
+@check("pairs-many", NOTE, "each pair is tested in each step, at about 3 ns in one world and 1 ns in a batch")
+def many_pairs(patient: Patient) -> Iterator[Sign]:
+    """More than 5,000 pairs of geoms that may touch."""
+    n = len(patient.pairs)
+    if n > LISTED:
+        crowd = f"; a tree finds those of {patient.model.ncrowd} geoms" if patient.model.ncrowd else ""
+        advice = "contype and conaffinity, <exclude>, or explicit <pair>s leave out what never meets"
+        yield Sign("model", -1, f"{n} pairs of geoms may touch{crowd}", advice)
+
+
+@check("pairs-convex", NOTE, "such pairs are sought one world at a time, by an iteration: microseconds each")
+def convex_pairs(patient: Patient) -> Iterator[Sign]:
+    """More than 100 pairs of convex shapes without a formula (meshes, ellipsoids, cylinders)."""
+    m = patient.model
+    types = np.sort(m.geom_type[patient.pairs], axis=1).reshape(-1, 2)
+    n = int((m.pair_function[types[:, 0], types[:, 1]] == CONVEX).sum())
+    if n > FEW_CONVEX:
+        yield Sign("model", -1, f"{n} pairs of convex shapes", "capsules and boxes in place of meshes, or fewer pairs")
+
+
+@check("mesh-detailed", NOTE, "a support point walks over the hull's vertices, and faces are searched for contacts")
+def detailed(patient: Patient) -> Iterator[Sign]:
+    """A colliding mesh whose convex hull has more than 1,000 vertices."""
+    m = patient.model
+    for g in np.unique(patient.pairs):
+        mesh = int(m.geom_dataid[g])
+        if mesh >= 0 and m.geom_type[g] != HFIELD and m.hull_vertnum[mesh] > DETAILED:
+            seen = f"its hull has {m.hull_vertnum[mesh]} vertices"
+            yield Sign("geom", int(g), seen, "maxhullvert on the mesh, or a coarser collision mesh")
+
+
+@check("heights-many", NOTE, "each such pair tests every prism of the height field below the geom")
+def heights(patient: Patient) -> Iterator[Sign]:
+    """More than 50 pairs with height fields."""
+    m = patient.model
+    types = np.sort(m.geom_type[patient.pairs], axis=1).reshape(-1, 2)
+    n = int((m.pair_function[types[:, 0], types[:, 1]] == HEIGHTS).sum())
+    if n > FEW_HEIGHTS:
+        yield Sign("model", -1, f"{n} pairs with height fields", "let feet alone touch them")
+
+
+@check("inertia-dense", NOTE, "factor and Hessian cost the cube of the dofs where branches would make it far less")
+def dense(patient: Patient) -> Iterator[Sign]:
+    """A hundred dofs and more in a tree more than half of whose inertia is not zero: one long chain."""
+    m = patient.model
+    for tree in range(m.ntree):
+        at = patient.dofs_of_tree(tree)
+        n = at.stop - at.start
+        if n < LARGE:
+            continue
+        parents = np.maximum(m.dof_parentid[at] - at.start, -1)
+        filled = (n + 2 * branch_counts(parents).D1) / n**2
+        if filled > DENSE:
+            seen = f"a tree of {n} dofs with {filled:.0%} of its inertia filled"
+            advice = "root the tree in its middle, or close the loop of two halves by an equality"
+            yield Sign("body", int(m.tree_bodyadr[tree]), seen, advice)
+
+
+@check("rk4-contacts", NOTE, "four times the work of a step, and not of fourth order where contacts switch")
+def runge_kutta(patient: Patient) -> Iterator[Sign]:
+    """The integrator RK4 in a model with pairs that may touch."""
+    m = patient.model
+    if m.opt_integrator == RK4 and len(patient.pairs):
+        seen = f"rk4 with {len(patient.pairs)} pairs that may touch"
+        yield Sign("option", "integrator", seen, 'integrator="implicitfast", and half the timestep if need be')
+
+
+@check("iterations-few", NOTE, "steps that need more end away from their solution, and status counts not_converged")
+def few_iterations(patient: Patient) -> Iterator[Sign]:
+    """Fewer than 10 iterations for Newton, which is the default solver and usually takes three."""
+    m = patient.model
+    if m.opt_contact_model != LCP and m.opt_solver == NEWTON and m.opt_iterations < FEWEST:
+        seen = f"at most {m.opt_iterations} of newton"
+        yield Sign("option", "iterations", seen, "100: iterations that are not needed are not taken")

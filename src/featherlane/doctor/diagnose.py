@@ -1,0 +1,96 @@
+"""`diagnose`: all checks on a model, the worst findings first."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator
+
+from ..errors import ModelError, UnsupportedFeatureError, near
+from ..model.load import load
+from ..model.model import Model
+from ..simulation.user_call import missing_functions
+from .finding import SEVERITIES, Finding
+from .patient import Patient
+from .registry import CHECKS, Check
+
+
+def diagnose(source, checks: Collection[str] = ()) -> list[Finding]:
+    """Look at a model in qpos0 and in each keyframe, and say what is wrong with it.
+
+    Nothing of the model is changed.  Beside looks there is a trial: a second, or 500 steps, from each start.
+
+    Args:
+        source: a Model, with its edits, or whatever `load` takes.
+        checks: names of checks; none: all of docs/doctor.md.
+
+    Returns:
+        Findings, errors first, then warnings, then notes.  A model that is refused has errors for the reasons alone.
+
+    Raises:
+        ModelError: the source cannot be found, read or compiled; no such check.
+    """
+    wanted = _wanted(checks)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what URDF drops is a finding
+            model = source if isinstance(source, Model) else load(source)
+    except UnsupportedFeatureError as error:
+        return [_refused(feature) for feature in error.features]
+    try:
+        model.check_edits()
+    except ModelError as error:
+        return [_impossible(str(error))]
+    missing = [_missing(line) for line in missing_functions(model)]
+    if missing:
+        return missing
+    patient = Patient(model)
+    found = [finding for each in wanted for finding in _examine(patient, each)]
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def all_checks() -> dict[str, Check]:
+    """Every check by name, in the order in which they are listed."""
+    from . import actuators, contacts, cost, differences, inertia, precision, rows, sensors, springs, starts, trial
+
+    order = (differences, trial, starts, inertia, springs, rows, actuators, sensors, contacts, precision, cost)
+    rank = {module.__name__.rpartition(".")[2]: k for k, module in enumerate(order)}
+    return {each.name: each for each in sorted(CHECKS.values(), key=lambda each: rank[each.subject])}
+
+
+def _wanted(names: Collection[str]) -> list[Check]:
+    known = all_checks()
+    names = [names] if isinstance(names, str) else list(names)
+    for name in names:
+        if name not in known:
+            raise ModelError(f"checks: no check {name!r}{near(name, known)}")
+    return [each for each in known.values() if not names or each.name in names]
+
+
+def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
+    """What one check finds."""
+    for sign in each.look(patient):
+        element = patient.label(sign.kind, sign.id)
+        yield Finding(each.name, each.severity, sign.kind, sign.id, element, sign.seen, each.why, sign.advice)
+
+
+def _missing(line: str) -> Finding:
+    """A function that is not registered, `actuator 'a': gain`."""
+    element, _, what = line.partition(": ")
+    own = CHECKS["function-missing"]
+    seen = f"{what} is the user's, and there is no function"
+    return Finding(own.name, own.severity, "actuator", -1, element, seen, own.why, "featherlane.set_user_actuator")
+
+
+def _refused(feature: str) -> Finding:
+    """A feature that is not computed, `equality 'pull': flex`."""
+    element, _, what = feature.partition(": ")
+    kind = element.split()[0]
+    own, advice = CHECKS["not-computed"], "remove the element, or simulate this model with MuJoCo"
+    return Finding(own.name, own.severity, kind, -1, element, f"{what or 'used'}: not computed", own.why, advice)
+
+
+def _impossible(message: str) -> Finding:
+    """A number of an edited model that no field can hold, `body_mass of body 'a': got -1, allowed are ...`."""
+    element, _, what = message.partition(": ")
+    own = CHECKS["impossible-number"]
+    return Finding(own.name, own.severity, "model", -1, element, what, own.why, "write a number that is allowed")

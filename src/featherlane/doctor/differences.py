@@ -1,0 +1,52 @@
+"""What differs from MuJoCo, or from the text that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..model.option import Disable, Enable
+from .finding import ERROR, NOTE, WARNING, Sign
+from .patient import Patient
+from .registry import check
+
+
+@check("not-computed", ERROR, "Featherlane would leave it out, so it refuses the model")
+def not_computed(patient: Patient) -> Iterator[Sign]:
+    """Features that would change the motion and are not computed, each by name; nothing else is looked at then."""
+    del patient  # a model that loads has none
+    yield from ()
+
+
+@check("impossible-number", ERROR, "every call that computes something refuses the model")
+def impossible_number(patient: Patient) -> Iterator[Sign]:
+    """A number of an edited model that its field cannot hold; nothing else is looked at then."""
+    del patient  # one that can be computed has none
+    yield from ()
+
+
+@check("function-missing", ERROR, "every call that computes forces of actuators refuses the model")
+def function_missing(patient: Patient) -> Iterator[Sign]:
+    """An actuator of the type `user` for which no function is registered; nothing else is looked at then."""
+    del patient  # one that can be computed has none
+    yield from ()
+
+
+@check("urdf-dropped", WARNING, "the motion is without it")
+def dropped(patient: Patient) -> Iterator[Sign]:
+    """What a URDF says and MuJoCo's reader drops without a word."""
+    for element in patient.original.dropped:
+        yield Sign("model", -1, f"not read: {element}", "say it in MJCF, or in an MjSpec")
+
+
+@check("sleep", NOTE, "a tree that sleeps shows no acceleration and no forces, where MuJoCo shows its last ones")
+def sleep(patient: Patient) -> Iterator[Sign]:
+    """The flag `sleep`; docs/migration.md lists what differs.  The doctor looks at the model awake."""
+    if patient.original.opt_enableflags & Enable.SLEEP:
+        yield Sign("option", "sleep", "is on", "nothing, if no code reads forces of bodies at rest")
+
+
+@check("autoreset-off", NOTE, "a world whose numbers turn bad stays bad, and counts one bad number a step")
+def autoreset(patient: Patient) -> Iterator[Sign]:
+    """The flag `autoreset` is off."""
+    if patient.model.opt_disableflags & Disable.AUTORESET:
+        yield Sign("option", "autoreset", "is off", "reset such worlds by batch.status, or switch it on")

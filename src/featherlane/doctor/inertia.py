@@ -1,0 +1,188 @@
+"""Masses and inertias that no body has.
+
+For a body of mass m, principal moments A <= B <= C and centre of mass c, with r the distance from c:
+
+    A + B - C = 2 * integral of z^2 dm >= 0          (A + B + C) / 2 = integral of r^2 dm <= m R^2
+
+where R is the distance from c to the farthest point of matter.  Geoms of bodies that are welded together count as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
+from .finding import ERROR, NOTE, WARNING, Sign
+from .patient import Patient
+from .registry import check
+
+MINVAL = 1e-15  # kg, kg m^2: below it MuJoCo's compiler takes an inertia for none
+ROUNDING = 1e-6  # of the largest moment: what text and compilers round
+DENSEST, LIGHTEST = 25_000.0, 1.0  # kg/m^3: osmium has 22,590, the lightest aerogels and air about 1
+COMPACT = 100.0  # a uniform body's radius of gyration is at least half of its radius; a hundredth is a slip
+OUTSIDE = 2.0  # geoms are often simpler than what they stand for
+RATIO = 1e3  # of masses that lean on each other
+ALIKE = 1e-8  # least eigenvalue of M scaled to a unit diagonal: half of a double's digits
+
+
+@check("massless", ERROR, "its acceleration is force over nothing: infinite, or NaN")
+def massless(patient: Patient) -> Iterator[Sign]:
+    """A dof that moves no mass above 1e-15 kg and has no armature, or whose inertia in qpos0 is not above 1e-15 kg or
+    kg m^2."""
+    m = patient.model
+    moved = patient.subtree_mass[m.dof_bodyid] + patient.subtree_sum(m.body_inertia.sum(axis=1))[m.dof_bodyid]
+    for i in np.flatnonzero(~(patient.start.M.diagonal() > MINVAL) | ~(moved + m.dof_armature > MINVAL)):
+        seen = f"dof {i} moves {patient.subtree_mass[m.dof_bodyid[i]]:.3g} kg, and has no armature"
+        yield Sign("joint", int(m.dof_jntid[i]), seen, "give the body, or one below it, mass, or the joint armature")
+
+
+@check("constants-stale", WARNING, "inertias of single bodies, weights of constraints and sizes are the old ones")
+def stale(patient: Patient) -> Iterator[Sign]:
+    """An edited mass that what was computed from it does not have: `body_subtreemass` is another sum."""
+    m = patient.model
+    total = patient.subtree_mass
+    for b in np.flatnonzero(np.abs(m.body_subtreemass - total) > ROUNDING * np.maximum(total, m.body_subtreemass)):
+        if m.body_mass[b] != m.mj_model.body_mass[b]:
+            seen = f"{total[b]:.4g} kg with all below it, computed from {m.body_subtreemass[b]:.4g} kg"
+            yield Sign("body", int(b), seen, "featherlane.set_const(model) after edits of masses and inertias")
+
+
+@check("inertia-impossible", ERROR, "no distribution of mass has these moments; rotation gains energy from nothing")
+def impossible(patient: Patient) -> Iterator[Sign]:
+    """A moving body with principal moments A + B < C, as A + B - C is twice the integral of z^2 dm."""
+    m = patient.model
+    A, B, C = np.sort(m.body_inertia, axis=1).T
+    for b in np.flatnonzero(patient.moving & (A + B < C * (1 - ROUNDING)) & (C > MINVAL)):
+        a, b_, c = np.sort(m.body_inertia[b])
+        seen = f"principal moments {a:.4g}, {b_:.4g} and {c:.4g} kg m^2: the largest exceeds the sum of the others"
+        yield Sign("body", int(b), seen, "let geoms give the inertia, or correct fullinertia (units, signs)")
+
+
+@check("inertia-large", WARNING, "it turns as something several times its size would")
+def beyond_geoms(patient: Patient) -> Iterator[Sign]:
+    """A body whose radius of gyration, the root of half the trace of its inertia over its mass, is more than twice as
+    long as what its geoms reach: beyond once, mass lies outside of all of them."""
+    for b, gyration, reach in _gyrations(patient):
+        if gyration > OUTSIDE * reach:
+            seen = f"radius of gyration {gyration:.3g} m, its geoms reach {reach:.3g} m from the centre of mass"
+            yield Sign("body", b, seen, "look for g or mm in the numbers, or let the geoms give the inertia")
+
+
+@check("inertia-small", NOTE, "contacts off its centre spin it up at once: a stiff problem")
+def concentrated(patient: Patient) -> Iterator[Sign]:
+    """A body with dofs of its own whose radius of gyration is below a hundredth of what its geoms reach (a uniform rod
+    has 0.58)."""
+    for b, gyration, reach in _gyrations(patient):
+        if patient.model.body_dofnum[b] and gyration * COMPACT < reach:
+            seen = f"radius of gyration {gyration:.3g} m, its geoms reach {reach:.3g} m from the centre of mass"
+            yield Sign("body", b, seen, "let the geoms give the inertia, or set armature on its joints")
+
+
+def _gyrations(patient: Patient) -> Iterator[tuple[int, float, float]]:
+    """(body, radius of gyration [m], farthest point of its geoms [m]) of each moving body with mass and geoms."""
+    m, d = patient.model, patient.start.data
+    for b in np.flatnonzero(patient.moving & (m.body_mass > MINVAL)):
+        geoms = _matter(patient, int(m.body_weldid[b]))
+        if len(geoms):
+            reach = np.linalg.norm(d["geom_xpos"][geoms] - d["xipos"][b], axis=1) + m.geom_rbound[geoms]
+            yield int(b), float(np.sqrt(0.5 * m.body_inertia[b].sum() / m.body_mass[b])), float(reach.max())
+
+
+def _matter(patient: Patient, weld: int) -> np.ndarray:
+    """Bounded geoms of the bodies that are welded together."""
+    m = patient.model
+    return np.flatnonzero((m.body_weldid[m.geom_bodyid] == weld) & (m.geom_rbound > 0))
+
+
+@check("density", NOTE, "a mass in grams, or a length in millimetres, is a factor of a thousand or a billion")
+def density(patient: Patient) -> Iterator[Sign]:
+    """Bodies whose mass over the volume of their geoms is above 25,000 kg/m^3 with all geoms counted (osmium has
+    22,590), or below 1 kg/m^3 by the largest geom alone (air has 1.2)."""
+    m = patient.model
+    for weld in np.unique(m.body_weldid[patient.moving]):
+        geoms = _matter(patient, int(weld))
+        mass = m.body_mass[m.body_weldid == weld].sum()
+        most, least = _volumes(patient, geoms)
+        advice = "check units (kg, m), or ignore it where the geoms are markers and no matter"
+        if most > 0 and mass > DENSEST * most:
+            seen = f"{mass:.3g} kg in {1e6 * most:.3g} cm^3: {mass / most:.3g} kg/m^3 at least"
+            yield Sign("body", int(weld), seen, advice)
+        elif 0 < mass < LIGHTEST * least:
+            seen = f"{mass:.3g} kg in {1e6 * least:.3g} cm^3: {mass / least:.3g} kg/m^3 at most"
+            yield Sign("body", int(weld), seen, advice)
+
+
+def _volumes(patient: Patient, geoms: np.ndarray) -> tuple[float, float]:
+    """(at most, at least) the volume of the union of some geoms [m^3]; a mesh fills at most its box."""
+    m, most, least = patient.model, 0.0, 0.0
+    for g in geoms:
+        kind, (a, b, c) = m.geom_type[g], m.geom_size[g]
+        if kind == MESH:
+            most += 8 * float(m.geom_aabb[g, 3:].prod())
+            continue
+        ball = 4 / 3 * np.pi
+        volume = {
+            SPHERE: ball * a**3,
+            CAPSULE: np.pi * a * a * 2 * b + ball * a**3,
+            ELLIPSOID: ball * a * b * c,
+            CYLINDER: np.pi * a * a * 2 * b,
+            BOX: 8 * a * b * c,
+        }.get(int(kind), 0.0)
+        most, least = most + volume, max(least, volume)
+    return float(most), float(least)
+
+
+@check("centre-outside", NOTE, "a wrong centre of mass tips it over, and nothing looks wrong in a picture")
+def centre_outside(patient: Patient) -> Iterator[Sign]:
+    """A moving body of which mass is asked that lies outside the box about all geoms it is welded to."""
+    m, d = patient.model, patient.start.data
+    for b in np.flatnonzero(patient.moving & (m.body_mass > MINVAL)):
+        geoms = _matter(patient, int(m.body_weldid[b]))
+        if len(geoms):
+            r, p = m.geom_rbound[geoms, None], d["geom_xpos"][geoms]
+            low, high, centre = (p - r).min(axis=0), (p + r).max(axis=0), d["xipos"][b]
+            away = float(np.linalg.norm(np.maximum(0.0, np.maximum(low - centre, centre - high))))
+            if away > ROUNDING * patient.size:
+                seen = f"its centre of mass is {away:.3g} m outside the box about its geoms"
+                yield Sign("body", int(b), seen, "check pos of <inertial> (frame of the body, metres)")
+
+
+@check("mass-ratio", NOTE, "the light one carries the heavy one: solvers need more iterations, float32 loses digits")
+def mass_ratio(patient: Patient) -> Iterator[Sign]:
+    """Trees that touch at a start, or that an equality joins, whose masses differ by more than a thousand."""
+    m, found = patient.model, set()
+    for a, b in _joined(patient):
+        a, b = sorted((int(m.body_rootid[a]), int(m.body_rootid[b])), key=lambda body: m.body_subtreemass[body])
+        light, heavy = m.body_subtreemass[a], m.body_subtreemass[b]
+        if patient.moving[a] and patient.moving[b] and heavy > RATIO * light and a not in found:
+            found.add(a)
+            seen = f"{light:.3g} kg against {heavy:.3g} kg of {patient.label('body', b)}: {heavy / light:.3g} times"
+            yield Sign("body", a, seen, "bring the masses closer, or weld the light one to its neighbour")
+
+
+def _joined(patient: Patient) -> Iterator[tuple[int, int]]:
+    """Bodies that touch at a start, and those that active equalities of bodies or sites join."""
+    m = patient.model
+    for start in patient.starts:
+        yield from ((m.geom_bodyid[g], m.geom_bodyid[h]) for g, h in start.contact.geom if min(g, h) >= 0)
+    for e in np.flatnonzero(m.eq_active0 & (m.eq_type <= 1)):
+        yield patient.bodies_of_equality(int(e))
+
+
+@check("inertia-singular", NOTE, "two dofs do nearly the same: accelerations lose as many digits, in float32 all")
+def singular(patient: Patient) -> Iterator[Sign]:
+    """A tree whose inertia, scaled to a unit diagonal, has an eigenvalue below 1e-8."""
+    m = patient.model
+    for tree in range(m.ntree):
+        at = patient.dofs_of_tree(tree)
+        M = patient.start.M[at, at]
+        D = np.sqrt(np.maximum(M.diagonal(), MINVAL))
+        if not np.isfinite(M).all():
+            continue
+        values, vectors = np.linalg.eigh(M / D[:, None] / D)
+        if values[0] < ALIKE and (M.diagonal() > MINVAL).all():
+            dof = at.start + int(np.abs(vectors[:, 0]).argmax())
+            seen = f"M scaled to a unit diagonal has an eigenvalue of {max(values[0], 0.0):.2g} along its motion"
+            yield Sign("joint", int(m.dof_jntid[dof]), seen, "give light bodies between joints mass or armature")

@@ -1,0 +1,226 @@
+"""The model under examination: its elements by name, and its starts, computed once for all checks."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..constraint.row import EQUALITY
+from ..dynamics.flags import FREE, LCP, SLIDE
+from ..errors import BadNumberWarning
+from ..model.model import Model
+from ..model.names import KINDS
+from ..model.option import Disable, Enable
+from ..sensor.kinds import SITE
+from ..simulation.batch import Batch
+from ..simulation.data import Data
+from ..simulation.product import full_m
+from ..simulation.stages import crb, forward, frames
+
+MOST_KEYFRAMES = 32  # a model of a hundred recorded poses is looked at in the first ones
+SECONDS, MOST_STEPS = 1.0, 500  # of a trial: whichever is less
+PARTS = 10  # of the trial, to tell when
+
+
+@dataclass
+class Start:
+    """A state that the model starts from, after `forward`.
+
+    Attributes:
+        name: `qpos0`, or the keyframe as messages name it.
+        keyframe: its number, -1: none.
+        data: copies of fields of `fl.Data` by name.
+        contact: its contacts, as `data.contact`.
+        loops: (row's equality, position error [m, rad]) of the rows of equalities.
+        M: (nv, nv) inertia [kg, kg m, kg m^2].
+    """
+
+    name: str
+    keyframe: int
+    data: dict[str, np.ndarray]
+    contact: np.recarray
+    loops: tuple[np.ndarray, np.ndarray]
+    M: np.ndarray
+
+
+KEPT = (
+    "qpos qvel act ctrl qacc xpos xipos geom_xpos geom_xmat ten_length ten_J actuator_length actuator_moment"
+).split()
+
+
+class Patient:
+    """A model and what checks ask of it.
+
+    Attributes:
+        model: a copy of the model, without the flag `sleep`: who sleeps shows nothing.
+        h: time step [s].
+        original: the model as it was given.
+    """
+
+    def __init__(self, model: Model):
+        self.original, self.model = model, copy.copy(model)
+        self.model.dropped = model.dropped
+        self.model.opt.enableflags = self.model.opt.enableflags & ~Enable.SLEEP
+        self.h = self.model.opt.timestep
+
+    # ---- elements ----------------------------------------------------------------------------------------------------
+    def name(self, kind: str, ident: int) -> str:
+        """Name of an element, or nothing."""
+        if kind == "equality":
+            return self.model.mj_model.eq(ident).name
+        return self.model.names(kind)[ident] if kind in KINDS else ""
+
+    def label(self, kind: str, ident: int | str) -> str:
+        """An element as messages name it; one without a name by its number and its body."""
+        if isinstance(ident, str):
+            return f"{kind} {ident}"
+        if kind == "model":
+            return "the model"
+        own = self.name(kind, ident)
+        if own:
+            return f"{kind} {own!r}"
+        owner = {"geom": "geom_bodyid", "joint": "jnt_bodyid", "site": "site_bodyid"}.get(kind)
+        body = f" of {self.label('body', int(getattr(self.model, owner)[ident]))}" if owner else ""
+        return f"{kind} #{ident}{body}"
+
+    # ---- starts ------------------------------------------------------------------------------------------------------
+    @cached_property
+    def starts(self) -> list[Start]:
+        """qpos0 and the keyframes."""
+        data = Data(self.model)
+        return [self._start(data, k) for k in range(-1, min(self.model.nkey, MOST_KEYFRAMES))]
+
+    @property
+    def start(self) -> Start:
+        """qpos0."""
+        return self.starts[0]
+
+    def _start(self, data: Data, keyframe: int) -> Start:
+        m = self.model
+        data.reset(None if keyframe < 0 else keyframe)
+        forward(m, data)
+        frames(m, data)
+        crb(m, data)
+        view = data.workspace.view
+        n = int(view("ngenrow")[0])
+        rows = np.flatnonzero((view("genrow_type")[:n] == EQUALITY) & (view("genrow_present")[:n] > 0.0))
+        return Start(
+            name="qpos0" if keyframe < 0 else self.label("keyframe", keyframe),
+            keyframe=keyframe,
+            data={name: np.array(getattr(data, name)) for name in KEPT},
+            contact=data.contact.copy(),
+            loops=(view("genrow_id")[rows].copy(), view("genrow_pos")[rows].copy()),
+            M=full_m(m, data),
+        )
+
+    # ---- trials ------------------------------------------------------------------------------------------------------
+    @property
+    def trial_steps(self) -> int:
+        """Steps of a trial."""
+        return max(1, min(MOST_STEPS, round(SECONDS / self.h)))
+
+    @cached_property
+    def trials(self) -> list[tuple[str, dict[str, int], float]]:
+        """(start, counts of status, seconds after which numbers had turned bad) of each start, a second from it."""
+        batch, done = Batch(self.model, len(self.starts), nthread=1), 0
+        batch.reset(keyframe=np.array([start.keyframe for start in self.starts]))
+        when = np.full(batch.nworld, np.inf)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BadNumberWarning)
+            for part in np.diff(np.linspace(0, self.trial_steps, PARTS + 1).astype(int)):
+                if part:
+                    batch.step(int(part))
+                    done += int(part)
+                    when = np.where((batch.status["bad_number"] > 0) & np.isinf(when), done * self.h, when)
+        counts = [{name: int(of[w]) for name, of in batch.status.items()} for w in range(batch.nworld)]
+        return [(start.name, counts[w], float(when[w])) for w, start in enumerate(self.starts)]
+
+    # ---- what several checks ask -------------------------------------------------------------------------------------
+    @property
+    def uses_erp(self) -> bool:
+        """Are rows those of the lcp, soft by ERP and CFM?"""
+        return self.model.opt_contact_model == LCP and int(self.model.opt.softness) == 0
+
+    @cached_property
+    def moving(self) -> np.ndarray:
+        """(nbody,) whether any dof moves the body."""
+        return self.model.body_lastdof >= 0
+
+    def subtree_sum(self, values: np.ndarray) -> np.ndarray:
+        """(nbody,) values of the bodies and all below them, summed."""
+        result = np.array(values, float)
+        for b in range(self.model.nbody - 1, 0, -1):
+            result[self.model.body_parentid[b]] += result[b]
+        return result
+
+    @cached_property
+    def subtree_mass(self) -> np.ndarray:
+        """(nbody,) mass of the bodies and all below them [kg], as the masses are now."""
+        return self.subtree_sum(self.model.body_mass)
+
+    @cached_property
+    def size(self) -> float:
+        """Mean size of the bodies [m]."""
+        return float(self.model.stat.meansize) or 1.0
+
+    @cached_property
+    def half_width(self) -> np.ndarray:
+        """(ngeom,) smallest half side of each bounding box [m]; 0: unbounded."""
+        return np.where(self.model.geom_rbound > 0, self.model.geom_aabb[:, 3:].min(axis=1, initial=np.inf), 0.0)
+
+    def bodies_of_equality(self, e: int) -> tuple[int, int]:
+        """The bodies that a connect or a weld joins."""
+        m = self.model
+        first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+        if m.eq_objtype[e] == SITE:
+            return int(m.site_bodyid[first]), int(m.site_bodyid[second])
+        return first, second
+
+    @cached_property
+    def pairs(self) -> np.ndarray:
+        """(n, 2) geoms that may touch, of a crowd, too; none where the flags switch contacts off."""
+        if Disable(self.model.opt_disableflags) & (Disable.CONTACT | Disable.CONSTRAINT):
+            return np.zeros((0, 2), int)
+        return self.candidates
+
+    @cached_property
+    def candidates(self) -> np.ndarray:
+        """(n, 2) geoms that may touch, whatever the flags say."""
+        from ..model.candidates import candidates
+
+        if not self.model.ncrowd:
+            return np.stack([self.model.cand_geom1, self.model.cand_geom2], axis=1)
+        found = candidates(self.model.mj_model)
+        return np.stack([found["cand_geom1"], found["cand_geom2"]], axis=1)
+
+    def dofs_of_tree(self, tree: int) -> slice:
+        """The dofs of a kinematic tree."""
+        first = int(self.model.tree_dofadr[tree])
+        return slice(first, first + int(self.model.tree_dofnum[tree]))
+
+    def unit(self, dof: int) -> str:
+        """Unit of a dof's inertia."""
+        return "kg" if self.is_linear(dof) else "kg m^2"
+
+    def is_linear(self, dof: int) -> bool:
+        """Does the dof slide?"""
+        j = int(self.model.dof_jntid[dof])
+        kind, place = int(self.model.jnt_type[j]), dof - int(self.model.jnt_dofadr[j])
+        return kind == SLIDE or (kind == FREE and place < 3)
+
+    @cached_property
+    def inverse_inertia(self) -> np.ndarray:
+        """(nv, nv) M^-1 in qpos0 [1/kg, 1/(kg m^2)]; zero along what has no inertia."""
+        return self.inverse_of(self.start.M)
+
+    def inverse_of(self, M: np.ndarray) -> np.ndarray:
+        """Inverse of an inertia, tree by tree; zero along what has none."""
+        result = np.zeros_like(M)
+        for tree in range(self.model.ntree):
+            at = self.dofs_of_tree(tree)
+            result[at, at] = np.linalg.pinv(np.nan_to_num(M[at, at]), hermitian=True)
+        return result

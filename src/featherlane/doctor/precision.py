@@ -1,0 +1,37 @@
+"""What single precision loses, and units that are not SI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .finding import NOTE, Sign
+from .patient import Patient
+from .registry import check
+
+SPACING = float(np.finfo(np.float32).eps)  # of a float32, relative
+PART = 1e-3  # of a geom's half side: the depth of a contact that matters
+HEAVIEST = 100.0  # m/s^2
+
+
+@check("far-from-origin", NOTE, 'with dtype="float32" contacts flicker, as positions round to such steps')
+def far(patient: Patient) -> Iterator[Sign]:
+    """A colliding geom on a moving body so far from the origin at a start that float32's spacing there exceeds a
+    thousandth of its smallest half side."""
+    m = patient.model
+    for g in np.unique(patient.pairs):
+        width = patient.half_width[g]
+        away = max(float(np.abs(s.data["geom_xpos"][g]).max()) for s in patient.starts)
+        if patient.moving[m.geom_bodyid[g]] and 0 < PART * width < SPACING * away < np.inf:
+            seen = f"{away:.4g} m from the origin: float32 steps of {1e3 * SPACING * away:.2g} mm there, "
+            seen += f"half side {1e3 * width:.3g} mm"
+            yield Sign("geom", int(g), seen, "move the scene to the origin, or compute in float64")
+
+
+@check("gravity-unit", NOTE, "tolerances, default solref and densities take metres, kilograms and seconds for granted")
+def gravity_unit(patient: Patient) -> Iterator[Sign]:
+    """Gravity above 100 m/s^2, as in millimetres or centimetres."""
+    size = float(np.linalg.norm(patient.model.opt.gravity))
+    if size > HEAVIEST:
+        yield Sign("option", "gravity", f"{size:.4g} m/s^2", "lengths in metres, gravity 9.81")

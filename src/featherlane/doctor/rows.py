@@ -1,0 +1,134 @@
+"""Stiffness of constraint rows, held against the time step.
+
+A row at full impedance makes its error r obey r'' = -B r' - K r, whatever masses it joins:
+
+    solref = (T, z) > 0:   B = 2 / T,  K = 1 / (T z)^2          solref < 0:   K = -solref[0],  B = -solref[1]
+
+Semi-implicit Euler's step of that equation has the determinant 1 - h B and the trace 2 - h B - h^2 K; both roots lie in
+the unit circle where 0 <= h B < 2 and h^2 K < 4 - 2 h B.  Runge-Kutta's is its polynomial at the roots of
+s^2 + B s + K.  `refsafe` takes T for at least 2 h.  Rows of the integrator discrete are implicit; those of the lcp have
+ERP and CFM.
+Source: MuJoCo, chapter Computation, "Reference"; Jury's criterion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..constraint.impedance import DEFAULT_DAMPRATIO, DEFAULT_TIMECONST, MAXIMP, MINIMP
+from ..dynamics.flags import DISCRETE, ENABLE_OVERRIDE, RK4
+from ..model.option import Disable
+from .finding import NOTE, WARNING, Sign
+from .patient import Patient
+from .registry import check
+
+SAFE = 2.0  # time constants that refsafe allows, in steps
+SLACK = 1e-9  # of the step: time constants of two steps exactly are the usual choice
+
+Row = tuple[str, int | str, str, np.ndarray, np.ndarray]  # kind, id, attribute, solref, solimp
+
+
+def rows(patient: Patient) -> Iterator[Row]:
+    """What can have rows: colliding geoms, pairs, limits, friction losses, equalities."""
+    m, off = patient.model, Disable(patient.model.opt_disableflags)
+    geoms = np.unique(patient.pairs) if not m.opt_enableflags & ENABLE_OVERRIDE else []
+    yield from (("geom", int(g), "solref", m.geom_solref[g], m.geom_solimp[g]) for g in geoms)
+    if len(patient.pairs):
+        yield from (("pair", p, "solref", m.pair_solref[p], m.pair_solimp[p]) for p in range(m.npair))
+    if m.opt_enableflags & ENABLE_OVERRIDE and len(patient.pairs):
+        yield "option", "o_solref", "o_solref", m.opt_o_solref, m.opt_o_solimp
+    if Disable.CONSTRAINT in off:
+        return
+    limits, losses = Disable.LIMIT not in off, Disable.FRICTIONLOSS not in off
+    for j in range(m.njnt):
+        if limits and m.jnt_limited[j]:
+            yield "joint", j, "solreflimit", m.jnt_solref[j], m.jnt_solimp[j]
+        first = int(m.jnt_dofadr[j])  # all dofs of a joint have one friction loss
+        if losses and m.dof_frictionloss[first]:
+            yield "joint", j, "solreffriction", m.dof_solref[first], m.dof_solimp[first]
+    for t in range(m.ntendon):
+        if limits and m.tendon_limited[t]:
+            yield "tendon", t, "solreflimit", m.tendon_solref_lim[t], m.tendon_solimp_lim[t]
+        if losses and m.tendon_frictionloss[t]:
+            yield "tendon", t, "solreffriction", m.tendon_solref_fri[t], m.tendon_solimp_fri[t]
+    if Disable.EQUALITY not in off:
+        yield from (("equality", e, "solref", m.eq_solref[e], m.eq_solimp[e]) for e in range(m.neq))
+
+
+def _relevant(patient: Patient) -> Iterator[Row]:
+    """Rows that solref makes stiff in an explicit step."""
+    if not patient.uses_erp and patient.model.opt_integrator != DISCRETE:
+        yield from rows(patient)
+
+
+def stiffness(patient: Patient, solref: np.ndarray, friction: bool) -> tuple[float, float]:
+    """(K [1/s^2], B [1/s]) of a row at full impedance; rows of friction loss have no stiffness."""
+    first, second = map(float, solref)
+    if (first > 0) != (second > 0):
+        first, second = DEFAULT_TIMECONST, DEFAULT_DAMPRATIO
+    if first <= 0:
+        return (0.0 if friction else -first), -second
+    if not patient.model.opt_disableflags & Disable.REFSAFE:
+        first = max(first, SAFE * patient.h)
+    return (0.0 if friction else (first * second) ** -2), 2 / first
+
+
+def growth(patient: Patient, K: float, B: float) -> float:
+    """Largest factor by which a step multiplies r, r' where r'' = -B r' - K r."""
+    h = patient.h
+    if patient.model.opt_integrator == RK4:
+        z = h * np.roots([1.0, B, K]).astype(complex)
+        return float(np.abs(1 + z * (1 + z / 2 * (1 + z / 3 * (1 + z / 4)))).max())
+    return float(np.abs(np.roots([1.0, h * B + h * h * K - 2.0, 1.0 - h * B])).max())
+
+
+@check("row-unstable", WARNING, "errors of the constraint grow from step to step: it rattles, or blows up")
+def unstable(patient: Patient) -> Iterator[Sign]:
+    """A contact's, limit's, friction loss's or equality's reference whose step multiplies errors by more than 1: with
+    Euler h B >= 2 or h^2 K >= 4 - 2 h B, for a `solref` of (T, z) at T = 2 h a damping ratio z below 0.36."""
+    for kind, ident, attribute, solref, _ in _relevant(patient):
+        K, B = stiffness(patient, solref, attribute == "solreffriction")
+        factor = growth(patient, K, B)
+        if factor > 1 + SLACK and (K > 0 or B > 0):
+            omega = np.sqrt(max(K, 0.0))
+            seen = f"{attribute} {_shown(solref)}: h w = {patient.h * omega:.3g}, h B = {patient.h * B:.3g}; "
+            seen += f"a step multiplies its error by {factor:.3g}"
+            advice = f"a time constant of at least {SAFE * patient.h:.3g} s with damping ratio 1, or a smaller step"
+            yield Sign(kind, ident, seen, advice)
+
+
+@check("row-softer", WARNING, "it is softer than it says, and gets stiffer with every smaller time step")
+def softer(patient: Patient) -> Iterator[Sign]:
+    """A time constant in `solref` below two time steps, which `refsafe` takes for two."""
+    if patient.model.opt_disableflags & Disable.REFSAFE:
+        return
+    least = SAFE * patient.h
+    for kind, ident, attribute, solref, _ in _relevant(patient):
+        if 0 < solref[0] < least * (1 - SLACK) and solref[1] > 0:
+            seen = f"{attribute} {_shown(solref)}: a time constant of {solref[0]:.3g} s acts as {least:.3g} s"
+            yield Sign(kind, ident, seen, f"timestep of at most {solref[0] / 2:.3g} s, or say {least:.3g} s")
+
+
+@check("row-contradicts", WARNING, "numbers whose signs contradict each other are replaced by (0.02, 1)")
+def contradicting(patient: Patient) -> Iterator[Sign]:
+    """A `solref` with one number above 0 and one that is not."""
+    for kind, ident, attribute, solref, _ in _relevant(patient):
+        if (solref[0] > 0) != (solref[1] > 0):
+            advice = "both positive: time constant, damping ratio; both negative: -stiffness, -damping"
+            yield Sign(kind, ident, f"{attribute} {_shown(solref)}: acts as 0.02 1", advice)
+
+
+@check("impedance-clipped", NOTE, "it is clipped, and the row is softer or harder than it says")
+def clipped(patient: Patient) -> Iterator[Sign]:
+    """A `solimp` whose first two numbers lie outside 0 to 1, or whose first exceeds its second."""
+    for kind, ident, attribute, _, solimp in _relevant(patient):
+        low, high = map(float, solimp[:2])
+        if low < 0 or high > 1 or low > high:
+            seen = f"{attribute.replace('ref', 'imp')} {_shown(solimp[:2])}"
+            yield Sign(kind, ident, seen, f"dmin <= dmax, both from {MINIMP:g} to {MAXIMP:g}")
+
+
+def _shown(numbers: np.ndarray) -> str:
+    return " ".join(f"{x:g}" for x in numbers)

@@ -1,0 +1,66 @@
+"""Sensors that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..sensor import kinds
+from .finding import NOTE, WARNING, Sign
+from .patient import Patient
+from .registry import check
+
+VELOCITIES = (kinds.VELOCIMETER, kinds.GYRO, kinds.FRAMELINVEL, kinds.FRAMEANGVEL, kinds.FRAMEANGACC)
+DISTANCES = (kinds.GEOMDIST, kinds.GEOMNORMAL, kinds.GEOMFROMTO)
+OWNERS = {kinds.GEOM: "geom_bodyid", kinds.SITE: "site_bodyid", kinds.CAMERA: "cam_bodyid"}
+
+
+@check("sensor-idle", WARNING, "it is zero whatever happens")
+def idle(patient: Patient) -> Iterator[Sign]:
+    """A touch sensor on a body without geoms that may touch; one of a velocity on what
+    cannot move; one of a distance whose cutoff of 0 leaves overlap alone."""
+    for i in range(patient.model.nsensor):
+        reason = _idle_reason(patient, i)
+        if reason:
+            yield Sign("sensor", i, *reason)
+
+
+def _idle_reason(patient: Patient, i: int) -> tuple[str, str] | None:
+    """(what is seen, what to try) of a sensor that says nothing."""
+    m = patient.model
+    kind, obj = int(m.sensor_type[i]), int(m.sensor_objid[i])
+    if kind == kinds.TOUCH and not _touchable(patient)[m.site_bodyid[obj]]:
+        body = patient.label("body", int(m.site_bodyid[obj]))
+        return f"touch on {body}, which has no geom that may touch", "move its site to the body that touches"
+    if kind in VELOCITIES and m.sensor_refid[i] < 0 and _stands(patient, i):
+        return "a velocity of what cannot move", "move it to a body with joints"
+    if kind in DISTANCES and m.sensor_cutoff[i] == 0:
+        return "cutoff 0: it sees nothing but overlap", "a cutoff as long as the longest distance of interest [m]"
+    return None
+
+
+def _touchable(patient: Patient) -> np.ndarray:
+    """(nbody,) whether a geom of the body, or of a body that a touch sensor on it may count, is in a pair."""
+    m, found = patient.model, np.zeros(patient.model.nbody, bool)
+    found[m.geom_bodyid[np.unique(patient.pairs)]] = True
+    return found
+
+
+def _stands(patient: Patient, i: int) -> bool:
+    """Is the sensor's object on a body that neither dofs nor a mocap pose move?"""
+    m = patient.model
+    kind, obj = int(m.sensor_objtype[i]), int(m.sensor_objid[i])
+    body = int(getattr(m, OWNERS[kind])[obj]) if kind in OWNERS else obj
+    return not patient.moving[body] and m.body_mocapid[m.body_weldid[body]] < 0
+
+
+@check("sensor-not-computed", NOTE, "reading sensordata raises an error that names it; the motion does not need it")
+def not_computed(patient: Patient) -> Iterator[Sign]:
+    """A sensor whose value Featherlane does not compute: tactile, of a plugin, of the user without a function."""
+    from ..model.features import sensor_problem
+
+    for i in range(patient.model.nsensor):
+        problem = sensor_problem(patient.model.mj_model, i)
+        if problem and i not in patient.original.user_sensors:
+            yield Sign("sensor", i, problem, "remove it, or give a function of your own: fl.set_user_sensor")

@@ -1,0 +1,122 @@
+"""Springs, dampers and gains, held against the inertia that they move and the time step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..dynamics.flags import DISCRETE, GAIN_FIXED, GAIN_PID
+from .finding import ERROR, NOTE, WARNING, Sign
+from .modes import Mode, implicit_parts, moments, servo_rates, systems, terms
+from .patient import Patient, Start
+from .registry import check
+
+GROWS = 1e-3  # of a step: beyond what the continuous system does
+COARSE = 1.0  # rad of a period that one step covers: about six steps for a period
+RINGS = 0.1  # damping ratio below which a servo swings three times and more
+
+
+@check("step-unstable", ERROR, "every step multiplies the motion, until numbers turn bad or something clips it")
+def unstable(patient: Patient) -> Iterator[Sign]:
+    """A mode of springs, dampers and servos, with the inertia of the whole tree, that the step multiplies by more than
+    1.001 while the continuous system lets it decay: explicit springs of h w > 2, explicit dampers of h d / I > 2."""
+    worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
+    for start, system in systems(patient):
+        natural = max([0.0, *(mode.root.real for mode in system.continuous_modes())])
+        for mode in system.discrete_modes():
+            key = mode.term.kind, mode.term.id
+            known = worst[key][1].factor if key in worst else 0.0
+            if mode.factor > max(known, np.exp(patient.h * natural) * (1 + GROWS)):
+                worst[key] = start, mode
+    for (kind, ident), (start, mode) in worst.items():
+        inertia, omega, rate = _alone(patient, start, mode)
+        seen = f"h w = {patient.h * omega:.3g}, h d / I = {patient.h * rate:.3g} with I = {inertia:.3g} "
+        seen += f"along it at {start.name}; a step multiplies the mode by {mode.factor:.3g}"
+        yield Sign(kind, ident, seen, _remedy(patient, mode, omega, rate))
+
+
+def _alone(patient: Patient, start: Start, mode: Mode) -> tuple[float, float, float]:
+    """(effective inertia, natural frequency [rad/s], rate of decay [1/s]) along what pulls most, all else free."""
+    term = next(t for t in terms(patient, start) if (t.kind, t.id) == (mode.term.kind, mode.term.id))
+    inverse = float(term.J @ np.linalg.solve(start.M, term.J))
+    return 1 / inverse, float(np.sqrt(abs(term.k) * inverse)), term.d * inverse
+
+
+def _remedy(patient: Patient, mode: Mode, omega: float, rate: float) -> str:
+    """A smaller step, an implicit integrator, or less of what pulls."""
+    by_damper = rate > omega
+    what = {"joint": "stiffness", "tendon": "stiffness", "actuator": "kp"}[mode.term.kind]
+    if by_damper:
+        what = "kv" if mode.term.kind == "actuator" else "damping"
+    limit = min([1 / rate if by_damper else np.inf, 1 / omega if omega > 0 else np.inf])
+    advice = f"timestep of at most {limit:.2g} s, less {what}, or more armature"
+    dampers, _ = implicit_parts(patient)
+    if by_damper and dampers != "all":
+        advice += ', or integrator="implicitfast"'
+    elif not by_damper and patient.model.opt_integrator != DISCRETE:
+        advice += ', or integrator="discrete"'
+    return advice
+
+
+@check("step-coarse", NOTE, "its frequency and phase are off by per cents, and its amplitude depends on the step")
+def coarse(patient: Patient) -> Iterator[Sign]:
+    """A mode that oscillates (damping ratio below 0.7) with h w above 1: fewer than six steps to a period."""
+    worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
+    for start, system in systems(patient):
+        for mode in system.continuous_modes():
+            key, size = (mode.term.kind, mode.term.id), abs(mode.root)
+            known = abs(worst[key][1].root) if key in worst else COARSE / patient.h
+            if size > known and -mode.root.real < 0.7 * size and mode.root.imag != 0:
+                worst[key] = start, mode
+    for (kind, ident), (start, mode) in worst.items():
+        size = abs(mode.root)
+        seen = f"a mode of {size / (2 * np.pi):.3g} Hz at {start.name} has {2 * np.pi / (patient.h * size):.2g} "
+        yield Sign(kind, ident, f"{seen}steps to a period", f"timestep of at most {0.3 / size:.2g} s for 20 steps")
+
+
+@check("servo-rings", NOTE, "it overshoots and swings on; a policy or a filter has to damp what the servo could")
+def ringing(patient: Patient) -> Iterator[Sign]:
+    """A position servo whose damping ratio d / (2 sqrt(k I)) is below 0.1, with I and d along its moment, dampers of
+    joints and tendons counted, dry friction not."""
+    m, start = patient.model, patient.start
+    D = np.zeros((m.nv, m.nv))
+    for term in terms(patient, start):
+        D += term.d * np.outer(term.J, term.J)
+    for i in range(m.nactuator):
+        k, _ = servo_rates(patient, start, i)
+        if k <= 0 or m.actuator_gaintype[i] not in (GAIN_FIXED, GAIN_PID):
+            continue
+        for a in moments(patient, start, i):
+            x = patient.inverse_inertia @ a
+            if a @ x > 0 and not _has_friction(patient, a):
+                inertia, d = 1 / float(a @ x), float(x @ D @ x) / float(a @ x) ** 2
+                ratio = d / (2 * np.sqrt(k * inertia))
+                if ratio < RINGS:
+                    seen = f"kp {k:.4g}, effective inertia {inertia:.3g}: damping ratio {ratio:.2g}"
+                    yield Sign("actuator", i, seen, f"dampratio=1, that is kv {2 * np.sqrt(k * inertia):.3g}")
+
+
+def _has_friction(patient: Patient, a: np.ndarray) -> bool:
+    """Does dry friction act on a dof that the actuator moves?"""
+    return bool(patient.model.dof_frictionloss[np.flatnonzero(a)].any())
+
+
+@check("rate-negative", WARNING, "it drives away from where it is: the motion gains energy on its own")
+def negative(patient: Patient) -> Iterator[Sign]:
+    """Negative stiffness or damping: of a joint, a tendon, or an actuator whose force grows with length or velocity."""
+    m = patient.model
+    for j in range(m.njnt):
+        for name, value in (("stiffness", m.jnt_stiffness[j]), ("damping", m.dof_damping[m.jnt_dofadr[j]])):
+            if value < 0:
+                yield Sign("joint", j, f"{name} {value:g}", "a number from 0")
+    for t in range(m.ntendon):
+        for name, value in (("stiffness", m.tendon_stiffness[t]), ("damping", m.tendon_damping[t])):
+            if value < 0:
+                yield Sign("tendon", t, f"{name} {value:g}", "a number from 0")
+    for i in range(m.nactuator):
+        k, d = servo_rates(patient, patient.start, i)
+        for name, value, slope in (("length", k, "biasprm[1]"), ("velocity", d, "biasprm[2]")):
+            if value < 0:
+                seen = f"its force grows with {name}, by {-value:g}"
+                yield Sign("actuator", i, seen, f"{slope} below 0: -kp and -kv")

@@ -1,0 +1,204 @@
+"""How the model starts: what overlaps, stands open, lies beyond its range or jumps at the first step.
+
+A row that is released at an error r, critically damped with the time constant T, reaches the speed r / (e T).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from ..dynamics.flags import BALL, FREE, HINGE
+from ..model.option import Disable
+from ..simulation.health import LARGEST
+from .finding import ERROR, NOTE, WARNING, Sign
+from .patient import Patient, Start
+from .registry import check
+
+DEEP = 0.1  # of the smaller half side of two geoms
+OPEN = 0.01  # of the mean size of bodies, or rad
+BEYOND = 0.05  # of the width of a range: what limits give way to a load, and poses are rounded to
+JUMP = 0.1  # of the mean size of bodies, or rad, in the first step
+TURNS = 4 * np.pi  # rad: two turns
+RADIANS = np.radians(2 * np.pi)  # rad: what a turn in radians, read as degrees, becomes
+TINY = 1e-9
+WELD, JOINT = 1, 2  # mjtEq
+
+
+@check("start-bad", ERROR, "the first step resets the world to qpos0, and so does every one after it")
+def bad_start(patient: Patient) -> Iterator[Sign]:
+    """An acceleration at a start that is NaN or beyond 1e10."""
+    for start in patient.starts:
+        bad = np.flatnonzero(~(np.abs(start.data["qacc"]) <= LARGEST))
+        if len(bad):
+            joint = int(patient.model.dof_jntid[bad[0]])
+            seen = f"acceleration {start.data['qacc'][bad[0]]:g} at {start.name}"
+            yield Sign("joint", joint, seen, "mend what the other findings say of masses, overlaps and loops")
+
+
+@check("start-jumps", WARNING, "forces at the start are out of proportion to masses and time step")
+def jumping(patient: Patient) -> Iterator[Sign]:
+    """A dof that the first step from rest, h^2 a, would carry by more than a tenth of the bodies' mean size, or 0.1
+    rad."""
+    m, h = patient.model, patient.h
+    for start in patient.starts:
+        limit = np.array([JUMP * (patient.size if patient.is_linear(i) else 1.0) for i in range(m.nv)])
+        part = h * h * np.abs(start.data["qacc"]) / limit if m.nv else np.zeros(1)
+        worst = int(part.argmax())
+        if part[worst] > 1 and part[worst] * limit[worst] <= h * h * LARGEST:
+            a = start.data["qacc"][worst]
+            unit = "m" if patient.is_linear(worst) else "rad"
+            seen = f"{a:.3g} {unit}/s^2 at {start.name}: the first step moves it by {h * h * abs(a):.3g} {unit}"
+            advice = "look at overlaps, open loops, servos far from their targets and light bodies; or a smaller step"
+            yield Sign("joint", int(m.dof_jntid[worst]), seen, advice)
+
+
+@check("overlap", WARNING, "contacts push the bodies apart at once, at the speed that is named")
+def overlapping(patient: Patient) -> Iterator[Sign]:
+    """Contacts at a start deeper than a tenth of the smaller half side of the two geoms' boxes."""
+    width, found = patient.half_width, {}
+    for start in patient.starts:
+        for contact in start.contact:
+            geoms = tuple(sorted(map(int, contact.geom)))
+            sides = [width[g] for g in geoms if g >= 0 and width[g] > 0]
+            depth = -float(contact.dist)
+            if sides and depth > DEEP * min(sides) and depth > found.get(geoms, (0.0,))[0]:
+                time = float(contact.solref[0]) if contact.solref[0] > 0 else 0.02
+                found[geoms] = depth, min(sides), time, start
+    for (g, h), (depth, side, time, start) in found.items():
+        speed = patient.model.opt.erp * depth / patient.h if patient.uses_erp else depth / (np.e * time)
+        seen = f"{1e3 * depth:.3g} mm deep in {patient.label('geom', g)} at {start.name}, "
+        seen += f"{depth / side:.0%} of its half side: parts at about {speed:.2g} m/s"
+        yield Sign("geom", h, seen, "move them apart, or exclude the pair if it may overlap")
+
+
+@check("loop-open", WARNING, "the constraint pulls it shut at once, at the speed that is named")
+def open_loops(patient: Patient) -> Iterator[Sign]:
+    """An active equality whose error at a start exceeds 1 % of the bodies' mean size, or 0.01 rad."""
+    m = patient.model
+    for e in range(m.neq):
+        errors = [(np.abs(r[ids == e]).max(initial=0.0), s) for s in patient.starts for ids, r in [s.loops]]
+        error, start = max(errors, key=lambda pair: pair[0])
+        if error > OPEN * min(patient.size, 1.0):
+            ref = float(m.eq_solref[e, 0])
+            speed = m.opt.erp * error / patient.h if patient.uses_erp else error / (np.e * (ref if ref > 0 else 0.02))
+            unit = _unit_of_equality(patient, e)
+            seen = f"open by {error:.3g} {unit} at {start.name}: closes at about {speed:.2g} {unit}/s"
+            yield Sign("equality", e, seen, "choose qpos, anchors or relpose that fit, or start with it inactive")
+
+
+def _unit_of_equality(patient: Patient, e: int) -> str:
+    """Unit of an equality's error; of a weld it is that of the worst of its six rows."""
+    m = patient.model
+    if m.eq_type[e] == JOINT:
+        return "rad" if m.jnt_type[m.eq_obj1id[e]] == HINGE else "m"
+    return "m or rad" if m.eq_type[e] == WELD else "m"
+
+
+@check("beyond-range", WARNING, "the limit pushes it back at once, and so does every reset")
+def beyond_range(patient: Patient) -> Iterator[Sign]:
+    """A joint or tendon that starts beyond its range by more than 5 % of the range's width."""
+    m = patient.model
+    for j in map(int, np.flatnonzero(m.jnt_limited)):
+        yield from _beyond(patient, "joint", j, m.jnt_range[j], lambda s, j=j: _position(patient, s, j))
+    for t in np.flatnonzero(m.tendon_limited):
+        yield from _beyond(patient, "tendon", int(t), m.tendon_range[t], lambda s, t=t: s.data["ten_length"][t])
+
+
+def _position(patient: Patient, start: Start, j: int) -> float:
+    """Coordinate of a slide or hinge, angle of a ball [m, rad]."""
+    m, a = patient.model, int(patient.model.jnt_qposadr[j])
+    if m.jnt_type[j] == BALL:
+        w, *vector = start.data["qpos"][a : a + 4]
+        return float(2 * np.arctan2(np.linalg.norm(vector), abs(w)))
+    return float(start.data["qpos"][a])
+
+
+def _beyond(patient: Patient, kind: str, ident: int, limits, value) -> Iterator[Sign]:
+    m = patient.model
+    is_ball = kind == "joint" and m.jnt_type[ident] == BALL
+    low, high = (-np.inf, max(limits)) if is_ball else map(float, limits)
+    allowed = BEYOND * (high - low if np.isfinite(high - low) else abs(high)) + TINY
+    values = [(value(s), s) for s in patient.starts]
+    worst, start = max(values, key=lambda pair: max(low - pair[0], pair[0] - high))
+    if max(low - worst, worst - high) > allowed:
+        unit = "rad" if kind == "joint" and m.jnt_type[ident] in (BALL, HINGE) else "m"
+        seen = f"{worst:.4g} {unit} at {start.name}, its range is {limits[0]:.4g} to {limits[1]:.4g} {unit}"
+        yield Sign(kind, ident, seen, "another ref, qpos or range")
+
+
+@check("control-beyond-range", NOTE, "the control is clipped, and the pose is not the one that was meant")
+def control_beyond_range(patient: Patient) -> Iterator[Sign]:
+    """A keyframe whose control of an actuator lies outside the actuator's range."""
+    m = patient.model
+    for i in range(m.nactuator):
+        for u in range(m.actuator_ctrladr[i], m.actuator_ctrladr[i] + m.actuator_ctrlnum[i]):
+            low, high = m.actuator_ctrlrange[u]
+            for start in patient.starts[1:]:
+                value = float(start.data["ctrl"][u])
+                if m.actuator_ctrllimited[u] and not low - TINY <= value <= high + TINY:
+                    seen = f"control {value:.4g} at {start.name}, its range is {low:g} to {high:g}"
+                    yield Sign("actuator", i, seen, "another control or ctrlrange")
+                    break
+
+
+@check("range-in-degrees", NOTE, "a range in the other unit is 57 times as wide or as narrow")
+def degrees(patient: Patient) -> Iterator[Sign]:
+    """A limited hinge that may turn more than twice round; or a model all of whose limited hinges, two or more, stay
+    within 0.11 rad, which is what a turn in radians becomes when it is read as degrees."""
+    m = patient.model
+    hinges = np.flatnonzero(m.jnt_limited & (m.jnt_type == HINGE))
+    widest = np.abs(m.jnt_range[hinges]).max(axis=1, initial=0.0)
+    for j, reach in zip(hinges, widest, strict=True):
+        if TURNS < reach < np.inf:
+            seen = f"range {m.jnt_range[j, 0]:.4g} to {m.jnt_range[j, 1]:.4g} rad: {reach / (2 * np.pi):.2g} turns"
+            yield Sign("joint", int(j), seen, 'compiler angle="degree" (the default of MJCF), or limited="false"')
+    if len(hinges) > 1 and 0 < widest.max() <= RADIANS:
+        seen = f"no limited hinge turns farther than {widest.max():.3g} rad"
+        yield Sign("joint", int(hinges[widest.argmax()]), seen, '<compiler angle="radian"/>')
+
+
+@check("range-empty", NOTE, "two rows fight over it in each step; a body without the joint costs nothing")
+def locked(patient: Patient) -> Iterator[Sign]:
+    """A limited slide or hinge whose lower limit is its upper one, to 1e-6 m or rad."""
+    m = patient.model
+    for j in np.flatnonzero(m.jnt_limited & (m.jnt_type > BALL)):
+        if m.jnt_range[j, 1] - m.jnt_range[j, 0] < 1e-6:
+            yield Sign("joint", int(j), f"range {m.jnt_range[j, 0]:g} to {m.jnt_range[j, 1]:g}", "remove the joint")
+
+
+@check("falls-forever", WARNING, "nothing ever stops it: coordinates grow until they are bad numbers")
+def falling(patient: Patient) -> Iterator[Sign]:
+    """A free body under gravity that neither a geom, nor an equality, nor a tendon joins, over any number of others, to
+    something that stands or hangs."""
+    m, off = patient.model, Disable(patient.model.opt_disableflags)
+    if not np.any(m.opt.gravity) or Disable.GRAVITY in off:
+        return
+    free = np.isin(m.body_rootid, m.body_rootid[m.jnt_bodyid[m.jnt_type == FREE]])
+    held, group = ~free | (m.body_gravcomp >= 1.0), np.arange(m.nbody)
+    chains = [(b, int(m.body_parentid[b])) for b in range(1, m.nbody) if m.body_parentid[b]]
+    for a, b in chains + _joined(patient, off):
+        low, high = sorted((group[a], group[b]))
+        group[group == high] = low
+    safe = np.isin(group, group[held])
+    for j in np.flatnonzero(m.jnt_type == FREE):
+        b = int(m.jnt_bodyid[j])
+        if not safe[b]:
+            seen = f"a free body of {m.body_subtreemass[b]:.3g} kg that touches nothing which stands"
+            yield Sign("body", b, seen, "add a floor, or let contype and conaffinity match one; or switch gravity off")
+
+
+def _joined(patient: Patient, off: Disable) -> list[tuple[int, int]]:
+    """Bodies that may touch, or that equalities, tendons or links join."""
+    m = patient.model
+    touching = m.geom_bodyid[patient.pairs].reshape(-1, 2)
+    found = [*np.unique(touching, axis=0), *m.link_body]
+    if not off & (Disable.EQUALITY | Disable.CONSTRAINT):
+        found += [patient.bodies_of_equality(e) for e in range(m.neq) if m.eq_type[e] <= 1]
+    for t in range(m.ntendon):
+        at = slice(m.ten_J_rowadr[t], m.ten_J_rowadr[t] + m.ten_J_rownnz[t])
+        bodies = m.dof_bodyid[m.ten_J_colind[at]]
+        found += [(0, b) for b in bodies] if m.tendon_treenum[t] < 2 else list(pairwise(bodies))
+    return [(int(a), int(b)) for a, b in found]

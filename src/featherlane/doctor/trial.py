@@ -1,0 +1,40 @@
+"""A trial: what becomes of each start under its own controls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .finding import ERROR, WARNING, Sign
+from .patient import Patient
+from .registry import check
+
+OFTEN = 0.01  # of the steps
+
+
+@check("trial-bad", ERROR, "the world is reset to the model's defaults, again and again")
+def bad(patient: Patient) -> Iterator[Sign]:
+    """Numbers that turn bad (NaN, beyond 1e10) within a second, or 500 steps, from a start under its own controls."""
+    for start, counts, when in patient.trials:
+        if counts["bad_number"]:
+            seen = f"numbers turned bad within {when:.3g} s from {start}"
+            yield Sign("model", -1, seen, "mend what other findings say; a smaller timestep tells if it is stiffness")
+
+
+@check("trial-not-converged", WARNING, "those steps are not the solution of their contact problem")
+def not_converged(patient: Patient) -> Iterator[Sign]:
+    """More than 1 % of a trial's steps whose solver ran out of iterations."""
+    steps = patient.trial_steps
+    for start, counts, _ in patient.trials:
+        if counts["not_converged"] > OFTEN * steps:
+            seen = f"{counts['not_converged']} of {steps} steps from {start} did not converge"
+            yield Sign("option", "iterations", seen, "more iterations, newton or dantzig, or softer rows")
+
+
+@check("trial-full", WARNING, "contacts or rows that had no room are dropped")
+def full(patient: Patient) -> Iterator[Sign]:
+    """A trial in which contacts or rows were more than there is room for."""
+    for start, counts, _ in patient.trials:
+        for name in ("contacts_full", "rows_full"):
+            if counts[name]:
+                seen = f"{name} in {counts[name]} of {patient.trial_steps} steps from {start}"
+                yield Sign("model", -1, seen, "fewer pairs that overlap: contype and conaffinity, coarser meshes")

@@ -1,0 +1,318 @@
+"""Every check fires on a small model that has the illness, names its element, and is silent on a healthy twin."""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.doctor.diagnose import all_checks
+from featherlane.doctor.patient import Patient
+
+BALL = """<mujoco><option timestep=".002"/><worldbody><geom name="floor" type="plane" size="5 5 1"/>
+<body name="ball" pos="0 0 .1"><freejoint/><geom name="skin" size=".1" density="1000"/></body></worldbody></mujoco>"""
+TWO_BALLS = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/>
+<body name="low" pos="0 0 .1"><freejoint/><geom size=".1" density="1000"/></body>
+<body name="high" pos="0 0 .3"><freejoint/><geom size=".1" density="1000"/></body></worldbody></mujoco>"""
+INERTIAL = """<mujoco><worldbody><body name="link"><joint name="pin" axis="0 1 0"/>
+<inertial pos="0 0 0" mass="1" diaginertia=".01 .01 .01"/><geom size=".1"/></body></worldbody></mujoco>"""
+ARM = """<mujoco><option timestep=".002"/><worldbody><body name="upper"><joint name="pin" axis="0 1 0" range="-90 90"
+damping="1" stiffness="0"/><geom type="capsule" size=".04" fromto="0 0 0 0 0 -.5"/><site name="tip" pos="0 0 -.5"/>
+<body name="lower" pos="0 0 -.5"><joint name="knee" axis="0 1 0" range="-90 90" damping="1"/>
+<geom type="capsule" size=".04" fromto="0 0 0 0 0 -.5"/></body></body></worldbody>
+<actuator><motor name="drive" joint="pin" gear="1" ctrlrange="-1 1"/></actuator>
+<sensor><velocimeter name="speed" site="tip"/></sensor>
+<keyframe><key name="bent" qpos=".5 .5" ctrl=".5"/></keyframe></mujoco>"""
+SERVO = ARM.replace("<motor", "<position").replace('gear="1"', 'kp="10" kv="2"')
+LIMITED = ARM.replace('gear="1"', 'gear="1" forcerange="-1 1"').replace(
+    'name="pin"', 'name="pin" actuatorfrcrange="-1 1"'
+)
+LOOP = """<mujoco><worldbody><body name="a"><joint axis="0 1 0" damping=".1"/>
+<geom type="capsule" size=".04" fromto="0 0 0 .5 0 0"/></body><body name="b" pos="1 0 0"><joint axis="0 1 0"/>
+<geom type="capsule" size=".04" fromto="0 0 0 -.5 0 0"/></body></worldbody>
+<equality><weld name="shut" body1="a" body2="b"/></equality></mujoco>"""
+TOUCH = """<mujoco><worldbody><geom type="plane" size="5 5 1"/><body name="foot" pos="0 0 .1"><freejoint/>
+<geom name="sole" size=".1"/><site name="pad" size=".11"/></body></worldbody>
+<sensor><touch name="felt" site="pad"/></sensor></mujoco>"""
+APART = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/>
+<body name="ball" pos="0 0 1"><freejoint/><geom name="skin" size=".1"/></body><body name="box" pos="1 0 1"><freejoint/>
+<geom name="side" type="box" size=".05 .05 .05"/></body></worldbody><sensor>
+<distance name="gap" geom1="skin" geom2="side" cutoff="2"/></sensor></mujoco>"""
+LINKS = 100
+
+
+def chain(*branches: int) -> str:
+    """Branches of so many balls on hinges, one in the other, from one body on a hinge."""
+    link = '<body pos=".1 0 0"><joint axis="0 1 0"/><geom size=".05" contype="0" conaffinity="0"/>'
+    return (
+        '<mujoco><worldbody><body name="root"><joint axis="0 0 1"/><geom size=".05" contype="0" conaffinity="0"/>'
+        + "".join(link * n + "</body>" * n for n in branches)
+        + "</body></worldbody></mujoco>"
+    )
+
+
+def crowd(n: int, geom: str) -> str:
+    """n free bodies over a floor, and a height field far away."""
+    bodies = "".join(f'<body pos="{3 * k} 0 2"><freejoint/><geom {geom}/></body>' for k in range(n))
+    return (
+        '<mujoco><asset><hfield name="hill" nrow="4" ncol="4" size="1 1 .1 .1"/></asset><worldbody>'
+        f'<geom name="floor" type="plane" size="5 5 1"/>{bodies}<geom name="hill" type="hfield" hfield="hill" '
+        'pos="0 0 -9" contype="0" conaffinity="0"/></worldbody></mujoco>'
+    )
+
+
+def sphere_mesh(points: int) -> str:
+    """A ball whose hull has so many vertices, over a floor."""
+    at = np.random.default_rng(0).standard_normal((points, 3))
+    text = " ".join(f"{x:.5f}" for x in (at / np.linalg.norm(at, axis=1, keepdims=True)).ravel())
+    return (
+        f'<mujoco><asset><mesh name="ball" vertex="{text}"/></asset><worldbody><geom type="plane" size="5 5 1"/>'
+        '<body pos="0 0 1.1"><freejoint/><geom name="skin" type="mesh" mesh="ball"/></body></worldbody></mujoco>'
+    )
+
+
+class Case(NamedTuple):
+    """An illness.
+
+    Attributes:
+        check: that finds it.
+        element: that is named.
+        healthy: a model without it.
+        changes: pairs (old, new) of text; or an edit of the model, or what has the illness.
+    """
+
+    check: str
+    element: str
+    healthy: str
+    changes: tuple | Callable | str
+
+
+def edit(field: str, place, value) -> Callable:
+    def change(model):
+        getattr(model, field)[place] = value
+
+    return change
+
+
+CASES = [
+    Case("massless", "joint 'pin'", INERTIAL, lambda m: (edit("body_mass", 1, 0)(m), edit("body_inertia", 1, 0)(m))),
+    Case("inertia-impossible", "body 'link'", INERTIAL, edit("body_inertia", 1, (0.004, 0.004, 0.01))),
+    Case("inertia-large", "body 'link'", INERTIAL, ((".01 .01 .01", ".1 .1 .1"),)),
+    Case("inertia-small", "body 'link'", INERTIAL, ((".01 .01 .01", "1e-7 1e-7 1e-7"),)),
+    Case("density", "body 'ball'", BALL, (('density="1000"', 'density="1e6"'),)),
+    Case("density", "body 'ball'", BALL, (('density="1000"', 'density=".1"'),)),
+    Case("centre-outside", "body 'link'", INERTIAL, (('pos="0 0 0"', 'pos="0 0 .2"'),)),
+    Case(
+        "mass-ratio",
+        "body 'low'",
+        TWO_BALLS,
+        (('size=".1" density="1000"/></body>\n<body', 'size=".1" density=".5"/></body>\n<body'),),
+    ),
+    Case(
+        "inertia-singular",
+        "joint 'knee'",
+        ARM,
+        (
+            ('name="lower" pos="0 0 -.5"', 'name="lower"'),
+            ('fromto="0 0 0 0 0 -.5"/><site', 'fromto="0 0 0 0 0 -.5" mass="1e-9"/><site'),
+        ),
+    ),
+    Case("constants-stale", "body 'link'", INERTIAL, edit("body_mass", 1, 2.0)),
+    Case("step-unstable", "actuator 'drive'", SERVO, (('kp="10"', 'kp="1e6"'),)),
+    Case("step-unstable", "actuator 'drive'", SERVO, (('kv="2"', 'kv="1e3"'),)),
+    Case(
+        "step-unstable",
+        "joint 'knee'",
+        ARM,
+        (('name="knee" axis="0 1 0"', 'name="knee" axis="0 1 0" stiffness="1e5"'),),
+    ),
+    Case("step-coarse", "joint 'pin'", ARM, (('stiffness="0"', 'stiffness="1.5e5"'),)),
+    Case("servo-rings", "actuator 'drive'", SERVO, (('kv="2"', 'kv="0"'), ('damping="1"', 'damping="0"'))),
+    Case("rate-negative", "joint 'knee'", ARM, (('range="-90 90" damping="1"/>', 'range="-90 90" damping="-1"/>'),)),
+    Case(
+        "rate-negative",
+        "actuator 'drive'",
+        SERVO,
+        (("<position", "<general biastype='affine' biasprm='0 0 2'"), ('kp="10" kv="2"', "")),
+    ),
+    Case("row-unstable", "equality 'shut'", LOOP, (('body2="b"', 'body2="b" solref="-2e6 -10"'),)),
+    Case("row-unstable", "geom 'skin'", BALL, (('name="skin"', 'name="skin" solref=".004 .2"'),)),
+    Case("row-softer", "geom 'skin'", BALL, (('name="skin"', 'name="skin" solref=".001 1"'),)),
+    Case("row-contradicts", "geom 'skin'", BALL, (('name="skin"', 'name="skin" solref="-100 1"'),)),
+    Case("impedance-clipped", "geom 'skin'", BALL, (('name="skin"', 'name="skin" solimp=".95 .9 .001"'),)),
+    Case("start-jumps", "joint 'knee'", SERVO, (('kp="10"', 'kp="1e5"'), ('qpos=".5 .5"', 'qpos="0 .5"'))),
+    Case("overlap", "geom 'skin'", BALL, (('pos="0 0 .1"', 'pos="0 0 .05"'),)),
+    Case("loop-open", "equality 'shut'", LOOP, (('body2="b"', 'body2="b" relpose=".9 0 0 1 0 0 0"'),)),
+    Case("beyond-range", "joint 'knee'", ARM, (('qpos=".5 .5"', 'qpos=".5 2.5"'),)),
+    Case("control-beyond-range", "actuator 'drive'", ARM, (('ctrl=".5"', 'ctrl="5"'),)),
+    Case(
+        "range-in-degrees",
+        "joint 'pin'",
+        ARM,
+        (('name="pin" axis="0 1 0" range="-90 90"', 'name="pin" axis="0 1 0" range="-5156 5156"'),),
+    ),
+    Case(
+        "range-in-degrees",
+        "joint 'pin'",
+        ARM,
+        (('range="-90 90"', 'range="-1.57 1.57"'), ('qpos=".5 .5"', 'qpos="0 0"')),
+    ),
+    Case(
+        "range-empty",
+        "joint 'knee'",
+        ARM,
+        (('range="-90 90" damping="1"/>', 'range="0 1e-6"/>'), ('qpos=".5 .5"', 'qpos=".5 0"')),
+    ),
+    Case("falls-forever", "body 'ball'", BALL, (('<geom name="floor" type="plane" size="5 5 1"/>', ""),)),
+    Case("falls-forever", "body 'ball'", BALL, (('name="floor"', 'contype="2" conaffinity="2"'),)),
+    Case("actuator-idle", "actuator 'drive'", ARM, (('gear="1"', 'gear="0"'),)),
+    Case("actuator-idle", "actuator 'drive'", LIMITED, edit("actuator_forcerange", 0, 0)),
+    Case("actuator-idle", "actuator 'drive'", SERVO, (('kp="10" kv="2"', 'kp="0" kv="0"'),)),
+    Case("actuator-idle", "actuator 'drive'", ARM, edit("actuator_ctrlrange", 0, 0)),
+    Case("actuator-idle", "actuator 'drive'", LIMITED, edit("jnt_actfrcrange", 0, 0)),
+    Case(
+        "actuator-off",
+        "actuator 'drive'",
+        ARM,
+        (('gear="1"', 'gear="1" group="1"'), ("<option", '<option actuatorgroupdisable="1"')),
+    ),
+    Case("actuator-violent", "actuator 'drive'", ARM, (('gear="1"', 'gear="1e5"'),)),
+    Case("sensor-idle", "sensor 'felt'", TOUCH, (('<geom name="sole" size=".1"/>', '<body><geom size=".1"/></body>'),)),
+    Case(
+        "sensor-idle",
+        "sensor 'speed'",
+        ARM,
+        (('<site name="tip" pos="0 0 -.5"/>', ""), ("<worldbody>", '<worldbody><site name="tip"/>')),
+    ),
+    Case("sensor-idle", "sensor 'gap'", APART, (('cutoff="2"', ""),)),
+    Case("sensor-not-computed", "sensor 'mine'", ARM, (("<sensor>", '<sensor><user name="mine" dim="1"/>'),)),
+    Case("mask-alone", "geom 'side'", APART, (('name="side"', 'name="side" contype="4" conaffinity="4"'),)),
+    Case(
+        "physics-off",
+        "option contact",
+        BALL,
+        (
+            ("<option", '<option gravity="0 0 0"'),
+            ("<worldbody>", '<option><flag contact="disable"/></option><worldbody>'),
+        ),
+    ),
+    Case(
+        "friction-none",
+        "geom 'skin'",
+        BALL,
+        (('name="skin"', 'name="skin" condim="6" friction="1 0 0"'), ('name="floor"', 'name="floor" friction="1 0 0"')),
+    ),
+    Case("friction-large", "geom 'skin'", BALL, (('name="skin"', 'name="skin" friction="50"'),)),
+    Case("impratio", "option impratio", BALL, (("<option", '<option impratio="10"'),)),
+    Case("tunnels", "geom 'side'", APART, (('size=".05 .05 .05"', 'size=".05 .05 .001"'),)),
+    Case(
+        "far-from-origin", "geom 'skin'", BALL, (('pos="0 0 .1"', 'pos="4000 0 .1"'), ('size="5 5 1"', 'size="0 0 1"'))
+    ),
+    Case("gravity-unit", "option gravity", BALL, (("<option", '<option gravity="0 0 -9810"'),)),
+    Case("pairs-many", "the model", crowd(3, 'size=".1"'), crowd(120, 'size=".1"')),
+    Case(
+        "pairs-convex", "the model", crowd(3, 'size=".1 .2" type="cylinder"'), crowd(20, 'size=".1 .2" type="cylinder"')
+    ),
+    Case("mesh-detailed", "geom 'skin'", sphere_mesh(100), sphere_mesh(1500)),
+    Case("heights-many", "the model", crowd(60, 'size=".1"'), ((' contype="0" conaffinity="0"', ""),)),
+    Case("inertia-dense", "body 'root'", chain(*[10] * (LINKS // 10)), chain(LINKS)),
+    Case("rk4-contacts", "option integrator", BALL, (("<option", '<option integrator="RK4"'),)),
+    Case("iterations-few", "option iterations", BALL, (("<option", '<option iterations="1"'),)),
+    Case("sleep", "option sleep", BALL, (("<worldbody>", '<option><flag sleep="enable"/></option><worldbody>'),)),
+    Case(
+        "autoreset-off",
+        "option autoreset",
+        BALL,
+        (("<worldbody>", '<option><flag autoreset="disable"/></option><worldbody>'),),
+    ),
+    Case(
+        "not-computed",
+        "option flag",
+        BALL,
+        (("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>'),),
+    ),
+    Case("impossible-number", "body_mass of body 'ball'", BALL, edit("body_mass", 1, -1)),
+    Case("function-missing", "actuator 'drive'", ARM, (("<motor", "<general gaintype='user'"),)),
+    Case("trial-bad", "the model", SERVO, (('kp="10"', 'kp="1e6"'), ('kv="2"', 'kv="0"'))),
+    Case(
+        "trial-not-converged",
+        "option iterations",
+        TWO_BALLS,
+        (("<worldbody>", '<option iterations="1" solver="PGS"/><worldbody>'),),
+    ),
+]
+
+
+def sick(case: Case):
+    """The model with the illness."""
+    if callable(case.changes):
+        model = fl.load(case.healthy)
+        case.changes(model)
+        return model
+    if isinstance(case.changes, str):
+        return case.changes
+    text = case.healthy
+    for old, new in case.changes:
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.check}-{case.element}" for case in CASES])
+def test_a_check_fires_on_the_sick_model_and_not_on_its_healthy_twin(case):
+    found = fl.diagnose(sick(case), [case.check])
+    assert case.element in [finding.element for finding in found]
+    assert all(finding.check == case.check and finding.seen and finding.advice for finding in found)
+    assert fl.diagnose(case.healthy, [case.check]) == []
+
+
+def test_every_check_has_a_case():
+    elsewhere = {"start-bad", "trial-full", "urdf-dropped"}
+    assert {case.check for case in CASES} | elsewhere == set(all_checks())
+
+
+def test_a_start_without_an_acceleration_is_an_error():
+    model = fl.load(ARM)
+    model.body_mass[1:], model.body_inertia[1:] = 0, 0
+    assert {finding.severity for finding in fl.diagnose(model, ["start-bad"])} == {"error"}
+
+
+def test_a_full_buffer_in_the_trial_is_a_warning(monkeypatch):
+    counts = dict.fromkeys(("contacts_full", "rows_full", "bad_number", "not_converged", "bad_control"), 0)
+    monkeypatch.setattr(Patient, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
+    (finding,) = fl.diagnose(ARM, ["trial-full"])
+    assert finding.seen == "rows_full in 7 of 500 steps from qpos0"
+
+
+def test_what_a_urdf_loses_is_a_warning():
+    text = '<robot name="r"><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0"'
+    text += ' iyz="0"/></inertial></link><transmission name="lost"/></robot>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fl.diagnose(text, ["urdf-dropped"])
+    assert len(found) == 1 and "transmission" in found[0].seen
+
+
+def test_a_model_that_is_refused_has_its_reasons_for_findings():
+    refused = BALL.replace("<worldbody>", '<option><flag speculative="enable"/></option><worldbody>')
+    (finding,) = fl.diagnose(refused)
+    assert (finding.check, finding.severity) == ("not-computed", "error") and "speculative" in finding.seen
+
+
+@pytest.mark.parametrize("name", fl.bundled_names())
+def test_bundled_models_have_nothing_worse_than_notes(name):
+    assert not [finding for finding in fl.diagnose(name) if finding.severity != "note"]
+
+
+def test_findings_come_worst_first_and_the_model_stays_as_it_was():
+    model = fl.load(sick(next(case for case in CASES if case.check == "trial-bad")))
+    before = model.real_buffer.copy(), dict(model.size_values())
+    ranks = [fl.doctor.SEVERITIES.index(finding.severity) for finding in fl.diagnose(model)]
+    assert ranks and ranks == sorted(ranks)
+    assert np.array_equal(before[0], model.real_buffer) and before[1] == model.size_values()
+
+
+def test_an_unknown_check_is_refused():
+    with pytest.raises(fl.ModelError, match=r"no check 'overlaps'; did you mean 'overlap'"):
+        fl.diagnose(BALL, ["overlaps"])

@@ -1,0 +1,55 @@
+"""What the doctor says of steps is what the engine's steps do: growth of modes and of constraint errors."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.doctor.modes import systems
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.rows import growth, stiffness
+
+CLOSE = 1e-5  # of differences over 1e-6 in transition_fd
+SPRUNG = """<mujoco><option timestep=".004" gravity="0 0 0"/><worldbody>
+<body><joint name="a" axis="0 1 0" stiffness="30" damping=".4"/>
+<geom type="capsule" size=".05" fromto="0 0 0 0 0 -.4" contype="0"/><body pos="0 0 -.4">
+<joint name="b" axis="0 1 0" damping=".2"/><geom type="capsule" size=".04" fromto="0 0 0 0 0 -.3" contype="0"/></body>
+</body><body pos="1 0 0"><joint name="c" type="slide" axis="1 0 0"/><geom size=".1" contype="0"/></body></worldbody>
+<tendon><fixed name="cord" stiffness="50" damping="3" springlength=".1"><joint joint="b" coef=".2"/>
+<joint joint="c" coef="1"/></fixed></tendon><actuator><position joint="a" kp="40" kv="5" gear="1.5"/>
+<general joint="c" gaintype="affine" biastype="none" gainprm="0 -20 -7" ctrlrange="0 1"/></actuator>
+<keyframe><key ctrl="0 1"/></keyframe></mujoco>"""
+EQUALITY = """<mujoco><option timestep=".005" gravity="0 0 0"/><worldbody><body><joint name="x" type="slide"/>
+<geom size=".1"/></body></worldbody><equality><joint name="held" joint1="x" solimp=".9 .9 .001" solref="{} {}"/>
+</equality></mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicit", "implicitfast", "rk4", "discrete"])
+def test_modes_of_a_step_are_those_of_the_engines_derivative(integrator):
+    model = fl.load(SPRUNG)
+    model.opt.integrator, model.opt.tolerance = integrator, 0
+    patient = Patient(model)
+    (system,) = [system for start, system in systems(patient) if start.keyframe == 0]
+    ours = [mode.factor for mode in system.discrete_modes()]
+    data = fl.Data(model)
+    data.ctrl[1] = 1.0
+    theirs = np.abs(np.linalg.eigvals(fl.transition_fd(model, data)[0]))
+    np.testing.assert_allclose(sorted(ours), sorted(theirs), rtol=CLOSE)
+
+
+@pytest.mark.parametrize(
+    "solref", [(0.02, 1), (0.01, 0.5), (0.01, 0.36), (0.01, 0.35), (-2e4, -50), (-1e5, -250), (-1, -450)]
+)
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
+def test_errors_of_a_row_grow_as_the_engines_do(solref, integrator):
+    model = fl.load(EQUALITY.format(*solref))
+    model.opt.integrator = integrator
+    factor = growth(Patient(model), *stiffness(Patient(model), model.eq_solref[0], False))
+    theirs = np.abs(np.linalg.eigvals(fl.transition_fd(model, fl.Data(model))[0])).max()
+    assert factor == pytest.approx(theirs, rel=CLOSE, abs=CLOSE)
+
+
+def test_the_least_damping_ratio_at_two_steps_is_one_over_the_root_of_eight():
+    model = fl.load(EQUALITY.format(0.01, 1))
+    for ratio, grows in ((0.99 / np.sqrt(8), True), (1.01 / np.sqrt(8), False)):
+        K, B = stiffness(Patient(model), np.array([0.01, ratio]), False)
+        assert (growth(Patient(model), K, B) > 1) == grows
