@@ -36,6 +36,8 @@ Thresholds are physical and stand below; none was fitted to a model. No finding 
 muscles and of functions of the user no stiffness is known; a system of more than 400 coupled dofs is not asked for its
 modes, nor one whose inertia is singular; modes are those at rest at a start, without gravity and contacts.
 
+What the engine itself says of each step is told in [Honesty](honesty.md).
+
 *h* is the time step, *w* a natural frequency in rad/s, *d* a damping and *I* the inertia that it acts on.
 
 Written by `docs/doctor.py` from the checks in `src/featherlane/doctor`; a new one is a function there with a docstring,

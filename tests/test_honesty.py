@@ -1,0 +1,224 @@
+"""What docs/honesty.md says of statuses, residuals and checks, tried sentence by sentence."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+pytestmark = pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
+PRECISIONS = ("float64", "float32")
+BEYOND = 2e10  # a bad number that is no NaN
+N, SICK = 9, 4  # worlds, and the one that turns bad: beside eight others in float32, with seven in float64
+FALLING = '<mujoco><worldbody><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+INPUTS = ("qpos", "qvel", "time", "act", "mocap_pos", "mocap_quat", "eq_active")
+EVERYTHING = """<mujoco><worldbody><geom type="plane" size="5 5 1"/><body name="hand" mocap="true" pos="0 0 2"/>
+<body name="arm" pos="0 0 1"><joint name="pin" axis="0 1 0"/>
+<geom type="capsule" size=".05" fromto="0 0 0 .4 0 0"/></body><body pos="1 0 .1"><freejoint/><geom size=".1"/></body>
+</worldbody><equality><joint joint1="pin" active="false"/></equality>
+<actuator><general name="drive" joint="pin" dyntype="integrator"/></actuator></mujoco>"""
+
+
+def pair(dtype="float64", source=EVERYTHING):
+    """Two batches of the same moving worlds."""
+    model = fl.load(source)
+    batches = [fl.Batch(model, N, nthread=1, dtype=dtype) for _ in range(2)]
+    for batch in batches:
+        batch.qvel[:] = 0.1 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
+        batch.ctrl[:] = np.linspace(-1, 1, N)[:, None]
+    return batches
+
+
+def counts(owner, name):
+    return np.asarray(owner.status[name])
+
+
+# ---- bad numbers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -BEYOND])
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_bad_state_is_reset_and_counted_at_the_next_step_and_no_neighbour_notices(name, value, dtype):
+    sick, well = pair(dtype)
+    getattr(sick, name)[SICK] = value
+    for batch in (sick, well):
+        batch.step(3)
+    others = np.arange(N) != SICK
+    assert counts(sick, "bad_number")[SICK] == 1 and sick.nbad[SICK] == 1
+    assert not counts(sick, "bad_number")[others].any() and not sick.nbad[others].any()
+    for field in ("qpos", "qvel", "act", "time", "solver_niter", "solver_residual", "warning"):
+        ours, theirs = (b._arrays[field][others] for b in (sick, well))
+        assert np.array_equal(ours, theirs), field
+    fresh = fl.Batch(sick.model, 1, nthread=1, dtype=dtype)
+    fresh.step(3)
+    assert np.array_equal(fresh.qpos[0], sick.qpos[SICK]) and sick.time[SICK] == fresh.time[0]
+    assert not sick.ctrl[SICK].any() and sick.ctrl[others].any()
+
+
+@pytest.mark.parametrize("name", ["qfrc_applied", "xfrc_applied"])
+def test_a_bad_force_makes_a_bad_acceleration_which_resets_the_world(name):
+    sick, _ = pair()
+    getattr(sick, name)[SICK] = np.nan
+    sick.step(2)
+    assert counts(sick, "bad_number")[SICK] == 1 and np.isfinite(sick.qpos).all()
+    assert not getattr(sick, name)[SICK].any()
+
+
+def test_without_autoreset_a_bad_world_stays_bad_and_counts_each_step():
+    sick, well = pair()
+    sick.model.opt.disableflags = "autoreset"
+    sick.qvel[SICK] = np.nan
+    for batch in (sick, well):
+        batch.step(3)
+    assert counts(sick, "bad_number")[SICK] >= 3 and not sick.nbad.any()
+    assert np.isnan(sick.qvel[SICK]).all()
+    assert np.array_equal(*(np.delete(batch.qpos, SICK, axis=0) for batch in (sick, well)))
+
+
+def test_what_a_call_leaves_behind_is_looked_at_when_the_next_step_begins():
+    batch = fl.Batch(fl.load(FALLING), 1)
+    batch.qvel[0, 0], batch.qpos[0, 0] = 9.9e9, 9.999e9
+    batch.step(1)
+    assert batch.qpos[0, 0] > 1e10 and not counts(batch, "bad_number")[0]
+    batch.step(1)
+    assert abs(batch.qpos[0, 0]) < 1 and counts(batch, "bad_number")[0] == 1
+
+
+def test_forward_looks_at_no_state():
+    batch = fl.Batch(fl.load(FALLING), 1)
+    batch.qpos[0, 0] = np.nan
+    batch.forward()
+    assert not counts(batch, "bad_number")[0] and np.isnan(batch.qpos[0, 0])
+
+
+def test_a_reset_clears_the_counts_and_the_engines_own_reset_does_not():
+    sick, _ = pair()
+    sick.qvel[SICK] = np.nan
+    sick.step(2)
+    assert counts(sick, "bad_number")[SICK] == 1
+    sick.reset(ids=[SICK])
+    assert not counts(sick, "bad_number").any() and not sick.nbad.any()
+
+
+def test_bad_numbers_are_told_once_by_each_batch_and_each_data():
+    model = fl.load(FALLING)
+    for owner in (fl.Batch(model, 2), fl.Data(model)):
+        told = []
+        for _ in range(2):
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                owner.qvel[...] = np.nan
+                owner.step(1) if isinstance(owner, fl.Batch) else fl.step(model, owner)
+            told.append(len(heard))
+        assert told == [1, 0]
+
+
+# ---- controls ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_a_bad_control_counts_once_a_step_and_all_controls_of_the_world_act_as_zero(integrator, dtype):
+    sick, well = pair(dtype)
+    sick.model.opt.integrator = well.model.opt.integrator = integrator
+    sick.ctrl[SICK], well.ctrl[SICK] = np.nan, 0.0
+    for batch in (sick, well):
+        batch.step(5)
+    assert counts(sick, "bad_control")[SICK] == 5 and not counts(sick, "bad_number").any()
+    assert np.array_equal(sick.qpos, well.qpos)
+
+
+def test_an_infinite_control_within_a_range_is_clipped_and_no_bad_one():
+    model = fl.load("arm")
+    batch = fl.Batch(model, 2)
+    batch.ctrl[0], batch.ctrl[1] = np.inf, model.actuator_ctrlrange[:, 1]
+    batch.step(3)
+    assert not counts(batch, "bad_control").any() and np.array_equal(batch.qpos[0], batch.qpos[1])
+
+
+# ---- the model -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("world", [None, SICK])
+def test_a_number_that_a_field_cannot_hold_is_refused_by_the_next_call(world, dtype):
+    sick, _ = pair(dtype)
+    field = sick.model.body_mass if world is None else sick.expand("body_mass")[world]
+    field[1] = -1.0  # the edit itself says nothing
+    place = "" if world is None else f" in world {world}"
+    with pytest.raises(fl.ModelError, match=rf"body_mass of body 'hand'{place}: got -1, allowed are finite numbers"):
+        sick.step()
+    assert not sick.time.any()
+
+
+def test_an_option_is_refused_as_it_is_set():
+    model = fl.load("arm")
+    with pytest.raises(fl.ModelError, match="option timestep: got -1"):
+        model.opt.timestep = -1
+    assert model.opt.timestep > 0
+
+
+# ---- residual, gap, iterations -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
+def test_the_residual_is_the_norm_of_the_gradient_over_the_trace_of_the_inertia(solver):
+    model = fl.load("humanoid")
+    model.opt.solver, model.opt.tolerance = solver, 1e-4
+    data = fl.Data(model)
+    data.qpos[2] -= 0.05
+    fl.forward(model, data)
+    M = fl.full_m(model, data)
+    gradient = M @ data.qacc - data.qfrc_smooth - data.qfrc_constraint
+    if solver != "pgs":  # its forces are not those of its acceleration
+        assert data.solver_residual == pytest.approx(np.linalg.norm(gradient) / np.trace(M), rel=1e-6, abs=1e-12)
+    assert data.solver_gap >= 0.0 and data.solver_niter >= 1
+
+
+@pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
+def test_the_gap_bounds_the_cost_above_its_minimum(solver):
+    model = fl.load("humanoid")
+    data = fl.Data(model)
+    data.qpos[2] -= 0.05
+    data.record_solver = True
+    model.opt.tolerance = 0
+    fl.forward(model, data)
+    least = data.solver_history.cost.min()
+    model.opt.solver, model.opt.tolerance, model.opt.iterations = solver, 0, 3
+    data.qacc_warmstart = 0
+    fl.forward(model, data)
+    assert -1e-12 <= data.solver_history.cost[-1] - least <= data.solver_gap * (1 + 1e-6) + 1e-12
+
+
+def test_a_world_without_rows_has_no_residual():
+    data = fl.Data(fl.load(FALLING))
+    fl.step(data.model, data)
+    assert (data.solver_residual, data.solver_gap, data.solver_niter) == (0.0, 0.0, 0)
+
+
+def test_iterations_that_run_out_count_as_not_converged_four_times_in_a_step_of_rk4():
+    for integrator, most in (("euler", 1), ("rk4", 4)):
+        model = fl.load("humanoid")
+        model.opt.integrator, model.opt.solver, model.opt.iterations, model.opt.tolerance = integrator, "cg", 1, 0
+        data = fl.Data(model)
+        data.qpos[2] -= 0.05
+        fl.step(model, data)
+        assert data.status["not_converged"] == most
+        fl.forward(model, data)
+        assert data.status["not_converged"] == most + 1
+
+
+def test_the_lcp_counts_what_ends_above_its_tolerance():
+    model = fl.load("box_stack")
+    model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_iterations = "lcp", "pgs", 1
+    data = fl.Data(model)
+    fl.step(model, data)
+    assert data.solver_residual > model.opt.lcp_tolerance and data.status["not_converged"] == 1
+    assert data.solver_gap == 0.0
+
+
+def test_an_lcp_without_a_solution_has_a_status_and_a_finite_answer():
+    found = fl.lcp.solve(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([1.0, 1.0]), np.zeros(2), np.full(2, np.inf))
+    assert found.status != 0 and np.isfinite(found.x).all() and found.residual > 1e-6
