@@ -25,8 +25,8 @@ for finding in fl.diagnose(model):  # edits count; checks=["overlap"] asks for s
 ```
 
 It looks at the model in `qpos0` and in each keyframe (32 at most), with the controls that stand there, and lets each
-of these starts run for a second, or 500 steps. Where an environment puts the robot elsewhere before it steps, findings
-about `qpos0` say what would happen there. Nothing of the model is changed.
+of these starts run for a second, or 500 steps; fewer in large models. Where an environment puts the robot elsewhere
+before it steps, findings about `qpos0` say what would happen there. Nothing of the model is changed.
 
 - An **error**: the model cannot be computed, or its numbers turn bad as it stands.
 - A **warning**: it runs, and hardly moves as its author meant.

@@ -53,3 +53,25 @@ def test_the_least_damping_ratio_at_two_steps_is_one_over_the_root_of_eight():
     for ratio, grows in ((0.99 / np.sqrt(8), True), (1.01 / np.sqrt(8), False)):
         K, B = stiffness(Patient(model), np.array([0.01, ratio]), False)
         assert (growth(Patient(model), K, B) > 1) == grows
+
+
+STIFF = {
+    "spring": SPRUNG.replace('stiffness="30"', 'stiffness="3e5"'),
+    "servo": SPRUNG.replace('kp="40"', 'kp="1e5"'),
+    "damper": SPRUNG.replace('kv="5"', 'kv="500"'),
+    "tendon": SPRUNG.replace('damping="3"', 'damping="5e3"'),
+}
+
+
+@pytest.mark.parametrize("name", STIFF)
+def test_what_is_tried_cures_an_unstable_step(name):
+    model = fl.load(STIFF[name])
+    found = fl.diagnose(model, ["step-unstable"])
+    assert found
+    for _ in found:  # the worst first, then what is left
+        for finding in fl.diagnose(model, ["step-unstable"]):
+            model.opt.timestep = min(model.opt.timestep, float(finding.advice.split()[4]))
+    assert not fl.diagnose(model, ["step-unstable"])
+    model.opt.timestep = 0.004
+    model.opt.integrator = found[0].advice.rpartition('="')[2].strip('"')
+    assert not fl.diagnose(model, ["step-unstable"])

@@ -55,6 +55,7 @@ def _print(source: str, totals: dict[str, int], found: list[Finding], every: boo
     shown = ", ".join(_counted(number, word) for word, number in totals.items() if number)
     screen.print(Text(f"{label(source)}: {shown or 'nothing found'}", style="bold" if shown else "green"))
     for name in dict.fromkeys(finding.check for finding in found):
+        screen.print()
         for line, indent in _section([finding for finding in found if finding.check == name], every):
             screen.print(Padding(line, (0, 0, 0, indent), expand=False))
 
@@ -63,7 +64,7 @@ def _section(found: list[Finding], every: bool) -> list[tuple[Text, int]]:
     """Lines of one check, each with its indentation."""
     first, few = found[0], len(found) if every or len(found) <= FEW + 1 else FEW
     head = Text.assemble((first.severity, STYLES[first.severity]), " ", (first.check, "bold"), f": {first.why}")
-    lines: list[tuple[Text, int]] = [(Text(), 0), (head, 0)]
+    lines = [(head, 0)]
     alike = len({finding.advice for finding in found}) == 1
     for finding in found[:few]:
         lines.append((Text.assemble((finding.element, "cyan"), f": {finding.seen}"), 2))

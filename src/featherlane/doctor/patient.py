@@ -23,6 +23,7 @@ from ..simulation.stages import crb, forward, frames
 
 MOST_KEYFRAMES = 32  # a model of a hundred recorded poses is looked at in the first ones
 SECONDS, MOST_STEPS = 1.0, 500  # of a trial: whichever is less
+MOST_WORK = 50_000  # steps times dofs of a trial, and at least 50 steps: seconds on one core
 PARTS = 10  # of the trial, to tell when
 
 
@@ -121,7 +122,8 @@ class Patient:
     @property
     def trial_steps(self) -> int:
         """Steps of a trial."""
-        return max(1, min(MOST_STEPS, round(SECONDS / self.h)))
+        affordable = max(MOST_STEPS // 10, MOST_WORK // max(self.model.nv, 1))
+        return max(1, min(MOST_STEPS, affordable, round(SECONDS / self.h)))
 
     @cached_property
     def trials(self) -> list[tuple[str, dict[str, int], float]]:

@@ -31,9 +31,9 @@ def unstable(patient: Patient) -> Iterator[Sign]:
                 worst[key] = start, mode
     for (kind, ident), (start, mode) in worst.items():
         inertia, omega, rate = _alone(patient, start, mode)
-        seen = f"h w = {patient.h * omega:.3g}, h d / I = {patient.h * rate:.3g} with I = {inertia:.3g} "
-        seen += f"along it at {start.name}; a step multiplies the mode by {mode.factor:.3g}"
-        yield Sign(kind, ident, seen, _remedy(patient, mode, omega, rate))
+        seen = f"a step multiplies a mode by {mode.factor:.3g} at {start.name}, {mode.share:.0%} of it by this; alone "
+        seen += f"it has h w = {patient.h * omega:.3g}, h d / I = {patient.h * rate:.3g} with I = {inertia:.3g}"
+        yield Sign(kind, ident, seen, _remedy(patient, mode, rate > omega))
 
 
 def _alone(patient: Patient, start: Start, mode: Mode) -> tuple[float, float, float]:
@@ -43,14 +43,15 @@ def _alone(patient: Patient, start: Start, mode: Mode) -> tuple[float, float, fl
     return 1 / inverse, float(np.sqrt(abs(term.k) * inverse)), term.d * inverse
 
 
-def _remedy(patient: Patient, mode: Mode, omega: float, rate: float) -> str:
-    """A smaller step, an implicit integrator, or less of what pulls."""
-    by_damper = rate > omega
+def _remedy(patient: Patient, mode: Mode, by_damper: bool) -> str:
+    """A smaller step, an implicit integrator, or less of what pulls.
+
+    A damper of rate r has the factor h r - 1: h / (1 + factor) is 1 / r, and well within what springs allow.
+    """
     what = {"joint": "stiffness", "tendon": "stiffness", "actuator": "kp"}[mode.term.kind]
     if by_damper:
         what = "kv" if mode.term.kind == "actuator" else "damping"
-    limit = min([1 / rate if by_damper else np.inf, 1 / omega if omega > 0 else np.inf])
-    advice = f"timestep of at most {limit:.2g} s, less {what}, or more armature"
+    advice = f"timestep of at most {patient.h / (1 + mode.factor):.2g} s, less {what}, or more armature"
     dampers, _ = implicit_parts(patient)
     if by_damper and dampers != "all":
         advice += ', or integrator="implicitfast"'

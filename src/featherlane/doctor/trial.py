@@ -13,7 +13,8 @@ OFTEN = 0.01  # of the steps
 
 @check("trial-bad", ERROR, "the world is reset to the model's defaults, again and again")
 def bad(patient: Patient) -> Iterator[Sign]:
-    """Numbers that turn bad (NaN, beyond 1e10) within a second, or 500 steps, from a start under its own controls."""
+    """Numbers that turn bad (NaN, beyond 1e10) within a second, or 500 steps (50,000 over the dofs, if that
+    is fewer), from a start under its own controls."""
     for start, counts, when in patient.trials:
         if counts["bad_number"]:
             seen = f"numbers turned bad within {when:.3g} s from {start}"
