@@ -38,6 +38,18 @@ def dropped(patient: Patient) -> Iterator[Sign]:
         yield Sign("model", -1, f"not read: {element}", "say it in MJCF, or in an MjSpec")
 
 
+@check("option-unused", NOTE, "it steers MuJoCo's own search for contacts of convex shapes, and changes nothing here")
+def unused(patient: Patient) -> Iterator[Sign]:
+    """`ccd_tolerance` or `ccd_iterations` other than MuJoCo's defaults."""
+    import mujoco
+
+    given, default = patient.model.mj_model.opt, mujoco.MjOption()
+    for name in ("ccd_tolerance", "ccd_iterations"):
+        value = getattr(given, name)
+        if value != getattr(default, name):
+            yield Sign("option", name, f"{value:g}", "nothing: contacts are found to rounding")
+
+
 @check("sleep", NOTE, "a tree that sleeps shows no acceleration and no forces, where MuJoCo shows its last ones")
 def sleep(patient: Patient) -> Iterator[Sign]:
     """The flag `sleep`; docs/migration.md lists what differs.  The doctor looks at the model awake."""
