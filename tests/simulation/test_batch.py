@@ -337,6 +337,21 @@ def test_a_rollout_of_some_worlds_takes_their_controls_in_the_order_given(batch,
     assert_bits(batch, kept, np.setdiff1d(np.arange(N), ids))
 
 
+def test_calls_that_name_all_worlds_may_name_them_in_any_order(batch, rng):
+    order = rng.permutation(N)
+    control, qacc = rng.uniform(-1, 1, (N, 3, 1)), rng.normal(size=(N, 7))
+    start = rng.uniform(-1, 1, (N, 1, 3)) + [0, 0, 2]
+    force, hits = batch.inverse(qacc), batch.ray(start, (0, 0, -1))
+    twin = copy.deepcopy(batch)
+    np.testing.assert_array_equal(twin.inverse(qacc[order], ids=order), force[order])
+    np.testing.assert_array_equal(twin.ray(start[order], (0, 0, -1), ids=order).distance, hits.distance[order])
+    expected = batch.rollout(3, control, ("qpos", "ctrl"))
+    found = twin.rollout(3, control[order], ("qpos", "ctrl"), ids=order)
+    for name, rows in expected.items():
+        np.testing.assert_array_equal(found[name], rows[order], err_msg=name)
+    assert_bits(twin, snapshot(batch))
+
+
 def test_a_function_controls_each_step(batch):
     """A servo in plain Python gives what the same controls give from an array."""
     model, kept = batch.model, []

@@ -412,9 +412,7 @@ class Batch(Worlds):
         """A plan's loop over the tiles, on all threads; of a part of the worlds of the call."""
         plan.workspaces[0].calls.require(plan.loop)
         order = self._arrange(chosen if part is None else part, plan.width)
-        everyone = len(chosen) == self.nworld
-        place = order if everyone else np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
-        plan.begin(nstep, order, place)
+        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
         ntile = -(-len(order) // plan.width)
         chunk = max(1, min(64, ntile // (16 * self.nthread)))
         starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
@@ -436,6 +434,12 @@ class Batch(Worlds):
                 other.result()
         for workspace in plan.workspaces:
             workspace.calls.raise_errors()
+
+    def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Where worlds stand in the list of a call, which may name all of them in an order of its own."""
+        if len(chosen) == self.nworld and (chosen[1:] > chosen[:-1]).all():
+            return order
+        return np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
 
     def _entered(self):
         return _Entry(self)

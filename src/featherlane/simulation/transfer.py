@@ -38,6 +38,9 @@ class Plan:
         nworld: worlds of a call, at most.
         wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
         loop: the stage that works through tiles.
+
+    Attributes:
+        has_places: does the call bring or take rows in the order in which it names worlds?
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class Plan:
     ):
         self.workspaces, self.transfers, self.wanted, self.loop = workspaces, transfers, wanted, loop
         self.width = workspaces[0].width
+        self.has_places = bool(transfers.get("control") or transfers.get("record"))
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
         self.record = self._make_record()
         self.run = [library().bind(loop, w.rows.record, w.record, self.record) for w in workspaces]
