@@ -638,6 +638,30 @@ def test_worlds_that_blow_up_are_named_and_the_exit_code_says_so(tmp_path, capfd
     assert json.loads(capfd.readouterr().out)["bad_worlds"] == [1, 3]
 
 
+def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
+    file, push, out = tmp_path / "loose.xml", tmp_path / "push.py", tmp_path / "run.npz"
+    file.write_text(LOOSE)
+    push.write_text("def control(batch, step):\n    return [[0.0], [1e9 * (step == 3)]]\n")
+    stale, other = tmp_path / "run.failure-0-12.npz", tmp_path / "run.failure-mine-12.npz"
+    for path in (stale, other):
+        path.write_text("from an earlier run")
+    words = ["--worlds", "2", "--seconds", "0.02", "--controls", push, "--out", out]
+    command = ["simulate", *map(str, [file, *words])]
+    assert run([*command, "--record-bad", "3"]) == BAD_WORLDS
+    assert "run.failure-1-3.npz" in capfd.readouterr().out.replace("\n", "")
+    assert {p.name for p in tmp_path.glob("run.*")} == {"run.npz", "run.failure-1-3.npz", other.name}
+    failure = fl.load_failure(tmp_path / "run.failure-1-3.npz")
+    assert (failure.world, failure.step, failure.cause, failure.nstep) == (1, 3, "bad_number", 3)
+    before = failure.replay(-1)
+    before.forward()
+    assert before.ctrl == 1e9 and abs(before.qacc[0]) > 1e10
+    assert failure.replay().time == pytest.approx(0.002) and failure.data.qvel == 0.0
+    assert run([*command, "--record-bad", "0", "--json"]) == BAD_WORLDS
+    assert json.loads(capfd.readouterr().out)["files"]["failures"] == []
+    assert not list(tmp_path.glob("run.failure-?-*.npz"))
+    assert "record-bad: got -1" in fails(capfd, *command, "--record-bad", "-1")
+
+
 def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd, monkeypatch):
     out, calls, advance = tmp_path / "run.npz", [], Zero.advance
 

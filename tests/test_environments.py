@@ -291,3 +291,25 @@ def test_without_gymnasium_the_message_names_the_extra():
     code = "import sys; sys.modules['gymnasium'] = None; import featherlane.environments"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'featherlane[gym]'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_worlds_that_turn_bad_are_kept_back_to_the_start_of_their_episode(mode):
+    env = BatchEnv(
+        "cartpole", N, observation, reward, autoreset_mode=mode, max_episode_steps=4, frame_skip=3, record_bad=30
+    )
+    env.reset(seed=1)
+    action = np.full((N, 1), 0.3)
+    with pytest.warns(fl.BadNumberWarning):
+        for k in range(8):
+            if mode is AutoresetMode.DISABLED and env._done.any():
+                env.reset(options={"reset_mask": env._done.copy()})
+            env.batch.qvel[2, 0] = np.nan if k == 6 else env.batch.qvel[2, 0]
+            env.step(action)
+    (failure,) = env.batch.failures
+    resting = mode is AutoresetMode.NEXT_STEP  # for one action after each episode
+    assert (failure.world, failure.cause) == (2, "bad_number")
+    assert failure.nstep == (1 if resting else 2) * 3 + 1
+    assert failure.states["time"][0, 0] == 0.0
+    assert (failure.states["ctrl"] == 0.3).all()
+    assert np.isnan(failure.replay(-1).qvel[0]) and failure.replay().time == pytest.approx(0.01)

@@ -17,6 +17,8 @@ CALLS = {
     "Data": lambda m, d, b, v: fl.Data(v),
     "given_contacts": lambda m, d, b, v: fl.Data(m, min(v, 9) if isinstance(v, int) else v),
     "Batch": lambda m, d, b, v: fl.Batch(v, 2),
+    "record_bad": lambda m, d, b, v: fl.Batch(m, 2, record_bad=min(v, 9) if isinstance(v, int) else v),
+    "load_failure": lambda m, d, b, v: fl.load_failure(v),
     "dtype": lambda m, d, b, v: fl.Batch(m, 2, dtype=v),
     "step model": lambda m, d, b, v: fl.step(v, d),
     "step data": lambda m, d, b, v: fl.step(m, v),

@@ -25,6 +25,8 @@ from .simulation.batch import Batch
 from .simulation.control_history import init_ctrl_history, read_ctrl
 from .simulation.data import Data
 from .simulation.distance import geom_distance
+from .simulation.failure import Failure
+from .simulation.failure_file import load_failure
 from .simulation.noise import add_sensor_noise
 from .simulation.point import (
     apply_ft,
@@ -128,6 +130,9 @@ __all__ = [  # noqa: RUF022  in groups
     "set_keyframe",
     "set_state",
     "state_size",
+    # steps that went wrong
+    "Failure",
+    "load_failure",
     # histories of controls
     "init_ctrl_history",
     "read_ctrl",

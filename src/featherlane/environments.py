@@ -48,9 +48,11 @@ class BatchEnv(VectorEnv):
             `options["reset_mask"]`).
         nthread: threads of the batch, 0 for one for each core.
         dtype: of the batch and of the observations.
+        record_bad: time steps that are kept of each world, so that one that goes wrong can be replayed; 0: none.
 
     Attributes:
-        batch: the worlds; their model fields can be expanded, and `start` can draw them anew.
+        batch: the worlds; their model fields can be expanded, and `start` can draw them anew.  With record_bad
+            `batch.failures` holds what went wrong, back to the start of the episode at most.
 
     The action space is the controls within `ctrlrange`, without bounds where an actuator is not limited.  A world whose
     numbers turn bad is reset by the engine, ends its episode (terminated, with reward 0) and is marked in
@@ -77,6 +79,7 @@ class BatchEnv(VectorEnv):
         autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
         nthread: int = 0,
         dtype="float64",
+        record_bad: int = 0,
     ):
         model = model if isinstance(model, Model) else load(model)
         for name, value in (("frame_skip", frame_skip), ("max_episode_steps", max_episode_steps)):
@@ -86,7 +89,7 @@ class BatchEnv(VectorEnv):
         for name, function in functions.items():
             if not callable(function) and not (function is None and name in ("terminated", "start")):
                 raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function of the batch")
-        self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype)
+        self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_bad=record_bad)
         self.num_envs, self.frame_skip, self.max_episode_steps = num_envs, frame_skip, max_episode_steps
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}

@@ -19,6 +19,8 @@ application = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+RECORD_BAD = 16  # steps that are kept of each world
+
 
 class Precision(StrEnum):
     """Precision of the state and of all arithmetic."""
@@ -96,10 +98,17 @@ def _simulate(
         Path | None,
         typer.Option(
             metavar="FILE.npz",
-            help="Record time, qpos, qvel, ctrl and status counts of every world, each (worlds, frames, n).",
+            help="Record time, qpos, qvel, ctrl and status counts of every world, each (worlds, frames, n); beside it "
+            "FILE.failure-WORLD-STEP.npz where a step says that it is not right.",
             show_default=False,
         ),
     ] = None,
+    record_bad: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Steps before a failure that its file holds; 0: no such files.  They need --out."
+        ),
+    ] = RECORD_BAD,
     video: Annotated[
         Path | None,
         typer.Option(
@@ -137,6 +146,7 @@ def _simulate(
             dtype=dtype.value,
             fps=fps,
             out=out,
+            record_bad=record_bad,
             video=video,
             camera=camera,
             settings=tuple(settings or ()),

@@ -1,7 +1,8 @@
-"""A simulation's frames: how often, and the file that keeps them."""
+"""A simulation's frames: how often, and the file that keeps them; and the files of steps that went wrong."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +64,21 @@ class Recording:
         about = {"status_names": np.array(STATUS), "model": np.array(model.source), "timestep": model.opt.timestep}
         with whole_file(path) as part, part.open("wb") as file:
             np.savez(file, **{name: a[:, : self.count] for name, a in self.arrays.items()}, **about)
+
+
+def write_failures(batch, out: Path) -> list[str]:
+    """The failures of a batch beside the recording, `OUT.failure-WORLD-STEP.npz`; those of an earlier run go.
+
+    Returns:
+        The files.
+    """
+    stale = re.compile(rf"{re.escape(out.stem)}\.failure-\d+-\d+\.npz")
+    for path in out.parent.iterdir():
+        if stale.fullmatch(path.name):
+            path.unlink()
+    files = []
+    for failure in getattr(batch, "failures", ()):
+        path = out.with_name(f"{out.stem}.failure-{failure.world}-{failure.step}.npz")
+        failure.save(path)
+        files.append(str(path))
+    return files

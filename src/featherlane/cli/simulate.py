@@ -12,13 +12,14 @@ from ..errors import ModelError, near
 from . import BAD_WORLDS, INTERRUPTED, complain, video
 from .controls import read_controls
 from .output import check_target, console, pairs, print_json, progress, table
-from .recording import Recording, frame_interval
+from .recording import Recording, frame_interval, write_failures
 from .settings import set_options
 
 MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
 STORY_ROWS = 10
 NAMED = 20  # bad worlds that a message names
+LISTED = 3  # files of failures that the closing table names
 METER_WORLDS = 256  # worlds whose energy is computed at once
 
 
@@ -36,6 +37,7 @@ class Request:
     dtype: str = "float64"
     fps: float | None = None
     out: Path | None = None
+    record_bad: int = 0
     video: Path | None = None
     camera: str | None = None
     settings: tuple[str, ...] = ()
@@ -139,7 +141,8 @@ def simulate(request: Request) -> int:
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
-    batch = Batch(model, request.worlds, nthread=request.threads, dtype=request.dtype)
+    kept = request.record_bad if request.out else 0
+    batch = Batch(model, request.worlds, nthread=request.threads, dtype=request.dtype, record_bad=kept)
     if request.keyframe is not None:
         batch.reset(keyframe=_keyframe(model, request.keyframe))
     controls = read_controls(request.controls, model, batch.nworld, request.seed)
@@ -152,14 +155,16 @@ def simulate(request: Request) -> int:
         result = _run(batch, controls, nstep, every, recording, pictures, request)
     except Interrupted as stop:
         return _stopped(stop.done, nstep, recording, request, batch)
+    failures = []
     if recording is not None and request.out:
         recording.write(request.out, model)
+        failures = write_failures(batch, request.out)
     if pictures is not None and request.video:
         with progress(request.as_json) as bar:
             task = bar.add_task("drawing", total=len(pictures))
             rate = 1.0 / (every * model.opt.timestep)
             video.write(request.video, model, camera, pictures, rate, lambda: bar.advance(task))
-    result["files"] = {"out": str(request.out or ""), "video": str(request.video or "")}
+    result["files"] = {"out": str(request.out or ""), "video": str(request.video or ""), "failures": failures}
     if request.as_json:
         print_json(result)
     else:
@@ -173,6 +178,7 @@ def _stopped(done: int, nstep: int, recording: Recording | None, request: Reques
     if recording is not None and request.out:
         recording.write(request.out, batch.model)
         kept = f"; {request.out} has the {recording.count} frames until then"
+        write_failures(batch, request.out)
     _tell_of_bad(_bad_worlds(batch), batch.nworld)
     return complain(
         f"interrupted after {done:,} of {nstep:,} steps, {done * h:g} of {nstep * h:g} s simulated{kept}", INTERRUPTED
@@ -194,6 +200,12 @@ def _tell_of_bad(worlds: list[int], nworld: int) -> int:
     )
 
 
+def _listed(files: list[str]) -> str:
+    """The first of some files, and how many more there are."""
+    more = f" and {len(files) - LISTED} more" * (len(files) > LISTED)
+    return f"{', '.join(files[:LISTED])}{more}: featherlane.load_failure(...).replay()" if files else ""
+
+
 def _check(request: Request) -> None:
     """What can be told before a model is loaded."""
     if request.worlds < 1:
@@ -202,6 +214,8 @@ def _check(request: Request) -> None:
         raise ModelError(f"threads: got {request.threads}, allowed is a whole number from 0 (all cores)")
     if request.seed < 0:
         raise ModelError(f"seed: got {request.seed}, allowed is a whole number from 0")
+    if request.record_bad < 0:
+        raise ModelError(f"record-bad: got {request.record_bad}, allowed is a whole number from 0 (nothing is kept)")
     for name in ("seconds", "fps"):
         value = getattr(request, name)
         if value is not None and not (np.isfinite(value) and value > 0):
@@ -343,5 +357,6 @@ def _print(result: dict) -> None:
         "status": (status or "all steps good")
         + (f"; {result['worlds_reset']} worlds reset" * bool(result["worlds_reset"])),
     }
-    closing |= {"wrote " + name: path for name, path in result["files"].items() if path}
+    files = result["files"] | {"failures": _listed(result["files"]["failures"])}
+    closing |= {"wrote " + name: path for name, path in files.items() if path}
     screen.print(pairs("Simulation", closing))

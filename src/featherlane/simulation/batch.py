@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ..errors import ModelError, near, warn_of_bad_numbers
 from ..lanes import Kernel, processor
@@ -24,9 +24,11 @@ from ..model.option import Disable
 from ..sensor.kinds import E_KINETIC, E_POTENTIAL
 from .distance import Distances, distance_tiles
 from .distance import Query as DistanceQuery
+from .failure import Failure
 from .fields import DATA, LATE_FRAMES, MOMENTA, ON_REQUEST, STATUS, WRENCHES
 from .inverse import inverse_tiles
 from .ray import Hits, Query, cast_tiles
+from .recorder import Recorder
 from .stages import check_inverse
 from .transfer import Plan, Transfer
 from .user_call import fields_called_for
@@ -50,6 +52,7 @@ class Batch(Worlds):
         nthread: threads, 0 for one for each core.
         dtype: float64 or float32, of the state and of all arithmetic.
         given_contacts: how many contacts `give_contacts` may give to a world, at most.
+        record_bad: steps that are kept of each world, so that one that goes wrong can be replayed; 0: none.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
     `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`, `eq_active`.  Derived fields are bound
@@ -60,34 +63,50 @@ class Batch(Worlds):
             (nworld,).
         nbad: times each world was reset for bad numbers, (nworld,); the first time is told by a `BadNumberWarning`.
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
+        failures: with record_bad, a list of `Failure`: steps in which a count of `status` grew, each with the world's
+            last states and inputs, which replay to the same bits.  It keeps of each world the first of each cause, and
+            64 in all, the oldest; what is taken out makes room (`batch.failures.clear()`).
 
     Raises:
         TypeError: `model` is no Model.
-        ModelError: nworld, nthread or given_contacts out of range, an unknown dtype.
+        ModelError: nworld, nthread, given_contacts or record_bad out of range, an unknown dtype.
     """
 
     nthread: int
     width: int
     _workspaces: dict[int, list[Workspace]]
     _shared: dict[int, ModelRows]
-    _plans: dict[tuple[bool, int], Plan]
+    _plans: dict[tuple[bool, bool, int], Plan]
     _controls: dict[Kernel, UserFunction]
     _told: bool
+    _recorder: Recorder | None
+    failures: list[Failure]
     _pool: ThreadPoolExecutor | None
     _lock: threading.Lock
     _pid: int
 
-    def __init__(self, model: Model, nworld: int, nthread: int = 0, dtype="float64", given_contacts: int = 0):
+    def __init__(
+        self,
+        model: Model,
+        nworld: int,
+        nthread: int = 0,
+        dtype: DTypeLike = "float64",
+        given_contacts: int = 0,
+        record_bad: int = 0,
+    ):
         super().__init__(model, nworld, dtype, given_contacts)
         if count("nthread", nthread, 0) > MOST_THREADS:
             raise ModelError(f"nthread: got {nthread}, allowed is a whole number to {MOST_THREADS}, 0 for all cores")
         self.__dict__["nthread"] = int(nthread) or _cores()
+        if count("record_bad", record_bad, 0):
+            self.__dict__["_recorder"] = Recorder(self.nworld, int(record_bad))
         self._start()
 
     def _start(self):
         """What a process or a copy has to make anew: threads, workspaces, the lock."""
         own = self.__dict__
         own.setdefault("_told", False)  # of bad numbers
+        own.setdefault("_recorder", None)
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
@@ -98,6 +117,18 @@ class Batch(Worlds):
     def _expansion_changed(self) -> None:
         own = self.__dict__
         own["_workspaces"], own["_shared"], own["_plans"] = {}, {}, {}
+
+    def _worlds_set(self, worlds) -> None:
+        recorder = self.__dict__.get("_recorder")
+        if recorder is not None:
+            recorder.forget(worlds)
+
+    def _found_failures(self) -> list[Failure]:
+        if self._recorder is None:
+            raise AttributeError(
+                "batch has no failures: featherlane.Batch(..., record_bad=n) keeps n steps of each world"
+            )
+        return self._recorder.failures
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
@@ -364,22 +395,44 @@ class Batch(Worlds):
             if "sensordata" in self._bound:
                 for name in fields_read(self.model) - {"sensordata"}:
                     self.bind(name)
-            bad = self._arrays["nbad"][chosen, 0]
-            for width, part in self._parts(chosen):
-                workspaces = self._prepare(width)
-                plan = self._plan(nstep == 0, extra, width, control)
-                try:
-                    _set_control(workspaces, control)
-                    self._work(plan, nstep, chosen, part)
-                finally:
-                    _set_control(workspaces, None)
-            if "sensordata" in self._bound and plain_sensors(self.model):
-                self._measure(chosen)
-            fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
-            if len(fresh):
-                self._drop_inputs(fresh)
+            if self._recorder is None or nstep == 0:
+                self._advance(nstep, chosen, extra, control)
+            else:
+                self._advance_in_pieces(self._recorder, nstep, chosen, extra, control)
         if nstep and not self._told and self._arrays["warning"][:, BAD].any():
             self._tell_of_bad()
+
+    def _advance_in_pieces(self, recorder: Recorder, nstep: int, chosen: np.ndarray, extra, control) -> None:
+        """The steps of a call, recorded."""
+        done = 0
+        while done < nstep:
+            n = recorder.piece(nstep - done, self)
+            part = _part(extra, done, n, nstep)
+            recorder.before(self, chosen, (part or {}).get("control", []), control.function if control else None)
+            try:
+                self._advance(n, chosen, part, control)
+            except BaseException:
+                recorder.forget(chosen)
+                raise
+            recorder.after(self, chosen, n)
+            done += n
+
+    def _advance(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None) -> None:
+        """All worlds of a call take nstep steps, or a forward pass."""
+        bad = self._arrays["nbad"][chosen, 0]
+        for width, part in self._parts(chosen):
+            workspaces = self._prepare(width)
+            plan = self._plan(nstep, extra, width, control)
+            try:
+                _set_control(workspaces, control)
+                self._work(plan, nstep, chosen, part)
+            finally:
+                _set_control(workspaces, None)
+        if "sensordata" in self._bound and plain_sensors(self.model):
+            self._measure(chosen)
+        fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
+        if len(fresh):
+            self._drop_inputs(fresh)
 
     def _tell_of_bad(self) -> None:
         """Warn of worlds whose numbers turned bad, once."""
@@ -476,10 +529,12 @@ class Batch(Worlds):
             return chosen
         return np.ascontiguousarray(chosen[np.lexsort(self._arrays["signature"][chosen].T[::-1])])
 
-    def _plan(self, forward: bool, extra, width: int, control: UserFunction | None = None) -> Plan:
+    def _plan(self, nstep: int, extra, width: int, control: UserFunction | None = None) -> Plan:
         """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
-        if extra is None and (forward, width) in self._plans:
-            return self._plans[forward, width]
+        forward, recorder = nstep == 0, self._recorder if nstep > 1 else None
+        key = forward, recorder is not None, width
+        if extra is None and key in self._plans:
+            return self._plans[key]
         names = [n for n in LASTING if n in self._arrays]
         load = [Transfer(n, self._arrays[n]) for n in (*names, "warning", "nbad")]
         load += [Transfer(n, a, True) for n, a in self._expanded.items()]
@@ -489,10 +544,12 @@ class Batch(Worlds):
         store += [Transfer(n, a) for n, a in self._bound.items()]
         asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
         wanted = self._wanted(asked | (control.fields if control else set()))
-        transfers = {**(extra or {}), "load": load, "store": store + (extra or {}).get("store", [])}
+        record = (extra or {}).get("record", []) + (recorder.written(self) if recorder else [])
+        store += (extra or {}).get("store", [])
+        transfers = {"control": (extra or {}).get("control", []), "record": record, "load": load, "store": store}
         plan = Plan(self._workspaces[width], transfers, self.nworld, wanted)
         if extra is None:
-            self._plans[forward, width] = plan
+            self._plans[key] = plan
         return plan
 
     def _wanted(self, asked: set[str]) -> dict[str, int]:
@@ -562,6 +619,17 @@ def _set_control(workspaces: list[Workspace], control: UserFunction | None) -> N
     """Let steps call a control kernel, or none."""
     for w in workspaces:
         w.record.set_size("user_control", w.calls.address(control) if control else 0)
+
+
+def _part(extra, start: int, n: int, nstep: int):
+    """The transfers of n steps of a call of nstep steps."""
+    if extra is None or n == nstep:
+        return extra
+    per_step = {
+        kind: [t._replace(array=t.array[:, start : start + n]) for t in extra.get(kind, ())]
+        for kind in ("control", "record")
+    }
+    return extra | per_step
 
 
 def _field_names(call: str, given) -> list[str]:

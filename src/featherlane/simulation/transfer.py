@@ -19,7 +19,8 @@ class Transfer(NamedTuple):
 
     Attributes:
         field: name of the field of the tile, or of the model where `of_model`.
-        array: C-contiguous; the first axis counts worlds, and for control and record the second counts steps.
+        array: C-contiguous; the first axis counts worlds, and for control and record the second counts steps, some of
+            which it may be.
     """
 
     field: str
@@ -80,8 +81,8 @@ class Plan:
                 "row": [address(a) for _, a in rows],
                 "tile": [k for k, _ in rows],
                 "count": [a[0, 0].size if per_step else a[0].size for _, a in rows],
-                "stride": [a[0].size for _, a in rows],
-                "step": [a[0, 0].size if per_step else 0 for _, a in rows],
+                "stride": [a.strides[0] // a.itemsize for _, a in rows],
+                "step": [a.strides[1] // a.itemsize if per_step else 0 for _, a in rows],
             }
             for name, values in columns.items():
                 arrays[f"{kind}_{name}"] = np.asarray(values or [0], np.int64)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..errors import ModelError, near
 from ..lanes import processor
@@ -56,7 +58,7 @@ class Worlds(NamedAccess):
     _lent: dict[str, Lent]
     _edited: set[str]
 
-    def __init__(self, model: Model, nworld: int, dtype, given_contacts: int = 0):
+    def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
         if not isinstance(model, Model):
             raise TypeError(f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
         own = self.__dict__
@@ -80,7 +82,7 @@ class Worlds(NamedAccess):
         return self.__dict__["_size_table"]
 
     # ---- fields ------------------------------------------------------------------------------------------------------
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         arrays = self.__dict__.get("_arrays", {})
         if name in arrays:
             a = arrays[name]
@@ -94,6 +96,8 @@ class Worlds(NamedAccess):
             return arrays[name]
         if name in DATA and self._bindable(name):
             return self.bind(name)
+        if name == "failures":
+            return self._found_failures()
         raise AttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
 
     def __setattr__(self, name: str, value):
@@ -316,6 +320,13 @@ class Worlds(NamedAccess):
     def _expansion_changed(self) -> None:
         """Called when a model field becomes per-world."""
 
+    def _worlds_set(self, worlds) -> None:
+        """Called when worlds are set anew: their state does not follow from their last step."""
+
+    def _found_failures(self) -> list:
+        """Steps that went wrong."""
+        raise NotImplementedError
+
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:
         """World numbers (n,) int64, checked."""
@@ -352,6 +363,7 @@ class Worlds(NamedAccess):
 
     def _set_defaults(self, at: np.ndarray) -> None:
         """The model's default state, with per-world qpos0 and references of springs where they are expanded."""
+        self._worlds_set(at)
         for name in (*EVOLVING, *REPORTS):
             self._arrays[name][at] = 0
         q0 = self._expanded.get("qpos0")
@@ -435,6 +447,7 @@ class Worlds(NamedAccess):
                 allowed = "no such field" if target is None else f"allowed is {self.dtype} {target.shape}"
                 raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
             plan.append((target, value))
+        self._worlds_set(slice(None))
         for target, value in plan:
             target[...] = value
         for name in ON_DEMAND:
