@@ -25,6 +25,7 @@ PAGES = {
     "speed": ROOT / "docs" / "speed.md",
     "speed-in-brief": ROOT / "README.md",
     "startup": ROOT / "docs" / "speed.md",
+    "derivatives": ROOT / "docs" / "speed.md",
     "memory": ROOT / "docs" / "speed.md",
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "collision.md",

@@ -1,5 +1,8 @@
 """Derivatives of a step and of inverse dynamics: exact where the system is linear, MuJoCo's elsewhere."""
 
+import copy
+import threading
+
 import mujoco
 import numpy as np
 import pytest
@@ -125,7 +128,7 @@ def test_both_equal_mujocos(name, integrator, centered, rng):
 # ---- batches -------------------------------------------------------------------------------------------------------
 def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
     model = fl.load("quadruped")
-    monkeypatch.setattr(fl.simulation.transition, "POINTS", 150)  # some worlds at a time
+    monkeypatch.setattr(fl.simulation.moved, "POINTS", 150)  # some worlds at a time
     batch = fl.Batch(model, 5, nthread=1)
     batch.qvel, batch.ctrl = rng.normal(0, 0.3, batch.qvel.shape), rng.uniform(-1, 1, batch.ctrl.shape)
     batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (5, 1))
@@ -166,6 +169,78 @@ def test_the_data_stay_as_they_are(rng):
     fl.inverse_fd(model, data)
     for name, a in data.workspace.arrays.items():
         assert a.tobytes() == before[name].tobytes(), name
+
+
+# ---- calls again ---------------------------------------------------------------------------------------------------
+def test_what_a_call_needs_is_made_once(monkeypatch):
+    """A second call, of another data, makes no batch; models are copied and pickled without what was kept."""
+    model, A, _ = carts()
+    made, init = [], fl.Batch.__init__
+    monkeypatch.setattr(fl.Batch, "__init__", lambda self, *args, **more: made.append(init(self, *args, **more)))
+    for _ in range(3):
+        assert np.abs(fl.transition_fd(model, fl.Data(model)).A - A).max() < LINEAR
+    assert len(made) == 1
+    assert not [name for name in copy.deepcopy(model).__dict__ if name.startswith("_moved")]
+
+
+@pytest.mark.parametrize("nthread", [0, 1, 2, 5])
+def test_threads_change_no_bit(nthread, rng):
+    model = fl.load("humanoid")
+    data = fl.Data(model)
+    fl.step(model, data, 100)
+    expected = fl.transition_fd(model, data, nthread=1)
+    found = [None] * 4
+
+    def work(k):
+        for _ in range(3):
+            found[k] = fl.transition_fd(model, data if k == 0 else copy.copy(data), nthread=nthread)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one in found:
+        assert one.A.tobytes() == expected.A.tobytes() and one.B.tobytes() == expected.B.tobytes()
+
+
+def test_a_call_sees_the_model_and_the_state_as_they_are():
+    model, A, _ = carts()
+    data = fl.Data(model)
+    fl.transition_fd(model, data)
+    model.dof_damping[0] = 0.0
+    data.ctrl = 1.0  # at the border of its range
+    found, fresh = fl.transition_fd(model, data), copy.deepcopy(model)
+    other = fl.Data(fresh)
+    other.ctrl = 1.0
+    assert np.abs(found.A - A).max() > 0.005
+    for one, another in zip(found, fl.transition_fd(fresh, other), strict=True):
+        assert one.tobytes() == another.tobytes()
+    model.opt.integrator, data.ctrl = "implicit", 0.0
+    fresh.opt.integrator, other.ctrl = "implicit", 0.0
+    for one, another in zip(fl.transition_fd(model, data), fl.transition_fd(fresh, other), strict=True):
+        assert one.tobytes() == another.tobytes()
+
+
+def test_results_of_one_call_outlive_the_next():
+    model, A, B = carts()
+    data = fl.Data(model)
+    first = fl.transition_fd(model, data)
+    data.ctrl = 5.0
+    fl.transition_fd(model, data)
+    assert np.abs(first.A - A).max() < LINEAR and np.abs(first.B - B).max() < LINEAR
+
+
+def test_a_pile_that_is_solved_world_by_world_has_the_same_derivatives(rng):
+    """Its points go through tiles of one world once it was: see `Batch._parts`."""
+    model = fl.load("pile")
+    data = fl.Data(model)
+    data.qpos[2::7] *= 0.5
+    data.workspace.arrays["ordered"][...] = 0
+    found = [fl.transition_fd(model, data, centered=False, nthread=1).A]
+    data.workspace.arrays["ordered"][...] = 1
+    found.append(fl.transition_fd(model, data, centered=False, nthread=1).A)
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 def test_what_does_not_fit_is_named():

@@ -466,7 +466,14 @@ class Batch(Worlds):
         plan.workspaces[0].calls.require(plan.loop)
         order = self._arrange(chosen if part is None else part, plan.width)
         plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
-        ntile = -(-len(order) // plan.width)
+        self._loop(plan, -(-len(order) // plan.width))
+
+    def _loop(self, plan: Plan, ntile: int) -> None:
+        """A plan that has begun, on all threads."""
+        if self.nthread == 1:
+            plan.run[0](0, 0, ntile)
+            plan.workspaces[0].calls.raise_errors()
+            return
         chunk = max(1, min(64, ntile // (16 * self.nthread)))
         starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
 

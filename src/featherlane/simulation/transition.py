@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +19,13 @@ from ..model.model import Model
 from ..model.option import Enable
 from .batch import Batch
 from .data import Data, ready
-from .position import differentiate_pos, integrate_pos
+from .moved import Borrowed, MovedWorlds
+from .points import inverse_points, step_points
+from .position import differentiate_pos
+from .stages import check_inverse
+from .worlds import count
 
-POINTS = 4096  # worlds of a batch of points, about: what they keep stays in cache
-# the batch of points of the last call, which takes 10 ms to make, for as long as the data live
-_last: WeakKeyDictionary[Data | Batch, tuple[tuple, Batch]] = WeakKeyDictionary()
+STATE = ("qpos", "qvel", "act")
 
 
 class Transition(NamedTuple):
@@ -84,7 +85,7 @@ def transition_fd(
         eps: by how much a coordinate moves.
         centered: differences of two moved points; else of one and the point itself, less exact in half the time.
         sensors: derivatives of `sensordata`, too.
-        nthread: threads, 0 for one for each core.
+        nthread: threads, 0: as many as the work is worth.
 
     Returns:
         `Transition`: A and B; for a batch with a leading axis of worlds.  With sensors `SensorTransition`: A, B, C, D.
@@ -96,16 +97,21 @@ def transition_fd(
 
     Source: MuJoCo mjd_transitionFD (which refuses RK4, and gives a sensor of kinetic energy no derivative by velocity).
     """
-    points = _Points(model, data, eps, centered, nthread, ("qvel", "act", "ctrl"))
-    points.sensors = bool(sensors)
-    nx, nu = 2 * model.nv + model.na, model.nu
-    up, down = points.steps(nx + nu)
-    up[:, nx:], down[:, nx:] = _control_steps(model, points.kept["ctrl"], eps, centered)
-    out = np.swapaxes(points.differentiate(up, down, points.next_state, _state_difference), 1, 2)
-    A, B = points.shaped(out[:, :nx, :nx]), points.shaped(out[:, :nx, nx:])
-    if not sensors:
-        return Transition(A, B)
-    return SensorTransition(A, B, points.shaped(out[:, nx:, :nx]), points.shaped(out[:, nx:, nx:]))
+    sizes = _check(model, data, eps)
+    if sensors:
+        from ..model.features import refuse_sensors  # imports mujoco
+
+        refuse_sensors(model)
+    nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
+    with Borrowed(model, data, step_points, outputs, nx + sizes["nu"], bool(centered), _threads(nthread)) as worlds:
+        worlds.load(data)
+        worlds.set_steps(eps)
+        _hold_controls(worlds, nx, eps)
+        out = _differentiate(worlds, _state_difference).swapaxes(1, 2)
+    if isinstance(data, Data):
+        out = out[0]
+    A, B = out[..., :nx, :nx], out[..., :nx, nx:]
+    return SensorTransition(A, B, out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else Transition(A, B)
 
 
 def inverse_fd(
@@ -127,7 +133,7 @@ def inverse_fd(
         actuation: derivatives of what actuators do not give, qfrc_inverse - qfrc_actuator.
         qacc: accelerations (nv,), for a batch (nworld, nv) [m/s^2, rad/s^2]; None for `data.qacc`, in a batch for those
             of forward dynamics.
-        nthread: threads, 0 for one for each core.
+        nthread: threads, 0: as many as the work is worth.
 
     Returns:
         `InverseDerivatives`; for a batch with a leading axis of worlds.
@@ -139,136 +145,83 @@ def inverse_fd(
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
-    points = _Points(model, data, eps, centered, nthread, ("qvel",))
-    acceleration, nv = _accelerations(model, data, points.nworld, qacc), model.nv
-
-    def force(worlds, steps, at):
-        return points.force(worlds, steps, at, acceleration[worlds], actuation)
-
-    out = points.differentiate(*points.steps(3 * nv), force, lambda _, low, high: high - low)
-    return InverseDerivatives(*(points.shaped(out[:, k * nv : (k + 1) * nv]) for k in range(3)))
+    _check(model, data, eps)
+    check_inverse(model)
+    nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
+    with Borrowed(model, data, inverse_points, outputs, 3 * nv, bool(centered), _threads(nthread)) as worlds:
+        worlds.load(data)
+        acceleration = _accelerations(model, data, worlds.batch.nworld, qacc)
+        worlds.set_steps(eps)
+        out = _differentiate(worlds, _force_difference, 1 + bool(actuation), acceleration)
+    if isinstance(data, Data):
+        out = out[0]
+    return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
 
 
 # ---- points ----------------------------------------------------------------------------------------------------------
-class _Points:
-    """Worlds with one coordinate moved, as worlds of a batch.
+def _check(model: Model, data: Data | Batch, eps) -> dict[str, int]:
+    """What both functions refuse; the model's sizes."""
+    if not (isinstance(eps, int | float | np.floating) and eps > 0):
+        raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
+    if not isinstance(data, Batch):
+        ready(model, data)
+    elif data.model is not model:
+        raise ModelError("model: it is not the batch's")
+    sizes = model.size_values()  # attributes of the model take their time
+    if sizes["opt_enableflags"] & Enable.SLEEP:
+        raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
+    return sizes
 
-    Coordinates are numbered in the order (position by dof, the named fields, what is no field of a world).
+
+def _threads(nthread) -> int:
+    """A number of threads, checked."""
+    return count("nthread", nthread, 0)
+
+
+def _differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None) -> np.ndarray:
+    """Derivatives by each coordinate, a row for each: (nworld, n, m).
+
+    Args:
+        worlds: the worlds and their points.
+        subtract: function of the worlds and of what they gave at two points, low and high, to (..., m).
+        nstep: as the stage of the points has it.
+        qacc: accelerations of the worlds, where the stage reads them.
     """
-
-    def __init__(
-        self, model: Model, data: Data | Batch, eps: float, centered: bool, nthread: int, fields: tuple[str, ...]
-    ):
-        if not (isinstance(eps, int | float | np.floating) and eps > 0):
-            raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
-        self.model, self.eps, self.centered, self.nthread = model, float(eps), centered, nthread
-        self.kept = _kept(model, data)
-        if model.opt.enableflags & Enable.SLEEP:
-            raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
-        self.single, self.nworld, self.ngiven = isinstance(data, Data), len(self.kept["qpos"]), data.ngiven
-        self.data, self.fields, self.sensors = data, fields, False
-
-    def steps(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """How far each of n coordinates moves up and down, (nworld, n) each."""
-        return np.full((self.nworld, n), self.eps), np.full((self.nworld, n), self.eps if self.centered else 0.0)
-
-    def differentiate(self, up, down, evaluate, subtract) -> np.ndarray:
-        """Derivatives by each coordinate, a row for each: (nworld, n, m).
-
-        Args:
-            up, down: (nworld, n) steps, 0 where a coordinate does not move.
-            evaluate: function of worlds (a slice), steps and the coordinates that they move, to values at the points.
-            subtract: function of the model and of two such values, low and high, to (..., m).
-        """
-        n, out = up.shape[1], []
-        for first in range(0, self.nworld, each := max(1, POINTS // max(2 * n, 1))):
-            worlds = slice(first, first + each)
-            u, d = up[worlds], down[worlds]
-            if self.centered:
-                values, span = evaluate(worlds, np.concatenate([u, -d], 1), np.tile(np.arange(n), 2)), u + d
-                low, high = values[:, n:], values[:, :n]
-            else:
-                values, span = evaluate(worlds, np.insert(u - d, 0, 0.0, axis=1), np.arange(-1, n)), u - d
-                low, high = values[:, :1], values[:, 1:]
-            out.append(subtract(self.model, low, high) / np.where(span == 0.0, 1.0, span)[..., None])
-        return np.concatenate(out)
-
-    def next_state(self, worlds: slice, steps: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """(qpos, qvel, act) after a step from each point, then what sensors showed in it, (k, npoint, ...)."""
-        batch = self._moved(worlds, steps, at)
-        shown = [batch.bind("sensordata")] if self.sensors else []
-        batch.step()
-        state = np.concatenate([batch.qpos, batch.qvel, batch.act, *shown], 1)
-        return state.reshape(*steps.shape, -1)
-
-    def force(self, worlds: slice, steps: np.ndarray, at: np.ndarray, qacc: np.ndarray, actuation: bool) -> np.ndarray:
-        """qfrc_inverse of each point, without what actuators give; (k, npoint, nv)."""
-        nv, batch = self.model.nv, self._moved(worlds, steps, at)
-        points = np.repeat(qacc[:, None], len(at), 1)
-        moving = np.flatnonzero(at >= 2 * nv)
-        points[:, moving, at[moving] - 2 * nv] += steps[:, moving]
-        force = batch.inverse(points.reshape(-1, nv))
-        if actuation:
-            given = batch.bind("qfrc_actuator")
-            batch.forward()
-            force = force - given
-        return force.reshape(points.shape)
-
-    def shaped(self, x: np.ndarray) -> np.ndarray:
-        """Without the axis of worlds where there is one world."""
-        return x[0] if self.single else x
-
-    def _moved(self, worlds: slice, steps: np.ndarray, at: np.ndarray) -> Batch:
-        """A batch of the points, npoint for each world."""
-        rows = {name: np.repeat(a[worlds, None], len(at), 1) for name, a in self.kept.items()}
-        nv = first = self.model.nv
-        for name in self.fields:
-            last = first + rows[name].shape[-1]
-            moving = np.flatnonzero((at >= first) & (at < last))
-            rows[name][:, moving, at[moving] - first] += steps[:, moving]
-            first = last
-        moving = np.flatnonzero((at >= 0) & (at < nv))
-        tangent = np.zeros((len(steps), len(moving), nv))
-        tangent[:, np.arange(len(moving)), at[moving]] = steps[:, moving]
-        rows["qpos"][:, moving] = integrate_pos(self.model, rows["qpos"][:, moving], tangent, 1.0)
-        batch = self._batch(steps.size)
-        batch.restore({name: a.reshape(steps.size, *a.shape[2:]) for name, a in rows.items()})
-        return batch
-
-    def _batch(self, nworld: int) -> Batch:
-        """The batch that the last call for these data left, or a new one."""
-        key = self.model, nworld, self.nthread, self.ngiven, self.sensors
-        found = _last.get(self.data)
-        if found is None or found[0] != key:
-            found = _last[self.data] = key, Batch(self.model, nworld, self.nthread, given_contacts=self.ngiven)
-        return found[1]
+    out = []
+    for first in range(0, worlds.batch.nworld, worlds.each):
+        high, low = worlds.run(first, nstep, qacc)
+        out.append(subtract(worlds, low, high) / worlds.span[first : first + worlds.each, :, None])
+    return out[0] if len(out) == 1 else np.concatenate(out)
 
 
-def _kept(model: Model, data: Data | Batch) -> dict[str, np.ndarray]:
-    """All that lasts of a world or of a batch, in float64, by name (nworld, ...)."""
-    if isinstance(data, Batch):
-        if data.model is not model:
-            raise ModelError("model: it is not the batch's")
-        return {name: a.astype(np.float64) for name, a in data.checkpoint().items()}
-    ready(model, data)
-    kept = Batch(model, 1, 1, given_contacts=data.ngiven).checkpoint()
-    kept |= {name: np.empty((1, *np.shape(getattr(data, name)))) for name in ("qfrc_applied", "xfrc_applied")}
-    for name, rows in kept.items():
-        rows[...] = np.reshape(getattr(data, name), rows.shape)
-    return kept
+def _force_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """high - low of qfrc_inverse, less that of what actuators give where that is there."""
+    nv = worlds.model.nv
+    if low.shape[-1] == nv:
+        return high - low
+    return (high[..., :nv] - high[..., nv:]) - (low[..., :nv] - low[..., nv:])
 
 
-# ---- steps and differences -------------------------------------------------------------------------------------------
-def _control_steps(model: Model, ctrl: np.ndarray, eps: float, centered: bool) -> tuple[np.ndarray, np.ndarray]:
-    """How far each control moves up and down, (nworld, nu) each: 0 where that would leave its range."""
-    low, high = np.where(model.actuator_ctrllimited[:, None], model.actuator_ctrlrange, [-np.inf, np.inf]).T
+def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
+    """Controls, the coordinates from `first` on, do not move where that would leave their range."""
+    model, ctrl = worlds.model, worlds.batch._arrays["ctrl"]
+    limited, ranges = model.__dict__["actuator_ctrllimited"], model.__dict__["actuator_ctrlrange"]
+    if len(ctrl) == 1:  # a few numbers are quicker one by one
+        rows = zip(ctrl[0].tolist(), ranges.tolist(), limited.tolist(), strict=True)
+        if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
+            return
+    low, high = np.where(limited[:, None], ranges, [-np.inf, np.inf]).T
     up = (ctrl >= low) & (ctrl + eps <= high)
-    down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
-    return eps * up, eps * down
+    down = (ctrl - eps >= low) & (ctrl <= high) & (worlds.centered | ~up)
+    worlds.set_some_steps(first, eps * up, eps * down)
 
 
-def _state_difference(model: Model, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+# ---- differences -----------------------------------------------------------------------------------------------------
+def _state_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """high (-) low: positions by dof, velocities, activations, and whatever follows."""
+    if worlds.flat:
+        return high - low
+    model = worlds.model
     nq = model.nq
     position = differentiate_pos(model, 1.0, low[..., :nq], high[..., :nq])
     return np.concatenate([position, high[..., nq:] - low[..., nq:]], -1)
