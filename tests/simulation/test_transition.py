@@ -171,6 +171,42 @@ def test_the_data_stay_as_they_are(rng):
         assert a.tobytes() == before[name].tobytes(), name
 
 
+# ---- dry friction --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("batched", [False, True])
+def test_dry_friction_can_be_left_out(batched):
+    """At rest it is a damper so stiff that the cart does not move; without it A is that of the carts."""
+    model, A, B = carts()
+    model.dof_frictionloss[:] = 0.5
+    world = fl.Batch(model, 3) if batched else fl.Data(model)
+    flags, revision = model.opt.disableflags, model.revision
+    for _ in range(2):  # calls with and without do not share what they keep
+        stuck, free = fl.transition_fd(model, world), fl.transition_fd(model, world, frictionloss=False)
+        assert np.abs(stuck.A[..., 2:, 2:]).max() < 0.2
+        assert np.abs(free.A - A).max() < LINEAR and np.abs(free.B - B).max() < LINEAR
+    assert model.opt.disableflags == flags and model.revision == revision
+    model.opt.disableflags = "frictionloss"
+    for one, another in zip(fl.transition_fd(model, world), free, strict=True):
+        assert one.tobytes() == another.tobytes()
+
+
+def test_the_bundled_cartpole_has_a_linearisation():
+    """Upright and at rest: cart and pole without friction, but for the viscous one, from the equations of motion."""
+    model = fl.load("cartpole")
+    A, B = fl.transition_fd(model, fl.Data(model))
+    M, h = fl.full_m(model, settled(model)), model.opt.timestep
+    damping, weight = np.diag([0.1, 0.002]), 9.81 * (0.15 * 0.45 + 0.05 * 0.9)
+    inverse = np.linalg.inv(M + h * damping)
+    vq, vv = h * inverse @ np.diag([0.0, weight]), inverse @ M
+    assert np.abs(A - np.block([[np.eye(2) + h * vq, h * vv], [vq, vv]])).max() < 1e-7
+    assert np.abs(B[2:, 0] - 12.0 * h * inverse[:, 0]).max() < 1e-7
+
+
+def settled(model):
+    data = fl.Data(model)
+    fl.forward(model, data)
+    return data
+
+
 # ---- calls again ---------------------------------------------------------------------------------------------------
 def test_what_a_call_needs_is_made_once(monkeypatch):
     """A second call, of another data, makes no batch; models are copied and pickled without what was kept."""

@@ -36,6 +36,7 @@ class MovedWorlds:
         n: coordinates.
         centered: two points for each coordinate; else one, and the world as it is.
         nthread: threads, 0: by the work.
+        disabled: bits of `opt.disableflags` that are set besides the model's.
 
     Attributes:
         batch: the worlds as they are.
@@ -43,7 +44,18 @@ class MovedWorlds:
         up, down, span: (nworld, n) how far each coordinate moves, and from where to where; see `set_steps`.
     """
 
-    def __init__(self, model: Model, source: Data | Batch, loop: Stage, outputs, n: int, centered: bool, nthread: int):
+    def __init__(
+        self,
+        model: Model,
+        source: Data | Batch,
+        loop: Stage,
+        outputs,
+        n: int,
+        centered: bool,
+        nthread: int,
+        disabled: int = 0,
+    ):
+        self.disabled = disabled
         self.model, self.outputs, self.n, self.centered, self.loop = model, outputs, n, centered, loop
         self.npoint = 2 * n if centered else n + 1
         nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source._expanded))
@@ -118,7 +130,10 @@ class MovedWorlds:
             self._write_steps(slice(first, first + k))
         if qacc is not None:
             self._qacc[...] = qacc
-        batch._prepare(self.width)
+        workspaces = batch._prepare(self.width)
+        if self.disabled:  # in the records of these worlds alone
+            for w in workspaces:
+                w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
         if self._begun != (first, k, nstep):
             plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
             self._begun = first, k, nstep
@@ -176,11 +191,21 @@ class Borrowed:
     Args: as for `MovedWorlds`.
     """
 
-    def __init__(self, model: Model, source: Data | Batch, loop: Stage, outputs, n: int, centered: bool, nthread: int):
+    def __init__(
+        self,
+        model: Model,
+        source: Data | Batch,
+        loop: Stage,
+        outputs,
+        n: int,
+        centered: bool,
+        nthread: int,
+        disabled: int = 0,
+    ):
         shape = None if isinstance(source, Data) else (source.nworld, *source._expanded)
-        key = loop, outputs, n, centered, nthread, source.ngiven, _width(source), shape, os.getpid()
+        key = loop, outputs, n, centered, nthread, disabled, source.ngiven, _width(source), shape, os.getpid()
         self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
-        self._arguments = model, source, loop, outputs, n, centered, nthread
+        self._arguments = model, source, loop, outputs, n, centered, nthread, disabled
 
     def __enter__(self) -> MovedWorlds:
         try:

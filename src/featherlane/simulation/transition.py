@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import ModelError, UnsupportedFeatureError
 from ..model.model import Model
-from ..model.option import Enable
+from ..model.option import Disable, Enable
 from .batch import Batch
 from .data import Data, ready
 from .moved import Borrowed, MovedWorlds
@@ -71,13 +71,23 @@ class InverseDerivatives(NamedTuple):
 
 
 def transition_fd(
-    model: Model, data: Data | Batch, eps: float = 1e-6, centered: bool = True, sensors: bool = False, nthread: int = 0
+    model: Model,
+    data: Data | Batch,
+    eps: float = 1e-6,
+    centered: bool = True,
+    sensors: bool = False,
+    nthread: int = 0,
+    frictionloss: bool = True,
 ) -> Transition | SensorTransition:
     """Derivatives of `step` by state and controls, at the present state.
 
     A control at the border of its range is moved inwards only; one beyond it has no derivative, zeros.  Histories are
     held: a control that acts only after a delay has no derivative here, either (MuJoCo refuses delays).  All points
     start the solver where the world itself would start it.  Set `model.opt.tolerance` to 0 where accuracy matters.
+
+    Dry friction (`frictionloss`) has no derivative where a joint rests: up to its bound it holds whatever pulls, which
+    differences show as a very stiff damper.  Gains computed of that (LQR, Kalman) fail with the first motion.  For
+    control take `frictionloss=False`, and treat friction as a disturbance.
 
     Args:
         model: the model.
@@ -86,6 +96,8 @@ def transition_fd(
         centered: differences of two moved points; else of one and the point itself, less exact in half the time.
         sensors: derivatives of `sensordata`, too.
         nthread: threads, 0: as many as the work is worth.
+        frictionloss: with the dry friction of joints and tendons; False: as under the flag `frictionloss` of
+            `model.opt.disableflags`, which stays as it is.
 
     Returns:
         `Transition`: A and B; for a batch with a leading axis of worlds.  With sensors `SensorTransition`: A, B, C, D.
@@ -95,7 +107,8 @@ def transition_fd(
         TypeError: `data` is neither a Data nor a Batch.
         UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
 
-    Source: MuJoCo mjd_transitionFD (which refuses RK4, and gives a sensor of kinetic energy no derivative by velocity).
+    Source: MuJoCo mjd_transitionFD (which refuses RK4, gives a sensor of kinetic energy no derivative by velocity, and
+        leaves dry friction out where the flag says so).
     """
     sizes = _check(model, data, eps)
     if sensors:
@@ -103,7 +116,8 @@ def transition_fd(
 
         refuse_sensors(model)
     nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
-    with Borrowed(model, data, step_points, outputs, nx + sizes["nu"], bool(centered), _threads(nthread)) as worlds:
+    n, disabled = nx + sizes["nu"], 0 if frictionloss else int(Disable.FRICTIONLOSS)
+    with Borrowed(model, data, step_points, outputs, n, bool(centered), _threads(nthread), disabled) as worlds:
         worlds.load(data)
         worlds.set_steps(eps)
         _hold_controls(worlds, nx, eps)
