@@ -1,0 +1,426 @@
+"""Silent steps: solves that end above their tolerance and say nothing, counted over all models of the wheels.
+
+    python benchmarks/silent.py --steps 10_000_000 --processes 16 --json silent.json --write
+
+Every model with each solver, in float64 and float32, with both friction cones, in batches of 64 worlds: *driven* by
+random controls, new ones each 20 steps, and from *hard* states: 12 steps from kicked positions, speeds up to 100 rad/s,
+random controls.  A step is silent where its residual, relative to the forces that it is made of, is above
+1e-6, above what rounding explains, and `not_converged` did not count it:
+
+    convex   |grad| / max(|qfrc_smooth|, |qfrc_constraint|),  grad = M a - qfrc_smooth - J^T f(J a - aref),
+             rounding: eps times the norm of |M a| + |qfrc_smooth| + |J|^T D (|J| |a| + |aref|), 64 of it
+    lcp      `solver_residual`, which is relative; rounding: that of float32, else none
+
+The last of these is computed here, in NumPy, from the rows of the step taken again by one world alone.  Of some steps a
+copy is solved from a cold start: its qacc has to be the same to 1e-5 of the largest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from report import arguments, markdown, origin, publish
+
+import featherlane as fl
+from featherlane.simulation.state import State
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import mujoco  # the oracle, for `report` came first
+
+import wheels
+from states import kicked
+
+NWORLD, HOLD, HARD_STEPS, DRIVEN_STEPS = 64, 20, 12, 60
+SPEED = 100.0  # [m/s, rad/s]
+LIMIT = {"float64": 1e-6, "float32": 1e-4}  # relative
+ROUNDING = 64.0  # of what one rounding of every term leaves
+SAME = {"float64": 1e-5, "float32": 1e-2}  # of the largest qacc
+REPLAYED = 12  # steps of a case whose rounding is looked at: the rest counts as silent
+COLD = 10  # every so many steps of a batch one is solved from a cold start, too
+KEPT = 20  # worst silent steps that a case hands over
+RIGID = {"integrator": "euler", "noslip_iterations": 0, "contact_model": "lcp"}  # in this order: others are refused
+SOLVERS = {
+    "Newton": {"solver": "Newton"},
+    "CG": {"solver": "CG"},
+    "PGS": {"solver": "PGS"},
+    "Dantzig": RIGID | {"lcp_solver": "dantzig"},
+    "lcp PGS": RIGID | {"lcp_solver": "pgs"},
+    "APGD": RIGID | {"lcp_solver": "apgd"},
+}
+CONES = {
+    "pyramidal": {"convex": {"cone": "pyramidal"}, "lcp": {"lcp_cone": "pyramid"}},
+    "elliptic": {"convex": {"cone": "elliptic"}, "lcp": {"lcp_cone": "cone"}},
+}
+WAYS = ("driven", "hard")
+LEFT_OUT = {"mjx/actuator/general_dyntype"}  # M is singular: four slides in three dimensions
+
+
+@dataclass
+class Count:
+    """What became of the steps of one solver, cone, precision and way, of one model or of all.
+
+    Attributes:
+        steps: of a world, each.
+        above: with a relative residual above the limit.
+        told: of all steps, those that `not_converged` counted.
+        rounding: of those above and not told, what rounding explains.
+        silent: the others.
+        unlike: of the steps solved from a cold start, too, and told by neither, those with another qacc.
+        cold: how many were.
+        bad: worlds that were reset, and do not count otherwise.
+        worst: the largest relative residual of a silent step.
+    """
+
+    steps: int = 0
+    above: int = 0
+    told: int = 0
+    rounding: int = 0
+    silent: int = 0
+    unlike: int = 0
+    cold: int = 0
+    bad: int = 0
+    worst: float = 0.0
+
+    def add(self, other: Count) -> None:
+        """Take another's steps in."""
+        for name in asdict(self):
+            both = getattr(self, name), getattr(other, name)
+            setattr(self, name, max(both) if name == "worst" else sum(both))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model under one solver; `name` is a real model's, a bundled model's or a file's."""
+
+    name: str
+    solver: str
+    cone: str
+    dtype: str
+    steps: int
+    seed: int
+    seconds: float
+
+    def key(self, way: str) -> tuple[str, str, str, str]:
+        """The line of the table that its steps count in."""
+        return self.solver, self.cone, self.dtype, way
+
+
+@dataclass
+class Found:
+    """What a case met: counts by way, its worst silent steps, and why it was not run, if so."""
+
+    case: Case
+    counts: dict[str, Count] = field(default_factory=dict)
+    steps: list[dict] = field(default_factory=list)
+    error: str = ""
+    seconds: float = 0.0
+
+
+def names(folder: str | None, chosen: list[str] | None) -> Iterator[str]:
+    """All models of the wheels and of the bundle, or the files of a folder; of these what `chosen` names a part of."""
+    found = [str(path) for path in sorted(Path(folder).rglob("*.xml"))] if folder else []
+    if not folder:
+        found += fl.bundled_names() + [*wheels.GYMNASIUM_MODELS, *wheels.DM_CONTROL_MODELS]
+        for wheel in wheels.WHEELS:
+            if not wheels.WHEELS[wheel].models:
+                found += wheels.models_in(wheel)
+    for name in found:
+        if name not in LEFT_OUT and (not chosen or any(part in name for part in chosen)):
+            yield name
+
+
+def load(name: str) -> fl.Model | None:
+    """The model; None where it does not load by itself, is refused, or has nothing that moves."""
+    try:
+        if name in fl.bundled_names():
+            model = fl.load(name)
+        else:
+            path = name if name.endswith(".xml") else wheels.model_path(name)
+            model = fl.load(mujoco.MjModel.from_xml_path(str(path)))
+    except (ValueError, fl.FeatherlaneError):
+        return None
+    return model if model.nv else None
+
+
+def kick(model: fl.Model, batch: fl.Batch, rng: np.random.Generator, way: str) -> None:
+    """Start all worlds anew."""
+    batch.reset()
+    hard = way == "hard"
+    for w in range(NWORLD):
+        speed = SPEED * rng.uniform() ** 2 if hard else 0.1
+        position = 0.3 * rng.uniform() if hard else 0.02
+        qpos, qvel = kicked(model, rng, position)
+        batch.qpos[w], batch.qvel[w] = qpos, speed * rng.uniform(-1, 1, model.nv) if hard else speed * qvel
+
+
+def controls(model: fl.Model, rng: np.random.Generator) -> np.ndarray:
+    """(NWORLD, nu): over all of their range, between -1 and 1 where they have none."""
+    limited = np.asarray(model.actuator_ctrllimited, bool)
+    low, high = (np.where(limited, model.actuator_ctrlrange[:, k], (-1.0, 1.0)[k]) for k in (0, 1))
+    return rng.uniform(low, high, (NWORLD, model.nu))
+
+
+# ---- one case ------------------------------------------------------------------------------------------------------
+def norm(x: np.ndarray) -> np.ndarray:
+    """Length of each row, without overflow."""
+    size = np.maximum(np.abs(x).max(axis=1, initial=0.0), 1e-300)
+    return size * np.sqrt(((x / size[:, None]) ** 2).sum(axis=1))
+
+
+def relative_residual(model: fl.Model, batch: fl.Batch, lcp: bool) -> np.ndarray:
+    """(NWORLD,) that of the last step."""
+    residual = np.asarray(batch.solver_residual, float)
+    if lcp:
+        return residual
+    inertia = model.stat_meaninertia * model.nv  # the solver's scale, but for the configuration
+    forces = np.maximum(norm(np.asarray(batch.qfrc_smooth, float)), norm(np.asarray(batch.qfrc_constraint, float)))
+    return residual * inertia / np.maximum(forces, 1e-12 * inertia)
+
+
+def explained(model: fl.Model, state: np.ndarray, dtype: str) -> float:
+    """What rounding explains of the relative residual of a step from this state."""
+    data = fl.Data(model)
+    fl.set_state(model, data, state, State.INTEGRATION)
+    fl.forward(model, data)
+    f0, fc = np.asarray(data.qfrc_smooth, float), np.asarray(data.qfrc_constraint, float)
+    a, J, D = np.abs(np.asarray(data.qacc, float)), np.abs(data.efc_J), np.asarray(data.efc_D)
+    x = J @ a + np.abs(data.efc_aref)
+    # a row at a bound has the force of its bound, a row that does not push none
+    free = (np.asarray(data.efc_state) == 1) | (np.asarray(data.efc_state) == 4)
+    mass = np.abs(fl.full_m(model, data)) @ a
+    terms = mass + np.abs(f0) + np.abs(fc) + J.T @ np.where(free, D * x, 0.0)
+    forces = max(np.linalg.norm(f0), np.linalg.norm(fc), 1e-12 * model.stat_meaninertia * model.nv)
+    return ROUNDING * float(np.finfo(dtype).eps) * float(np.linalg.norm(terms)) / forces
+
+
+class Runner:
+    """The worlds of a case, and what they count."""
+
+    def __init__(self, model: fl.Model, case: Case, found: Found, way: str):
+        self.model, self.case, self.found, self.way = model, case, found, way
+        self.lcp = "lcp_solver" in SOLVERS[case.solver]
+        self.batch = fl.Batch(model, NWORLD, nthread=1, dtype=case.dtype)
+        self.cold = None if self.lcp else fl.Batch(model, NWORLD, nthread=1, dtype=case.dtype)
+        for batch in filter(None, (self.batch, self.cold)):
+            for name in ("qacc", "qfrc_smooth", "qfrc_constraint"):
+                batch.bind(name)
+        self.count = found.counts[way] = Count()
+        self.looked = 0
+
+    def step(self, index: int) -> None:
+        """One step of all worlds."""
+        batch, count = self.batch, self.count
+        before = fl.get_state(self.model, batch, State.INTEGRATION)
+        told, nbad = batch.status["not_converged"].copy(), batch.nbad.copy()
+        if self.cold is not None and index % COLD == 0:
+            fl.set_state(self.model, self.cold, before, State.INTEGRATION)
+            self.cold.qacc_warmstart[:] = 0.0
+            self.cold.step()
+        batch.step()
+        told, bad = batch.status["not_converged"] > told, batch.nbad != nbad
+        residual = relative_residual(self.model, batch, self.lcp)
+        # not `>`: a residual that is no number is above
+        above = ~(residual <= LIMIT[self.case.dtype]) & ~bad
+        count.steps += int((~bad).sum())
+        count.bad += int(bad.sum())
+        count.told += int((told & ~bad).sum())
+        count.above += int(above.sum())
+        for w in np.flatnonzero(above & ~told):
+            self.look(before[w], float(residual[w]), index, int(w))
+        if self.cold is not None and index % COLD == 0:
+            self.compare(~bad & ~told & (self.cold.nbad == 0))
+
+    def look(self, state: np.ndarray, residual: float, index: int, world: int) -> None:
+        """A step above the limit that says nothing: rounding, or silent."""
+        self.looked += 1
+        rounding = 0.0
+        if not self.lcp and self.looked <= REPLAYED:
+            rounding = explained(self.model, state, self.case.dtype)
+        if residual <= rounding:
+            self.count.rounding += 1
+        else:
+            self.count.silent += 1
+            self.count.worst = max(self.count.worst, residual)
+            if len(self.found.steps) < KEPT:
+                step = {"way": self.way, "step": index, "world": world, "residual": residual, "rounding": rounding}
+                self.found.steps.append(step)
+
+    def compare(self, chosen: np.ndarray) -> None:
+        """The accelerations of the step and of one from a cold start."""
+        cold = self.cold
+        chosen = chosen & (cold.status["not_converged"] == 0)
+        a, b = np.asarray(self.batch.qacc, float), np.asarray(cold.qacc, float)
+        size = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
+        unlike = ~(np.abs(a - b).max(axis=1) <= SAME[self.case.dtype] * np.maximum(size, 1e-3))
+        self.count.cold += int(chosen.sum())
+        self.count.unlike += int((unlike & chosen).sum())
+        cold.reset()
+
+    def run(self, steps: int, until: float) -> None:
+        """Steps until the budget of steps or of time is spent."""
+        rng = np.random.default_rng([self.case.seed, zlib.crc32(repr(self.case.key(self.way)).encode())])
+        span = HARD_STEPS if self.way == "hard" else DRIVEN_STEPS
+        for index in range(-(-steps // NWORLD)):
+            if index % span == 0:
+                kick(self.model, self.batch, rng, self.way)
+            if index % (span if self.way == "hard" else HOLD) == 0 and self.model.nu:
+                self.batch.ctrl[:] = controls(self.model, rng)
+            self.step(index)
+            if time.perf_counter() > until:
+                break
+
+
+def run(case: Case) -> Found:
+    """All of a case; what goes wrong is part of what it met."""
+    found, start = Found(case), time.perf_counter()
+    try:
+        model = load(case.name)
+        if model is None:
+            found.error = "not loaded"
+            return found
+        for name, value in SOLVERS[case.solver].items():
+            setattr(model.opt, name, value)
+        for name, value in CONES[case.cone]["lcp" if "lcp_solver" in SOLVERS[case.solver] else "convex"].items():
+            setattr(model.opt, name, value)
+        for k, way in enumerate(WAYS):
+            until = start + case.seconds * (k + 1) / len(WAYS)
+            Runner(model, case, found, way).run(case.steps // len(WAYS), until)
+    except fl.UnsupportedFeatureError as error:
+        found.error = f"unsupported: {error}".splitlines()[0]
+    except Exception:
+        found.error = traceback.format_exc()
+    found.seconds = time.perf_counter() - start
+    return found
+
+
+# ---- all cases -----------------------------------------------------------------------------------------------------
+def cases(asked) -> list[Case]:
+    """Every model with every solver, the budget of steps in equal parts."""
+    every = []
+    for name in names(asked.models_from, asked.models):
+        for solver in asked.solvers:
+            for cone in CONES if solver != "Dantzig" else ("pyramidal",):
+                every += [(name, solver, cone, dtype) for dtype in asked.dtypes]
+    steps = max(asked.steps // max(len(every), 1), 2 * NWORLD)
+    return [Case(*one, steps, asked.seed, asked.seconds) for one in every]
+
+
+def table(counts: dict[tuple[str, str, str, str], Count]) -> str:
+    """The counts, a line for each solver, cone, precision and way."""
+    rows = []
+    for (solver, cone, dtype, way), n in counts.items():
+        share = f"{1e6 * n.told / n.steps:,.0f}" if n.steps else ""
+        above, rounding, silent, cold, unlike = (f"{x:,}" for x in (n.above, n.rounding, n.silent, n.cold, n.unlike))
+        worst, solver = f"{n.worst:.0e}" if n.silent else "", f"{solver}, {cone}"
+        rows.append([solver, dtype, way, f"{n.steps:,}", share, above, rounding, silent, worst, cold, unlike])
+    columns = ("solver", "precision", "states", "steps", "not_converged, of a million", "above the limit")
+    columns += ("rounding", "**silent**", "worst", "also from a cold start", "unlike")
+    return markdown(columns, rows)
+
+
+def parser() -> argparse.ArgumentParser:
+    """What may be asked for."""
+    own = arguments(__doc__)
+    own.add_argument("--steps", type=int, default=1_000_000, help="world-steps of all cases together")
+    own.add_argument("--processes", type=int, default=os.cpu_count(), help="cases that run at once")
+    own.add_argument("--models-from", metavar="FOLDER", help="models: every .xml below it, in place of the wheels")
+    own.add_argument("--models", nargs="*", metavar="PART", help="only models whose names have one of these parts")
+    own.add_argument("--solvers", nargs="*", choices=SOLVERS, default=[*SOLVERS], help="only these")
+    own.add_argument("--dtypes", nargs="*", choices=LIMIT, default=[*LIMIT], help="only these")
+    own.add_argument("--seconds", type=float, default=120.0, help="the most that one case takes")
+    own.add_argument("--seed", type=int, default=0, help="of all random numbers")
+    own.add_argument("--json", metavar="OUT", help="counts of every case and its worst silent steps, as JSON")
+    return own
+
+
+def serve(every: list[Case], end) -> None:
+    """All these cases, in a process of their own."""
+    for case in every:
+        end.send(run(case))
+
+
+def run_apart(every: list[Case]) -> Iterator[Found]:
+    """What these cases meet, in a process of their own; a new one where it dies, or takes much too long for one."""
+    context, begun = multiprocessing.get_context("spawn"), set()
+    while every:
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=serve, args=(every, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        try:
+            while every:
+                if not ours.poll(60.0 + 10.0 * every[0].seconds):
+                    process.kill()
+                    raise EOFError("it hung, and its process was ended")
+                yield ours.recv()
+                every = every[1:]
+        except EOFError as error:
+            # just in time, LLVM dies of many stages in one process: it is the case's own only where it comes again
+            if every[0] in begun:
+                yield Found(every[0], error=str(error) or "its process died")
+                every = every[1:]
+            else:
+                begun.add(every[0])
+        process.join()
+
+
+def survey(every: list[Case], processes: int, report=lambda line: None) -> list[Found]:
+    """All cases, those of a model in one process."""
+    models = {}
+    for case in every:
+        models.setdefault(case.name, []).append(case)
+    results = []
+
+    def take(cases: list[Case]) -> None:
+        for found in run_apart(cases):
+            results.append(found)
+            tell(found, report)
+
+    with ThreadPoolExecutor(processes) as pool:
+        list(pool.map(take, models.values()))
+    return results
+
+
+def tell(found: Found, report) -> None:
+    """A line on a case that met what it should not."""
+    silent = sum(count.silent for count in found.counts.values())
+    if silent or found.error not in ("", "not loaded"):
+        case = found.case
+        what = found.error.strip().splitlines()[-1] if found.error else f"{silent} silent"
+        report(f"{case.name} {case.solver} {case.cone} {case.dtype}: {what}")
+
+
+def total(results: list[Found]) -> dict[tuple[str, str, str, str], Count]:
+    """Counts of all models by line of the table, in the order of solvers."""
+    counts = {}
+    for found in results:
+        for way, count in found.counts.items():
+            counts.setdefault(found.case.key(way), Count()).add(count)
+    order = [*SOLVERS]
+    return dict(sorted(counts.items(), key=lambda item: (order.index(item[0][0]), item[0][1:])))
+
+
+def main() -> None:
+    asked = parser().parse_args()
+    results = survey(cases(asked), asked.processes, lambda line: print(line, file=sys.stderr, flush=True))
+    if asked.json:
+        kept = [asdict(found) for found in results if found.error != "not loaded"]
+        Path(asked.json).write_text(json.dumps(kept, indent=1))
+    models = len({found.case.name for found in results if found.counts})
+    publish("silent", f"{table(total(results))}\n\n{models} models. {origin()}", asked.write)
+
+
+if __name__ == "__main__":
+    main()
