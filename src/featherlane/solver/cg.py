@@ -6,8 +6,8 @@
 each step to the minimum along p (line_search.py).  beta has a lower bound that keeps p from turning across g, and is 0
 where p^T y is not positive.  An iteration costs products with J and one solve with the factor of M.
 
-A world stops where the cost's gain, the gradient or the duality gap is below the tolerance, or where rounding ends
-progress for some iterations: a single one may well gain nothing.
+A world stops where the gradient or the duality gap is below the tolerance, where the cost's gain is and what is left is
+small (rounding.py), or where rounding ends progress for some iterations: a single one may well gain nothing.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
@@ -20,6 +20,7 @@ from ..lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_prec
 from .history import half_product, record
 from .line_search import line_search, line_terms
 from .primal import TINY, advance_rows, evaluate, place_rows, store_forces, trace_of_inertia, warm_start
+from .rounding import NEAR, is_small, unexplained
 
 ETA = 0.01  # Hager and Zhang's bound on how far p may turn from the gradient
 MINVAL = 1e-15
@@ -102,10 +103,13 @@ def cg(m, d):
         told = fabs(gain) > noise * fabs(cost)
         idle, least = where(told | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
         small = told & (scale * gain <= tolerance) & (tolerance > 0.0)
+        if any_(live & small & (scale * gap > NEAR * tolerance)):
+            # a step that went nowhere, or too far, gains little, too
+            small = small & is_small(m, d, gradient, scale * gap)
         converged = not_(scale * gradient > tolerance) | (scale * gap < tolerance) | small
         live = live & not_(converged) & (idle < patience)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * gap
-    d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])
+    d.warning[3] = where(live | unexplained(m, d, gradient, scale * gap), d.warning[3] + 1.0, d.warning[3])
     store_forces(m, d)

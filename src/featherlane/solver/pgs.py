@@ -8,7 +8,7 @@ A sweep visits block by block (dual_rows.py) and sets each force to what is best
 
 Before a sweep forces go on along their last change by beta = (k - 1) / (k + 2), and back to where they are admissible;
 k counts sweeps since one last went against that, or left the cost higher than the one before.  A world stops where a
-sweep gains less than the tolerance.
+sweep gains less than the tolerance; it has not converged if what is left is neither small nor rounding (rounding.py).
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
 after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Where we differ: A is not
 formed; blocks are shuffled in each fourth sweep alone (visit_order.py); a contact is visited twice in a row, which
@@ -22,6 +22,7 @@ from ..dynamics.flags import DISABLE_WARMSTART
 from ..lanes import any_, clip, fma, fmax, kernel, not_, real, single_precision, sqrt, stage, where
 from ..spatial.vector import load3
 from .dual import (
+    accelerate,
     add_three,
     basis_force,
     drop_forces,
@@ -43,6 +44,7 @@ from .friction_disc import T as DISC_T
 from .friction_disc import entry, solve_on_disc
 from .history import record
 from .primal import TINY, place_rows, subtract_reference, trace_of_inertia
+from .rounding import is_left, is_rounding
 from .visit_order import is_scrambled, order_blocks, visited
 
 ROUNDS = 2  # visits of a contact within a sweep
@@ -418,6 +420,12 @@ def pgs(m, d):
     _, gradient = primal_at_forces(m, d)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
-    d.solver_gap[0] = scale * dual_gap(m, d)
-    d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])
+    gap = scale * dual_gap(m, d)
+    d.solver_gap[0] = gap
+    left = is_left(m, d, gradient, gap)
+    if any_(left):
+        left = left & not_(is_rounding(m, d, gradient, left))
+        # that moved some: back to where the forces lead
+        accelerate(m, d)
+    d.warning[3] = where(live | left, d.warning[3] + 1.0, d.warning[3])
     store_dual_forces(m, d)

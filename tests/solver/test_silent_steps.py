@@ -1,0 +1,82 @@
+"""Whatever ended a solver's iterations: a gradient that is neither small nor rounding is told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import silent
+
+STEPS = int(os.environ.get("FEATHERLANE_SILENT_STEPS", "200000"))  # of the slow test
+# stiff rows, friction loss and limits that a line search of few points does not cross
+PUSHED = """<mujoco><option timestep=".004" {option}/>
+  <default><joint damping=".1" armature=".01" solreflimit=".004 1"/></default><worldbody>
+  <geom type="plane" size="5 5 1" friction="1 .02 .01"/>
+  <body pos="0 0 .3"><freejoint/><geom type="box" size=".2 .15 .1"/>
+    <body pos=".3 0 0"><joint type="ball" range="0 .4" limited="true"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/></body>
+    <body pos="-.2 0 .1"><joint axis="0 1 0" range="-.5 .5" limited="true" frictionloss=".4"/>
+      <geom type="capsule" size=".05" fromto="0 0 0 -.3 0 0"/>
+      <body pos="-.3 0 0"><joint type="slide" axis="1 0 0" range="-.1 .1" limited="true" frictionloss="1"/>
+        <geom size=".08"/></body></body></body></worldbody></mujoco>"""
+
+
+def silent_steps(model, solver, cone, dtype="float64", starts=3):
+    """(silent steps, told ones, all) of 64 worlds from hard states."""
+    case = silent.Case("pushed", solver, cone, dtype, 0, 0, 0.0)
+    silent.configure(model, case)
+    found = silent.Found(case)
+    silent.Runner(model, case, found, "hard").run(starts * silent.HARD_STEPS * silent.NWORLD, float("inf"))
+    count = found.counts["hard"]
+    return count.silent, count.told, count.steps
+
+
+@pytest.mark.parametrize("dtype", silent.LIMIT)
+@pytest.mark.parametrize("cone", silent.CONES)
+@pytest.mark.parametrize("solver", ["CG", "PGS", "Dantzig", "lcp PGS", "APGD"])
+def test_a_step_that_did_not_converge_says_so(solver, cone, dtype):
+    model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option="")))
+    missed, told, steps = silent_steps(model, solver, cone, dtype)
+    assert missed == 0 and steps > 0.9 * 3 * silent.HARD_STEPS * silent.NWORLD
+    assert told < 0.5 * steps
+
+
+@pytest.mark.parametrize("cone", silent.CONES)
+def test_a_line_search_that_runs_out_is_no_convergence(cone):
+    """A step to a higher cost gains less than the tolerance."""
+    model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='ls_iterations="3" iterations="3"')))
+    missed, told, _ = silent_steps(model, "CG", cone)
+    assert missed == 0 and told > 0
+
+
+def test_rounding_of_stiff_rows_is_no_failure():
+    """A limit of D = 1e13 that holds 1e5 m/s^2: no acceleration that is a number makes the gradient small."""
+    model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='tolerance="0" iterations="400"')))
+    model.dof_invweight0[:] = 1e-12
+    model.opt.solver = "PGS"
+    data = fl.Data(model)
+    data.qpos[-1], data.qvel[-1] = 0.2, 30.0
+    fl.forward(model, data)
+    assert data.efc_D.max() > 1e12
+    force = np.abs(data.qfrc_constraint).max()
+    assert 1e-6 * force < np.linalg.norm(data.grad) < 1e-2 * force
+    assert data.status["not_converged"] == 0
+
+
+@pytest.mark.slow
+def test_no_step_of_the_wheels_is_silent(real_model):
+    for wheel in silent.wheels.WHEELS:
+        real_model(f"{wheel}/")
+    asked = silent.parser().parse_args(["--steps", str(STEPS), "--solvers", "CG", "PGS", "Dantzig", "lcp PGS", "APGD"])
+    results = silent.survey(silent.cases(asked), asked.processes, print)
+    print(silent.table(silent.total(results)))
+    assert sum(count.silent for found in results for count in found.counts.values()) == 0
+    assert not [found.error for found in results if found.error.startswith(("Traceback", "its process", "it hung"))]
