@@ -349,6 +349,9 @@ def lane_blocks(p, passes):
         add_change(p)
     place_w(p)
     m = list_active(p)
+    if any_(live):
+        # their sets changed since the last factor, and with them the order of its rows, in all worlds
+        factor_free(p, m, least)
     solve_free(p, m)
     for i in range(p.lcp_n[0]):
         p.lcp_x[i] = clip(p.lcp_x[i] + p.lcp_old[i], p.lcp_y[i], p.lcp_g[i])
