@@ -108,6 +108,7 @@ def solve_batch(
         results.set_bounds(batch)
     else:
         _pivot(batch, results, numbers, threads)
+    results.make_finite(batch)
     return results.solution()
 
 
@@ -174,6 +175,19 @@ class _Results:
         force, mu = np.abs(x[:, batch.findex[rows]]), batch.hi[:, rows]
         upper[:, rows] = np.multiply(mu, force, out=np.zeros(mu.shape), where=force > 0.0) + batch.add[:, rows]
         lower[:, rows] = -upper[:, rows]
+
+    def make_finite(self, batch: Problems) -> None:
+        """x = 0 where numbers grew beyond all bounds, and nothing is solved whose w or residual is no number."""
+        x, w, lower, upper, status, _, residual = self.fields.values()
+        with np.errstate(over="ignore", invalid="ignore"):
+            lost = np.flatnonzero(~(np.isfinite(w) & np.isfinite(x)).all(axis=1) | ~np.isfinite(residual[:, 0]))
+        status[lost] = np.where(status[lost] == Status.SOLVED, Status.INACCURATE, status[lost])
+        residual[lost] = np.inf
+        lost = lost[~np.isfinite(x[lost]).all(axis=1)]
+        x[lost], w[lost] = 0.0, -batch.b[lost]
+        rough = batch.findex >= 0
+        upper[lost] = np.where(rough, batch.add[lost], batch.hi[lost])
+        lower[lost] = np.where(rough, -batch.add[lost], batch.lo[lost])
 
     def solution(self) -> BatchSolution:
         """As the caller gets it."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import FeatherlaneError
+from ..solver.lcp.status import LARGEST
 
 ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
 
@@ -193,8 +194,8 @@ class Problem:
         a = max(float(self.diagonal().max(initial=0.0)), 0.0)
         step = 1.0 / a if a else 1.0
         error = np.abs(x - np.clip(x - step * (self.multiply(x) - self.b), lower, upper)).max(initial=0.0)
-        size = max(np.abs(x).max(initial=0.0), step * np.abs(self.b).max(initial=0.0))
-        return float(error / size if size else error)
+        size = min(max(np.abs(x).max(initial=0.0), step * np.abs(self.b).max(initial=0.0)), LARGEST)
+        return float(error / size if size else error) if error < np.inf else float("inf")
 
     def valid(self, x: ArrayLike, tol: float = 1e-10, bounds: tuple[ArrayLike, ArrayLike] | None = None) -> bool:
         """Is the residual at x, under the bounds in effect or those given, at most `tol`?"""

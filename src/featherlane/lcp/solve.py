@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import pkgutil
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,16 +108,18 @@ class Solver:
             x: (n,) where iterative methods begin, 0 without it; pivoting ones do not read it.
 
         Raises:
-            ProblemError: more rows than there is room for, or a problem that the method does not take.
+            ProblemError: more rows than there is room for, a problem that the method does not take, or an x that is not
+                finite.
         """
         self._check(problem)
+        start = None if x is None else _start(problem, x)
         if not self.method.bounded and not _is_standard(problem):
             return self._solve_standard(problem)
         if self.method.form == ONE:
             _load_one(self.arrays, problem)
             self.run(*self.numbers)
-            return _unload_one(self.arrays, problem.n)
-        _load_rows(self.arrays, problem, x)
+            return _unload_one(self.arrays, problem)
+        _load_rows(self.arrays, problem, start)
         self.run(*self.numbers)
         return _unload_rows(self.arrays, problem)
 
@@ -132,14 +135,16 @@ class Solver:
         form = StandardForm(problem)
         _load_one(self.arrays, form.problem)
         self.run(*self.numbers)
-        found = _unload_one(self.arrays, form.problem.n)
+        found = _unload_one(self.arrays, form.problem)
         x = form.solution_of(found.x)
         residual, status = problem.residual(x), found.status
         if residual <= TOLERANCE:
             status = Status.SOLVED
         elif status == Status.SOLVED:
             status = Status.INACCURATE
-        return Solution(x, problem.multiply(x) - problem.b, status, found.iterations, residual, *problem.bounds(x))
+        with np.errstate(over="ignore", invalid="ignore"):
+            w = problem.multiply(x) - problem.b
+        return _finite(problem, Solution(x, w, status, found.iterations, residual, *problem.bounds(x)))
 
 
 def solve(
@@ -225,10 +230,33 @@ def _load_one(arrays, problem: Problem) -> None:
         arrays[f"one_{name}"][:n] = getattr(problem, name)
 
 
-def _unload_one(arrays, n: int) -> Solution:
+def _finite(problem: Problem, found: Solution) -> Solution:
+    """What was found; x = 0 where numbers grew beyond all bounds, as with an indefinite A they may."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(found.x.dot(found.w)) and math.isfinite(found.residual):
+            return found
+        status = Status.INACCURATE if found.status == Status.SOLVED else found.status
+        if np.isfinite(found.x).all():
+            finite = np.isfinite(found.w).all() and math.isfinite(found.residual)
+            residual = found.residual if math.isfinite(found.residual) else math.inf
+            return replace(found, status=found.status if finite else status, residual=residual)
+        x = np.zeros(problem.n)
+        return Solution(x, -problem.b, status, found.iterations, problem.residual(x), *problem.bounds(x))
+
+
+def _unload_one(arrays, problem: Problem) -> Solution:
+    n = problem.n
     x, w, lower, upper = (arrays[f"one_{name}"][:n].copy() for name in ("x", "w", "lower", "upper"))
     status, iterations, residual = (arrays[f"one_{name}"][0] for name in ("status", "niter", "residual"))
-    return Solution(x, w, Status(int(status)), int(iterations), float(residual), lower, upper)
+    return _finite(problem, Solution(x, w, Status(int(status)), int(iterations), float(residual), lower, upper))
+
+
+def _start(problem: Problem, x: ArrayLike) -> np.ndarray:
+    """Where an iterative method begins, checked."""
+    point = problem._point(x)
+    for i in np.flatnonzero(~np.isfinite(point))[:1]:
+        raise ProblemError(f"x[{i}] is {point[i]}, allowed: finite numbers")
+    return point
 
 
 def _load_rows(arrays, problem: Problem, x) -> None:
@@ -239,10 +267,11 @@ def _load_rows(arrays, problem: Problem, x) -> None:
     arrays["lcp_findex"][:n] = problem.findex
     for name in ("b", "lo", "hi", "add"):
         arrays[f"lcp_{name}"][:n, 0] = getattr(problem, name)
-    arrays["lcp_x"][:n, 0] = 0.0 if x is None else problem._point(x)
+    arrays["lcp_x"][:n, 0] = 0.0 if x is None else x
 
 
 def _unload_rows(arrays, problem: Problem) -> Solution:
     x, w = (arrays[f"lcp_{name}"][: problem.n, 0].copy() for name in ("x", "w"))
     status, iterations, residual = (arrays[f"lcp_{name}"][0, 0] for name in ("status", "niter", "residual"))
-    return Solution(x, w, Status(int(status)), int(iterations), float(residual), *problem.bounds(x))
+    found = Solution(x, w, Status(int(status)), int(iterations), float(residual), *problem.bounds(x))
+    return _finite(problem, found)

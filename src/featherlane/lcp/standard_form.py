@@ -24,7 +24,8 @@ class StandardForm:
         problem: the standard LCP, its A asymmetric; rows are scaled by powers of two.
 
     Raises:
-        ProblemError: an infinite mu, or friction on a row that may be negative.
+        ProblemError: an infinite mu, friction on a row that may be negative, or numbers too large to be measured from a
+            bound.
 
     Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 1.2; for friction Stewart and Trinkle,
         Int. J. Num. Meth. Eng. 39 (1996).
@@ -33,6 +34,10 @@ class StandardForm:
     def __init__(self, problem: Problem):
         _check(problem)
         self.boxed = problem
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._transform(problem)
+
+    def _transform(self, problem: Problem) -> None:
         lo, hi = _fixed_bounds(problem)
         self._free = np.flatnonzero(np.isneginf(lo) & np.isposinf(hi))
         self._rows = np.flatnonzero((lo < hi) & ~(np.isneginf(lo) & np.isposinf(hi)))
@@ -40,6 +45,7 @@ class StandardForm:
         self._measure(lo, hi, sign)
         A, b, rows = problem.matrix, problem.b, self._rows
         M, q = sign[:, None] * (A[rows] @ self._back), sign * (A[rows] @ self._start - b[rows])
+        _check_numbers(M, q)
         M[np.abs(M) <= ROUNDING * np.abs(A).max(initial=0.0)] = 0.0  # what depends on rows without bounds moves nothing
         q[np.abs(q) <= ROUNDING * (np.abs(b).max(initial=0.0) + np.abs(A @ self._start).max(initial=0.0))] = 0.0
         two = np.flatnonzero(np.isfinite(lo[rows]) & np.isfinite(hi[rows]))
@@ -58,6 +64,7 @@ class StandardForm:
         if len(free):
             A = problem.matrix
             known = np.column_stack([-(A[free] @ back), problem.b[free] - A[free] @ start])
+            _check_numbers(known)
             found = np.linalg.lstsq(A[np.ix_(free, free)], known, rcond=None)[0]
             back[free], start[free] = found[:, :-1], found[:, -1]
         self._back, self._start = back, start
@@ -82,8 +89,9 @@ class StandardForm:
         scale = np.exp2(-np.rint(np.log2(root)))
         self._scale = np.append(scale, 1.0 / scale[two])
         whole = np.block([[M, pairs], [slope, np.zeros((len(two), len(two)))]])
-        whole = self._scale[:, None] * whole * self._scale
-        self.problem = Problem(whole, -self._scale * np.append(q, width), 0.0, np.inf, symmetric=False)
+        whole, right = self._scale[:, None] * whole * self._scale, -self._scale * np.append(q, width)
+        _check_numbers(whole, right)
+        self.problem = Problem(whole, right, 0.0, np.inf, symmetric=False)
         self._back = np.hstack([self._back, np.zeros((self.boxed.n, len(two)))])
 
     def solution_of(self, z) -> np.ndarray:
@@ -99,6 +107,11 @@ def _fixed_bounds(problem):
     smooth = rough & (problem.hi == 0.0) & (problem.add == 0.0)
     lo = np.where(rough, np.where(smooth, 0.0, -1.0), problem.lo)
     return lo, np.where(rough, np.where(smooth, 0.0, 1.0), problem.hi)
+
+
+def _check_numbers(*arrays) -> None:
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ProblemError("A and the bounds give numbers beyond 1e308; in a standard LCP allowed are finite ones")
 
 
 def _check(problem) -> None:

@@ -7,8 +7,9 @@ follow from another row, each kind in the order of the rows.
 
 from __future__ import annotations
 
-from ...lanes import clip, eights, fabs, floor, fma, fmax, kernel, scale_exponent, split_exponent
+from ...lanes import clip, eights, fabs, floor, fma, fmax, fmin, kernel, scale_exponent, split_exponent
 from .factor import clear_factor, eights_of_row, sum_of_eight
+from .status import LARGEST
 
 INF = float("inf")
 SMALLEST_DIAGONAL = 1e-300
@@ -195,5 +196,5 @@ def residual_of(r1):
     for k in range(n):
         y = r1.one_x[k]
         worst = fmax(fabs(y - clip(y - r1.one_w[k] * step, r1.one_lower[k], r1.one_upper[k])), worst)
-    size = fmax(x, b * step)
+    size = fmin(fmax(x, b * step), LARGEST)
     return worst / size if size > 0.0 else worst

@@ -8,7 +8,8 @@ Bounds of a row of friction (findex = k >= 0) are those of Coulomb's law at the 
 
 For a cone the rows of a contact stand one after the other: the normal k, then all rows with findex k; a row of friction
 elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, where the
-cone is round: |s| <= x_k + a, x_k >= 0; a mu beyond 1e8 counts as 1e8.
+cone is round: |s| <= x_k + a, x_k >= 0; a mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square is none,
+as none.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ as in status.py, with the bounds at x, live.  Rows of a cone are projected toget
 
 from __future__ import annotations
 
-from ...lanes import clip, fabs, fma, fmax, kernel, real, single_precision, where
+from ...lanes import clip, fabs, fma, fmax, fmin, kernel, real, single_precision, where
 from .product import set_w
 from .projection import friction_count, in_cone, largest_diagonal, mu_of, project_box, project_disc
-from .status import ITERATIONS, SOLVED
+from .status import ITERATIONS, LARGEST, SOLVED
 
 ROUNDING32 = 2e-6  # float32 does not reach less
 
@@ -46,7 +46,7 @@ def solution_size(p, x):
         size = fmax(fabs(x[i]), size)
         load = fmax(fabs(p.lcp_b[i]), load)
     size = fmax(load / largest_diagonal(p), size)
-    return where(size > 0.0, size, 1.0)
+    return where(size > 0.0, fmin(size, LARGEST), 1.0)
 
 
 @kernel

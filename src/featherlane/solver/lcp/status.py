@@ -4,7 +4,8 @@ The residual is that of complementarity in the units of x, relative to their siz
 
     max_i |x_i - clip(x_i - w_i / a, lower_i, upper_i)| / max_i max(|x_i|, |b_i| / a),   w = A x - b,   a = max_i A_ii
 
-with the bounds in effect.  It is 0 at a solution and nowhere else.
+with the bounds in effect.  It is 0 at a solution and nowhere else.  A size beyond 1e300 counts as that: relative to
+infinity everything is small.
 Source: the natural map of a box; Facchinei and Pang, Finite-Dimensional Variational Inequalities (2003), sec. 1.5.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+LARGEST = 1e300
 # as kernels read them
 SOLVED, ITERATIONS, INFEASIBLE, UNSETTLED, INACCURATE = range(5)
 
