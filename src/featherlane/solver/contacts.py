@@ -170,8 +170,8 @@ def contact_slope(m, d, a, g, h):
 
 
 @kernel
-def contact_rounding(m, d, s):
-    """Add the sizes of the terms of all contacts' slopes, where they push at an end of the step.
+def contact_rounding(m, d, reach, s):
+    """Add the sizes of the terms of all contacts' slopes, where they push at an end of a step of length `reach`.
 
     Normal and tangents are taken apart: their differences are what pushes.
     """
@@ -181,17 +181,17 @@ def contact_rounding(m, d, s):
         if d.con_dim[k] > 1:
             for i in range(3 * k + 1, 3 * k + 3):
                 across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
-                moved = moved + fabs(d.con_y[i] + d.con_z[i])
+                moved = moved + fabs(fma(reach, d.con_z[i], d.con_y[i]))
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
             for i in range(r, r + 3):
                 across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
-                moved = moved + fabs(d.con_y[i] + d.con_z[i])
-        push = (d.con_y[3 * k] < tangents) | (d.con_y[3 * k] + d.con_z[3 * k] < moved)
+                moved = moved + fabs(fma(reach, d.con_z[i], d.con_y[i]))
+        push = (d.con_y[3 * k] < tangents) | (fma(reach, d.con_z[3 * k], d.con_y[3 * k]) < moved)
         D = d.con_D[k]
         if m.opt_cone != PYRAMIDAL and d.con_dim[k] > 1:
             D = fmax(D, d.con_Dt[k])
-        s = s + where(push, D * (v + across) * ((y + tangents) + (v + across)), 0.0)
+        s = s + where(push, D * (v + across) * fma(reach, v + across, y + tangents), 0.0)
     return s
 
 

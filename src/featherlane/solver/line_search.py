@@ -51,23 +51,23 @@ def line_terms(m, d):
 
 
 @kernel
-def bounded_rounding(D, x, v, lo, hi):
+def bounded_rounding(D, x, v, reach, lo, hi):
     """|v f| of a row, f the larger of its forces at both ends of a step."""
-    return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * (x + v)), lo, hi)))
+    return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * fma(reach, v, x)), lo, hi)))
 
 
 @kernel
-def line_rounding(m, d):
-    """What rounding makes of the slope: its terms, all positive, times a rounding."""
+def line_rounding(m, d, reach):
+    """What rounding makes of the slope up to a step length, 0 or 1: its terms, all positive, times a rounding."""
     s = real(d, 0.0)
     for i in range(m.nv):
         size = fabs(d.Ma[i]) + fabs(d.qfrc_smooth[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.search[i]), size, s)
     for k in range(d.ndofrow[0]):
-        s = s + bounded_rounding(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        s = s + bounded_rounding(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
-        s = s + bounded_rounding(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k])
-    s = contact_rounding(m, d, s)
+        s = s + bounded_rounding(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], reach, d.genrow_lo[k], d.genrow_hi[k])
+    s = contact_rounding(m, d, reach, s)
     if single_precision(d):
         s = 6e-8 * s
     else:
@@ -92,7 +92,7 @@ def line_search(m, d, q1, q2, enough, live):
     todo = live
     for k in range(m.opt_ls_iterations + EXTRA):
         if k == late:
-            enough = fmax(enough, line_rounding(m, d))
+            enough = fmax(enough, line_rounding(m, d, real(d, 1.0)))
         g, h = slope(m, d, a, q1, q2)
         todo = todo & (fabs(g) > enough)
         lo = where(todo & (g < 0.0), a, lo)

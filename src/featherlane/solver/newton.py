@@ -24,9 +24,9 @@ from .line_search import FAR, line_rounding, line_search, line_terms
 from .ordered import taken_apart
 from .pattern import APART
 from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
+from .rounding import SMALL32, size_of_forces
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
-SMALL = 1e-4  # of the forces: a gradient that may be rounding in float32
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 
 
@@ -86,16 +86,6 @@ def search_direction(m, d):
 
 
 @kernel
-def size_of_forces(m, d):
-    """Norm of the larger of J^T f and f0: they balance, but for M a."""
-    constraint, smooth = real(d, 0.0), real(d, 0.0)
-    for i in range(m.nv):
-        constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
-        smooth = fma(d.qfrc_smooth[i], d.qfrc_smooth[i], smooth)
-    return sqrt(fmax(constraint, smooth))
-
-
-@kernel
 def newton(m, d):
     """Newton steps until every world has converged."""
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
@@ -115,7 +105,7 @@ def newton(m, d):
         promise = search_direction(m, d)
         if any_(slow):
             # a gradient that is rounding makes a slope that is no more
-            done = live & slow & not_(2.0 * promise > line_rounding(m, d))
+            done = live & slow & (2.0 * promise <= line_rounding(m, d, real(d, 0.0)))
             live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
             if not any_(live):
                 break
@@ -132,7 +122,7 @@ def newton(m, d):
         # and that it fell (where H is ill-conditioned a step may not be exact)
         exact = not_(switched | (gradient > EXACT_FALL * steepness))
         if single_precision(d):
-            exact = exact & (gradient <= SMALL * size_of_forces(m, d))
+            exact = exact & (gradient <= SMALL32 * size_of_forces(m, d))
         niter = where(live, niter + 1.0, niter)
         gain = before - cost
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
@@ -145,4 +135,6 @@ def newton(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
+    # beyond what float32 can square
+    unsettled = unsettled | not_(gradient < FAR)
     d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])
