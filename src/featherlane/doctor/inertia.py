@@ -181,8 +181,9 @@ def singular(patient: Patient) -> Iterator[Sign]:
         D = np.sqrt(np.maximum(M.diagonal(), MINVAL))
         if not np.isfinite(M).all():
             continue
-        values, vectors = np.linalg.eigh(M / D[:, None] / D)
-        if values[0] < ALIKE and (M.diagonal() > MINVAL).all():
-            dof = at.start + int(np.abs(vectors[:, 0]).argmax())
-            seen = f"M scaled to a unit diagonal has an eigenvalue of {max(values[0], 0.0):.2g} along its motion"
+        scaled = M / D[:, None] / D
+        least = np.linalg.eigvalsh(scaled)[0]
+        if least < ALIKE and (M.diagonal() > MINVAL).all():
+            dof = at.start + int(np.abs(np.linalg.eigh(scaled)[1][:, 0]).argmax())
+            seen = f"M scaled to a unit diagonal has an eigenvalue of {max(least, 0.0):.2g} along its motion"
             yield Sign("joint", int(m.dof_jntid[dof]), seen, "give light bodies between joints mass or armature")

@@ -6,6 +6,7 @@ import copy
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -58,8 +59,9 @@ class Patient:
 
     Attributes:
         model: a copy of the model, without the flag `sleep`: who sleeps shows nothing.
-        h: time step [s].
         original: the model as it was given.
+        h: time step [s].
+        systems: linear systems of the starts, once modes.py has made them.
     """
 
     def __init__(self, model: Model):
@@ -67,6 +69,7 @@ class Patient:
         self.model.dropped = model.dropped
         self.model.opt.enableflags = self.model.opt.enableflags & ~Enable.SLEEP
         self.h = self.model.opt.timestep
+        self.systems: list[tuple[Start, Any]] = []
 
     # ---- elements ----------------------------------------------------------------------------------------------------
     def name(self, kind: str, ident: int) -> str:

@@ -23,11 +23,11 @@ def unstable(patient: Patient) -> Iterator[Sign]:
     1.001 while the continuous system lets it decay: explicit springs of h w > 2, explicit dampers of h d / I > 2."""
     worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
     for start, system in systems(patient):
-        natural = max([0.0, *(mode.root.real for mode in system.continuous_modes())])
-        for mode in system.discrete_modes():
+        limit = np.exp(patient.h * max(0.0, np.real(system.roots).max())) * (1 + GROWS)
+        for mode in system.discrete_modes() if system.factors.max() > limit else ():
             key = mode.term.kind, mode.term.id
-            known = worst[key][1].factor if key in worst else 0.0
-            if mode.factor > max(known, np.exp(patient.h * natural) * (1 + GROWS)):
+            known = worst[key][1].factor if key in worst else limit
+            if mode.factor > known:
                 worst[key] = start, mode
     for (kind, ident), (start, mode) in worst.items():
         inertia, omega, rate = _alone(patient, start, mode)
@@ -65,7 +65,7 @@ def coarse(patient: Patient) -> Iterator[Sign]:
     """A mode that oscillates (damping ratio below 0.7) with h w above 1: fewer than six steps to a period."""
     worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
     for start, system in systems(patient):
-        for mode in system.continuous_modes():
+        for mode in system.continuous_modes() if np.abs(system.roots).max() * patient.h > COARSE else ():
             key, size = (mode.term.kind, mode.term.id), abs(mode.root)
             known = abs(worst[key][1].root) if key in worst else COARSE / patient.h
             if size > known and -mode.root.real < 0.7 * size and mode.root.imag != 0:
