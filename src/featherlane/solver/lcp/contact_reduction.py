@@ -8,9 +8,9 @@ would be one more spring, beside which a stack starts to lean.  So of more than 
 
 What the caller gives stays as it is.
 
-A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii.  Where bodies rest on each other rounding
-makes their distance 0, or a bit more, point by point: without rows there a box would fall on its other corners, by
-g h^2 in a step, and be pushed up again; a tower walked by 6 mm in 20 s or fell.
+A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii (in float32 more, see `touching`).  Where
+bodies rest on each other rounding makes their distance 0, or a bit more, point by point: without rows there a box would
+fall on its other corners, by g h^2 in a step, and be pushed up again; a tower walked by 6 mm in 20 s or fell.
 Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a choice of this project.
 """
 
@@ -36,7 +36,7 @@ def mark_acting(m, d):
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             reach = d.con_includemargin[k]
             if d.con_cand[k] != NO_CANDIDATE:
-                reach = reach + (touching(m, d.con_geom[2 * k]) + touching(m, d.con_geom[2 * k + 1]))
+                reach = reach + (touching(m, d, d.con_geom[2 * k]) + touching(m, d, d.con_geom[2 * k + 1]))
             acts = (d.con_present[k] > 0.0) & (d.con_dist[k] <= reach)
             # what touches exactly has no 1 / R from the model convex
             d.con_D[k] = where(acts, where(d.con_D[k] > 0.0, d.con_D[k], 1.0), 0.0)

@@ -7,12 +7,15 @@ Source: ODE manual, sec. "Islands and disabled bodies".
 
 from __future__ import annotations
 
-from ...lanes import fmax, has, kernel, read_lane, stage, width, write_lane
+from ...lanes import fmax, has, kernel, read_lane, single_precision, stage, width, write_lane
 from .dantzig import BLOCK, BY_ROWS, principal_pivoting
 from .delassus import form_delassus
 from .rows import is_present
 from .status import SOLVED
 
+# of A's diagonal: pivoting is exact to 1e-14, and would make of the rounding of rows in float32, that depend on each
+# other, forces of a million times what they hold
+SOFTNESS32 = 1e-6
 FEW_ROWS = 72  # of an island that gains nothing from a start with all rows at once
 
 
@@ -115,11 +118,21 @@ def gather_bounds(d, a, lane):
 
 
 @kernel
+def soften_rounding(d):
+    """A_aa grows by the rounding of float32 rows: rows that depend on each other, but for it, share what they can."""
+    stride = (d.one_n[0] + 7) // 8 * 8
+    for a in range(d.one_n[0]):
+        d.one_A[a * stride + a] = (1.0 + SOFTNESS32) * d.one_A[a * stride + a]
+
+
+@kernel
 def gather_problem(d, lane):
     """The dense problem of the rows in one_row."""
     for a in range(d.one_n[0]):
         gather_bounds(d, a, lane)
     form_delassus(d, lane)
+    if single_precision(d):
+        soften_rounding(d)
 
 
 @stage

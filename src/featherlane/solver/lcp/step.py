@@ -7,7 +7,7 @@ its state alone.
 from __future__ import annotations
 
 from ...dynamics.flags import APGD, DANTZIG
-from ...lanes import kernel, real, stage, where
+from ...lanes import fmax, kernel, not_, real, single_precision, stage, where
 from ..history import record
 from .apgd import apgd
 from .assembly import make_lcp
@@ -15,6 +15,7 @@ from .islands import solve_islands
 from .link_rows import link_forces
 from .metric import accelerate, sum_rows
 from .pgs import pgs
+from .residual import ROUNDING32
 from .rows import is_present
 from .status import UNSETTLED
 
@@ -76,8 +77,10 @@ def report(m, d):
     d.solver_niter[0] = where(has_rows(d), d.lcp_niter[0], 0.0)
     d.solver_residual[0] = d.lcp_residual[0] + 0.0
     d.solver_gap[0] = zero
-    unsettled = d.lcp_status[0] == 1.0 * UNSETTLED
-    failed = (d.lcp_status[0] > 0.0) & (unsettled | (d.lcp_residual[0] > m.opt_lcp_tolerance[0])) & (d.active[0] > 0.0)
+    unsettled, tolerance = d.lcp_status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
+    if single_precision(d):
+        tolerance = fmax(tolerance, ROUNDING32)
+    failed = (d.lcp_status[0] > 0.0) & (unsettled | not_(d.lcp_residual[0] <= tolerance)) & (d.active[0] > 0.0)
     d.warning[3] = where(failed, d.warning[3] + 1.0, d.warning[3])
     record(d, 0, zero, zero, zero, zero)
 
