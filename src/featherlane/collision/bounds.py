@@ -20,7 +20,7 @@ def geom_box(m, d, g):
     """Box about geom g: about its own bounding box, turned, or about its bounding sphere where that is tighter."""
     R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
     c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
-    r, wider = m.geom_rbound[g], geom_reach(m, g)
+    r, wider = m.geom_rbound[g], geom_reach(m, d, g)
     u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
     v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
     w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))

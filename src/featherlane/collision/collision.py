@@ -115,7 +115,7 @@ def near_pairs(m, d):
     # only here and in `farthest`: asked for each candidate, in is_near, it cost a humanoid's step 2 to 3 %
     if m.opt_contact_model == LCP:
         for g in range(m.ngeom):
-            d.geom_reach[g] = d.geom_reach[g] + touching(m, g)
+            d.geom_reach[g] = d.geom_reach[g] + touching(m, d, g)
     n = near_candidates(m, d)
     if m.ncrowd > 0:
         d.near_count[0] = 0
@@ -166,7 +166,7 @@ def points(m, d, function, e, g, h):
     near = is_near(m, d, e, g, h)
     if sleeping(m):
         near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
-    limit = farthest(m, e, g, h)
+    limit = farthest(m, d, e, g, h)
     if function == PLANE_SPHERE:
         plane_sphere_points(m, d, g, h, near, limit)
     elif function == PLANE_CAPSULE:

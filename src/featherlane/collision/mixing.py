@@ -9,12 +9,13 @@ Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 from __future__ import annotations
 
 from featherlane.dynamics.flags import ENABLE_OVERRIDE, LCP
-from featherlane.lanes import fma, fmax, fmin, kernel, real, where
+from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real, single_precision, where
 from featherlane.model.candidates import FIRST, MIX, SECOND
-from featherlane.spatial.vector import MINVAL, load2, load5
+from featherlane.spatial.vector import MINVAL, load2, load3, load5
 
 MINMU = 1e-5  # smallest friction coefficient
 NEAR = 1e-6  # of the bounding radii: no distance between rigid bodies
+LAST_BITS = 2.5e-7  # of a coordinate in float32: two roundings of it
 
 
 @kernel
@@ -42,9 +43,16 @@ def contact_dim(m, e, g, h):
 
 
 @kernel
-def touching(m, g):
-    """What geom g adds to the distance within which rigid bodies touch, which rounding cannot tell from 0 [m]."""
-    return NEAR * m.geom_rbound[g]
+def touching(m, d, g):
+    """What geom g adds to the distance within which rigid bodies touch, which rounding cannot tell from 0 [m].
+
+    In float32 that grows with the distance from the origin: of coordinates of 10 m the last bit is 1e-6 m.
+    """
+    reach = NEAR * m.geom_rbound[g]
+    if single_precision(d):
+        x, y, z = load3(d.geom_xpos, 3 * g)
+        reach = fma(LAST_BITS, fmax(fmax(fabs(x), fabs(y)), fabs(z)), reach)
+    return reach
 
 
 @kernel
@@ -63,12 +71,12 @@ def margin_and_gap(m, e, g, h):
 
 
 @kernel
-def farthest(m, e, g, h):
+def farthest(m, d, e, g, h):
     """The distance up to which the pair has contacts: margin and gap, and under the contact model lcp what touches."""
     margin, gap = margin_and_gap(m, e, g, h)
     limit = margin + gap
     if m.opt_contact_model == LCP:
-        limit = limit + (touching(m, g) + touching(m, h))
+        limit = limit + (touching(m, d, g) + touching(m, d, h))
     return limit
 
 
@@ -82,11 +90,11 @@ def geom_margin_and_gap(m, g):
 
 
 @kernel
-def geom_reach(m, g):
+def geom_reach(m, d, g):
     """`geom_margin_and_gap`, and what counts as touching under the contact model lcp."""
     wider = geom_margin_and_gap(m, g)
     if m.opt_contact_model == LCP:
-        wider = wider + touching(m, g)
+        wider = wider + touching(m, d, g)
     return wider
 
 

@@ -49,7 +49,7 @@ def branching_points(m, d, function, e, g, h, first):
 
     Reads:  geom_xpos, geom_xmat, narrow_near.   Writes: slots from `first` on, shape_*, manifold_*.
     """
-    d.narrow_limit[0] = farthest(m, e, g, h)
+    d.narrow_limit[0] = farthest(m, d, e, g, h)
     for lane in range(width(d)):
         if has(d.narrow_near[0] > 0.0, lane):
             load_shape(m, d, 0, g, lane)
