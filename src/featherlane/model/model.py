@@ -101,8 +101,6 @@ class Model(NamedAccess):
     something with the model, with a ModelError that names the element, however they came into the live array.
 
     Attributes:
-        opt: physics options, checked as they are set.
-        stat: statistics.
         mj_model: the MjModel behind, as loaded and as `set_const` last left it; `to_mujoco` gives one with all edits.
         source: where the model came from, for messages.
         dropped: elements of the source that MuJoCo ignored without a word.
@@ -151,8 +149,17 @@ class Model(NamedAccess):
                 start = place[field.kind]
                 place[field.kind] = start + field.count(self._sizes)
                 self._attach(field, slice(start, place[field.kind]))
-        self.__dict__["opt"] = Option(self)
-        self.__dict__["stat"] = Statistics(self)
+
+    # made anew at each access: kept, they and the model would hold each other
+    @property
+    def opt(self) -> Any:
+        """Physics options, live, checked as they are set."""
+        return Option(self)
+
+    @property
+    def stat(self) -> Any:
+        """Statistics of the model in qpos0."""
+        return Statistics(self)
 
     def _attach(self, field: Field, rows: slice) -> None:
         """The views of one field: flat for records, shaped for users."""
@@ -313,6 +320,16 @@ class Model(NamedAccess):
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
         return mj_model
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is given in place of a model.
+
+    Raises:
+        TypeError: it is no Model.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
 
 
 for _name in LIVE:

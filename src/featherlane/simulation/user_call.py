@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -55,16 +57,22 @@ class UserCalls:
     """The functions that one workspace calls.
 
     Args:
-        workspace: whose record gets their addresses.
+        workspace: whose record gets their addresses; it owns this object, which must not keep it alive: memory of
+            hundreds of megabytes would wait for Python's collector of cycles, which counts objects, not bytes.
     """
 
     def __init__(self, workspace):
-        self._workspace, self._revision = workspace, None
+        self._owner, self._revision = weakref.ref(workspace), None
         workspace.record.functions[:] = [None]  # a number of 0 is no function
         self._missing: list[str] = []
         self._addresses: dict[UserFunction, int] = {}
         self._kept: list = []  # callbacks, for as long as their addresses stand in the record
         self._errors: list[BaseException] = []
+
+    @property
+    def _workspace(self) -> Any:
+        """The workspace, which is there while it calls."""
+        return self._owner()
 
     def forget(self) -> None:
         """The workspace has another model."""
@@ -143,22 +151,24 @@ class UserCalls:
     def _plain(self, function: UserFunction):
         """The function for each world of the tile that takes part, one after the other."""
         w, out = self._workspace, function.role.result
-        rows, place = w.arrays[out], function.place(w.model)
+        rows, place, active = w.arrays[out], function.place(w.model), w.arrays["active"]
         m = [WorldView("m", w.rows.record, lane, w.rows.record.layout.index) for lane in range(w.width)]
         d = [WorldView("d", w.record, lane, function.role.reads) for lane in range(w.width)]
 
         def call(_m, _d, i):
-            for lane in np.flatnonzero(w.arrays["active"][0]):
+            for lane in np.flatnonzero(active[0]):
                 rows[place, lane] = function.function(m[lane], d[lane], i)
 
         return call
 
     def _guarded(self, call):
+        errors = self._errors
+
         def guarded(m, d, i):
             try:
                 call(m, d, i)
             except BaseException as error:  # KeyboardInterrupt, too: no frame above could see it
-                self._errors.append(error)
+                errors.append(error)
             return 0
 
         return guarded
