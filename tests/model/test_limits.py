@@ -1,5 +1,6 @@
 """Impossible edits of a model: refused by the next call, by name, whenever and however they were made."""
 
+import contextlib
 import copy
 import pickle
 
@@ -173,3 +174,18 @@ def test_heights_are_finite():
 
 def test_limits_are_of_fields_that_exist():
     assert set(LIMITS) | set(ROWS) <= set(LIVE) and set(LIVE) <= set(MODEL.index)
+
+
+@pytest.mark.parametrize(
+    "given, made, text",
+    [
+        ('size=".1"/>\n    <site', 'size=".1" friction="-1 0 0"/>\n    <site', "geom_friction of geom 'box': got -1"),
+        ('range="-1 1" damping="-.1"', 'range="-1 1" damping="nan"', "dof_damping[0] of joint 'rail': got nan"),
+        ('pos="0 0 1"', 'pos="0 0 nan"', "got nan, allowed are finite numbers"),
+    ],
+)
+def test_numbers_that_mujoco_compiles_and_no_field_can_hold_are_refused_by_load(given, made, text):
+    assert given in XML
+    with pytest.warns(UserWarning) if "nan" in made else contextlib.nullcontext(), pytest.raises(ModelError) as error:
+        fl.load(XML.replace(given, made, 1))
+    assert text in str(error.value)

@@ -62,9 +62,12 @@ LIMITS = {name: limit for limit, names in _NAMES.items() for name in names.split
 
 # ---- what depends on the element's type: masks (..., n) of the rows that are wrong, and what is allowed --------------
 def _sizes(model: Model, rows: np.ndarray):
-    wrong = np.zeros(rows.shape[:-1], bool)
+    """A geom that touches nothing may be without extent."""
+    wrong, touches = np.zeros(rows.shape[:-1], bool), np.isin(np.arange(model.ngeom), model.collide_geom)
     for kind, n in NSIZE.items():
-        wrong |= (model.geom_type == kind) & ~(rows[..., :n] > 0.0).all(axis=-1)
+        sizes = rows[..., :n]
+        fits = np.where(touches, (sizes > 0.0).all(axis=-1), (sizes >= 0.0).all(axis=-1))
+        wrong |= (model.geom_type == kind) & ~fits
     return wrong, "sizes above 0"
 
 

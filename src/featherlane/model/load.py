@@ -133,7 +133,8 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         assets: as for `load`.
 
     Raises:
-        ModelError: it cannot be found, read or compiled; with the file and the parser's line.
+        ModelError: it cannot be found, read or compiled; with the file and the parser's line.  A field of it has a
+            number that it cannot hold (NaN, a negative mass): MuJoCo compiles some of these.
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
     mujoco = mujoco_module()
@@ -166,7 +167,8 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
 
     Raises:
         UnsupportedFeatureError: the model has features that would change its motion and are not computed; lists all.
-        ModelError: it cannot be found, read or compiled; with the file and the parser's line.
+        ModelError: it cannot be found, read or compiled; with the file and the parser's line.  A field of it has a
+            number that it cannot hold (NaN, a negative mass): MuJoCo compiles some of these.
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
     links = listed(links)
@@ -219,6 +221,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     if links:
         model.link_names.extend(link.name for link in links)
         model.opt.contact_model = "lcp"
+    model.check_edits()
     return model
 
 
