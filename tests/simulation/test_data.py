@@ -370,6 +370,20 @@ def test_status_counts_by_name(model, data):
     assert data.nbad == 1 and np.isfinite(data.qpos).all()
 
 
+@pytest.mark.parametrize("bad", [np.nan, 1e11])
+def test_a_forward_pass_counts_bad_numbers_and_resets_nothing(model, bad):
+    data, batch = fl.Data(model), fl.Batch(model, 9)
+    data.qvel[0] = batch.qvel[4, 0] = bad
+    fl.forward(model, data)
+    batch.forward()
+    assert data.status["bad_number"] == 1 and data.nbad == 0
+    np.testing.assert_array_equal(batch.status["bad_number"], np.arange(9) == 4)
+    np.testing.assert_array_equal([data.qvel[0], batch.qvel[4, 0]], bad)
+    data.qvel[0] = 0
+    fl.forward(model, data)
+    assert data.status["bad_number"] == 1
+
+
 def test_the_solver_tells_how_well_it_did(pile):
     data = pile[1]
     assert isinstance(data.solver_niter, int) and data.solver_niter > 0

@@ -2,6 +2,8 @@
 
 forward    position -> velocity -> force -> constraint: the acceleration of every world
 step       forward, then one time step
+
+A forward pass by itself is `forward_pass`, which counts bad numbers, too.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from ..solver.discrete import enter_metric, leave_metric, mark_touched, turn_fre
 from ..solver.solve import solve
 from .consistency import compare_forward_inverse
 from .early_contacts import early_contacts, forces_need_contacts
-from .health import bad_acceleration, load_counts, reset_bad, take_back_counts
+from .health import bad_acceleration, count_bad, load_counts, reset_bad, take_back_counts
 from .part import SOLVE, rows_and_forces, solve_in_parts
 from .sleep import drop_forces, fall_asleep, hold_asleep, settle
 from .wake import find_contacts, rests, wake_touched
@@ -166,6 +168,17 @@ def forward(m, d):
         sensor_acc(m, d)
     else:
         forward_at_rest(m, d)
+
+
+@stage
+def forward_pass(m, d):
+    """`forward` by itself: a world whose numbers are bad is counted, not reset.
+
+    Source: MuJoCo mj_forward, which counts nothing.
+    Reads:  the state.   Writes: every field down to qacc, warning (bad number).
+    """
+    forward(m, d)
+    count_bad(m, d)
 
 
 @stage

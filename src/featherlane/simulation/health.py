@@ -129,6 +129,16 @@ def take_back_counts(m, d, counts):
     d.warning[4] = where(bad, d.warning[4], counts[3])
 
 
+@kernel
+def count_bad(m, d):
+    """Count worlds with a bad state or acceleration; they stay as they are.
+
+    Writes: warning (bad number).
+    """
+    mask = bad_state(m, d) | bad_acceleration(m, d)
+    d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
+
+
 @stage
 def reset_bad(m, d, acceleration):
     """Count bad worlds and, with autoreset, reset them: by their state, or by their acceleration.

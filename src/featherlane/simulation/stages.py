@@ -149,11 +149,12 @@ def _whole(nstep: int) -> int:
 def forward(model: Model, data: Data) -> None:
     """Everything that follows from the present state, down to the acceleration `qacc`, without a step.
 
-    With the flag `sleep` trees wake here, too; none falls asleep.
+    With the flag `sleep` trees wake here, too; none falls asleep.  Where a number of the state or the acceleration is
+    NaN or beyond 1e10 it is counted in `data.status`, and nothing is reset.
 
     Source: MuJoCo mj_forward.
     """
-    _measure(model, data, _contents.forward)
+    _measure(model, data, _contents.forward_pass)
 
 
 def forward_position(model: Model, data: Data) -> None:

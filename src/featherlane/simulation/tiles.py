@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ..lanes import Field, Layout, kernel, lane_index, real, scalars, stage, where, width
 from .capacity import SIGNATURE_BITS
-from .forward import forward, step
+from .forward import forward_pass, step
 from .wake import unsettle
 
 _TRANSFERS = (
@@ -140,7 +140,7 @@ def run_tiles(m, d, b, thread, first, last):
         d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
         unsettle(m, d)
         if b.nstep == 0:
-            forward(m, d)
+            forward_pass(m, d)
         for s in range(b.nstep):
             read_controls(b, thread, tile, W, s)
             step(m, d)
