@@ -85,3 +85,13 @@ def test_wrong_arguments_are_one_clear_error(name):
             assert clear, f"{value!r}: {type(error).__name__}: {text}"
     fl.step(model, data)
     batch.step()
+
+
+@pytest.mark.parametrize("name", ["user_actuator", "con_geom", "H_colind", "warning"])
+def test_indices_and_addresses_of_a_data_cannot_be_written(name):
+    model = fl.load("arm")
+    data = fl.Data(model)
+    with pytest.raises(AttributeError, match=f"data.{name} is computed"):
+        setattr(data, name, 0)
+    assert not getattr(data, name).flags.writeable
+    fl.step(model, data)

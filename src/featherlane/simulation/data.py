@@ -68,7 +68,8 @@ def busy() -> RuntimeError:
     )
 
 
-SETTABLE = {f.name for f in DATA.fields if f.kind != "size" and not _is_scalar(f)} | {"time"}
+# whole numbers are indices and addresses that compiled stages follow without a check
+SETTABLE = {f.name for f in DATA.fields if f.kind == "real" and not _is_scalar(f)} - {"warning"} | {"time"}
 
 
 class Data(NamedAccess):
@@ -96,7 +97,8 @@ class Data(NamedAccess):
     Note:
         Fields named `con_*`, `dofrow_*`, `genrow_*`, `coupling_*`, `H*`, `graph_*`, `panel_*`, `pair_*`, `dual_*`,
         `stat_*`, `rk_*` and `part` are the slots and scratch memory of stages and may change with any release: read
-        `contact`, `efc_*`, `contact_force` and `solver_history` instead.
+        `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Those of whole numbers, and `warning`,
+        are read-only.
         A data is for one thread at a time: a call while another thread is in one raises RuntimeError.
     """
 
@@ -118,7 +120,8 @@ class Data(NamedAccess):
         own["_step"] = own["_revision"] = own["_stamp"] = None
         for f in DATA.fields:
             if f.kind != "size" and not _is_scalar(f) and f.name != "sensordata":
-                own[f.name] = self.workspace.view(f.name)
+                own[f.name] = view = self.workspace.view(f.name)
+                view.flags.writeable = f.name in SETTABLE
 
     def use(self, model: Model) -> None:
         """Work with this model as it is now; every stage does so before it runs.
@@ -151,7 +154,7 @@ class Data(NamedAccess):
             self.workspace.record.set_size(name, int(bool(value)))
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
-        self.tree_settled[...] = 0
+        self.workspace.arrays["tree_settled"][...] = 0
         own["_revision"], own["_stamp"], own["_step"] = model.revision, model._own_stamp, None
 
     def _check_sizes(self, model: Model) -> None:
