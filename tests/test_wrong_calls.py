@@ -87,6 +87,91 @@ def test_wrong_arguments_are_one_clear_error(name):
     batch.step()
 
 
+NO_MODEL = {
+    "set_const": lambda v, m, d: fl.set_const(v),
+    "set_length_range": lambda v, m, d: fl.set_length_range(v),
+    "integrate_pos": lambda v, m, d: fl.integrate_pos(v, d.qpos, d.qvel, 0.1),
+    "differentiate_pos": lambda v, m, d: fl.differentiate_pos(v, 0.1, d.qpos, d.qpos),
+    "normalize_quat": lambda v, m, d: fl.normalize_quat(v, d.qpos),
+    "state_size": lambda v, m, d: fl.state_size(v, 1),
+    "inverse": lambda v, m, d: fl.inverse(v, d),
+    "compare_forward_inverse": lambda v, m, d: fl.compare_forward_inverse(v, d),
+    "transition_fd": lambda v, m, d: fl.transition_fd(v, d),
+    "passive": lambda v, m, d: fl.passive(v, d),
+    "aba": lambda v, m, d: fl.aba(v, d),
+    "euler": lambda v, m, d: fl.euler(v, d),
+    "object_velocity": lambda v, m, d: fl.object_velocity(v, d, "body", 1),
+    "set_user_sensor": lambda v, m, d: fl.set_user_sensor(v, 0, None),
+    "set_user_actuator": lambda v, m, d: fl.set_user_actuator(v, gain=len),
+    "geom_distance": lambda v, m, d: fl.geom_distance(v, d, 0, 1),
+    "ray": lambda v, m, d: fl.ray(v, d, UP, DOWN),
+    "tendon_path": lambda v, m, d: fl.tendon_path(v, d, 0),
+    "add_sensor_noise": lambda v, m, d: fl.add_sensor_noise(v, d),
+}
+
+
+@pytest.mark.parametrize("name", NO_MODEL)
+def test_what_is_no_model_is_told(name):
+    model = fl.load("arm")
+    for value in (None, 0.0, "arm", model.mj_model):
+        with pytest.raises(TypeError, match=r"model: got .*, allowed is a Model"):
+            NO_MODEL[name](value, model, fl.Data(model))
+
+
+CONTACT = dict(dist=[-0.01], pos=[UP], frame=[[0.0, 0.0, 1.0]], body=[[0, 1]])
+NAMED = {
+    "flg_acc": lambda m, d, b: fl.rne(m, d, np.zeros(2)),
+    "local": lambda m, d, b: fl.object_velocity(m, d, "body", 1, "yes"),
+    "uselimit": lambda m, d, b: fl.set_length_range(m, uselimit=[]),
+    "centered": lambda m, d, b: fl.transition_fd(m, d, centered="no"),
+    "sensors": lambda m, d, b: fl.transition_fd(m, d, sensors=2),
+    "nthread": lambda m, d, b: fl.transition_fd(m, d, nthread=np.zeros(3)),
+    "eps": lambda m, d, b: fl.transition_fd(m, d, eps=np.nan),
+    "actuation": lambda m, d, b: fl.inverse_fd(m, d, actuation=None),
+    "qacc": lambda m, d, b: fl.inverse_fd(m, d, qacc="x"),
+    "scale": lambda m, d, b: fl.register_points(np.eye(3), np.eye(3), scale="x"),
+    "replace": lambda m, d, b: d.give_contacts(**CONTACT, replace="x"),
+    "frame": lambda m, d, b: d.give_contacts(**CONTACT | {"frame": [[1], [2, 3]]}),
+    "solref": lambda m, d, b: d.give_contacts(**CONTACT, solref=[["0.02", "1"]]),
+    "world": lambda m, d, b: b.get_data([]),
+    "nstep": lambda m, d, b: b.step(10**30),
+    "nworld": lambda m, d, b: fl.Batch(m, 10**30),
+    "actuators": lambda m, d, b: fl.set_user_actuator(m, len, gain=len),
+    "tol": lambda m, d, b: PROBLEM.valid([1.0], "x"),
+    "bounds": lambda m, d, b: PROBLEM.residual([1.0], 3),
+    "x": lambda m, d, b: PROBLEM.bounds([1.0, 2.0]),
+    "findex": lambda m, d, b: fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0], [[1], [2, 3]]),
+    "symmetric": lambda m, d, b: fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0], symmetric=np.zeros(2)),
+    "b, lo, hi": lambda m, d, b: fl.lcp.solve(PROBLEM, [2.0]),
+    "n": lambda m, d, b: fl.lcp.Solver(10**30),
+    "problem": lambda m, d, b: fl.lcp.Solver(3).solve(0.0),
+    "inverse_dynamics": lambda m, d, b: fl.tree.inertia_from_inverse_dynamics(0.0, 3),
+    "H": lambda m, d, b: fl.tree.ltl([[1], [2, 3]], [-1, 0]),
+    "kind": lambda m, d, b: fl.load("box_stack", links=fl.Link(np.zeros(2), 1)),
+    "name": lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
+}
+PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_wrong_argument_is_named(name):
+    model = fl.load("arm")
+    data, batch = fl.Data(model, given_contacts=1), fl.Batch(model, 3)
+    with pytest.raises((ValueError, TypeError)) as error:
+        NAMED[name](model, data, batch)
+    assert name in str(error.value) and "allowed" in str(error.value)
+
+
+def test_a_checkpoint_that_is_refused_changes_nothing():
+    model = fl.load("arm")
+    batch = fl.Batch(model, 3)
+    kept = batch.checkpoint()
+    for name, wrong in (("model.body_mass", np.full((3, model.nbody), -1.0)), ("qpos", np.zeros((3, 1)))):
+        with pytest.raises(fl.ModelError, match=name.removeprefix("model.")):
+            batch.restore({"model.geom_friction": np.ones((3, model.ngeom, 3)), **kept, name: wrong})
+        assert batch.expanded("body_mass") is None and batch.expanded("geom_friction") is None
+
+
 @pytest.mark.parametrize("name", ["user_actuator", "con_geom", "H_colind", "warning"])
 def test_indices_and_addresses_of_a_data_cannot_be_written(name):
     model = fl.load("arm")

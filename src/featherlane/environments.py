@@ -6,13 +6,14 @@ worlds is a few NumPy expressions.  Needs the extra `gym`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .errors import ModelError
 from .model import Model, load
+from .model.assign import regular
 from .simulation.batch import Batch
 
 try:
@@ -83,7 +84,9 @@ class BatchEnv(VectorEnv):
     ):
         model = model if isinstance(model, Model) else load(model)
         for name, value in (("frame_skip", frame_skip), ("max_episode_steps", max_episode_steps)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1):
+            if value is None and name == "max_episode_steps":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ModelError(f"{name}: got {value!r}, allowed is a whole number from 1")
         functions = {"observation": observation, "reward": reward, "terminated": terminated, "start": start}
         for name, function in functions.items():
@@ -91,7 +94,7 @@ class BatchEnv(VectorEnv):
                 raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function of the batch")
         self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_bad=record_bad)
         self.num_envs, self.frame_skip, self.max_episode_steps = num_envs, frame_skip, max_episode_steps
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = _mode(autoreset_mode)
         self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
         self._observation, self._reward, self._terminated, self._start = observation, reward, terminated, start
         self._elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
@@ -108,11 +111,13 @@ class BatchEnv(VectorEnv):
         Returns:
             The observations of all worlds, and no infos.
         """
+        if not isinstance(options, Mapping | None):
+            raise ModelError(f"options: got {type(options).__name__}, allowed is a dict")
         super().reset(seed=seed)
         mask = (options or {}).get("reset_mask")
         if mask is None:
             mask = np.ones(self.num_envs, bool)
-        mask = np.asarray(mask)
+        mask = regular("reset_mask", mask)
         if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
             raise ModelError(
                 f"reset_mask: got {mask.dtype} {mask.shape}, allowed is bool ({self.num_envs},), one of it true"
@@ -196,6 +201,17 @@ class BatchEnv(VectorEnv):
         if value.shape != shape:
             raise ModelError(f"{name}: got shape {value.shape}, allowed is {shape}")
         return value
+
+
+def _mode(value) -> AutoresetMode:
+    """Gymnasium's mode, or its value."""
+    try:
+        return AutoresetMode(value)
+    except (TypeError, ValueError):
+        allowed = ", ".join(mode.value for mode in AutoresetMode)
+        raise ModelError(
+            f"autoreset_mode: got {value!r}, allowed are Gymnasium's AutoresetMode and {allowed}"
+        ) from None
 
 
 def _numbers(name: str, value, allowed: str) -> np.ndarray:

@@ -16,6 +16,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .model.assign import flag
+
 STEPS = 4  # an extent may be rounding up to 4 m times that of its coordinates; m / 2 is seen in sets of 1e5 points
 
 
@@ -237,6 +239,7 @@ def register_points(a: ArrayLike, b: ArrayLike, scale: bool = True, weights: Arr
     Source: Umeyama, IEEE PAMI 13(4), 1991, eq. 34-43, with weights. Differs: c is never negative (m = 1), R exists
     below rank m - 1, and a mirror image that determines no R has a status.    Cost: O(n m^2 + m^3) a pair of sets.
     """
+    scale = flag("scale", scale)
     (a, rounding_a), (b, rounding_b) = _reals("a", a, "(..., n, m)"), _reals("b", b, "(..., n, m)")
     w = np.ones(a.shape[-2:-1]) if weights is None else _reals("weights", weights, "(..., n)")[0]
     _check(a, b, w)

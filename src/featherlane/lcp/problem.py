@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,7 +85,9 @@ class Problem:
         symmetric: bool = True,
     ):
         self._take_vectors(b, lo, hi, findex, add)
-        self.symmetric = symmetric
+        if not isinstance(symmetric, bool | np.bool_):
+            raise ProblemError(f"symmetric is {symmetric!r}, allowed are True and False")
+        self.symmetric = bool(symmetric)
         self.product: Product | None = None
         matrix = _array("A", A, (self.n, self.n))
         if symmetric:
@@ -121,7 +124,7 @@ class Problem:
         if J.ndim != 2 or len(J) != self.n:
             raise ProblemError(f"J has the shape {J.shape}, allowed is ({self.n}, nv): a row for each of b")
         nv = J.shape[1]
-        inverse = _array("Minv", Minv, (nv,) if np.ndim(Minv) == 1 else (nv, nv))
+        inverse = _array("Minv", Minv, (nv,) if _numbers("Minv", Minv).ndim == 1 else (nv, nv))
         if inverse.ndim == 2:
             _check_symmetric("Minv", inverse)
         softness = _array("cfm", cfm, (self.n,))
@@ -157,7 +160,7 @@ class Problem:
 
     def multiply(self, x: ArrayLike) -> np.ndarray:
         """A x (n,), without forming A where it was given as a product."""
-        x = np.asarray(x, float)
+        x = self._point(x)
         return self.matrix @ x if self.product is None else self.product.multiply(x)
 
     def diagonal(self) -> np.ndarray:
@@ -167,7 +170,7 @@ class Problem:
     # ---- a point -----------------------------------------------------------------------------------------------------
     def bounds(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper), each (n,): the bounds in effect at x; no friction without a force, whatever mu."""
-        x = np.asarray(x, float)
+        x = self._point(x)
         lower, upper = self.lo.copy(), self.hi.copy()
         rows = np.flatnonzero(self.findex >= 0)
         force, mu = np.abs(x[self.findex[rows]]), self.hi[rows]
@@ -188,7 +191,7 @@ class Problem:
             The residual, infinite where x is not finite.
         """
         x = self._point(x)
-        lower, upper = self.bounds(x) if bounds is None else (np.asarray(bound, float) for bound in bounds)
+        lower, upper = self.bounds(x) if bounds is None else self._given_bounds(bounds)
         if not np.isfinite(x).all():
             return float("inf")
         a = max(float(self.diagonal().max(initial=0.0)), 0.0)
@@ -199,10 +202,21 @@ class Problem:
 
     def valid(self, x: ArrayLike, tol: float = 1e-10, bounds: tuple[ArrayLike, ArrayLike] | None = None) -> bool:
         """Is the residual at x, under the bounds in effect or those given, at most `tol`?"""
-        return self.residual(x, bounds) <= tol
+        limit = _numbers("tol", tol)
+        if limit.ndim or not limit >= 0.0:
+            raise ProblemError(f"tol is {tol!r}, allowed is a number >= 0")
+        return bool(self.residual(x, bounds) <= limit)
+
+    def _given_bounds(self, bounds) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            lower, upper = bounds
+        except (TypeError, ValueError):
+            raise ProblemError(f"bounds is {type(bounds).__name__}, allowed is a pair (lower, upper)") from None
+        n = (self.n,)
+        return _array("lower", lower, n, infinite=True), _array("upper", upper, n, infinite=True)
 
     def _point(self, x) -> np.ndarray:
-        x = np.asarray(x, float)
+        x = _numbers("x", x)
         if x.shape != (self.n,):
             raise ProblemError(f"x has the shape {x.shape}, allowed is ({self.n},)")
         return x
@@ -215,9 +229,12 @@ class Problem:
 # ---- checks ----------------------------------------------------------------------------------------------------------
 def _numbers(name, value) -> np.ndarray:
     try:
-        return np.asarray(value, float)
-    except (TypeError, ValueError) as e:
-        raise ProblemError(f"{name} is {value!r}, allowed are numbers") from e
+        given = np.asarray(value)
+    except ValueError:
+        given = np.zeros(0, object)  # rows of several lengths
+    if given.dtype.kind not in "biuf":
+        raise ProblemError(f"{name} is {reprlib.repr(value)}, allowed are numbers")
+    return given.astype(float)
 
 
 def _array(name, value, shape, infinite=False) -> np.ndarray:
@@ -232,13 +249,13 @@ def _array(name, value, shape, infinite=False) -> np.ndarray:
 
 
 def _rows(name, value, n) -> np.ndarray:
-    given = np.asarray(value)
+    given = _numbers(name, value)
     if given.shape != (n,):
         raise ProblemError(f"{name} has the shape {given.shape}, allowed is ({n},)")
-    rows = given.astype(np.int32)
-    if given.dtype.kind not in "iub" and (rows != given).any():
-        raise ProblemError(f"{name} holds {given[rows != given][0]!r}, allowed are whole numbers")
-    return rows
+    whole = (np.abs(given) < 2.0**31) & (given == np.rint(given))
+    if not whole.all():
+        raise ProblemError(f"{name} holds {given[~whole][0]!s}, allowed are whole numbers")
+    return given.astype(np.int32)
 
 
 def _refuse(name, array, bad, allowed) -> None:

@@ -24,6 +24,7 @@ from .problem import Problem, ProblemError
 from .standard_form import StandardForm
 
 KEPT, KEPT_ROWS = 8, 256  # solvers that `solve` keeps in each thread, and their most rows
+MOST_ROWS = 1 << 15  # of a solver: a dense A of 8 GiB
 TOLERANCE = 1e-10  # residual of a solution by way of a standard form
 
 
@@ -95,6 +96,8 @@ class Solver:
 
     def __init__(self, n: int, method: str = "dantzig", **options: Any):
         self.method = find_method(method)
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n <= MOST_ROWS:
+            raise OptionError(f"n is {n!r}, allowed is a whole number from 0 to {MOST_ROWS}")
         self.n = int(n)
         self.numbers, parameters = self.method.settings(options)
         self.arrays, self.run = _room(self.method, self.n if self.method.bounded else 2 * self.n)
@@ -125,6 +128,8 @@ class Solver:
 
     def _check(self, problem: Problem) -> None:
         name = self.method.name
+        if not isinstance(problem, Problem):
+            raise ProblemError(f"problem is a {type(problem).__name__}, allowed is a Problem")
         if problem.n > self.n:
             raise ProblemError(f"the problem has {problem.n} rows, this solver has room for {self.n}")
         if self.method.symmetric and not problem.symmetric:
@@ -184,6 +189,9 @@ def solve(
         problem = Problem(A, b, lo, hi, findex, add, symmetric=symmetric)
     else:
         problem = A
+        beside = b is not None or findex is not None or add is not None
+        if beside or not (_is_default(lo, 0.0) and _is_default(hi, np.inf)):
+            raise ProblemError("b, lo, hi, findex, add: allowed only where A is a matrix; a Problem has its own")
     return _kept_solver(problem.n, method, options).solve(problem)
 
 
@@ -202,6 +210,10 @@ def _kept_solver(n: int, method: str, options: dict[str, Any]) -> Solver:
             solvers.clear()
         solvers[key] = Solver(max(16, 1 << (n - 1).bit_length()), method, **options)
     return solvers[key]
+
+
+def _is_default(value, default: float) -> bool:
+    return isinstance(value, float) and value == default
 
 
 def _is_standard(problem: Problem) -> bool:

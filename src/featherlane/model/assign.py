@@ -120,3 +120,31 @@ def described(value: Any) -> str:
     if given.dtype.kind == "O":
         return f"object {type(value).__name__}"
     return repr(value) if given.dtype.kind in "biuf" else f"{given.dtype} {value!r}"
+
+
+def number(name: str, value: Any, allowed: str = "is a number") -> float:
+    """One real number, not NaN.
+
+    Args:
+        name: what was given, for the message.
+        value: the value.
+        allowed: what is, for the message.
+
+    Raises:
+        ModelError: it is no real number.
+    """
+    given = numbers(name, value, allowed)
+    if given.ndim or isinstance(value, bool | np.bool_) or np.isnan(given):
+        raise ModelError(f"{name}: got {described(value)}, allowed {allowed}")
+    return float(given)
+
+
+def flag(name: str, value: Any) -> bool:
+    """A switch: True or False, or 1 or 0.
+
+    Raises:
+        ModelError: anything else, which Python would take for True or False all the same.
+    """
+    if isinstance(value, bool | np.bool_ | int | np.integer) and value in FLAGS:
+        return bool(value)
+    raise ModelError(f"{name}: got {described(value)}, allowed are True and False")

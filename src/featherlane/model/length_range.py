@@ -12,7 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.model import Model
+from featherlane.model.assign import flag
+from featherlane.model.model import Model, check_model
 from featherlane.model.option import Disable
 from featherlane.model.reader import heard
 
@@ -78,7 +79,8 @@ def set_length_range(
     """
     import mujoco
 
-    options = _options(uselimit, parameters)
+    check_model(model)
+    options = _options(flag("uselimit", uselimit), parameters)
     if isinstance(actuators, str | int):
         actuators = [actuators]
     if not isinstance(actuators, Iterable | None):

@@ -102,12 +102,13 @@ def link_fields(mj_model, links: Sequence[Link]) -> dict[str, np.ndarray]:
         for i, link in enumerate(links):
             if not isinstance(link, Link):
                 raise ModelError(f"links: got {type(link).__name__} as number {i}, allowed are fl.Link(...)")
-            label = f"link {link.name or i!r} ({link.kind} of {link.body1!r} and {link.body2!r})"
+            named = link.name if isinstance(link.name, str) and link.name else i
+            label = f"link {named!r} ({link.kind} of {link.body1!r} and {link.body2!r})"
+            for name, value in _row(mj_model, frames, link, label).items():
+                fields[f"link_{name}"][i] = value
             if link.name in names:
                 raise ModelError(f"{label}: the name is taken, allowed are names that differ")
             names.update(filter(None, [link.name]))
-            for name, value in _row(mj_model, frames, link, label).items():
-                fields[f"link_{name}"][i] = value
     return fields
 
 
@@ -138,7 +139,9 @@ def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
 
 
 def _kind(link: Link, label: str) -> int:
-    if link.kind not in KINDS:
+    if not isinstance(link.name, str):
+        raise ModelError(f"{label}: got name {link.name!r}, allowed is text")
+    if not isinstance(link.kind, str) or link.kind not in KINDS:
         hint = near(link.kind, KINDS) if isinstance(link.kind, str) else ""
         raise ModelError(f"{label}: got kind {link.kind!r}, allowed are {', '.join(map(repr, KINDS))}{hint}")
     return KINDS.index(link.kind)

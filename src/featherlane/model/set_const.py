@@ -18,7 +18,7 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL
-from featherlane.model.model import Model
+from featherlane.model.model import Model, check_model
 from featherlane.model.older import check_edited_sizes
 from featherlane.model.reader import heard
 
@@ -63,6 +63,7 @@ def set_const(model: Model) -> None:
     """
     import mujoco
 
+    check_model(model)
     model.check_edits()
     check_edited_sizes(not np.array_equal(read(model.mj_model, "geom_size"), model.__dict__["geom_size"]))
     model.write_to(model.mj_model)

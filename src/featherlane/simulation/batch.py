@@ -594,7 +594,7 @@ class Batch(Worlds):
         """One world as an `fl.Data` in float64, forward computed."""
         from .data import Data
 
-        (w,) = self._ids([world])
+        w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)
         for name in LASTING:
             if name in self._arrays:

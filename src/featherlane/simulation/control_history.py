@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..dynamics.history import CUBIC, HOLD, LINEAR, SAME_TIME, TIMES
 from ..errors import ModelError
+from ..model.assign import number, reals
 from ..model.model import Model
 from ..model.names import named
 from .data import Data, ready
@@ -37,14 +38,14 @@ def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None 
     Source: MuJoCo mj_readCtrl.
     """
     world, i = ready(model, data), named(model, "actuator", actuator).id
-    if interp and interp not in ORDERS:
+    if not isinstance(interp, str) or (interp and interp not in ORDERS):
         raise ModelError(f"interp: got {interp!r}, allowed are {', '.join(ORDERS)}")
     first, dim = int(model.actuator_ctrladr[i]), int(model.actuator_ctrlnum[i])
     n, order = model.actuator_history[i]
     if n == 0:
         return world.ctrl[first : first + dim].copy()
     times, samples = _samples(model, world, i)
-    t = (world.time if time is None else float(time)) - model.actuator_delay[i]
+    t = (world.time if time is None else number("time", time)) - model.actuator_delay[i]
     return _interpolated(times, samples, t, ORDERS[interp] if interp else int(order))
 
 
@@ -82,7 +83,9 @@ def init_ctrl_history(
 
 def _fitting(values: ArrayLike, shape: tuple[int, int], what: str) -> np.ndarray:
     """An array of that shape, (n,) where the second size is 1."""
-    array = np.asarray(values, float)
+    array = reals(what, values, f"are numbers {shape}")
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what}: got a number that is not finite")
     if array.shape != shape and array.shape != shape[: 2 - (shape[1] == 1)]:
         raise ModelError(f"{what}: got shape {array.shape}, allowed is {shape}")
     return array.reshape(shape)

@@ -13,7 +13,7 @@ from ..errors import ModelError
 from ..lanes import stage, width
 from ..model.assign import regular
 from ..model.candidates import HFIELD, MESH, SDF
-from ..model.model import Model
+from ..model.model import Model, check_model
 from .data import Data, ready
 from .tiles import load_worlds, read_controls, write_records
 from .transfer import Transfer
@@ -152,6 +152,7 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
         MuJoCo stops at the first 50; two planes or height fields are an error, where it answers distmax; so is a mesh
         that nothing collides with, for it has no hull here.
     """
+    check_model(model)
     query = Query(model, None, np.float64, geom1, geom2, distmax)
     distance, fromto = query.distance.reshape(-1), query.fromto.reshape(-1, 6)
     with ready(model, data)._turn:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..collision.mixing import MINMU
 from ..errors import ModelError
-from ..model.assign import regular
+from ..model.assign import described, reals, regular
 from ..spatial.vector import MINVAL
 from .capacity import CONTACT_LIMIT
 from .fields import GIVEN
@@ -99,7 +99,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
     rows["friction"] = np.maximum(rows["friction"], MINMU)
     rows |= {"present": present, "body": body, "geom": np.full(body.shape, -1) if geom is None else geom}
 
-    out = {"given_replace": np.broadcast_to(np.asarray(replace, float), (nworld,))[:, None]}
+    out = {"given_replace": _replaced(replace, nworld)}
     for field in GIVEN[1:]:
         value = rows.get(field.name.removeprefix("given_"))
         out[field.name] = np.zeros((nworld, capacity, *map(int, field.shape[1:])))
@@ -175,6 +175,15 @@ def _number(dist, capacity: int) -> int:
     return shape[-1]
 
 
+def _replaced(replace, nworld: int) -> np.ndarray:
+    """Whether detection is off, (nworld, 1) float64."""
+    given = regular("give_contacts: replace", replace)
+    if given.dtype.kind not in "biu" or not np.isin(given, (0, 1)).all() or given.shape not in ((), (nworld,)):
+        allowed = f"allowed are True and False, () or ({nworld},)"
+        raise ModelError(f"give_contacts: replace: got {described(replace)}, {allowed}")
+    return np.broadcast_to(given.astype(float), (nworld,))[:, None]
+
+
 def _present(count, nworld: int, n: int) -> np.ndarray:
     """Mask (nworld, n): a world's first contacts, as many as `count` says."""
     number = regular("give_contacts: count", n if count is None else count)
@@ -207,10 +216,7 @@ def _numbers(name: str, value, shape, limit: int, present) -> np.ndarray:
 
 def _floats(name: str, value, shape, present) -> np.ndarray:
     """Finite numbers, broadcast to (nworld, n, ...); 0 where there is no contact."""
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise ModelError(f"give_contacts: {name}: got {type(value).__name__}, allowed are numbers") from None
+    array = reals(f"give_contacts: {name}", value, "are numbers")
     array = _spread(name, array, shape, present)
     if not np.isfinite(array).all():
         raise ModelError(f"give_contacts: {name}: got a number that is not finite")
@@ -240,11 +246,10 @@ def _spread(name: str, array: np.ndarray, shape, present) -> np.ndarray:
 
 def _frames(frame, shape, present) -> np.ndarray:
     """Frames (nworld, n, 9) from frames or from normals, which are scaled to length 1 and get tangents."""
-    columns = (np.shape(frame) or (0,))[-1]
+    given = regular("give_contacts: frame", frame)
+    columns = (given.shape or (0,))[-1]
     if columns not in (3, 9):
-        raise ModelError(
-            f"give_contacts: frame: got shape {np.shape(frame)}, allowed are normals (n, 3) or axes (n, 9)"
-        )
+        raise ModelError(f"give_contacts: frame: got shape {given.shape}, allowed are normals (n, 3) or axes (n, 9)")
     array = _floats("frame", frame, (*shape, columns), present)
     if columns == 3:
         return _with_tangents(array, present)

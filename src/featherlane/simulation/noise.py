@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import ModelError
-from ..model.model import Model
+from ..model.model import Model, check_model
 from ..sensor.kinds import AXIS, POSITIVE, QUATERNION, RANGEFINDER
 from .batch import Batch
 from .data import Data, ready
@@ -39,6 +39,7 @@ def add_sensor_noise(
         rng = np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
         raise ModelError(f"rng: got {rng!r}, allowed is a generator or a seed ({error})") from None
+    check_model(model)
     values, deviation = _target(model, sensordata)
     for i in range(model.nsensor):
         a, n = int(model.sensor_adr[i]), int(model.sensor_dim[i])

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..dynamics import jacobian
 from ..errors import ModelError, near
-from ..model.assign import reals
-from ..model.model import Model
+from ..model.assign import flag, reals
+from ..model.model import Model, check_model
 from .data import Data, ready
 
 # what object_velocity takes: kind -> (lookup, position, orientation)
@@ -122,6 +122,7 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
     Source: MuJoCo mj_objectVelocity.
     """
+    check_model(model)
     if not isinstance(kind, str) or kind not in OBJECTS:
         raise ModelError(f"kind: got {kind!r}, allowed are {', '.join(OBJECTS)}{near(str(kind), OBJECTS)}")
     lookup, position, orientation = OBJECTS[kind]
@@ -129,7 +130,7 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
     body = i if lookup == "body" else getattr(model, f"{lookup}_bodyid")[i]
     com, twist = ready(model, data).subtree_com[model.body_rootid[body]], data.cvel[body]
     parts = np.stack([twist[:3], twist[3:] + np.cross(twist[:3], getattr(data, position)[i] - com)])
-    if local:
+    if flag("local", local):
         parts = parts @ getattr(data, orientation)[i].reshape(3, 3)
     return parts.reshape(6)
 

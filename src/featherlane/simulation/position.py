@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..dynamics.flags import BALL, FREE
 from ..errors import ModelError
 from ..model.assign import reals
-from ..model.model import Model
+from ..model.model import Model, check_model
 from ..spatial.vector import MINVAL
 
 
@@ -34,6 +34,7 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
 
     Source: MuJoCo mj_integratePos (which works in place).
     """
+    check_model(model)
     dt = _time(dt)
     start, velocity = _fitting(qpos=(qpos, model.nq), qvel=(qvel, model.nv))
     out = np.array(start)
@@ -61,6 +62,7 @@ def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLik
 
     Source: MuJoCo mj_differentiatePos.
     """
+    check_model(model)
     if _time(dt) == 0.0:
         raise ModelError(f"dt: got {dt!r}, allowed is a number that is not 0")
     start, end = _fitting(qpos1=(qpos1, model.nq), qpos2=(qpos2, model.nq))
@@ -87,6 +89,7 @@ def normalize_quat(model: Model, qpos: ArrayLike) -> np.ndarray:
 
     Source: MuJoCo mj_normalizeQuat (which works in place).
     """
+    check_model(model)
     out = np.array(_fitting(qpos=(qpos, model.nq))[0])
     quats, _ = _quaternions(model)
     out[..., quats] = _unit(out[..., quats])

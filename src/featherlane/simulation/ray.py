@@ -15,7 +15,7 @@ from ..errors import ModelError
 from ..lanes import processor, read_lane, scalars, stage, width, write_lane
 from ..lanes.record import address
 from ..model.assign import regular
-from ..model.model import Model
+from ..model.model import Model, check_model
 from ..spatial.vector import MINVAL
 from .data import Data, ready
 from .tiles import load_worlds, read_controls, write_records
@@ -262,6 +262,7 @@ def ray(
         whose material's alpha is 0 is not seen; of a mesh its triangles are met, not its hull.  Deviation: `cutoff` is
         of surfaces, where mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
+    check_model(model)
     query = Query(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
     if query.nray:
         with ready(model, data)._turn:

@@ -42,7 +42,8 @@ from ..dynamics.velocity_derivative import passive_vel as _passive_vel
 from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
 from ..errors import ModelError, warn_of_bad_numbers
 from ..lanes import Stage
-from ..model.model import Model
+from ..model.assign import flag
+from ..model.model import Model, check_model
 from ..model.option import Disable, Enable, Integrator
 from ..sensor.camera import cameras as _cameras
 from ..sensor.momentum import subtree_vel as _subtree_vel
@@ -212,6 +213,7 @@ def check_inverse(model: Model) -> None:
     Raises:
         ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`.
     """
+    check_model(model)
     if model.opt.contact_model == "lcp":
         raise ModelError(
             "inverse: contact_model 'lcp', allowed is 'convex': rigid contacts have no force that follows from qacc"
@@ -358,6 +360,7 @@ def passive(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_passive.
     """
+    check_model(model)
     if model.flg_adhesion:
         _run(model, data, _adhesive_pull)
     _run(model, data, _passive)
@@ -380,8 +383,9 @@ def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
     Note:
         Armature is no body: M qacc has its part, this result does not.
     """
-    _run(model, data, _rne_acc if flg_acc else _rne)
-    return (data.qvec if flg_acc else data.qfrc_bias).copy()
+    accelerated = flag("flg_acc", flg_acc)
+    _run(model, data, _rne_acc if accelerated else _rne)
+    return (data.qvec if accelerated else data.qfrc_bias).copy()
 
 
 def subtree_vel(model: Model, data: Data) -> None:
@@ -428,6 +432,7 @@ def aba(model: Model, data: Data) -> None:
 
     Source: Featherstone sec. 7.3, table 7.1 (armature adds to D).
     """
+    check_model(model)
     heavy = (model.tendon_armature != 0.0) | (model.tendon_actuatorid != -1)
     if heavy.any():
         tendon = model.names("tendon")[heavy.argmax()] or f"#{heavy.argmax()}"
@@ -566,6 +571,7 @@ def euler(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_Euler.
     """
+    check_model(model)
     _run(model, data, _advance if model.opt.contact_model == "lcp" else _euler)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError
-from ..model.model import Model
+from ..model.model import Model, check_model
 from .batch import Batch
 from .data import KEYFRAME, Data, ready
 
@@ -60,6 +60,7 @@ def state_size(model: Model, bits: int) -> int:
 
     Source: MuJoCo mj_stateSize.
     """
+    check_model(model)
     return sum(size for _, size in _parts(model, bits))
 
 

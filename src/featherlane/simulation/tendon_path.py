@@ -13,7 +13,7 @@ import numpy as np
 from ..dynamics.tendon import JOINT, PULLEY, SPHERE
 from ..dynamics.wrap import wrap
 from ..lanes.record import python_record
-from ..model.model import Model
+from ..model.model import Model, check_model
 from .data import Data, ready
 
 ON_SITE, AT_PULLEY = -1, -2  # what stands in `obj` beside geoms
@@ -59,6 +59,7 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
 
     Source: MuJoCo mj_tendon, whose `wrap_xpos` and `wrap_obj` from `ten_wrapadr` on these are.
     """
+    check_model(model)
     i, workspace = model.tendon(tendon).id, ready(model, data).workspace
     m, d = python_record(workspace.rows.record), python_record(workspace.record)
     points, obj = [], []

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, UnsupportedFeatureError
-from ..model.model import Model
+from ..model.assign import flag, reals
+from ..model.model import Model, check_model
 from ..model.option import Disable, Enable
 from .batch import Batch
 from .data import Data, ready
@@ -110,14 +111,17 @@ def transition_fd(
     Source: MuJoCo mjd_transitionFD (which refuses RK4, gives a sensor of kinetic energy no derivative by velocity, and
         leaves dry friction out where the flag says so).
     """
-    sizes = _check(model, data, eps)
+    sizes, eps = _check(model, data, eps), float(eps)
+    centered, sensors, frictionloss = (
+        flag("centered", centered), flag("sensors", sensors), flag("frictionloss", frictionloss),
+    )  # fmt: skip
     if sensors:
         from ..model.features import refuse_sensors  # imports mujoco
 
         refuse_sensors(model)
     nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
     n, disabled = nx + sizes["nu"], 0 if frictionloss else int(Disable.FRICTIONLOSS)
-    with Borrowed(model, data, step_points, outputs, n, bool(centered), _threads(nthread), disabled) as worlds:
+    with Borrowed(model, data, step_points, outputs, n, centered, _threads(nthread), disabled) as worlds:
         worlds.load(data)
         worlds.set_steps(eps)
         _hold_controls(worlds, nx, eps)
@@ -161,12 +165,13 @@ def inverse_fd(
     """
     _check(model, data, eps)
     check_inverse(model)
+    eps, centered, actuation = float(eps), flag("centered", centered), flag("actuation", actuation)
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
-    with Borrowed(model, data, inverse_points, outputs, 3 * nv, bool(centered), _threads(nthread)) as worlds:
+    with Borrowed(model, data, inverse_points, outputs, 3 * nv, centered, _threads(nthread)) as worlds:
         worlds.load(data)
         acceleration = _accelerations(model, data, worlds.batch.nworld, qacc)
         worlds.set_steps(eps)
-        out = _differentiate(worlds, _force_difference, 1 + bool(actuation), acceleration)
+        out = _differentiate(worlds, _force_difference, 1 + actuation, acceleration)
     if isinstance(data, Data):
         out = out[0]
     return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
@@ -175,7 +180,8 @@ def inverse_fd(
 # ---- points ----------------------------------------------------------------------------------------------------------
 def _check(model: Model, data: Data | Batch, eps) -> dict[str, int]:
     """What both functions refuse; the model's sizes."""
-    if not (isinstance(eps, int | float | np.floating) and eps > 0):
+    check_model(model)
+    if not (isinstance(eps, int | float | np.floating) and 0 < eps < np.inf):
         raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
     if not isinstance(data, Batch):
         ready(model, data)
@@ -249,9 +255,10 @@ def _accelerations(model: Model, data: Data | Batch, nworld: int, qacc) -> np.nd
         batch = copy.deepcopy(data)
         qacc = batch.bind("qacc")
         batch.forward()
+    allowed = f"is what broadcasts to ({nworld}, {model.nv})"
     try:
-        return np.array(np.broadcast_to(np.asarray(qacc, np.float64), (nworld, model.nv)))
-    except (TypeError, ValueError):
+        return np.array(np.broadcast_to(reals("qacc", qacc, allowed), (nworld, model.nv)))
+    except ValueError:
         raise ModelError(
             f"qacc: got {type(qacc).__name__}, allowed is what broadcasts to ({nworld}, {model.nv})"
         ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..errors import ModelError
-from ..model.model import Model
+from ..model.model import Model, check_model
 from .user_call import KINDS, TYPES
 from .user_function import UserFunction
 from .user_roles import named
@@ -59,6 +59,7 @@ def set_user_actuator(
         Whatever the width, a world's bits are its own as long as the functions give equal bits: the engine's promise
         ends where they begin.
     """
+    check_model(model)
     given = {k: f for k, f in zip(KINDS, (activation, gain, bias), strict=True) if f is not None}
     if not given:
         raise ModelError("set_user_actuator: no function is given, allowed are activation, gain and bias")
@@ -87,7 +88,9 @@ def _chosen(model: Model, actuators, kind: str) -> list[int]:
         if not everyone:
             raise ModelError(f"set_user_actuator: a function for {kind} is given, and no actuator has {field} user")
         return everyone
-    several = [actuators] if isinstance(actuators, (str, int)) else list(actuators)
+    if not isinstance(actuators, str | int | Iterable):
+        raise ModelError(f"actuators: got {type(actuators).__name__}, allowed are names and numbers, or None")
+    several = [actuators] if isinstance(actuators, str | int) else list(actuators)
     numbers = [model.actuator(key).id for key in several]
     for key, i in zip(several, numbers, strict=True):
         if types[i] != user:

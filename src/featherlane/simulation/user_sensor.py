@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ModelError, near
 from ..lanes import Kernel
-from ..model.model import Model
+from ..model.model import Model, check_model
 from ..sensor.kinds import POSITIVE, REAL, USER
 from .fields import DATA
 from .user_function import UserFunction
@@ -71,6 +71,7 @@ def set_user_sensor(
 
     Source: MuJoCo mjcb_sensor (called within a step, stage by stage).
     """
+    check_model(model)
     i = model.sensor(sensor).id
     label = f"sensor {model.names('sensor')[i] or i!r}"
     if model.sensor_type[i] != USER:

@@ -34,6 +34,7 @@ SLEEP_ROWS = ("tree_asleep", "sleep_qpos", "sleep_mocap")  # kept once the flag 
 LASTING = (*STATE, *GIVEN_ROWS, *SLEEP_ROWS)
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
 # slots and scratch: of a tile, not of a world
+MOST = 2**31 - 1  # of steps, worlds
 HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_", "sensor_now")
 HIDDEN += ("user_",)
 
@@ -312,7 +313,7 @@ class Worlds(NamedAccess):
 
     def is_left_out(self, name: str) -> bool:
         """Is it an input that nobody has asked for yet, zero in all worlds?"""
-        return name in ON_DEMAND and name not in self._arrays
+        return isinstance(name, str) and name in ON_DEMAND and name not in self._arrays
 
     def _rows_changed(self) -> None:
         """Called when worlds get rows of another field."""
@@ -348,6 +349,12 @@ class Worlds(NamedAccess):
         if len(np.unique(a)) != len(a):
             raise ModelError("ids: a world is named twice")
         return a.astype(np.int64)
+
+    def _world(self, world) -> int:
+        """One world's number, checked."""
+        if count("world", world, 0) >= self.nworld:
+            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
+        return int(world)
 
     def _keyframes(self, keyframe, n: int) -> np.ndarray:
         if isinstance(keyframe, str):
@@ -425,6 +432,16 @@ class Worlds(NamedAccess):
         kept = {name: a.copy() for name, a in self._arrays.items()}
         return kept | {f"model.{name}": a.copy() for name, a in self._expanded.items()}
 
+    def _kept_shape(self, key) -> tuple[int, ...] | None:
+        """The shape that a checkpoint's array has; None where there is no such field."""
+        name = key.removeprefix("model.") if isinstance(key, str) else ""
+        if name != key:
+            real = name in MODEL and MODEL[name].kind == "real"
+            return (self.nworld, *self.model.__dict__[name].shape) if real else None
+        if name in self._arrays or name in (*ON_DEMAND, *SLEEP_ROWS):
+            return (self.nworld, *DATA[name].dims(self._sizes))
+        return None
+
     def restore(self, kept) -> None:
         """Take over a checkpoint; the worlds go on bit for bit.
 
@@ -436,20 +453,18 @@ class Worlds(NamedAccess):
         for name in self._arrays:
             if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
                 raise ModelError(f"restore: the checkpoint lacks {name!r}")
-        plan = []
-        for key in kept:
-            name = key.removeprefix("model.")
-            target = self.expand(name) if key.startswith("model.") else self.__dict__["_arrays"].get(name)
-            if target is None and name in (*ON_DEMAND, *SLEEP_ROWS):
-                target = getattr(self, name)
-            value = np.asarray(kept[key])
-            if target is None or value.shape != target.shape or value.dtype != self.dtype:
-                allowed = "no such field" if target is None else f"allowed is {self.dtype} {target.shape}"
+        values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
+        for key, value in values.items():
+            shape = self._kept_shape(key)
+            if shape is None or value.shape != shape or value.dtype != self.dtype:
+                allowed = "no such field" if shape is None else f"allowed is {self.dtype} {shape}"
                 raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
-            plan.append((target, value))
+            if key.startswith("model."):
+                check_field(self.model, key.removeprefix("model."), value, worlds=True)
         self._worlds_set(slice(None))
-        for target, value in plan:
-            target[...] = value
+        for key, value in values.items():
+            target = self.expand(key.removeprefix("model.")) if key.startswith("model.") else getattr(self, key)
+            target[...] = value.reshape(target.shape)
         for name in ON_DEMAND:
             if name in self._arrays and name not in kept:
                 self._arrays[name][...] = 0
@@ -461,7 +476,7 @@ class Worlds(NamedAccess):
 
     def get_model(self, world: int):
         """One world's model: a copy with its expanded fields."""
-        (w,) = self._ids([world])
+        w = self._world(world)
         model = copy.deepcopy(self.model)
         for name, a in self._expanded.items():
             model.__dict__[name][...] = a[w]
@@ -481,7 +496,9 @@ def _precision(dtype) -> np.dtype:
 
 
 def count(name: str, value, least: int) -> int:
-    """A whole number not below `least`, checked."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ModelError(f"{name}: got {value!r}, allowed is a whole number from {least}")
+    """A whole number not below `least`, nor above what compiled loops count to, checked."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= MOST:
+        limit = f" to {MOST}" if whole and value > MOST else ""
+        raise ModelError(f"{name}: got {value!r}, allowed is a whole number from {least}{limit}")
     return int(value)

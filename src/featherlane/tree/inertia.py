@@ -28,8 +28,10 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
 
     Cost: n + 1 calls, against one pass of the composite-rigid-body algorithm: a check, or for systems without one.
     """
-    if n < 0:
-        raise ValueError(f"n = {n}: 0 or more is allowed")
+    if not callable(inverse_dynamics):
+        raise TypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}: a function is allowed")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ValueError(f"n = {n!r}: 0 or more is allowed, a whole number")
     bias = _forces(inverse_dynamics, np.zeros(n))
     H = np.empty((*bias.shape, n), dtype=bias.dtype)
     for j in range(n):

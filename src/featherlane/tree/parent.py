@@ -175,7 +175,10 @@ def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
 
 def real_array(values: ArrayLike, name: str) -> NDArray:
     """A real array; integers and booleans become float64."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} has rows of several lengths: an array of real numbers is allowed") from None
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind not in "fO":
