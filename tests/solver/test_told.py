@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+import wheels
+from featherlane.model.option import Cone
 from states import kicked
 
 NWORLD, HOLD = 64, 20
@@ -33,9 +35,9 @@ def driven(model, dtype="float64", steps=800, seed=0):
     rng, batch = np.random.default_rng(seed), fl.Batch(model, NWORLD, dtype=dtype)
     for name in OUTPUTS:
         batch.bind(name)
-    low, high = model.actuator_ctrlrange.T
+    low, high = np.where(model.actuator_ctrllimited, model.actuator_ctrlrange.T, [[-1.0], [1.0]])
     for k in range(steps):
-        if k % HOLD == 0:
+        if k % HOLD == 0 and model.nu:
             batch.ctrl = rng.uniform(low, high, (NWORLD, model.nu))
         batch.step()
         yield batch
@@ -111,3 +113,23 @@ def test_a_line_search_that_runs_out_does_not_climb(evaluations):
         fl.step(model, data)
         cost = data.solver_history.cost
         assert (np.diff(cost) <= 1e-12 * cost[:-1]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wheel", wheels.WHEELS)
+def test_no_driven_step_of_a_robot_with_elliptic_cones_is_silent(wheel):
+    for name in wheels.models_in(wheel):
+        try:
+            model = fl.load(wheels.model_path(name))
+        except (fl.FeatherlaneError, ValueError):
+            continue  # a part of a model, or refused
+        if model.opt.cone != Cone.ELLIPTIC or not model.nv:
+            continue
+        model.opt.iterations = max(model.opt.iterations, 100)
+        told, silent, count = 0, 0, 0
+        for batch in driven(model):
+            said, above = batch.status["not_converged"] > told, batch.solver_residual > max(model.opt.tolerance, 1e-8)
+            told = batch.status["not_converged"]
+            silent, count = silent + (above & ~said).sum(), count + NWORLD
+        print(f"{name}: {count} steps, {silent} silent, {told.sum()} told")
+        assert silent == 0, name
