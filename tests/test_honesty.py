@@ -86,11 +86,20 @@ def test_what_a_call_leaves_behind_is_looked_at_when_the_next_step_begins():
     assert abs(batch.qpos[0, 0]) < 1 and counts(batch, "bad_number")[0] == 1
 
 
-def test_forward_looks_at_no_state():
-    batch = fl.Batch(fl.load(FALLING), 1)
-    batch.qpos[0, 0] = np.nan
-    batch.forward()
-    assert not counts(batch, "bad_number")[0] and np.isnan(batch.qpos[0, 0])
+@pytest.mark.parametrize("name", ["qpos", "qfrc_applied"])
+def test_a_forward_pass_counts_and_resets_nothing_and_its_parts_count_nothing(name):
+    model = fl.load(FALLING)
+    batch, data = fl.Batch(model, 1), fl.Data(model)
+    getattr(batch, name)[0, 0] = getattr(data, name)[0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # told by steps alone
+        batch.forward()
+    assert counts(batch, "bad_number")[0] == 1 and np.isnan(getattr(batch, name)[0, 0]) and not batch.nbad[0]
+    for part in (fl.forward_position, fl.forward_velocity, fl.smooth_acceleration, fl.forward_constraint):
+        part(model, data)
+    assert not data.status["bad_number"]
+    fl.forward(model, data)
+    assert data.status["bad_number"] == 1 and not data.nbad
 
 
 def test_a_reset_clears_the_counts_and_the_engines_own_reset_does_not():
