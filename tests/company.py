@@ -3,10 +3,12 @@
 A case is a model with options, and some worlds of it, the subjects.  What a subject is alone, in a batch of one world
 with every field bound, is the truth; the same world is then looked at as `fl.Data`, in batches of many sizes, at other
 places, beside wild mates (hard states, asleep, numbers that turn bad), on more threads, with other fields bound, step
-by step or in parts or as a rollout, after a copy, a pickle and a checkpoint.  Where worlds have models of their own,
-`get_model` stands beside the expanded fields.  Every public field and report is compared bit for bit, at some steps.
+by step or in parts or as a rollout, after a copy, a pickle and a checkpoint, in a batch that was used before, in tiles
+that have to be split.  Where worlds have models of their own, `get_model` stands beside the expanded fields.  Every
+public field and report is compared bit for bit, at some steps; so are inverse dynamics and rays at the start.
 
-As a program: `python tests/company.py SECONDS [SEED] [MODEL ...]` prints what it found.
+As a program: `python tests/company.py SECONDS [SEED] [FOLDER or part of a model's name ...]` prints what it found, over
+the bundled models and those of the folders, without any those of the wheels.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from unittest import mock
 import numpy as np
 
 import featherlane as fl
+import wheels
 from featherlane.model.option import Enable
 from featherlane.simulation import capacity
 from featherlane.simulation.fields import DATA, FORCE, MOMENTA, POSITION, SENSORS, SOLVER, STATE, VELOCITY, WRENCHES
@@ -389,6 +392,30 @@ def look_at_model(report: Report, truth: Truth) -> None:
                 break
 
 
+def asked_of(batch, rng) -> dict[str, np.ndarray]:
+    """Inverse dynamics and rays of all worlds, (nworld, ...)."""
+    model = batch.model
+    qacc, point, way = rng.standard_normal(model.nv), rng.uniform(-1, 1, (4, 3)), rng.standard_normal((4, 3))
+    hits = batch.ray(point, way)
+    out = {"ray": hits.distance, "normal": hits.normal}
+    if model.opt.contact_model == "convex":
+        out |= {"inverse": batch.inverse(), "inverse of qacc": batch.inverse(qacc)}
+    return out
+
+
+def look_at_questions(report: Report, truth: Truth) -> None:
+    """What is asked of the subjects at their start, together and alone."""
+    everyone = Company(truth, truth.worlds[:-1], "questions")
+    together = asked_of(everyone.batch(), np.random.default_rng(truth.case.seed))
+    for s, w in enumerate(everyone.worlds):
+        alone = asked_of(Company(truth, [w], "questions").batch(), np.random.default_rng(truth.case.seed))
+        for name, value in alone.items():
+            report.fields, report.values = report.fields + 1, report.values + value.size
+            a, b = np.ascontiguousarray(together[name][s], truth.case.dtype), np.ascontiguousarray(value[0])
+            if not equal(a, b.astype(a.dtype)):
+                report.found.append((truth.case, "questions", f"{s} {w.kind}", 0, name, difference(a, b)))
+
+
 def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, bound: str) -> None:
     """Subjects at random places of a batch of a size, all other worlds wild or subjects again."""
     model, case = truth.model, truth.case
@@ -447,6 +474,7 @@ def look_at(case: Case, report: Report, companies: int = 10) -> None:
             look_at_data(report, truth, ("pickle", "used")[case.seed % 2])
         if case.expand:
             look_at_model(report, truth)
+        look_at_questions(report, truth)
         rng = np.random.default_rng(case.seed + 1)
         for c in range(companies):
             size = SIZES[(c + case.seed) % len(SIZES)]
@@ -489,7 +517,7 @@ def models(folders=()) -> dict[str, Callable[[], fl.Model]]:
     out = {name: (lambda n=name: fl.load(n)) for name in fl.bundled_names()}
     for folder in folders:
         for path in sorted(Path(folder).rglob("*.xml")):
-            out[str(path.relative_to(folder))] = lambda p=path: fl.load(p)
+            out[f"{Path(folder).name}/{path.relative_to(folder)}"] = lambda p=path: fl.load(p)
     return out
 
 
@@ -517,13 +545,20 @@ def search(seconds: float, seed: int, loaders, most_dofs: int = 60, say=None) ->
     return report
 
 
+def of_wheels() -> list[Path]:
+    """The folders of all wheels; without a network none."""
+    try:
+        return [wheels.models_folder(name) for name in wheels.WHEELS]
+    except wheels.Unreachable:
+        return []
+
+
 if __name__ == "__main__":
     import oracle
 
     oracle.use()
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    found = models([p for p in sys.argv[3:] if Path(p).is_dir()])
-    chosen = [n for n in sys.argv[3:] if not Path(n).is_dir()]
-    if chosen:
-        found = {n: found[n] for n in found if any(c in n for c in chosen)}
+    folders, parts = [p for p in sys.argv[3:] if Path(p).is_dir()], [p for p in sys.argv[3:] if not Path(p).is_dir()]
+    found = models(folders or of_wheels())
+    found = {n: load for n, load in found.items() if not parts or any(part in n for part in parts)}
     print(search(seconds, seed, found, say=lambda line: print(line, flush=True)))

