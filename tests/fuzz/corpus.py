@@ -1,0 +1,142 @@
+"""Models to mutate, as trees of XML elements: bundled, of the wheels, drawn, and the scenes of the tests.
+
+Files of a model get absolute paths, what it includes is put in place, and what only colours it is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import actuator_models
+import all_joints
+import bits_models
+import equality_scenes
+import featherlane as fl
+import fluid_scenes
+import lcp_scenes
+import sensor_scenes
+import sleep_scenes
+import smooth
+import tendon_scenes
+import wheels
+
+DRAWN = 40  # trees of each kind
+HEAVY = 1 << 17  # bytes of a model and its meshes from which on it is drawn seldom
+BRANCHES = (*actuator_models.ACTUATORS, *actuator_models.OTHERS)
+COLOURS = ("texture", "skin", "visual")
+
+
+class Source(NamedTuple):
+    """A model: its name, its text, and the bytes of the files behind."""
+
+    name: str
+    text: str
+    size: int
+
+
+def flat(path: Path) -> tuple[ET.Element, int]:
+    """A model's elements with all includes in place and absolute paths, and the bytes of its files.
+
+    Raises:
+        ET.ParseError, OSError: a file is no XML or not there.
+    """
+    root = ET.parse(path).getroot()
+    _include(root, path.parent)
+    folders = {"mesh": "", "hfield": "", "model": "", "asset": ""}
+    for compiler in root.iter("compiler"):
+        for name in ("mesh", "asset"):
+            folders[name] = compiler.attrib.pop(f"{name}dir", folders[name])
+        compiler.attrib.pop("texturedir", None)
+    folders["hfield"] = folders["mesh"] = folders["mesh"] or folders["asset"]
+    size = 0
+    for kind in ("mesh", "hfield", "model"):
+        for element in root.iter(kind):
+            if "file" in element.attrib:
+                file = path.parent / folders[kind] / element.attrib["file"]
+                if "name" not in element.attrib:
+                    element.attrib["name"] = file.stem
+                element.attrib["file"] = str(file)
+                size += file.stat().st_size if file.exists() else 0
+    _without_colours(root)
+    return root, size
+
+
+def _include(element: ET.Element, folder: Path) -> None:
+    """Replace each include by the elements of its file."""
+    for i in reversed(range(len(element))):
+        child = element[i]
+        if child.tag == "include":
+            inner = ET.parse(folder / child.attrib["file"]).getroot()
+            _include(inner, folder)
+            element[i : i + 1] = list(inner)
+        else:
+            _include(child, folder)
+
+
+def _without_colours(element: ET.Element) -> None:
+    for child in list(element):
+        if child.tag in COLOURS:
+            element.remove(child)
+        else:
+            _without_colours(child)
+    if element.tag == "material":
+        element.attrib.pop("texture", None)
+        element[:] = []
+
+
+def scenes() -> dict[str, str]:
+    """Models of the tests, and drawn ones."""
+    found = {"all_joints": all_joints.XML, "smooth": smooth.XML, "lcp": lcp_scenes.SCENE}
+    found |= {f"actuators/{name}": actuator_models.scene(name) for name in BRANCHES}
+    found |= {
+        "equalities": equality_scenes.EQUALITIES,
+        "welded": equality_scenes.WELDED,
+        "tendons": tendon_scenes.scene(),
+    }
+    found |= {f"sensors/{name}": sensor_scenes.group_scene(name) for name in sensor_scenes.GROUPS}
+    found |= {f"fluid/{name}": fluid_scenes.scene(name) for name in fluid_scenes.MEDIA}
+    found |= {f"sleep/{name}": scene for name, (scene, _, _) in sleep_scenes.SCENES.items()}
+    found |= {f"tree/{seed}": bits_models.tree(seed) for seed in range(DRAWN)}
+    found |= {f"random/{seed}": smooth.random_tree(np.random.default_rng(seed), 2 + seed % 9) for seed in range(DRAWN)}
+    found |= {f"shapes/{ground}": bits_models.shapes(ground) for ground in bits_models.GROUNDS}
+    found |= {"aligned": bits_models.aligned(), "heap": bits_models.heap(), "rafts": bits_models.rafts(3, 20)}
+    for name in "CHAIN YIELDING ADHESIVE BELTS MECHANISM SPECIAL".split():
+        found[name.lower()] = getattr(bits_models, name)
+    return found
+
+
+@functools.cache
+def sources(offline: bool = False) -> tuple[Source, ...]:
+    """All models, in an order that is the same everywhere; without the wheels where `offline` is set."""
+    found = []
+    for name in fl.bundled_names():
+        path = Path(fl.__path__[0], "model", "bundled", f"{name}.xml")
+        root, size = flat(path)
+        found.append(_source(f"bundled/{name}", root, size))
+    for name, text in scenes().items():
+        found.append(_source(f"tests/{name}", ET.fromstring(text), 0))
+    for wheel in () if offline else wheels.WHEELS:
+        for name in wheels.models_in(wheel):
+            try:
+                root, size = flat(wheels.model_path(name))
+            except (ET.ParseError, OSError):
+                continue  # a part of another model
+            if root.tag == "mujoco":
+                found.append(_source(name, root, size))
+    return tuple(found)
+
+
+def _source(name: str, root: ET.Element, size: int) -> Source:
+    text = ET.tostring(root, encoding="unicode")
+    return Source(name, text, size + len(text))
+
+
+def weights(found: tuple[Source, ...]) -> np.ndarray:
+    """How often each model is drawn: heavy ones seldom."""
+    weight = np.array([1.0 / (1.0 + source.size / HEAVY) for source in found])
+    return weight / weight.sum()

@@ -1,0 +1,433 @@
+"""Mutated models against MuJoCo: each loads or is refused by name, and steps as MuJoCo does where MuJoCo steps fine.
+
+What is compared: two states of each model, at rest with a kick and driven some steps by MuJoCo.  From each, forward
+dynamics and one step by Newton to tolerance 0.  A result is equal if it differs from MuJoCo's by no more than EQUAL,
+relative to the larger of 1 and its largest magnitude, and tied if by no more than TIED times what MuJoCo's own result
+moves when state, masses and contacts are perturbed in their last digits.  Beyond that, it is as good if the cost that
+Newton minimises, by MuJoCo's own rows, is not above that of MuJoCo's acceleration.
+
+Contacts of the general method may be other points (contact_parity.py): then their depth is compared, and the step under
+MuJoCo's contacts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import functools
+import re
+import traceback
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+import featherlane as fl
+from contact_parity import GRAZING, HFIELD, _by_pair, depth_error, given, split, touching
+from fuzz.corpus import sources, weights
+from fuzz.mutation import Pool, mutant
+from fuzz.report import Report, numbered
+from fuzz.workers import enter, outcomes
+from parity import CCD, relative
+
+NAME = "models"
+EQUAL, TIED, DEPTH = 1e-8, 1e3, 1e-5
+ROUNDED = 1e-13  # relative size of a perturbation in the last digits
+TIMEOUT = 60.0  # s
+MOST = 400  # degrees of freedom, and bodies, of a mutant that is stepped
+LATEST = 1e10  # s: a later time is a bad number here
+EXTREME = 1e14  # kg m^2, N m: beyond it nothing is compared
+STEPS = 30  # at most, to the driven state
+INPUTS = "time qpos qvel act history plastic ctrl mocap_pos mocap_quat qacc_warmstart".split()
+SHAKEN = (
+    "body_mass body_inertia body_ipos body_pos geom_pos geom_size dof_armature geom_friction jnt_axis jnt_stiffness"
+    " dof_damping actuator_gainprm geom_solref"
+).split()
+RESULTS = ("qacc_smooth", "qacc")
+WRONG = [mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC]
+FULL = ("contacts_full", "rows_full")
+
+
+class Finding(Exception):
+    """What is wrong with a case."""
+
+
+@functools.cache
+def pool(offline: bool) -> Pool:
+    return Pool([ET.fromstring(source.text) for source in sources(offline)])
+
+
+def build(seed: int, case: int, offline: bool = False) -> tuple[str, str, list[str], np.random.Generator]:
+    """The source's name, the mutant's text, what was done, and the source of further numbers."""
+    rng = np.random.default_rng([seed, case])
+    found = sources(offline)
+    source = found[int(rng.choice(len(found), p=weights(found)))]
+    text, done = mutant(source.text, pool(offline), rng)
+    return source.name, text, done, rng
+
+
+# ---- loading ---------------------------------------------------------------------------------------------------------
+def load(text: str, rng) -> tuple[str, str, mujoco.MjModel | None, fl.Model | None]:
+    """A verdict where the model is refused, else MuJoCo's model and ours."""
+    enter("mujoco compile")
+    try:
+        mj = mujoco.MjModel.from_xml_string(text)
+    except (ValueError, mujoco.FatalError) as error:
+        mj, refusal = None, str(error)
+    if mj is not None and max(mj.nv, mj.nbody) > MOST:
+        return "too large", "", None, None
+    enter("load")
+    try:
+        model = fl.load(text if mj is None or rng.random() < 0.1 else mj)
+    except fl.UnsupportedFeatureError as error:
+        if not all(":" in line for line in error.features):
+            _unclear(error)
+        return "unsupported", "", None, None
+    except fl.ModelError as error:
+        if mj is None:
+            return "unreadable", "", None, None
+        return (
+            "refused",
+            shape(str(error)),
+            None,
+            None if re.search(r"['#\[]|option|size", str(error)) else _unclear(error),
+        )
+    except Exception as error:
+        raise Finding(f"load: {type(error).__name__}: {error}") from error
+    if mj is None:
+        raise Finding(f"loads what MuJoCo refuses: {refusal}")
+    return "", "", mj, model
+
+
+def place(error: Exception) -> str:
+    """The innermost lines of ours that an error came from."""
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if "fuzz" in f.filename or "featherlane" in f.filename
+    ]
+    return " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames[-4:]))
+
+
+def _unclear(error):
+    raise Finding(f"load names no element: {error}")
+
+
+def shape(message: str) -> str:
+    """A message without its names and numbers."""
+    text = re.sub(r"'[^']*'|\"[^\"]*\"|#\d+", "_", message.splitlines()[0])
+    return re.sub(r"[-+]?\d[\d.e+-]*|nan|inf", "0", text)[:150]
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+def exact(mj) -> None:
+    """Newton, to the tightest solution."""
+    mj.opt.solver, mj.opt.jacobian = mujoco.mjtSolver.mjSOL_NEWTON, mujoco.mjtJacobian.mjJAC_DENSE
+    mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, 100, 100
+    mj.opt.noslip_tolerance, mj.opt.ls_tolerance = 0.0, 0.01
+    mj.opt.ccd_tolerance, mj.opt.ccd_iterations = CCD
+
+
+def states(mj, rng):
+    """A kicked state, and one that was driven: their names and numbers."""
+    data = mujoco.MjData(mj)
+    data.qvel[:] = rng.standard_normal(mj.nv)
+    with np.errstate(all="ignore"):
+        mujoco.mj_integratePos(mj, data.qpos, 0.05 * rng.standard_normal(mj.nv), 1.0)
+    yield "kicked", {name: np.array(getattr(data, name))[()] for name in INPUTS}
+    data = mujoco.MjData(mj)
+    enter("mujoco drive")
+    for _ in range(int(rng.integers(1, STEPS)) if mj.nv < 60 else 3):
+        data.ctrl[:] = rng.uniform(-1, 1, mj.nu)
+        mujoco.mj_step(mj, data)
+    yield "driven", {name: np.array(getattr(data, name))[()] for name in INPUTS}
+
+
+def put(data, state) -> None:
+    for name, value in state.items():
+        setattr(data, name, value)
+
+
+def is_well(data: mujoco.MjData) -> bool:
+    """Whether MuJoCo met no bad number and no singular inertia."""
+    if data.warning[int(mujoco.mjtWarning.mjWARN_INERTIA)].number:
+        return False
+    finite = all(np.isfinite(getattr(data, name)).all() for name in ("qpos", "qvel", "act", *RESULTS))
+    return finite and not any(data.warning[int(number)].number for number in WRONG)
+
+
+def truth(mj, state):
+    """MuJoCo's forward pass, and its next state."""
+    enter("mujoco step")
+    forward, after = mujoco.MjData(mj), mujoco.MjData(mj)
+    for data in (forward, after):
+        put(data, state)
+    mujoco.mj_forward(mj, forward)
+    mujoco.mj_step(mj, after)
+    return forward, after
+
+
+def moved(mj, state, rng):
+    """By how much MuJoCo's own results move when all that goes in is perturbed in its last digits."""
+    worst = dict.fromkeys((*RESULTS, "qpos", "qvel"), 0.0)
+    forward, after = truth(mj, state)
+    for _ in range(4):
+        other = copy.copy(mj)
+        fields = (
+            "body_mass body_inertia body_ipos body_pos geom_pos geom_size dof_armature geom_friction jnt_axis".split()
+        )
+        for name in (*fields, "jnt_stiffness", "dof_damping", "actuator_gainprm", "geom_solref"):
+            field = getattr(other, name)
+            field *= 1 + ROUNDED * rng.standard_normal(field.shape)
+        shaken = dict(state)
+        for name in ("qpos", "qvel"):
+            value = state[name]
+            shaken[name] = value * (1 + ROUNDED * rng.standard_normal(value.shape)) + ROUNDED * rng.standard_normal(
+                value.shape
+            )
+        forward2, after2 = truth(other, shaken)
+        for name in RESULTS:
+            worst[name] = max(worst[name], relative(getattr(forward2, name), getattr(forward, name)))
+        for name in ("qpos", "qvel"):
+            worst[name] = max(worst[name], relative(getattr(after2, name), getattr(after, name)))
+    return worst
+
+
+def cost(mj, forward, qacc) -> float:
+    """What Newton minimises, by MuJoCo's rows, at an acceleration."""
+    offset = qacc - forward.qacc_smooth
+    product = np.zeros(mj.nv)
+    mujoco.mj_mulM(mj, forward, product, offset)
+    constraint = np.zeros(1)
+    if forward.nefc:
+        jar = np.zeros(forward.nefc)
+        mujoco.mj_mulJacVec(mj, forward, jar, np.ascontiguousarray(qacc))
+        mujoco.mj_constraintUpdate(mj, forward, jar - forward.efc_aref, constraint, 0)
+    return 0.5 * float(offset @ product) + float(constraint[0])
+
+
+def ours(model, state, contacts=None):
+    """Our forward pass, and the state after a step."""
+    enter("step")
+    forward, after = (fl.Data(model, given_contacts=len(contacts["dist"]) if contacts else 0) for _ in range(2))
+    for data in (forward, after):
+        put(data, state)
+        if contacts:
+            data.give_contacts(**contacts, replace=True)
+    fl.forward(model, forward)
+    fl.step(model, after)
+    return forward, after
+
+
+def check_finite(data: fl.Data, mj_finite: bool, what: str) -> None:
+    """No number that is none without a status."""
+    if data.status["bad_number"]:
+        return
+    for name in ("qpos", "qvel", "act", "qacc", "qfrc_constraint", "xpos", "solver_residual", "sensordata"):
+        if name == "sensordata" and not mj_finite:
+            continue
+        try:
+            value = np.asarray(getattr(data, name))
+        except fl.UnsupportedFeatureError:
+            continue
+        if not np.isfinite(value).all():
+            raise Finding(f"{what}: {name} has {value[~np.isfinite(value)][:1]} without a status")
+
+
+def same_contacts(mj, mine, theirs) -> bool:
+    """Whether contacts agree; where they do not, their depths have to."""
+    a, b = touching(mine.contact), touching(theirs.contact)
+    errors = [relative(a[name], b[name]) for name in ("geom", "dist", "pos", "frame")]
+    grazing = any(
+        (np.abs(c.dist - c.includemargin) <= GRAZING * np.maximum(1, np.abs(c.dist))).any()
+        for c in (mine.contact, theirs.contact)
+    )
+    if not max(errors) <= 1e-10:
+        a, b = (without_heights(mj, contacts) for contacts in (a, b))
+        (closed, general), (closed2, general2) = (split(mj, contacts, False) for contacts in (a, b))
+        size = max([1.0, *np.abs(a["pos"]).ravel(), *np.abs(b["dist"]).ravel()])
+        for kind, error in (
+            ("of closed forms", nearest_error(closed, closed2)),
+            ("of convex shapes", depth_error(mj, theirs, general, general2)),
+        ):
+            if not error <= DEPTH * size:
+                raise Deeper(f"contacts {kind}: depth differs by 1e{np.log10(error / size):.0f}")
+    return not grazing and max(errors) <= 1e-12
+
+
+def without_heights(mj, contacts):
+    """Contacts but for those with height fields, whose cells MuJoCo looks at one by one (docs/collision.md)."""
+    keep = np.array([HFIELD not in mj.geom_type[pair] for pair in contacts["geom"]], bool)
+    return {name: rows[keep] for name, rows in contacts.items()}
+
+
+def nearest_error(mine, theirs) -> float:
+    """By how much [m] the deepest contacts of pairs differ."""
+    a, b = _by_pair(mine), _by_pair(theirs)
+    return max((abs(a.get(pair, (0.0,))[0] - b.get(pair, (0.0,))[0]) for pair in a.keys() | b.keys()), default=0.0)
+
+
+class Deeper(Finding):
+    """Contacts of another depth than MuJoCo's."""
+
+
+def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
+    """One state: a verdict."""
+    theirs, after = truth(mj, state)
+    well = is_well(theirs) and is_well(after)
+    sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M")]
+    if max(sizes) > EXTREME or after.time > LATEST:
+        return "extreme", ""  # rounding of such numbers is more than all others
+    mine, next_ = ours(model, state)
+    check_finite(mine, np.isfinite(theirs.sensordata).all(), f"{name}: forward")
+    if not np.isfinite(next_.qpos).all() or not np.isfinite(next_.qvel).all():
+        fl.step(model, next_)  # what a step ends with is looked at when the next one begins
+    check_finite(next_, np.isfinite(theirs.sensordata).all(), f"{name}: step")
+    if not well:
+        return "unstable in MuJoCo", ""
+    if any(mine.status[full] for full in FULL) or any(theirs.warning[k].number for k in (1, 2)):
+        return "full", ""
+    note = ""
+    try:
+        same = same_contacts(mj, mine, theirs)
+    except Deeper as error:
+        same, note = False, str(error)
+    if not same:
+        contacts = given(theirs) | {"adhesion": np.array(theirs.contact.adhesion)}
+        try:
+            mine, next_ = ours(model, state, contacts)
+        except fl.ModelError as error:
+            if theirs.ncon:
+                return "contacts not taken", shape(str(error))
+    if next_.status["bad_number"] or mine.status["bad_number"]:
+        raise Finding(f"{name}: bad number where MuJoCo has none (max |qacc| {np.abs(theirs.qacc).max(initial=0):.1e})")
+    compared = RESULTS[1:] if mj.opt.integrator == mujoco.mjtIntegrator.mjINT_DISCRETE else RESULTS
+    errors = {field: relative(getattr(mine, field), getattr(theirs, field)) for field in compared}
+    errors |= {field: relative(getattr(next_, field), getattr(after, field)) for field in ("qpos", "qvel")}
+    kind = "contacts" if theirs.ncon else "rows" if theirs.nefc else "free"
+    if max(errors.values()) <= EQUAL:
+        return f"equal, {kind}", note
+    moves = moved(mj, state, rng)
+    if all(error <= EQUAL + TIED * moves[field] for field, error in errors.items()):
+        return f"tied, {kind}", note
+    if errors.get("qacc_smooth", 0.0) <= EQUAL + TIED * moves["qacc_smooth"]:
+        if mine.status["not_converged"] or next_.status["not_converged"]:
+            return f"not converged, {kind}", ""
+        if not mj.opt.noslip_iterations and theirs.nefc and mj.opt.integrator != mujoco.mjtIntegrator.mjINT_DISCRETE:
+            a, b = (cost(mj, theirs, np.array(data.qacc)) for data in (mine, theirs))
+            if a <= b + 1e-9 * abs(b):
+                return f"as good, {kind}", note
+    worst = ", ".join(f"{field} {error:.1e} (moves {moves[field]:.1e})" for field, error in errors.items())
+    raise Finding(f"{name}, {kind}: differs: {worst}; {mj.ntendon} tendons, {mj.nu} controls, {theirs.nefc} rows{note}")
+
+
+def other_ways(mj, text: str, rng) -> None:
+    """A few steps of the model as it is: of one world by the LCP, of worlds in float32: no crash, no silent NaN."""
+    enter("other ways")
+    model = fl.load(mj)
+    if rng.random() < 0.5:
+        try:
+            model.opt.contact_model = "lcp"
+        except fl.UnsupportedFeatureError:
+            return
+        if rng.random() < 0.5:
+            model.opt.lcp_solver = ("pgs", "apgd")[int(rng.integers(2))]
+    data = fl.Data(model)
+    fl.step(model, data, 5)
+    fl.forward(model, data)
+    check_finite(data, False, f"5 steps, {model.opt.contact_model}")
+    batch = fl.Batch(model, 3, nthread=1, dtype=("float32", "float64")[int(rng.integers(2))])
+    batch.ctrl[:] = rng.uniform(-1, 1, batch.ctrl.shape)
+    batch.step(3)
+    batch.forward()
+    bad = batch.status["bad_number"] > 0
+    for name in ("qpos", "qvel", "act"):
+        if not np.isfinite(getattr(batch, name)[~bad]).all():
+            raise Finding(f"batch {batch.dtype} {model.opt.contact_model}: {name} is not finite, without a status")
+
+
+# ---- a case ----------------------------------------------------------------------------------------------------------
+def check(seed: int, case: int, offline: bool = False) -> tuple[str, str]:
+    """What becomes of a case: a verdict and a text."""
+    warnings.simplefilter("ignore")
+    source, text, done, rng = build(seed, case, offline)
+    try:
+        return _checked(text, rng)
+    except Finding as finding:
+        return "finding", f"{finding} [{source}: {'; '.join(done)}]"
+    except (MemoryError, fl.ModelError) as error:
+        return "refused later", f"{type(error).__name__}: {shape(str(error) or 'no message')}"
+    except mujoco.FatalError:
+        return "unstable in MuJoCo", ""
+    except Exception as error:
+        return "finding", f"{type(error).__name__}: {error} at {place(error)} [{source}: {'; '.join(done)}]"
+
+
+def _checked(text: str, rng) -> tuple[str, str]:
+    verdict, note, mj, model = load(text, rng)
+    if verdict or not mj.nv:
+        if model is not None:
+            fl.step(model, fl.Data(model))
+        return verdict or "no dofs", note
+    other_ways(mj, text, rng)
+    mj = copy.copy(mj)
+    exact(mj)
+    model, found = fl.load(mj), []
+    for name, state in states(mj, rng):
+        found.append(compare(mj, model, name, state, rng))
+    return found[-1][0], "; ".join(sorted({text for _, text in found if text}))
+
+
+def run(limit: str, seed: int = 0, first: int = 0, offline: bool = False, count: int | None = None) -> Report:
+    """Cases until the budget is spent, in processes of their own."""
+    report = Report(NAME, seed)
+    pool(offline)
+    warm()
+    keys = {} if count is None else {"count": count}
+    with contextlib.suppress(KeyboardInterrupt):
+        for case, verdict, text in outcomes(
+            lambda case: check(seed, case, offline), numbered(limit, first), TIMEOUT, **keys
+        ):
+            report.meet(case, verdict, text)
+            tell(report)
+    return report
+
+
+def warm() -> None:
+    """Load the kernels before processes are forked, so that each has them."""
+    for lcp in (False, True):
+        model = fl.load("humanoid")
+        if lcp:
+            model.opt.contact_model = "lcp"
+        data = fl.Data(model)
+        fl.step(model, data)
+        for dtype in ("float32", "float64"):
+            batch = fl.Batch(model, 3, nthread=1, dtype=dtype)
+            batch.step()
+    fl.forward(model, data)
+
+
+def tell(report: Report) -> None:
+    """Every thousand cases, where it stands."""
+    total = sum(report.counts.values())
+    if total % 1000 == 0:
+        print(f"{NAME}: {total} cases, {len(report.findings)} findings", flush=True)
+
+
+def main(arguments) -> int:
+    parser = argparse.ArgumentParser(prog=f"python tests/fuzz {NAME}", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", type=int, help="one case, in this process")
+    parser.add_argument("--budget", default="1000", help="cases, or seconds as in 60s")
+    parser.add_argument("--first", type=int, default=0, help="the first case's number")
+    parser.add_argument("--show", action="store_true", help="print the mutant")
+    given = parser.parse_args(arguments)
+    if given.case is None:
+        report = run(given.budget, given.seed, given.first)
+        print(report)
+        return len(report.findings) > 0
+    if given.show:
+        print(build(given.seed, given.case)[1])
+    print(*check(given.seed, given.case))
+    return 0

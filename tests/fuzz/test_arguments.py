@@ -1,0 +1,32 @@
+"""Wrong arguments end in a result or in one clear error: a sample of all public calls, and as many as one likes."""
+
+import pytest
+
+from fuzz import arguments
+from fuzz.report import budget, seed
+
+SAMPLE, EXAMPLES = 6, 8  # sites, calls of each
+CASES = 2500  # of EXAMPLES calls each: 100,000
+
+
+@pytest.fixture(scope="module")
+def found():
+    return arguments.sites()
+
+
+def test_every_public_call_takes_its_valid_arguments(found):
+    assert arguments.refused(found) == []
+
+
+@pytest.mark.parametrize("kind", ["", "data.", "batch.", "opt.", "lcp.", "tree."])
+def test_a_sample_of_wrong_arguments_ends_in_one_clear_error(found, kind, rng):
+    names = [name for name in sorted(found) if name.startswith(kind) and ("." in name) == ("." in kind)]
+    for name in rng.choice(names, SAMPLE, replace=False):
+        assert arguments.trial(found[name], int(rng.integers(1 << 30)), EXAMPLES)[1] == ""
+
+
+@pytest.mark.slow
+def test_wrong_arguments_end_in_one_clear_error():
+    report = arguments.run(budget(CASES), seed())
+    print(report)
+    assert not report.findings, str(report)

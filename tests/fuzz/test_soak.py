@@ -1,0 +1,15 @@
+"""Memory stays constant, whatever runs: a few thousand steps, or as many as one likes."""
+
+import pytest
+
+from fuzz import soak
+from fuzz.report import budget
+
+SAMPLE, STEPS = 3000, 1_000_000
+
+
+@pytest.mark.parametrize("steps", [SAMPLE, pytest.param(STEPS, marks=pytest.mark.slow)])
+def test_nothing_grows_with_the_steps(steps):
+    report = soak.run(str(steps) if steps == SAMPLE else budget(steps))
+    print(report)
+    assert not report.findings, str(report)

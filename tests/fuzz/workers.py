@@ -1,0 +1,147 @@
+"""Cases in forked processes: one that crashes or hangs is a result, and the next case runs in a fresh process."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import multiprocessing as mp
+import os
+import resource
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import NamedTuple
+
+MEMORY = 6 << 30  # bytes that a process may hold
+RENEWED = 500  # cases after which a process makes place for a new one
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+PHASE_BYTES = 256
+PHASE = mp.get_context("fork").RawArray("c", PHASE_BYTES)  # of each worker, its own: made anew before it is forked
+
+
+def enter(phase: str) -> None:
+    """Say what this process is about to do, for the report of a crash or a hang."""
+    PHASE.value = phase.encode()[: PHASE_BYTES - 1]
+
+
+class Outcome(NamedTuple):
+    """What became of a case: a verdict and a text, as the work gave them, or `finding` with how the process ended."""
+
+    case: int
+    verdict: str
+    text: str
+
+
+class _Worker:
+    """A process that works off cases one by one."""
+
+    def __init__(self, work: Callable[[int], tuple[str, str]], folder: str):
+        global PHASE
+        context = mp.get_context("fork")
+        PHASE = self.phase = context.RawArray("c", PHASE_BYTES)
+        self.trace = Path(folder, f"trace{time.monotonic_ns()}")
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=_serve, args=(work, other, str(self.trace), folder), daemon=True)
+        self.process.start()
+        other.close()
+        self.case, self.since, self.done = -1, 0.0, 0
+
+    def give(self, case: int) -> None:
+        self.case, self.since = case, time.monotonic()
+        self.pipe.send(case)
+
+    def take(self) -> Outcome:
+        """The result that is there, or how the process ended."""
+        try:
+            verdict, text = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            return self.lost(f"crash ({_ending(self.process.exitcode)})")
+        self.done += 1
+        return Outcome(self.case, verdict, text)
+
+    def lost(self, how: str) -> Outcome:
+        """A case without a result; a crash of the oracle is not ours."""
+        phase = self.phase.value.decode()
+        stack = self.trace.read_text() if self.trace.exists() else ""
+        lines = [line.strip() for line in stack.splitlines() if "featherlane" in line or "fuzz" in line][:3]
+        self.end()
+        verdict = "MuJoCo's own" if phase.startswith("mujoco") else "finding"
+        return Outcome(self.case, verdict, f"{how} in {phase}: {' < '.join(lines)}".rstrip(": "))
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        with contextlib.suppress(OSError):
+            self.trace.unlink()
+
+
+def _ending(code: int | None) -> str:
+    return signal.Signals(-code).name if code and code < 0 else f"exit {code}"
+
+
+def _serve(work, pipe, trace: str, folder: str) -> None:
+    """The loop of a worker, in a folder of its own, with bounded memory."""
+    os.chdir(folder)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    with open(trace, "w") as file:
+        faulthandler.enable(file)
+        parent = os.getppid()
+        while parent == os.getppid():
+            if pipe.poll(1.0):
+                pipe.send(work(pipe.recv()))
+
+
+def outcomes(
+    work: Callable[[int], tuple[str, str]], cases: Iterable[int], timeout: float, count: int = CPUS
+) -> Iterator[Outcome]:
+    """What becomes of each case, in the order in which they end.
+
+    Args:
+        work: function of a case to a verdict and a text; runs in a forked process.
+        cases: their numbers.
+        timeout: [s] after which a case is a hang.
+        count: processes.
+    """
+    cases, ended = iter(cases), False
+    with tempfile.TemporaryDirectory() as folder:
+        workers = [_Worker(work, folder) for _ in range(count)]
+        try:
+            idle, busy = list(workers), []
+            while not ended or busy:
+                while idle and not ended:
+                    case = next(cases, None)
+                    if case is None:
+                        ended = True
+                        break
+                    worker = idle.pop()
+                    worker.give(case)
+                    busy.append(worker)
+                ready = wait([worker.pipe for worker in busy], timeout=1.0)
+                for worker in list(busy):
+                    if worker.pipe in ready:
+                        outcome = worker.take()
+                    elif time.monotonic() - worker.since > timeout:
+                        outcome = worker.lost(f"hang (more than {timeout:g} s)")
+                    else:
+                        continue
+                    busy.remove(worker)
+                    if not worker.process.is_alive() or worker.done >= RENEWED:
+                        if worker.process.is_alive():
+                            worker.end()
+                        workers.remove(worker)
+                        worker = _Worker(work, folder)
+                        workers.append(worker)
+                    idle.append(worker)
+                    yield outcome
+        finally:
+            for worker in workers:
+                worker.end()
