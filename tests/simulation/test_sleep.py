@@ -283,3 +283,13 @@ def test_derivatives_are_refused():
     model = fl.load(scene(TWO))
     with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
         fl.transition_fd(model, fl.Data(model))
+
+
+def test_a_tree_that_starts_asleep_beside_an_equality_of_tendons_is_awake():
+    bodies = """<body name="a" sleep="init"><joint name="p"/><geom size=".1"/></body>"""
+    extra = """<tendon><fixed name="t"><joint joint="p" coef="1"/></fixed></tendon>
+      <equality><tendon tendon1="t"/></equality>"""
+    model = fl.load(f"<mujoco><worldbody>{bodies}</worldbody>{extra}</mujoco>")
+    data = fl.Data(model)
+    fl.step(model, data)
+    assert (data.tree_asleep < 0).all()

@@ -8,18 +8,20 @@ import numpy as np
 
 MINAWAKE = 10  # steps below the tolerance before a tree is ready to sleep (mjMINAWAKE)
 AWAKE = -(1 + MINAWAKE)  # tree_asleep of a tree that is fully awake
+TENDON = 3  # mjtEq
 INIT = 5  # mjtSleepPolicy: the tree starts asleep
 
 
 def asleep_at_start(mj_model) -> np.ndarray:
     """`tree_asleep` (ntree,) after a reset with the flag `sleep`, whether or not the flag is on as the model is loaded.
 
-    Trees that share an island with one that does not start asleep start awake; MuJoCo warns of them.
+    Trees that share an island with one that does not start asleep start awake; MuJoCo warns of them.  Beside equalities
+    of tendons, which do not go with the flag, all are awake.
     Source: MuJoCo mj_resetData.
     """
     import mujoco
 
-    if not (mj_model.tree_sleep_policy == INIT).any():
+    if not (mj_model.tree_sleep_policy == INIT).any() or (mj_model.eq_type == TENDON).any():
         return np.full(mj_model.ntree, AWAKE)
     sleeping = copy.copy(mj_model)
     sleeping.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
