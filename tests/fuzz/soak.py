@@ -30,8 +30,8 @@ NAME = "soak"
 CHUNK = 25  # steps of a program in a round
 WARM = 6  # rounds before the first look
 NWORLD = 12
-# what may be there more at the end: bytes, blocks, and numbers
-SLACK = {"memory": 24 << 20, "blocks": 3000, "threads": 0, "files": 0, "maps": 40}
+# what may be there more at the end: bytes, blocks, and numbers (a pool starts a thread only when none of its is idle)
+SLACK = {"memory": 24 << 20, "blocks": 3000, "threads": 10, "files": 0, "maps": 40}
 USER = """
 <mujoco><worldbody><geom type="plane" size="5 5 1"/>
   <body pos="0 0 .5"><joint name="j" axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 .3 0 0"/>
