@@ -189,3 +189,20 @@ def test_numbers_that_mujoco_compiles_and_no_field_can_hold_are_refused_by_load(
     with pytest.warns(UserWarning) if "nan" in made else contextlib.nullcontext(), pytest.raises(ModelError) as error:
         fl.load(XML.replace(given, made, 1))
     assert text in str(error.value)
+
+
+def test_a_number_that_float32_makes_infinite_is_refused_there():
+    model = fl.load("humanoid")
+    doubles, singles = (fl.Batch(model, 2, dtype=dtype) for dtype in ("float64", "float32"))
+    singles.step()
+    model.dof_armature[7] = 1e200
+    doubles.step()
+    for _ in range(2):
+        with pytest.raises(fl.ModelError, match=r"dof_armature\[7\] of joint 'spine_y': got 1e\+200, .* float32"):
+            singles.step()
+    with pytest.raises(fl.ModelError, match="float32"):
+        fl.Batch(model, 2, dtype="float32").step()
+    model.dof_armature[7] = 0.01
+    model.actuator_forcerange[:] = -1e200, 1e200  # no limit, in either
+    singles.step()
+    assert not singles.nbad.any()

@@ -151,6 +151,25 @@ def check_field(model: Model, name: str, values: np.ndarray, worlds: bool = Fals
             _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
 
 
+def check_precision(model: Model, dtype: np.dtype) -> None:
+    """Refuse numbers of a model that a precision cannot hold: where they have to be finite and it makes them infinite.
+
+    Raises:
+        ModelError: with the field, the element, what was given and what is allowed.
+    """
+    top = float(np.finfo(dtype).max)
+    beyond = np.isfinite(model.real_buffer) & (np.abs(model.real_buffer) > top)
+    if not beyond.any():
+        return
+    for field in MODEL.fields:
+        if field.kind == "real" and np.isfinite(LIMITS.get(field.name, FINITE).high):
+            values = model.__dict__[field.name]
+            wrong = np.isfinite(values) & (np.abs(values) > top)
+            if wrong.any():
+                words = f"numbers up to {top:.3g}, for what is computed in {dtype.name}"
+                _refuse(model, field.name, values, tuple(np.argwhere(wrong)[0]), words, worlds=False)
+
+
 def _refuse(model: Model, name: str, values: np.ndarray, at: tuple, words: str, worlds: bool) -> None:
     given = values[at]
     place = tuple(int(i) for i in at[int(worlds) :])

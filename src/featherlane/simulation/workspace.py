@@ -15,6 +15,7 @@ from ..lanes import Record, Stage, allocate
 from ..lanes.record import aligned
 from ..model.fields import MODEL
 from ..model.history import empty_history
+from ..model.limits import check_precision
 from ..model.model import BUFFERS
 from ..model.option import Enable
 from ..model.sleep import AWAKE
@@ -55,7 +56,10 @@ class ModelRows:
 
     def _fill(self):
         if not self.live:
-            self.rows[...] = self.model.real_buffer[:, None]
+            if self.dtype == np.float32:
+                check_precision(self.model, self.dtype)
+            with np.errstate(over="ignore"):  # of numbers that may be infinite
+                self.rows[...] = self.model.real_buffer[:, None]
 
     def refresh_sizes(self) -> None:
         """Take over sizes and integer options that were edited since the last call."""
@@ -73,8 +77,8 @@ class ModelRows:
         self.model.check_edits()
         self.refresh_sizes()
         if not self.live and not np.array_equal(self._seen, self.model.real_buffer):
-            self._seen[...] = self.model.real_buffer
             self._fill()
+            self._seen[...] = self.model.real_buffer
 
     def own(self, names) -> ModelRows:
         """The same record for one thread, with rows of its own for the named fields."""

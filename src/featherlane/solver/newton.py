@@ -131,7 +131,8 @@ def newton(m, d):
         # rounding ends progress: the cost no longer tells and the gradient no longer falls
         slow = live & (gradient > 0.5 * least)
         idle = where(slow & (fabs(gain) <= noise * fabs(cost)), idle + 1.0, 0.0)
-        live, least = live & (idle < PATIENCE), fmin(gradient, least)
+        # a step of length 0 would be taken again and again
+        live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
