@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -35,11 +36,14 @@ from .user_call import fields_called_for
 from .user_control import control_function
 from .user_function import UserFunction
 from .user_sensor import fields_read, fill, plain_sensors
+from .work import Work
 from .workspace import ModelRows, Workspace
 from .worlds import EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
 
 BAD = STATUS.index("bad_number")
 MOST_THREADS = 1024  # each has memory of its own
+PIECE_SECONDS = 0.2  # how long an interrupt waits, about
+AT_ONCE = 1000  # steps of worlds that run at once before anybody knows how long they take
 NAMED = 8  # worlds that a warning names
 
 
@@ -80,6 +84,7 @@ class Batch(Worlds):
     _controls: dict[Kernel, UserFunction]
     _told: bool
     _recorder: Recorder | None
+    _at_once: int  # steps of worlds that take PIECE_SECONDS, about
     failures: list[Failure]
     _pool: ThreadPoolExecutor | None
     _lock: threading.Lock
@@ -107,6 +112,7 @@ class Batch(Worlds):
         own = self.__dict__
         own.setdefault("_told", False)  # of bad numbers
         own.setdefault("_recorder", None)
+        own.setdefault("_at_once", AT_ONCE)
         own["width"] = processor.tile_width(self.dtype)
         own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
@@ -133,6 +139,10 @@ class Batch(Worlds):
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
         """Advance worlds by nstep time steps.
+
+        An interrupt (Ctrl-C) leaves all worlds of the call at the same step: it is raised when they are, about a fifth
+        of a second later at most, or a step of all of them where one takes longer.  `time` says how far they came, and
+        the batch goes on from there to the same bits.
 
         Args:
             nstep: time steps, at least 1.
@@ -175,6 +185,8 @@ class Batch(Worlds):
 
     def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None) -> dict[str, np.ndarray]:
         """Advance worlds by nstep steps and record fields after each.
+
+        An interrupt leaves worlds as one of `step` does; what was recorded until then is in `out`.
 
         Args:
             nstep: time steps, at least 1.
@@ -395,39 +407,68 @@ class Batch(Worlds):
             if "sensordata" in self._bound:
                 for name in fields_read(self.model) - {"sensordata"}:
                     self.bind(name)
-            if self._recorder is None or nstep == 0:
-                self._advance(nstep, chosen, extra, control)
+            if nstep == 0 or (self._recorder is None and nstep * len(chosen) <= self._at_once):
+                interrupt = self._advance(nstep, chosen, extra, control)
+                if interrupt is not None:
+                    raise interrupt
             else:
-                self._advance_in_pieces(self._recorder, nstep, chosen, extra, control)
+                self._advance_in_pieces(nstep, chosen, extra, control)
         if nstep and not self._told and self._arrays["warning"][:, BAD].any():
             self._tell_of_bad()
 
-    def _advance_in_pieces(self, recorder: Recorder, nstep: int, chosen: np.ndarray, extra, control) -> None:
-        """The steps of a call, recorded."""
-        done = 0
+    def _advance_in_pieces(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None) -> None:
+        """The steps of a long call, or of one that is recorded; between pieces all worlds are at the same step."""
+        recorder, done = self._recorder, 0
         while done < nstep:
-            n = recorder.piece(nstep - done, self)
-            part = _part(extra, done, n, nstep)
-            recorder.before(self, chosen, (part or {}).get("control", []), control.function if control else None)
+            n = self._piece(nstep - done, len(chosen)) if recorder is None else recorder.piece(nstep - done, self)
+            part, start = _part(extra, done, n, nstep), time.perf_counter()
+            if recorder is not None:
+                recorder.before(self, chosen, (part or {}).get("control", []), control.function if control else None)
             try:
-                self._advance(n, chosen, part, control)
+                interrupt = self._advance(n, chosen, part, control)
+                if recorder is not None:
+                    recorder.after(self, chosen, n)
             except BaseException:
-                recorder.forget(chosen)
+                self._worlds_set(chosen)
                 raise
-            recorder.after(self, chosen, n)
+            if interrupt is not None:
+                raise interrupt
             done += n
+            seconds = time.perf_counter() - start
+            self.__dict__["_at_once"] = max(1, int(n * len(chosen) * PIECE_SECONDS / max(seconds, 1e-9)))
 
-    def _advance(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None) -> None:
-        """All worlds of a call take nstep steps, or a forward pass."""
-        bad = self._arrays["nbad"][chosen, 0]
-        for width, part in self._parts(chosen):
-            workspaces = self._prepare(width)
-            plan = self._plan(nstep, extra, width, control)
-            try:
-                _set_control(workspaces, control)
-                self._work(plan, nstep, chosen, part)
-            finally:
-                _set_control(workspaces, None)
+    def _piece(self, nstep: int, nworld: int) -> int:
+        """How many of nstep steps some worlds take at once."""
+        return min(nstep, max(1, self._at_once // nworld))
+
+    def _advance(self, nstep: int, chosen: np.ndarray, extra, control) -> KeyboardInterrupt | None:
+        """All worlds of a call take nstep steps, or a forward pass, whatever comes in between.
+
+        Returns:
+            The interrupt that came, to be raised when all is in order.
+        """
+        bad, works, driven, interrupt = self._arrays["nbad"][chosen, 0], [], [], None
+        try:
+            for width, part in self._parts(chosen):
+                workspaces = self._prepare(width)
+                if control:
+                    driven += workspaces
+                    _set_control(workspaces, control)
+                works.append(self._begun(self._plan(nstep, extra, width, control), nstep, chosen, part))
+            # what follows may be interrupted anywhere, and done again
+            while True:
+                try:
+                    for work in works:
+                        work.finish()
+                    self._after(chosen, bad)
+                    return interrupt
+                except KeyboardInterrupt as error:
+                    interrupt = error
+        finally:
+            _set_control(driven, None)
+
+    def _after(self, chosen: np.ndarray, bad: np.ndarray) -> None:
+        """What follows the steps of a call: sensors of the user, and inputs of worlds that were reset."""
         if "sensordata" in self._bound and plain_sensors(self.model):
             self._measure(chosen)
         fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
@@ -463,37 +504,14 @@ class Batch(Worlds):
 
     def _work(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> None:
         """A plan's loop over the tiles, on all threads; of a part of the worlds of the call."""
+        self._begun(plan, nstep, chosen, part).finish()
+
+    def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> Work:
+        """A plan that is ready to loop over its tiles."""
         plan.workspaces[0].calls.require(plan.loop)
         order = self._arrange(chosen if part is None else part, plan.width)
         plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
-        self._loop(plan, -(-len(order) // plan.width))
-
-    def _loop(self, plan: Plan, ntile: int) -> None:
-        """A plan that has begun, on all threads."""
-        if self.nthread == 1:
-            plan.run[0](0, 0, ntile)
-            plan.workspaces[0].calls.raise_errors()
-            return
-        chunk = max(1, min(64, ntile // (16 * self.nthread)))
-        starts, lock = iter(range(0, ntile, chunk)), threading.Lock()
-
-        def work(thread):
-            run = plan.run[thread]
-            while True:
-                with lock:
-                    start = next(starts, None)
-                if start is None:
-                    return
-                run(thread, start, min(start + chunk, ntile))
-
-        others = [self._threads().submit(work, k) for k in range(1, min(self.nthread, -(-ntile // chunk)))]
-        try:
-            work(0)
-        finally:
-            for other in others:
-                other.result()
-        for workspace in plan.workspaces:
-            workspace.calls.raise_errors()
+        return Work(plan, -(-len(order) // plan.width), self.nthread, self._threads)
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Where worlds stand in the list of a call, which may name all of them in an order of its own."""

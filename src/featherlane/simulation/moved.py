@@ -18,6 +18,7 @@ from .data import Data
 from .fields import DATA
 from .transfer import Plan, Transfer
 from .user_sensor import fields_read, fill, plain_sensors
+from .work import Work
 from .worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 
 POINTS = 4096  # points of a pass, about: what they give stays in cache
@@ -137,7 +138,7 @@ class MovedWorlds:
         if self._begun != (first, k, nstep):
             plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
             self._begun = first, k, nstep
-        batch._loop(plan, -(-k * self.npoint // self.width))
+        Work(plan, -(-k * self.npoint // self.width), batch.nthread, batch._threads).finish()
         if self._read:
             shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
             fill(self.model, shown, lambda name: self._read[name][: k * self.npoint])

@@ -74,6 +74,11 @@ class UserCalls:
         """The workspace, which is there while it calls."""
         return self._owner()
 
+    @property
+    def calls_python(self) -> bool:
+        """Do compiled stages call plain Python?"""
+        return bool(self._kept)
+
     def forget(self) -> None:
         """The workspace has another model."""
         self._revision = None
