@@ -138,7 +138,12 @@ class MovedWorlds:
         if self._begun != (first, k, nstep):
             plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
             self._begun = first, k, nstep
-        Work(plan, -(-k * self.npoint // self.width), batch.nthread, batch._threads).finish()
+        ntile = -(-k * self.npoint // self.width)
+        if batch.nthread == 1:
+            plan.run[0](0, 0, ntile)
+            workspaces[0].calls.raise_errors()
+        else:
+            Work(plan, ntile, batch.nthread, batch._threads).finish()
         if self._read:
             shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
             fill(self.model, shown, lambda name: self._read[name][: k * self.npoint])
@@ -204,7 +209,7 @@ class Borrowed:
         disabled: int = 0,
     ):
         shape = None if isinstance(source, Data) else (source.nworld, *source._expanded)
-        key = loop, outputs, n, centered, nthread, disabled, source.ngiven, _width(source), shape, os.getpid()
+        key = loop.name, outputs, n, centered, nthread, disabled, source.ngiven, _width(source), shape, os.getpid()
         self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
         self._arguments = model, source, loop, outputs, n, centered, nthread, disabled
 
