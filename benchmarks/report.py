@@ -30,6 +30,7 @@ PAGES = {
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "collision.md",
     "contact-models": ROOT / "docs" / "contact_models.md",
+    "silent": ROOT / "docs" / "honesty.md",
     "lcp": ROOT / "docs" / "lcp.md",
     "lcp-batch": ROOT / "docs" / "lcp.md",
     "lcp-step": ROOT / "docs" / "lcp.md",
