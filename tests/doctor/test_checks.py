@@ -271,3 +271,9 @@ def test_findings_come_worst_first_and_the_model_stays_as_it_was():
 def test_an_unknown_check_is_refused():
     with pytest.raises(fl.ModelError, match=r"no check 'overlaps'; did you mean 'overlap'"):
         fl.diagnose(BALL, ["overlaps"])
+
+
+def test_a_text_with_an_impossible_number_is_a_finding():
+    text = '<mujoco><worldbody><body><joint name="j" frictionloss="-1"/><geom size=".1"/></body></worldbody></mujoco>'
+    found = fl.diagnose(text)
+    assert [each.severity for each in found] == ["error"] and "dof_frictionloss[0] of joint 'j'" in str(found[0])

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Iterator
 
 from ..errors import ModelError, UnsupportedFeatureError, near
-from ..model.load import load
+from ..model.load import load_unchecked
 from ..model.model import Model
 from ..simulation.user_call import missing_functions
 from .finding import SEVERITIES, Finding
@@ -33,7 +33,7 @@ def diagnose(source, checks: Collection[str] = ()) -> list[Finding]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what URDF drops is a finding
-            model = source if isinstance(source, Model) else load(source)
+            model = source if isinstance(source, Model) else load_unchecked(source)
     except UnsupportedFeatureError as error:
         return [_refused(feature) for feature in error.features]
     try:
@@ -59,9 +59,11 @@ def all_checks() -> dict[str, Check]:
 
 def _wanted(names: Collection[str]) -> list[Check]:
     known = all_checks()
+    if not isinstance(names, Collection):
+        raise ModelError(f"checks: got {type(names).__name__}, allowed are names of checks")
     names = [names] if isinstance(names, str) else list(names)
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise ModelError(f"checks: no check {name!r}{near(name, known)}")
     return [each for each in known.values() if not names or each.name in names]
 

@@ -171,6 +171,13 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
             number that it cannot hold (NaN, a negative mass): MuJoCo compiles some of these.
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
+    model = load_unchecked(source, assets, links)
+    model.check_edits()
+    return model
+
+
+def load_unchecked(source, assets=None, links=()) -> Model:
+    """A model as `load` reads it, whatever its numbers: for those who look at what is wrong with it."""
     links = listed(links)
     mj_model, name, text = read(source, assets)
     with heard():
@@ -178,7 +185,7 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
     if text and _is_urdf(text):
         model.dropped = dropped_elements(text)
         if model.dropped:
-            warnings.warn(f"{name}: not read from the URDF: {'; '.join(model.dropped)}", stacklevel=2)
+            warnings.warn(f"{name}: not read from the URDF: {'; '.join(model.dropped)}", stacklevel=3)
     return model
 
 
@@ -221,7 +228,6 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     if links:
         model.link_names.extend(link.name for link in links)
         model.opt.contact_model = "lcp"
-    model.check_edits()
     return model
 
 
