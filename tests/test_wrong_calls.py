@@ -146,6 +146,8 @@ NAMED = {
     "n": lambda m, d, b: fl.lcp.Solver(10**30),
     "problem": lambda m, d, b: fl.lcp.Solver(3).solve(0.0),
     "inverse_dynamics": lambda m, d, b: fl.tree.inertia_from_inverse_dynamics(0.0, 3),
+    "b": lambda m, d, b: fl.tree.solve(np.eye(2), [-1, 0], [1.0]),
+    "checks": lambda m, d, b: fl.diagnose(m, 3),
     "H": lambda m, d, b: fl.tree.ltl([[1], [2, 3]], [-1, 0]),
     "kind": lambda m, d, b: fl.load("box_stack", links=fl.Link(np.zeros(2), 1)),
     "name": lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),

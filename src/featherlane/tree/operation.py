@@ -113,6 +113,7 @@ def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Lite
 
     Source: Featherstone, sec. 6.5. For several right-hand sides over time keep the factor and call the substitutions.
     """
+    _operands(H, parents, b, "H", "b")
     if factorization == "ltl":
         L = ltl(H, parents)
         return solve_l(L, parents, solve_lt(L, parents, b))
