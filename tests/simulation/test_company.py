@@ -105,6 +105,24 @@ def test_the_gap_does_not_depend_on_what_is_asked_of_a_step():
     assert data.solver_gap > 0.0
 
 
+def test_a_direction_of_friction_does_not_ask_for_frames_of_geoms():
+    """A ball that turns: a step without bound frames made the z axis of its geom alone."""
+    ball = '<body pos="0 0 .1" euler="20 30 40"><freejoint/><geom size=".1"/></body>'
+    model = fl.load(SCENE.format("", "", ball, ""))
+    model.opt.contact_model = "lcp"
+    model.geom_fdir[1], model.geom_slip[1] = (1.0, 0.5, 0.2), (0.3, 0.0)
+    plain, framed, data = fl.Batch(model, 1), fl.Batch(model, 1), fl.Data(model)
+    framed.bind("geom_xmat")
+    for world in (plain, framed, data):
+        world.qvel[...] = (1.0, 0.3, 0.0, 4.0, 5.0, 6.0)
+    for _ in range(5):
+        plain.step()
+        framed.step()
+        fl.step(model, data)
+    assert plain.ncon[0] == 1
+    assert plain.qvel.tobytes() == framed.qvel.tobytes() == data.qvel.tobytes()
+
+
 def test_a_sleeping_world_counts_bad_controls_alone_and_beside_one_that_is_awake():
     model = fl.load(SCENE.format("", 'sleep="enable"', DOZING, MOTOR))
     alone, accompanied = fl.Batch(model, 1), fl.Batch(model, 2)

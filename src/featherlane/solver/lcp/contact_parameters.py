@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from ...collision.given import NO_CANDIDATE
 from ...collision.mixing import MINMU, leading
-from ...lanes import fmax, fmin, kernel, real, sqrt, where
+from ...dynamics.kinematics import geom_pose
+from ...lanes import any_, fmax, fmin, kernel, real, sqrt, where
 from ...model.candidates import FIRST, SECOND
-from ...spatial.vector import axpy3, cross, dot3, load3, load9, mat_mul_vec, scale3, store3, sub3
+from ...spatial.vector import axpy3, cross, dot3, load3, mat_mul_vec, scale3, store3, sub3
 from ..surface import surface_velocity
 from .softness import own_or
 
@@ -55,8 +56,12 @@ def mix_parameters(m, d, k):
 
 @kernel
 def world_direction(m, d, g):
-    """The direction of friction of geom g in world axes."""
-    return mat_mul_vec(load9(d.geom_xmat, 9 * g), load3(m.geom_fdir, 3 * g))
+    """The direction of friction of geom g in world axes; where geoms are round a step makes no full geom_xmat."""
+    f = load3(m.geom_fdir, 3 * g)
+    if any_((f[0] != 0.0) | (f[1] != 0.0) | (f[2] != 0.0)):
+        _, R = geom_pose(m, d, g)
+        f = mat_mul_vec(R, f)
+    return f
 
 
 @kernel
