@@ -18,6 +18,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import featherlane as fl
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs behind it ignore the signal
 model, nthread, how, recorded = fl.load({model!r}), {nthread}, {how!r}, {recorded}
 if how == "actuator":
     fl.set_user_actuator(model, 0, gain=lambda m, d, i: 3.0)
