@@ -307,7 +307,7 @@ def public_functions():
 
 
 @pytest.mark.parametrize(
-    ("name", "function"), public_functions(), ids=lambda value: value if type(value) is str else ""
+    ("name", "function"), list(public_functions()), ids=lambda value: value if type(value) is str else ""
 )
 def test_signatures_can_be_read(name, function):
     for parameter in inspect.signature(function).parameters.values():

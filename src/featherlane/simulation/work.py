@@ -36,7 +36,7 @@ class Work:
         self._plan = plan
         # plain Python that stages call is not interrupted in other threads, and could not tell anybody in this one
         self._apart = plan.workspaces[0].calls.calls_python
-        if nthread == 1 and not self._apart:
+        if min(nthread, ntile) == 1 and not self._apart:
             self._single = iter(((0, 0, ntile),))
             return
         chunk = max(1, min(MOST_TILES, ntile // (CHUNKS * nthread)))

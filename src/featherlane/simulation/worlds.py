@@ -33,6 +33,7 @@ ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
 SLEEP_ROWS = ("tree_asleep", "sleep_qpos", "sleep_mocap")  # kept once the flag `sleep` was on
 LASTING = (*STATE, *GIVEN_ROWS, *SLEEP_ROWS)
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
+SLEEPS = int(Enable.SLEEP)  # flags of Python's take a microsecond
 # slots and scratch: of a tile, not of a world
 MOST = 2**31 - 1  # of steps, worlds
 HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_", "sensor_now")
@@ -407,7 +408,7 @@ class Worlds(NamedAccess):
 
     def _keep_sleep(self) -> None:
         """Rows of what sleeps where the flag `sleep` is on; all awake where it was switched off."""
-        if self.model.opt_enableflags & Enable.SLEEP:
+        if self.model.opt_enableflags & SLEEPS:
             if "tree_asleep" not in self._arrays:
                 self._add_sleep()
         elif "tree_asleep" in self._arrays:
