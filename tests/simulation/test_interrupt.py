@@ -142,7 +142,7 @@ def test_a_long_call_is_the_same_in_pieces(monkeypatch):
 def test_a_function_that_fails_is_told_as_ever():
     model = fl.load(ACTUATED)
 
-    calls = []
+    calls, handler = [], signal.getsignal(signal.SIGINT)
 
     def gain(m, d, i):
         calls.append(i)
@@ -155,4 +155,4 @@ def test_a_function_that_fails_is_told_as_ever():
     with pytest.raises(ValueError, match="no gain"):
         batch.step(50)
     batch.step()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler

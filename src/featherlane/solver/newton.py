@@ -27,6 +27,7 @@ from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trac
 from .rounding import SMALL32, size_of_forces
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
+EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 
 
@@ -122,7 +123,7 @@ def newton(m, d):
         # and that it fell (where H is ill-conditioned a step may not be exact)
         exact = not_(switched | (gradient > EXACT_FALL * steepness))
         if single_precision(d):
-            exact = exact & (gradient <= SMALL32 * size_of_forces(m, d))
+            exact = exact & (gradient <= EXACT * size_of_forces(m, d))
         niter = where(live, niter + 1.0, niter)
         gain = before - cost
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
@@ -136,6 +137,8 @@ def newton(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
+    if single_precision(d):
+        unsettled = unsettled & not_(gradient <= SMALL32 * size_of_forces(m, d))
     # beyond what float32 can square
     unsettled = unsettled | not_(gradient < FAR)
     d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])
