@@ -15,7 +15,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NamedTuple
 
-MEMORY = 6 << 30  # bytes that a process may hold
+MEMORY = 6 << 30  # bytes that a process may take beside what it was forked with
 RENEWED = 500  # cases after which a process makes place for a new one
 CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 PHASE_BYTES = 256
@@ -84,10 +84,17 @@ def _ending(code: int | None) -> str:
     return signal.Signals(-code).name if code and code < 0 else f"exit {code}"
 
 
+def _address_space() -> int:
+    """Bytes of addresses that this process has, where Linux tells: after many tests they are more than memory."""
+    file = Path("/proc/self/statm")
+    return int(file.read_text().split()[0]) * resource.getpagesize() if file.exists() else 0
+
+
 def _serve(work, pipe, trace: str, folder: str) -> None:
     """The loop of a worker, in a folder of its own, with bounded memory."""
     os.chdir(folder)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit = _address_space() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
