@@ -4,7 +4,8 @@ The cost is convex, and piecewise quadratic but where an elliptic contact slips;
 that are not at a bound, and a line search finds the minimum along p.
 
 A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
-What stops for another reason, or at the limit of iterations, says so in `warning`.  A gain of cost below the tolerance
+What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
+`warning`.  A gain of cost below the tolerance
 ends nothing: where the cost is large, or a step short, it tells nothing of the gradient.
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
@@ -24,7 +25,7 @@ from .line_search import FAR, line_rounding, line_search, line_terms
 from .ordered import taken_apart
 from .pattern import APART
 from .primal import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
-from .rounding import SMALL32, size_of_forces
+from .rounding import SMALL, SMALL32, size_of_forces
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
 EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
@@ -91,9 +92,9 @@ def newton(m, d):
     """Newton steps until every world has converged."""
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
-    noise = real(d, 1e-15)
+    noise, small = real(d, 1e-15), real(d, SMALL)
     if single_precision(d):
-        noise = real(d, 5e-7)
+        noise, small = real(d, 5e-7), real(d, SMALL32)
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsettled, slow = live, live & not_(live)
@@ -137,8 +138,8 @@ def newton(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
-    if single_precision(d):
-        unsettled = unsettled & not_(gradient <= SMALL32 * size_of_forces(m, d))
+    # what no step lowers may be small all the same
+    unsettled = unsettled & (live | not_(gradient <= small * size_of_forces(m, d)))
     # beyond what float32 can square
     unsettled = unsettled | not_(gradient < FAR)
     d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])
