@@ -287,6 +287,7 @@ def test_rest_pose_on_a_rough_field_is_mujocos(shape):
     model = ground(SHAPES[shape] + ' mass="1"', heights, margin=EXACT, damping=2.0)
     data, mj = fl.Data(model), model.to_mujoco()
     mj.opt.timestep = model.opt.timestep = 0.004
+    mj.opt.tolerance = 1e-13  # where a step gains little its solver ends with a gradient that ours does not leave
     theirs = mujoco.MjData(mj)
     data.qpos[:7] = theirs.qpos[:7] = 0.1, 0.2, 0.8, 0.9, 0.3, 0.1, 0.2
     data.qpos[3:] = theirs.qpos[3:] = theirs.qpos[3:7] / np.linalg.norm(theirs.qpos[3:7])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from ..dynamics.articulated import needs_inertia
 from ..dynamics.flags import CG, LCP, NEWTON, PGS
 from ..dynamics.inertia import crb, factor_m
-from ..lanes import kernel, real, stage, where
+from ..lanes import kernel, not_, real, stage, where
 from .articulated import mark_coupled, some_coupled
 from .cg import cg
 from .dual_rows import all_fit, make_blocks, report_full
 from .history import record
 from .lcp.step import solve_lcp
+from .line_search import FAR
 from .newton import newton
 from .noslip import noslip
 from .pattern import find_pattern
@@ -50,12 +51,13 @@ def leave_free(m, d, unconverged):
     """A world without rows moves as it would alone, by `solve_nothing`, whatever its mates had to solve.
 
     For a solver its problem is one like any other: rounding may start it at the last step's acceleration, and it takes
-    sweeps to see that there is nothing to do.
+    sweeps to see that there is nothing to do.  A world whose rows are beyond numbers has no acceleration that is one.
     """
-    held = has_rows(d)
+    held, residual = has_rows(d), d.solver_residual[0] + 0.0
+    broken = not_(residual < FAR)
     for i in range(m.nv):
         # absent rows may have turned a zero's sign: + 0 turns it back
-        d.qacc[i] = where(held, d.qacc[i] + 0.0, d.qacc_smooth[i])
+        d.qacc[i] = where(held, where(broken, residual, d.qacc[i] + 0.0), d.qacc_smooth[i])
         d.qfrc_constraint[i] = where(held, d.qfrc_constraint[i] + 0.0, 0.0)
     d.solver_niter[0] = where(held, d.solver_niter[0], 0.0)
     d.solver_residual[0] = where(held, d.solver_residual[0], 0.0)
