@@ -51,14 +51,14 @@ def leave_free(m, d, unconverged):
     """A world without rows moves as it would alone, by `solve_nothing`, whatever its mates had to solve.
 
     For a solver its problem is one like any other: rounding may start it at the last step's acceleration, and it takes
-    sweeps to see that there is nothing to do.  A world whose rows are beyond numbers has no acceleration that is one.
+    sweeps to see that there is nothing to do.  A world whose gradient is beyond numbers has an acceleration that counts
+    as bad.
     """
-    held, residual = has_rows(d), d.solver_residual[0] + 0.0
-    broken = not_(residual < FAR)
+    held, broken = has_rows(d), not_(d.solver_residual[0] < FAR)
     for i in range(m.nv):
         # absent rows may have turned a zero's sign: + 0 turns it back
-        d.qacc[i] = where(held, where(broken, residual, d.qacc[i] + 0.0), d.qacc_smooth[i])
-        d.qfrc_constraint[i] = where(held, d.qfrc_constraint[i] + 0.0, 0.0)
+        d.qacc[i] = where(held, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
+        d.qfrc_constraint[i] = where(held, where(broken, FAR, d.qfrc_constraint[i] + 0.0), 0.0)
     d.solver_niter[0] = where(held, d.solver_niter[0], 0.0)
     d.solver_residual[0] = where(held, d.solver_residual[0], 0.0)
     d.solver_gap[0] = where(held, d.solver_gap[0], 0.0)
