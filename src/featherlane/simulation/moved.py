@@ -13,7 +13,7 @@ import numpy as np
 from ..dynamics.flags import BALL
 from ..lanes import Stage
 from ..model.model import Model
-from .batch import Batch
+from .batch import Batch, _cores
 from .data import Data
 from .fields import DATA
 from .transfer import Plan, Transfer
@@ -197,21 +197,11 @@ class Borrowed:
     Args: as for `MovedWorlds`.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        source: Data | Batch,
-        loop: Stage,
-        outputs,
-        n: int,
-        centered: bool,
-        nthread: int,
-        disabled: int = 0,
-    ):
+    def __init__(self, model: Model, source: Data | Batch, loop: Stage, *how):
         shape = None if isinstance(source, Data) else (source.nworld, *source._expanded)
-        key = loop.name, outputs, n, centered, nthread, disabled, source.ngiven, _width(source), shape, os.getpid()
+        key = loop.name, how, source.ngiven, _width(source), shape, os.getpid()
         self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
-        self._arguments = model, source, loop, outputs, n, centered, nthread, disabled
+        self._arguments = model, source, loop, *how
 
     def __enter__(self) -> MovedWorlds:
         try:
@@ -234,6 +224,4 @@ def _width(source: Data | Batch) -> int:
 
 def _threads(model: Model, npoint: int) -> int:
     """Threads that are worth their start."""
-    from .batch import _cores
-
     return max(1, min(_cores(), npoint * model.nv // (8 * TILE_DOFS)))
