@@ -22,6 +22,13 @@ FEW_HEIGHTS = 50
 FEWEST = 10  # iterations of Newton: the default is 100, and 3 are usual
 
 
+def pairs_by(patient: Patient, function: int) -> int:
+    """How many pairs of geoms this function of the narrow phase takes."""
+    m = patient.model
+    types = np.sort(m.geom_type[patient.pairs], axis=1).reshape(-1, 2)
+    return int((m.pair_function[types[:, 0], types[:, 1]] == function).sum())
+
+
 @check("pairs-many", NOTE, "each pair is tested in each step, at about 3 ns in one world and 1 ns in a batch")
 def many_pairs(patient: Patient) -> Iterator[Sign]:
     """More than 5,000 pairs of geoms that may touch."""
@@ -35,9 +42,7 @@ def many_pairs(patient: Patient) -> Iterator[Sign]:
 @check("pairs-convex", NOTE, "such pairs are sought one world at a time, by an iteration: microseconds each")
 def convex_pairs(patient: Patient) -> Iterator[Sign]:
     """More than 100 pairs of convex shapes without a formula (meshes, ellipsoids, cylinders)."""
-    m = patient.model
-    types = np.sort(m.geom_type[patient.pairs], axis=1).reshape(-1, 2)
-    n = int((m.pair_function[types[:, 0], types[:, 1]] == CONVEX).sum())
+    n = pairs_by(patient, CONVEX)
     if n > FEW_CONVEX:
         yield Sign("model", -1, f"{n} pairs of convex shapes", "capsules and boxes in place of meshes, or fewer pairs")
 
@@ -56,9 +61,7 @@ def detailed(patient: Patient) -> Iterator[Sign]:
 @check("heights-many", NOTE, "each such pair tests every prism of the height field below the geom")
 def heights(patient: Patient) -> Iterator[Sign]:
     """More than 50 pairs with height fields."""
-    m = patient.model
-    types = np.sort(m.geom_type[patient.pairs], axis=1).reshape(-1, 2)
-    n = int((m.pair_function[types[:, 0], types[:, 1]] == HEIGHTS).sum())
+    n = pairs_by(patient, HEIGHTS)
     if n > FEW_HEIGHTS:
         yield Sign("model", -1, f"{n} pairs with height fields", "let feet alone touch them")
 
