@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import ModelError
 from .model import Model, load
-from .model.assign import regular
+from .model.assign import numbers, regular
 from .simulation.batch import Batch
 
 try:
@@ -189,15 +189,15 @@ class BatchEnv(VectorEnv):
         self._done[ids] = False
 
     def _observe(self) -> np.ndarray:
-        given, allowed = self._observation(self.batch), f"allowed is an array ({self.num_envs}, k) of numbers"
-        seen = _numbers("observation", given, allowed)
+        allowed = f"is an array ({self.num_envs}, k) of numbers"
+        seen = numbers("observation", self._observation(self.batch), allowed)
         if seen.ndim != 2 or len(seen) != self.num_envs:
-            raise ModelError(f"observation: got shape {seen.shape}, {allowed}")
+            raise ModelError(f"observation: got shape {seen.shape}, allowed {allowed}")
         return seen.astype(self.batch.dtype)
 
     @staticmethod
     def _checked(name: str, value, shape) -> np.ndarray:
-        value = _numbers(name, value, f"allowed is an array {shape} of numbers")
+        value = numbers(name, value, f"is an array {shape} of numbers")
         if value.shape != shape:
             raise ModelError(f"{name}: got shape {value.shape}, allowed is {shape}")
         return value
@@ -212,17 +212,6 @@ def _mode(value) -> AutoresetMode:
         raise ModelError(
             f"autoreset_mode: got {value!r}, allowed are Gymnasium's AutoresetMode and {allowed}"
         ) from None
-
-
-def _numbers(name: str, value, allowed: str) -> np.ndarray:
-    """An array of real numbers, whatever gave it."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.zeros(0, object)  # rows of several lengths
-    if array.dtype.kind not in "biuf":
-        raise ModelError(f"{name}: got {type(value).__name__}, {allowed}")
-    return array
 
 
 def _action_space(model: Model):
