@@ -157,6 +157,13 @@ def is_well(data: mujoco.MjData) -> bool:
     return finite and not any(data.warning[int(number)].number for number in WRONG)
 
 
+def is_moved_well(data: mujoco.MjData) -> bool:
+    """The same of a state that a step has left: beyond mjMAXVAL the next step takes it for bad."""
+    return is_well(data) and all(
+        np.abs(getattr(data, name)).max(initial=0.0) <= mujoco.mjMAXVAL for name in ("qpos", "qvel")
+    )
+
+
 def truth(mj, state):
     """MuJoCo's forward pass, and its next state."""
     enter("mujoco step")
@@ -275,7 +282,7 @@ class Deeper(Finding):
 def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
     """One state: a verdict."""
     theirs, after = truth(mj, state)
-    well = is_well(theirs) and is_well(after)
+    well = is_well(theirs) and is_moved_well(after)
     sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M")]
     if max(sizes) > EXTREME or after.time > LATEST:
         return "extreme", ""  # rounding of such numbers is more than all others
