@@ -19,8 +19,8 @@ from report import arguments, markdown, origin, publish
 import featherlane as fl
 from featherlane.collision.collision import collision
 from featherlane.lanes.processor import tile_width
-from featherlane.simulation.forward import forward_position, step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward_position, step
+from featherlane.simulation.tile.workspace import Workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first

@@ -38,7 +38,7 @@ from report import arguments, markdown, origin, publish
 
 import featherlane as fl
 from featherlane.model.option import Integrator
-from featherlane.simulation.state import State
+from featherlane.simulation.world.state import State
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from featherlane.model.fields import MODEL
-from featherlane.simulation.fields import DATA
+from featherlane.simulation.tile.fields import DATA
 
 PAGE = Path(__file__).parent / "fields.md"
 HEAD = """# Fields
 
-Written by `docs/fields.py` from the declarations in `model/fields.py` and `simulation/fields.py`. A *real* may differ
-by world: `batch.expand` gives a field of the model rows of its own, `batch.bind` shows a field of the data. An *int*
-is shared by all worlds; a *size* is one whole number. Shapes leave the world axis out.
+Written by `docs/fields.py` from the declarations in `model/fields.py` and `simulation/tile/fields.py`. A *real* may
+differ by world: `batch.expand` gives a field of the model rows of its own, `batch.bind` shows a field of the data. An
+*int* is shared by all worlds; a *size* is one whole number. Shapes leave the world axis out.
 """
 
 

@@ -14,7 +14,7 @@ import tendon_scenes
 import user_functions
 from bits_models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, rafts, shapes, tree
 from bits_motion import FEW, OUTPUTS, Motion, loading, symmetric
-from featherlane.simulation.fields import FORCE, POSITION, VELOCITY
+from featherlane.simulation.tile.fields import FORCE, POSITION, VELOCITY
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 CONES = ("pyramidal", "elliptic")

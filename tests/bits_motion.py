@@ -15,8 +15,8 @@ import numpy as np
 import featherlane as fl
 from bits import Outcome, Scene, model_inputs
 from featherlane.model.option import Enable
-from featherlane.simulation import capacity
-from featherlane.simulation.fields import MOMENTA, WRENCHES
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.fields import MOMENTA, WRENCHES
 
 FREE, BALL = 0, 1
 WORLDS = {"float64": 8 + 3, "float32": 16 + 3}  # a tile and a part of one

@@ -8,7 +8,7 @@ import numpy as np
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
 from featherlane.model import load
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 COMPARED = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp", "dim", "geom")
 

@@ -29,8 +29,18 @@ import numpy as np
 import featherlane as fl
 import wheels
 from featherlane.model.option import Enable
-from featherlane.simulation import capacity
-from featherlane.simulation.fields import DATA, FORCE, MOMENTA, POSITION, SENSORS, SOLVER, STATE, VELOCITY, WRENCHES
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.fields import (
+    DATA,
+    FORCE,
+    MOMENTA,
+    POSITION,
+    SENSORS,
+    SOLVER,
+    STATE,
+    VELOCITY,
+    WRENCHES,
+)
 from states import kicked
 
 CHECKS = (1, 2, 4, 7, 12)  # steps after which fields are compared

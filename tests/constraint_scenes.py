@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from featherlane.model import load
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 # slides, hinges and balls with limits, mixed in one tree and over two trees; friction loss on dofs of every joint type
 JOINTS = """

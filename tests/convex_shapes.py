@@ -10,7 +10,7 @@ import numpy as np
 
 from featherlane.collision.convex import closest, convex
 from featherlane.model import load
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 COMPILED = os.environ.get("FEATHERLANE_MODE") != "python"
 KINDS = {"sphere": 2, "capsule": 3, "ellipsoid": 4, "cylinder": 5, "box": 6, "table": 6, "mesh": 7, "prism": 8}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.solver.pattern import COUPLED, PATHS
+from featherlane.solver.hessian.pattern import COUPLED, PATHS
 
 
 def columns(w, i):

@@ -21,9 +21,9 @@ import wheels
 from contact_parity import depth_error, given, split, touching
 from featherlane.constraint.efc import efc
 from featherlane.model.features import sensor_support
-from featherlane.simulation.fields import GIVEN
-from featherlane.simulation.forward import forward, step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward, step
+from featherlane.simulation.tile.fields import GIVEN
+from featherlane.simulation.tile.workspace import Workspace
 
 WIDTH = 8
 ITERATIONS = 100

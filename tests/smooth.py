@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.dynamics.actuation import actuation
-from featherlane.dynamics.com import com_pos, com_vel
-from featherlane.dynamics.inertia import crb, factor_m
-from featherlane.dynamics.kinematics import frames, kinematics
-from featherlane.dynamics.newton_euler import rne
-from featherlane.dynamics.passive import passive
-from featherlane.dynamics.smooth import energy, smooth_acceleration
-from featherlane.dynamics.transmission import transmission
-from featherlane.simulation.workspace import Workspace
+from featherlane.dynamics.actuator.actuation import actuation
+from featherlane.dynamics.actuator.transmission import transmission
+from featherlane.dynamics.body.com import com_pos, com_vel
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.newton_euler import rne
+from featherlane.dynamics.inertia.joint_space import crb, factor_m
+from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
+from featherlane.dynamics.passive.forces import passive
+from featherlane.simulation.tile.workspace import Workspace
 from states import kicked
 
 WIDTHS = (1, 8)

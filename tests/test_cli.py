@@ -21,7 +21,7 @@ from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, 
 from featherlane.cli.race import Course, Lineup, Ratio, _put_tile, alternate, ratio, stages_of_step
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>
 <geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
@@ -508,7 +508,7 @@ def test_rounds_alternate_and_warm_up_does_not_count():
 
 def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
     pytest.importorskip("llvmlite")
-    from featherlane.simulation import library
+    from featherlane.simulation.tile import library
 
     one = {"passive": library.stages()["passive"]}
     monkeypatch.setattr(library, "stages", lambda: one)

@@ -7,10 +7,10 @@
 Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone's.  What is public stands in `__all__`.
 """
 
-from . import lanes, lcp, tree
-from .configuration import show_config
-from .doctor import Finding, diagnose
-from .errors import (
+from featherlane import lanes, lcp, tree
+from featherlane.configuration import show_config
+from featherlane.doctor import Finding, diagnose
+from featherlane.errors import (
     BadNumberWarning,
     FeatherlaneError,
     InstallationError,
@@ -18,17 +18,13 @@ from .errors import (
     UnknownNameError,
     UnsupportedFeatureError,
 )
-from .lanes import kernel
-from .model import Link, Model, bundled_names, load, set_const, set_length_range
-from .registration import Registration, RegistrationStatus, register_points
-from .simulation.batch import Batch
-from .simulation.control_history import init_ctrl_history, read_ctrl
-from .simulation.data import Data
-from .simulation.distance import geom_distance
-from .simulation.failure import Failure
-from .simulation.failure_file import load_failure
-from .simulation.noise import add_sensor_noise
-from .simulation.point import (
+from featherlane.lanes import kernel
+from featherlane.model import Link, Model, bundled_names, load, set_const, set_length_range
+from featherlane.registration import Registration, RegistrationStatus, register_points
+from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
+from featherlane.simulation.query.distance import geom_distance
+from featherlane.simulation.query.noise import add_sensor_noise
+from featherlane.simulation.query.point import (
     apply_ft,
     contact_force,
     jac,
@@ -39,15 +35,17 @@ from .simulation.point import (
     jac_subtree_com,
     object_velocity,
 )
-from .simulation.position import differentiate_pos, integrate_pos, normalize_quat
-from .simulation.product import full_m, half_solve, mul_m, solve_m
-from .simulation.ray import ray
-from .simulation.stages import (
+from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
+from featherlane.simulation.query.product import full_m, half_solve, mul_m, solve_m
+from featherlane.simulation.query.ray import ray
+from featherlane.simulation.query.tendon_path import tendon_path
+from featherlane.simulation.query.transition import inverse_fd, transition_fd
+from featherlane.simulation.stages import (
     aba,
     actuation,
     actuator_vel,
     cameras,
-    collision,  # the function: `featherlane.collision` called; its package is still imported by its full name
+    collision,
     com_pos,
     com_vel,
     compare_forward_inverse,
@@ -83,11 +81,13 @@ from .simulation.stages import (
     tendon,
     transmission,
 )
-from .simulation.state import State, get_state, set_keyframe, set_state, state_size
-from .simulation.tendon_path import tendon_path
-from .simulation.transition import inverse_fd, transition_fd
-from .simulation.user_actuator import set_user_actuator
-from .simulation.user_sensor import set_user_sensor
+from featherlane.simulation.user.actuator import set_user_actuator
+from featherlane.simulation.user.sensor import set_user_sensor
+from featherlane.simulation.world.batch import Batch
+from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.failure import Failure
+from featherlane.simulation.world.failure_file import load_failure
+from featherlane.simulation.world.state import State, get_state, set_keyframe, set_state, state_size
 
 __version__: str
 
@@ -212,9 +212,9 @@ __all__ = [  # noqa: RUF022  in groups
 
 def __getattr__(name: str):
     if name == "__version__":
-        from .configuration import package_version
+        from featherlane.configuration import package_version
 
         return package_version("featherlane")
-    from .errors import near
+    from featherlane.errors import near
 
     raise AttributeError(f"featherlane has no {name!r}{near(name, __all__)}")

@@ -1,5 +1,5 @@
 """`python -m featherlane`: the command line."""
 
-from .cli import main
+from featherlane.cli import main
 
 main()

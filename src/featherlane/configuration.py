@@ -18,9 +18,9 @@ def package_version(distribution: str) -> str:
 
 def configuration() -> dict[str, str]:
     """Where the package lies, how its kernels run, and the versions it stands on, by name."""
-    from .lanes import cache
-    from .model.reader import installed
-    from .simulation.library import library
+    from featherlane.lanes import cache
+    from featherlane.model.reader import installed
+    from featherlane.simulation.library import library
 
     versions = {"numpy": "numpy", "llvmlite": "llvmlite"}
     return {

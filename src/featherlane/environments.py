@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import ModelError
-from .model import Model, load
-from .model.assign import numbers, regular
-from .simulation.batch import Batch
+from featherlane.errors import ModelError
+from featherlane.model import Model, load
+from featherlane.model.assign import numbers, regular
+from featherlane.simulation.world.batch import Batch
 
 try:
     import gymnasium as gym

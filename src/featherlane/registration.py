@@ -16,7 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .model.assign import flag
+from featherlane.model.assign import flag
 
 STEPS = 4  # an extent may be rounding up to 4 m times that of its coordinates; m / 2 is seen in sets of 1e5 points
 

@@ -9,7 +9,7 @@ from collision_poses import random_quat
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
 from featherlane.model.candidates import MESH, PAIR_FUNCTIONS
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 SHAPES = (
     'type="plane" size="1 1 1"',

@@ -7,8 +7,8 @@ import pytest
 import featherlane as fl
 from featherlane.collision.bounds import boxes_overlap, boxes_part, geom_box
 from featherlane.lanes.record import python_record
-from featherlane.simulation.forward import forward_position
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward_position
+from featherlane.simulation.tile.workspace import Workspace
 
 POSES = 400
 XML = """<mujoco><worldbody>

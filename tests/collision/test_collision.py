@@ -9,8 +9,8 @@ from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
 from featherlane.collision.slot import NO_CONTACT
 from featherlane.model import load
-from featherlane.simulation.fields import CONTACT
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.fields import CONTACT
+from featherlane.simulation.tile.workspace import Workspace
 from states import kicked
 
 TOLERANCE = 1e-10

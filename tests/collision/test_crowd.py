@@ -6,8 +6,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.model import broad_phase
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
 
 SHAPES = ('type="sphere" size="{0:.3f}"', 'type="capsule" size="{1:.3f} {0:.3f}"')
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.collision.collision import collision
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 from pair_matrix import CELLS, MARGIN, model_of
 
 NAMES = [f"{first}-{second}" for first, second, _, _ in CELLS]

@@ -8,7 +8,7 @@ from collision_poses import collide, frames, oracle, pair_model, same_contacts
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
 from featherlane.model import load
-from featherlane.simulation.workspace import ModelRows, Workspace
+from featherlane.simulation.tile.workspace import ModelRows, Workspace
 
 ROUNDING = 1e-15
 TOUCHING = ([((0, 0, 0), (0, 0, 0.45))], [((1, 0, 0, 0), (1, 0, 0, 0))])

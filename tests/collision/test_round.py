@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from collision_poses import PAIRS, aligned_poses, collide, equal_at, frames, pair_model, random_poses, random_quat
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 EXACT = 1e-12
 OFFSETS = {

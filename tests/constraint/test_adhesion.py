@@ -11,10 +11,10 @@ import smooth
 from contact_parity import GIVEN
 from featherlane.constraint import efc
 from featherlane.errors import ModelError
-from featherlane.simulation import capacity
-from featherlane.simulation.forward import forward
-from featherlane.simulation.inverse import inverse
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.step.inverse import inverse
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.workspace import Workspace
 from row_comparison import COMPARED
 
 PASSIVE, ROWS, ACCELERATION = 1e-11, 1e-11, 1e-8  # relative

@@ -8,7 +8,7 @@ from constraint_scenes import CONTACTS, JOINTS, forward, tile
 from featherlane.constraint import efc, make_rows, row_capacity
 from featherlane.constraint.row import LIMIT_JOINT
 from featherlane.model import load
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 from row_comparison import SOLIMPS, SOLREFS, TOLERANCE, assert_rows_equal, check, edited, random_states
 from states import kicked
 

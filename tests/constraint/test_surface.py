@@ -8,8 +8,8 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
 
 EXACT = 1e-9  # relative: both solvers end at rounding, the gradient near 1e-13
 BELT = """

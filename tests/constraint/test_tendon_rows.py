@@ -9,10 +9,10 @@ import pytest
 import constraint_scenes
 import featherlane as fl
 from featherlane.constraint.efc import efc
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.pattern import COUPLED, ORDERED, PATHS
 from featherlane.solver.island import islands
-from featherlane.solver.pattern import COUPLED, ORDERED, PATHS
 from row_comparison import assert_rows_equal
 from smooth import WIDTHS, fill, relative
 from states import kicked

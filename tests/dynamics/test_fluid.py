@@ -8,11 +8,11 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.dynamics.velocity_derivative import passive_vel, smooth_vel
+from featherlane.dynamics.integrator.velocity_derivative import passive_vel, smooth_vel
 from featherlane.errors import ModelError
 from featherlane.model.option import Enable
-from featherlane.simulation.forward import forward, step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward, step
+from featherlane.simulation.tile.workspace import Workspace
 from fluid_scenes import BOXES, ELLIPSOIDS, INTEGRATORS, MEDIA, scene
 from smooth import dense_rate, differences
 from states import kicked

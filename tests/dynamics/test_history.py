@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.dynamics.history import bracket, insert, interpolate, reset_histories
+from featherlane.dynamics.actuator.history import bracket, insert, interpolate, reset_histories
 from featherlane.lanes import real, stage
 from featherlane.lanes.record import python_record
 from featherlane.model.history import empty_history
 from featherlane.model.load import from_mujoco
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 ROUNDING = 1e-12  # of a spline through samples that lie close to each other
 DELAYED = """<mujoco><option timestep="0.007"/><worldbody><body>

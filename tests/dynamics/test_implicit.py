@@ -8,8 +8,8 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.dynamics.implicit import implicit
-from featherlane.simulation.workspace import Workspace
+from featherlane.dynamics.integrator.implicit import implicit
+from featherlane.simulation.tile.workspace import Workspace
 
 SOLVED = 1e-12  # relative: rounding of a factorisation without pivoting
 PARITY = 1e-10  # relative, of the next velocity

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import smooth
-from featherlane.dynamics.integrate import euler, implicitfast
-from featherlane.dynamics.runge_kutta import rk4_finish, rk4_stage, rk4_start
+from featherlane.dynamics.integrator.integrate import euler, implicitfast
+from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from featherlane.model.load import load
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.tile.workspace import Workspace
 
 SPINNING = """
 <mujoco><option gravity="0 0 0"/><worldbody>

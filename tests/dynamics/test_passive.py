@@ -7,8 +7,8 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.dynamics.passive import passive
-from featherlane.simulation.workspace import Workspace
+from featherlane.dynamics.passive.forces import passive
+from featherlane.simulation.tile.workspace import Workspace
 
 ORACLE = 1e-11  # relative: sums in another order, and a quaternion's logarithm
 FIELDS = ("qfrc_spring", "qfrc_damper", "qfrc_gravcomp", "qfrc_passive")

@@ -10,8 +10,8 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.simulation.forward import forward, step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward, step
+from featherlane.simulation.tile.workspace import Workspace
 from states import kicked
 
 PARITY = 1e-12  # relative, after 15 steps: rounding

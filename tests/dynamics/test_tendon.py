@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.forward import forward_position, forward_velocity
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward_position, forward_velocity
+from featherlane.simulation.tile.workspace import Workspace
 from smooth import WIDTHS, fill, relative
 from states import kicked
 from tendon_scenes import FIXED, PATHS, scene

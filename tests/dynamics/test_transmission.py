@@ -8,9 +8,9 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.simulation import capacity
-from featherlane.simulation.forward import forward, step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward, step
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.workspace import Workspace
 from states import kicked
 from tendon_scenes import FIXED, PATHS
 from tendon_scenes import scene as tendons

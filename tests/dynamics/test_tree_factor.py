@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.dynamics.tree_factor import (
+from featherlane.dynamics.sparse.tree_factor import (
     expand_columns,
     expand_rows,
     factor_and_reduce,

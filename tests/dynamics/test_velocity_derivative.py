@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import featherlane as fl
 import smooth
-from featherlane.dynamics.rne_derivative import rne_vel
-from featherlane.dynamics.velocity_derivative import smooth_vel
-from featherlane.simulation.workspace import Workspace
+from featherlane.dynamics.body.rne_derivative import rne_vel
+from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
+from featherlane.simulation.tile.workspace import Workspace
 from smooth import dense_rate, differences
 from states import kicked
 

@@ -7,7 +7,7 @@ import featherlane as fl
 from featherlane.lcp import OptionError, Problem, ProblemError, Status, solve_batch
 from featherlane.lcp.problems import Problems
 from featherlane.lcp.tile import Tile
-from featherlane.solver.lcp.lane_blocks import solve_lane_blocks
+from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
 from lcp_problems import degenerate_problem, friction_problem, known_problem, stack_problem
 from ode_problems import recorded_problems
 

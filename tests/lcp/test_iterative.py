@@ -9,11 +9,11 @@ import featherlane as fl
 from featherlane.lanes import Record, allocate
 from featherlane.lcp import Problem, Solver, Status
 from featherlane.simulation.library import library
-from featherlane.solver.lcp.apgd import solve_apgd
 from featherlane.solver.lcp.fields import PROBLEM
-from featherlane.solver.lcp.pgs import solve_pgs
-from featherlane.solver.lcp.projection import nearest_on_cone
-from featherlane.solver.lcp.sweep_order import random_below
+from featherlane.solver.lcp.sweep.apgd import solve_apgd
+from featherlane.solver.lcp.sweep.order import random_below
+from featherlane.solver.lcp.sweep.pgs import solve_pgs
+from featherlane.solver.lcp.sweep.projection import nearest_on_cone
 from lcp_problems import friction_problem, known_problem, stack_problem
 
 TOLERANCE = 1e-10

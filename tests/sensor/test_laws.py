@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation import capacity
+from featherlane.simulation.tile import capacity
 from sensor_scenes import GROUPS, scene
 from states import kicked
 

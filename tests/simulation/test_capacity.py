@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation import capacity
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.workspace import Workspace
 from states import kicked
 
 WORLDS, NSTEP = 24, 30

@@ -11,7 +11,7 @@ import pytest
 import featherlane as fl
 from all_joints import XML
 from featherlane.lanes.record import SHARED_DTYPES
-from featherlane.simulation.fields import DATA, ROOM
+from featherlane.simulation.tile.fields import DATA, ROOM
 from states import kicked
 
 # the states are equal; what is compared follows by different orders of operations, over badly scaled rows at worst

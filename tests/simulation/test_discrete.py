@@ -8,9 +8,9 @@ import pytest
 
 import featherlane as fl
 import smooth
-from featherlane.simulation import capacity
-from featherlane.simulation.forward import step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import step
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.workspace import Workspace
 
 PARITY = 1e-10  # relative: rounding leaves 1e-12 here; MuJoCo finds qacc_smooth by iteration where servos couple dofs
 UNDONE = 1e-9  # relative: inverse after forward, with the tightest solution

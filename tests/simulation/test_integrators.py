@@ -8,8 +8,8 @@ import pytest
 
 import featherlane as fl
 import parity
-from featherlane.simulation.forward import step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import step
+from featherlane.simulation.tile.workspace import Workspace
 
 NEXT_VELOCITY = 1e-10  # relative; rounding of both engines stays below 3e-14 on all these models
 INTEGRATORS = ("rk4", "implicit", "implicitfast", "discrete")

@@ -6,7 +6,7 @@ import pytest
 
 import featherlane as fl
 from all_joints import XML
-from featherlane.simulation import capacity
+from featherlane.simulation.tile import capacity
 from states import kicked
 
 UNDONE = 1e-10  # relative: what a solver at tolerance 0 leaves

@@ -7,8 +7,8 @@ import featherlane as fl
 from featherlane.constraint.efc import body_jacobian
 from featherlane.dynamics.flags import EQUALITY, FRICTION_DOF, FRICTION_TENDON
 from featherlane.model.option import Disable, Enable
-from featherlane.simulation.forward import forward, step
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward, step
+from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.lcp.status import UNSETTLED
 from lcp_scenes import lcp_model
 

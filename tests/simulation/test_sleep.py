@@ -144,7 +144,7 @@ def test_without_the_flag_no_bit_changes():
 
 
 def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
-    from featherlane.simulation import capacity
+    from featherlane.simulation.tile import capacity
 
     model, n = fl.load(ROLLING), 4
     roomy = fl.Batch(model, n, nthread=1)

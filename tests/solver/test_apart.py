@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation import capacity
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
-from featherlane.solver.hessian import APART, COUPLED, PATHS
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.hessian import APART, COUPLED, PATHS
 
 CLOSE = 1e-5  # of the largest acceleration: trees apart end where rounding hides what is left to gain
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
 
 ROUNDING = 1e-9  # of an optimum: two ways to solve with a matrix whose condition number is a million
 STATES = 8

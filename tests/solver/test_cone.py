@@ -10,9 +10,9 @@ from featherlane.constraint.row import CONTACT_ELLIPTIC
 from featherlane.lanes import stage
 from featherlane.lanes.processor import tile_width
 from featherlane.model import load
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
-from featherlane.solver.hessian import assemble_hessian
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.hessian import assemble_hessian
 from featherlane.solver.inverse import constraint_forces
 from hessians import dense_hessian
 

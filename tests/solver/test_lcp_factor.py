@@ -5,8 +5,8 @@ import pytest
 
 from featherlane.lanes import Record, allocate
 from featherlane.lanes.record import python_record
-from featherlane.solver.lcp import active_set, factor, many_rows, places
 from featherlane.solver.lcp.fields import LCP_SIZES, PROBLEM
+from featherlane.solver.lcp.pivot import active_set, factor, many_rows, places
 
 SAME = 1e-10  # the condition of A is about 100
 N = 21

@@ -8,10 +8,10 @@ import featherlane as fl
 from featherlane.constraint.efc import efc
 from featherlane.lanes import stage
 from featherlane.model import load
-from featherlane.simulation.forward import forward, step
-from featherlane.simulation.workspace import Workspace
-from featherlane.solver.hessian import assemble_hessian
-from featherlane.solver.pattern import COUPLED, PATHS
+from featherlane.simulation.step.forward import forward, step
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.hessian import assemble_hessian
+from featherlane.solver.hessian.pattern import COUPLED, PATHS
 from hessians import dense_hessian
 
 OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step

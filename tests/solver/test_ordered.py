@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
-from featherlane.solver.minimum_degree import WORD_BITS, count_in_model_order, order_trees
-from featherlane.solver.panel import place_panels, solve_panels
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.minimum_degree import WORD_BITS, count_in_model_order, order_trees
+from featherlane.solver.hessian.panel import place_panels, solve_panels
 
 ROUNDING = 1e-13  # of a solve whose matrix has a condition number of some hundreds
 FREE = '<body><freejoint/><geom size="0.1"/></body>'

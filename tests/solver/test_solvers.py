@@ -8,9 +8,9 @@ import pytest
 
 import featherlane as fl
 from featherlane.constraint.efc import efc
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
-from featherlane.solver import dual_rows
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.dual import rows as dual_rows
 
 CONVERGED = 1e-10  # relative, pyramids: what is left after many iterations at tolerance 0
 # cones bend; and where friction of 0.01 stands beside 0.8 the gradient's rounding is 1e7 times that in qacc

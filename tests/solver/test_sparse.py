@@ -10,11 +10,11 @@ from featherlane.constraint.efc import efc
 from featherlane.constraint.row import CONTACT_ELLIPTIC, make_rows
 from featherlane.lanes import stage
 from featherlane.model import load
-from featherlane.simulation import capacity
-from featherlane.simulation.forward import forward
-from featherlane.simulation.workspace import Workspace
-from featherlane.solver.hessian import assemble_hessian, solve_hessian
-from featherlane.solver.pattern import COUPLED, DOF_BITS, PATHS, TREE
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile import capacity
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.hessian import assemble_hessian, solve_hessian
+from featherlane.solver.hessian.pattern import COUPLED, DOF_BITS, PATHS, TREE
 from featherlane.solver.solve import solve
 from hessians import columns, dense_hessian
 

@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from ..errors import BadNumberWarning, FeatherlaneError
+from featherlane.errors import BadNumberWarning, FeatherlaneError
 
 WRONG = 2  # exit code of bad input
 BAD_WORLDS = 3  # exit code where numbers of a world turned bad
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
-    from .application import application
+    from featherlane.cli.application import application
 
     try:
         with warnings.catch_warnings():

@@ -132,7 +132,7 @@ def _simulate(
     as_json: Json = False,
 ) -> int:
     """Run worlds of a model through time, and say how fast and how well."""
-    from .simulate import Request, simulate
+    from featherlane.cli.simulate import Request, simulate
 
     return simulate(
         Request(
@@ -158,7 +158,7 @@ def _simulate(
 @application.command("inspect")
 def _inspect(source: Source, as_json: Json = False) -> None:
     """Show a model: sizes, tree, sparsity and cost, features, and what is not supported."""
-    from .inspect import inspect
+    from featherlane.cli.inspect import inspect
 
     inspect(source, as_json)
 
@@ -170,7 +170,7 @@ def _doctor(
     as_json: Json = False,
 ) -> int:
     """Look for what is wrong with a model: what cannot be, blows up, does nothing, is slow."""
-    from .doctor import doctor
+    from featherlane.cli.doctor import doctor
 
     return doctor(source, every, as_json)
 
@@ -193,8 +193,8 @@ def _bench(
     as_json: Json = False,
 ) -> None:
     """Measure speed against MuJoCo: alternated in one process, from the same settled states."""
-    from .bench import bench
-    from .race import Course
+    from featherlane.cli.bench import bench
+    from featherlane.cli.race import Course
 
     del against  # one rival, so far
     course = Course(
@@ -252,9 +252,9 @@ def _compare(
     as_json: Json = False,
 ) -> int:
     """Solve the same states with several solvers, from a cold start, and say how well each did."""
-    from .compare import SOLVERS, Comparison, compare
-    from .contact_models import SOLVERS as ALL_SOLVERS
-    from .contact_models import Contest, compare_contact_models
+    from featherlane.cli.compare import SOLVERS, Comparison, compare
+    from featherlane.cli.contact_models import SOLVERS as ALL_SOLVERS
+    from featherlane.cli.contact_models import Contest, compare_contact_models
 
     names = SOLVERS if solvers is None else _listed(solvers)
     if contact is None:
@@ -283,6 +283,6 @@ def _compile(
     as_json: Json = False,
 ) -> None:
     """Compile all kernels into the cache, where none are prebuilt."""
-    from .compile import compile_kernels
+    from featherlane.cli.compile import compile_kernels
 
     compile_kernels(dtype and dtype.value, processes, force, as_json)

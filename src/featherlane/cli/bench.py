@@ -6,9 +6,18 @@ import os
 import platform
 from typing import Any
 
-from ..lanes.processor import tile_width
-from .output import console, label, pairs, print_json, progress, table
-from .race import WARM_ROUNDS, Course, Lineup, Ratio, race_batches, race_one_world, stage_times, their_batch
+from featherlane.cli.output import console, label, pairs, print_json, progress, table
+from featherlane.cli.race import (
+    WARM_ROUNDS,
+    Course,
+    Lineup,
+    Ratio,
+    race_batches,
+    race_one_world,
+    stage_times,
+    their_batch,
+)
+from featherlane.lanes.processor import tile_width
 
 
 def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> None:
@@ -20,8 +29,8 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
     """
     course.check()
     their_batch()
-    from ..model.load import load
-    from ..model.reader import heard
+    from featherlane.model.load import load
+    from featherlane.model.reader import heard
 
     for source in sources:
         _refuse_unsupported(load, source)
@@ -36,7 +45,7 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
 
 def _refuse_unsupported(load, source: str) -> None:
     """Fail early: MuJoCo's options that the race sets anyway do not count."""
-    from ..errors import UnsupportedFeatureError
+    from featherlane.errors import UnsupportedFeatureError
 
     try:
         load(source)
@@ -50,7 +59,7 @@ def machine() -> dict[str, Any]:
     import mujoco
     import numpy as np
 
-    from ..simulation.library import library
+    from featherlane.simulation.library import library
 
     configuration = library().configuration()
     return {

@@ -15,13 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ModelError
-from .controls import Random
-from .output import check_least, check_names, check_target, console, label, pairs, print_json, progress, table
+from featherlane.cli.controls import Random
+from featherlane.cli.output import (
+    check_least,
+    check_names,
+    check_target,
+    console,
+    label,
+    pairs,
+    print_json,
+    progress,
+    table,
+)
+from featherlane.errors import ModelError
 
 if TYPE_CHECKING:
-    from ..model.model import Model
-    from ..simulation.data import Data
+    from featherlane.model.model import Model
+    from featherlane.simulation.world.data import Data
 
 SOLVERS = ("newton", "cg", "pgs")
 REFERENCE_ITERATIONS = 200
@@ -93,12 +103,12 @@ def compare(request: Comparison) -> None:
     """
     request.check()
     if request.plot is not None:
-        from .plot import prepare
+        from featherlane.cli.plot import prepare
 
         prepare()
-    from ..model.load import load
-    from ..model.option import Disable
-    from ..simulation.data import Data
+    from featherlane.model.load import load
+    from featherlane.model.option import Disable
+    from featherlane.simulation.world.data import Data
 
     model = load(request.source)
     options = {"tolerance": model.opt.tolerance, "iterations": request.iterations or model.opt.iterations}
@@ -126,7 +136,7 @@ def compare(request: Comparison) -> None:
         "solvers": {name: trial.plain() for name, trial in trials.items()},
     }
     if request.plot is not None:
-        from .plot import draw_convergence
+        from featherlane.cli.plot import draw_convergence
 
         title = f"{label(model.source)}, {result['cone']} cones, {len(states)} states, cold start"
         draw_convergence(request.plot, title, {name: trial.curves for name, trial in trials.items()})
@@ -138,7 +148,7 @@ def compare(request: Comparison) -> None:
 
 def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.ndarray]]:
     """States with rows along one motion: qpos, qvel, ctrl."""
-    from ..simulation.stages import step
+    from featherlane.simulation.stages import step
 
     controls = Random(model, request.seed, model.opt.timestep)
     settle, states = round(SETTLE / model.opt.timestep), []
@@ -154,7 +164,7 @@ def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.
 
 def _solve_all(model: Model, data: Data, options: dict[str, Any], trials: dict[str, Trial]) -> None:
     """One state: the reference, then each solver with the options, and at tolerance 0 for its curve."""
-    from ..simulation.stages import forward, solve
+    from featherlane.simulation.stages import forward, solve
 
     model.opt.solver, model.opt.tolerance, model.opt.iterations = "newton", 0.0, REFERENCE_ITERATIONS
     data.record_solver = True

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ..errors import ModelError
-from .output import console, print_json, progress
+from featherlane.cli.output import console, print_json, progress
+from featherlane.errors import ModelError
 
 
 def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: bool) -> None:
@@ -21,8 +21,8 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
         ModelError: processes out of range.
         ImportError: the compiler is not installed; names the command that installs it.
     """
-    from ..lanes import build, cache, processor
-    from ..simulation.library import library, stages
+    from featherlane.lanes import build, cache, processor
+    from featherlane.simulation.library import library, stages
 
     if processes < 0:
         raise ModelError(f"processes: got {processes}, allowed is a whole number from 0 (all cores)")

@@ -16,15 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dynamics.flags import EQUALITY
-from ..errors import ModelError
-from . import BAD_WORLDS, complain
-from .controls import Random
-from .output import check_least, check_names, check_target, console, label, pairs, print_json, progress, table
+from featherlane.cli import BAD_WORLDS, complain
+from featherlane.cli.controls import Random
+from featherlane.cli.output import (
+    check_least,
+    check_names,
+    check_target,
+    console,
+    label,
+    pairs,
+    print_json,
+    progress,
+    table,
+)
+from featherlane.dynamics.flags import EQUALITY
+from featherlane.errors import ModelError
 
 if TYPE_CHECKING:
-    from ..model.model import Model
-    from ..simulation.data import Data
+    from featherlane.model.model import Model
+    from featherlane.simulation.world.data import Data
 
 SOLVERS = {"convex": ("newton", "cg", "pgs"), "lcp": ("dantzig", "pgs", "apgd")}
 OPTION = {"convex": "solver", "lcp": "lcp_solver"}
@@ -114,10 +124,10 @@ def compare_contact_models(request: Contest) -> int:
     """
     request.check()
     if request.plot is not None:
-        from .plot import prepare
+        from featherlane.cli.plot import prepare
 
         prepare()
-    from ..model.load import load
+    from featherlane.model.load import load
 
     loaded = load(request.source)
     models, changed = {}, {}
@@ -137,7 +147,7 @@ def compare_contact_models(request: Contest) -> int:
         "runs": [{"contact": c, "solver": s, **trace.plain()} for (c, s), trace in traces.items()],
     }
     if request.plot is not None:
-        from .plot import draw_motions
+        from featherlane.cli.plot import draw_motions
 
         times = model.opt.timestep * np.arange(1, request.steps + 1)
         title = f"{label(model.source)}: {request.steps} steps from one state under each contact model"
@@ -154,7 +164,7 @@ def compare_contact_models(request: Contest) -> int:
 
 def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
     """A copy of the model under a contact model, and which options had to change for it."""
-    from ..model.option import LCP_REFUSED
+    from featherlane.model.option import LCP_REFUSED
 
     copied, changed = copy.copy(model), []
     opt = copied.opt
@@ -175,8 +185,8 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
 
 def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
     """The common state: some time under random control, with the first contact model."""
-    from ..simulation.data import Data
-    from ..simulation.stages import step
+    from featherlane.simulation.stages import step
+    from featherlane.simulation.world.data import Data
 
     data, controls = Data(model), Random(model, request.seed, model.opt.timestep)
     for k in range(round(SETTLE / model.opt.timestep)):
@@ -187,8 +197,8 @@ def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
 
 def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Trace:
     """All steps under one contact model by one solver."""
-    from ..simulation.data import Data
-    from ..simulation.stages import energy, forward_position, step
+    from featherlane.simulation.stages import energy, forward_position, step
+    from featherlane.simulation.world.data import Data
 
     setattr(model.opt, OPTION[contact], solver)
     if request.iterations is not None:

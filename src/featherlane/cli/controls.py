@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import ModelError
-from ..lanes import Kernel
+from featherlane.errors import ModelError
+from featherlane.lanes import Kernel
 
 HOLD = 0.1  # s, how long a random control is held
 UNLIMITED = 1.0  # bound of random controls of an actuator without a range

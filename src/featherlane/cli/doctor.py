@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from . import WRONG, complain
-from .output import console, label, print_json
+from featherlane.cli import WRONG, complain
+from featherlane.cli.output import console, label, print_json
 
 if TYPE_CHECKING:
-    from ..doctor import Finding
+    from featherlane.doctor import Finding
 
 FEW = 4  # elements of a check that are listed
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -32,7 +32,7 @@ def doctor(source: str, every: bool, as_json: bool) -> int:
     Raises:
         ModelError: the model cannot be found, read or compiled.
     """
-    from ..doctor import SEVERITIES, diagnose
+    from featherlane.doctor import SEVERITIES, diagnose
 
     found = diagnose(source)
     counts = Counter(finding.severity for finding in found)

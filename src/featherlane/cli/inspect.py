@@ -9,8 +9,8 @@ import numpy as np
 from rich.text import Text
 from rich.tree import Tree
 
-from ..errors import ModelError
-from .output import console, pairs, print_json, table
+from featherlane.cli.output import console, pairs, print_json, table
+from featherlane.errors import ModelError
 
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
 JOINTS = ("free", "ball", "slide", "hinge")
@@ -39,10 +39,10 @@ def inspect(source: str, as_json: bool) -> None:
 
 def describe(source: str) -> dict[str, Any]:
     """Everything that `inspect` tells, as plain values."""
-    from ..model.candidates import candidates
-    from ..model.features import sensor_support, unsupported
-    from ..model.load import read
-    from ..model.older import refused
+    from featherlane.model.candidates import candidates
+    from featherlane.model.features import sensor_support, unsupported
+    from featherlane.model.load import read
+    from featherlane.model.older import refused
 
     mj, name, _ = read(source)
     pairs_found = candidates(mj)
@@ -190,8 +190,8 @@ def _candidates(mj, found: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
 
 def _capacities(mj) -> dict[str, int]:
     """Room for contacts, and for rows: of one dof, and of several."""
-    from ..model.load import load
-    from ..simulation.capacity import capacities
+    from featherlane.model.load import load
+    from featherlane.simulation.tile.capacity import capacities
 
     try:
         found = capacities(load(mj))
@@ -202,7 +202,7 @@ def _capacities(mj) -> dict[str, int]:
 
 def _sparsity(parents: np.ndarray) -> dict[str, Any]:
     """Branch counts of Featherstone and the density of the mass matrix."""
-    from ..tree import branch_counts
+    from featherlane.tree import branch_counts
 
     counts, n = branch_counts(parents), len(parents)
     return {
@@ -216,7 +216,7 @@ def _sparsity(parents: np.ndarray) -> dict[str, Any]:
 
 def _costs(parents: np.ndarray) -> dict[str, dict[str, int]]:
     """Operations of each function on this tree."""
-    from ..tree import cost_table
+    from featherlane.tree import cost_table
 
     costs = cost_table(parents).items()
     return {name: {"sqrt": c.sqrt, "div": c.div, "mul": c.mul, "add": c.add, "flops": c.flops} for name, c in costs}
@@ -224,7 +224,7 @@ def _costs(parents: np.ndarray) -> dict[str, dict[str, int]]:
 
 def _forward(parents: np.ndarray) -> dict[str, Any]:
     """Both ways to forward dynamics, in operations, and the cheaper one by count."""
-    from ..tree import choose_forward_dynamics, compare_costs
+    from featherlane.tree import choose_forward_dynamics, compare_costs
 
     costs = compare_costs(parents)
     parts = {name: getattr(costs, name).flops for name in ("rne", "crb", "ltdl", "solve", "crb_total", "aba")}
@@ -248,7 +248,7 @@ def _tree(bodies: list[dict[str, Any]]) -> Tree:
 
 def _picture(parents: list[int]) -> Text:
     """The pattern of the mass matrix, two rows to a line."""
-    from ..tree import sparsity
+    from featherlane.tree import sparsity
 
     pattern = sparsity(np.asarray(parents))
     pattern = np.vstack([pattern, np.zeros((len(pattern) % 2, len(pattern)), bool)])

@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from ..errors import ModelError, near
+from featherlane.errors import ModelError, near
 
 JSON_INDENT = 2
 FILE_WIDTH = 120  # columns of what goes to a file or a pipe, where COLUMNS says nothing

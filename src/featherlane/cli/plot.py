@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import InstallationError
-from .output import whole_file
+from featherlane.cli.output import whole_file
+from featherlane.errors import InstallationError
 
 INSTALL = "pip install 'featherlane[plot]'"
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InstallationError, ModelError
-from .controls import Random
+from featherlane.cli.controls import Random
+from featherlane.errors import InstallationError, ModelError
 
 STATE = ("qpos", "qvel", "qacc_warmstart", "ctrl")
 WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up
@@ -107,8 +107,8 @@ class Lineup:
     """
 
     def __init__(self, source: str, course: Course):
-        from ..model.load import load, read
-        from ..model.reader import mujoco_module
+        from featherlane.model.load import load, read
+        from featherlane.model.reader import mujoco_module
 
         mujoco, start = mujoco_module(), time.perf_counter()
         mj, self.source, _ = read(source)
@@ -122,7 +122,7 @@ class Lineup:
 
         Where nothing is driven, worlds differ by the velocities that they start with.
         """
-        from ..simulation.batch import Batch
+        from featherlane.simulation.world.batch import Batch
 
         batch = Batch(self.model, self.course.worlds)
         if not self.model.nu:
@@ -196,7 +196,7 @@ def their_batch():
     Raises:
         InstallationError: this MuJoCo has none.
     """
-    from ..model.reader import mujoco_module
+    from featherlane.model.reader import mujoco_module
 
     version = mujoco_module().__version__
     try:
@@ -219,7 +219,7 @@ def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pac
     Raises:
         InstallationError: this MuJoCo has no batches.
     """
-    from ..simulation.batch import Batch
+    from featherlane.simulation.world.batch import Batch
 
     Theirs, course = their_batch(), lineup.course
     ours = Batch(lineup.model, course.worlds, nthread=course.threads, dtype=course.dtype)
@@ -244,8 +244,8 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
     """One world of ours against `mj_step`, over some of the settled states; float64 on both sides."""
     import mujoco
 
-    from ..simulation.data import Data
-    from ..simulation.stages import step
+    from featherlane.simulation.stages import step
+    from featherlane.simulation.world.data import Data
 
     nstep, chosen = lineup.course.nstep, np.linspace(0, lineup.course.worlds - 1, ONE_WORLD_STATES).astype(int)
     data, mj_data = Data(lineup.model), mujoco.MjData(lineup.mj_model)
@@ -272,7 +272,7 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
 
 def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
     """Our batch on the second number of threads over the first."""
-    from ..simulation.batch import Batch
+    from featherlane.simulation.world.batch import Batch
 
     course = lineup.course
     batches = [Batch(lineup.model, course.worlds, nthread=n, dtype=course.dtype) for n in threads]
@@ -305,8 +305,8 @@ def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
     Returns:
         Times by the stage's name in the order of the step, then `rest`, which may be a little below 0, and `step`.
     """
-    from ..simulation.batch import Batch
-    from ..simulation.workspace import Workspace
+    from featherlane.simulation.tile.workspace import Workspace
+    from featherlane.simulation.world.batch import Batch
 
     course = lineup.course
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
@@ -329,8 +329,8 @@ def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
 
 def _tile_times(lineup: Lineup, workspace, worlds: np.ndarray) -> dict[str, float]:
     """Seconds of each stage that a step runs on a tile, one after the other as there, and of the step."""
-    from ..simulation.forward import step
-    from ..simulation.part import SOLVE, solve_in_parts
+    from featherlane.simulation.step.forward import step
+    from featherlane.simulation.step.part import SOLVE, solve_in_parts
 
     stages, times = stages_of_step(lineup.model, workspace), {}
 
@@ -368,12 +368,12 @@ def _put_tile(lineup: Lineup, workspace, worlds: np.ndarray) -> None:
 
 def stages_of_step(model, workspace) -> list:
     """The stages that a step of this model runs, in their order: without checks of numbers, sensors and sleep."""
-    from ..collision.collision import collision
-    from ..dynamics.articulated import needs_factor, needs_inertia
-    from ..lanes.record import python_record
-    from ..model.option import Integrator
-    from ..simulation import forward
-    from ..simulation.early_contacts import early_contacts, forces_need_contacts
+    from featherlane.collision.collision import collision
+    from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
+    from featherlane.lanes.record import python_record
+    from featherlane.model.option import Integrator
+    from featherlane.simulation.step import forward
+    from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 
     m, d = python_record(workspace.rows.record), python_record(workspace.record)
     every, discrete = bool(d.want_all), model.opt.integrator == Integrator.DISCRETE
@@ -411,9 +411,9 @@ def stages_of_step(model, workspace) -> list:
 
 def _call_cost(width: int, dtype: str) -> float:
     """Seconds of a call of a stage that has nothing to do."""
-    from ..dynamics.kinematics import path_frames
-    from ..model.load import load
-    from ..simulation.workspace import Workspace
+    from featherlane.dynamics.body.kinematics import path_frames
+    from featherlane.model.load import load
+    from featherlane.simulation.tile.workspace import Workspace
 
     run = Workspace(load("<mujoco/>"), width, dtype).bound(path_frames)
     return float(np.median([_seconds(run) for _ in range(200)]))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..simulation.fields import STATUS
-from .output import whole_file
+from featherlane.cli.output import whole_file
+from featherlane.simulation.tile.fields import STATUS
 
 FRAMES_PER_SECOND = 25.0
 LARGEST = 256 << 20  # bytes of a recording whose frame rate nobody chose

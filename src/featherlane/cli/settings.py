@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ModelError, near
+from featherlane.errors import ModelError, near
 
 if TYPE_CHECKING:
-    from ..model.model import Model
+    from featherlane.model.model import Model
 
 
 def set_options(model: Model, settings: Iterable[str]) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import ModelError, near
-from . import BAD_WORLDS, INTERRUPTED, complain, video
-from .controls import read_controls
-from .output import check_target, console, pairs, print_json, progress, table
-from .recording import Recording, frame_interval, write_failures
-from .settings import set_options
+from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain, video
+from featherlane.cli.controls import read_controls
+from featherlane.cli.output import check_target, console, pairs, print_json, progress, table
+from featherlane.cli.recording import Recording, frame_interval, write_failures
+from featherlane.cli.settings import set_options
+from featherlane.errors import ModelError, near
 
 MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
@@ -73,7 +73,7 @@ class Meter:
     """Energies and centres of mass of a batch, computed in a batch of its own: the measured one runs undisturbed."""
 
     def __init__(self, batch):
-        from ..simulation.batch import Batch
+        from featherlane.simulation.world.batch import Batch
 
         self.batch = batch
         self.probe = Batch(batch.model, min(batch.nworld, METER_WORLDS), nthread=1, dtype=batch.dtype)
@@ -135,8 +135,8 @@ def simulate(request: Request) -> int:
     _check(request)
     if request.video:
         video.prepare()
-    from ..model.load import load
-    from ..simulation.batch import Batch
+    from featherlane.model.load import load
+    from featherlane.simulation.world.batch import Batch
 
     model = load(request.source)
     set_options(model, request.settings)
@@ -289,7 +289,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
 
 
 def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before, after, story) -> dict:
-    from ..simulation.library import library
+    from featherlane.simulation.library import library
 
     model = batch.model
     simulated = nstep * model.opt.timestep

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InstallationError, ModelError, near
-from .output import whole_file
+from featherlane.cli.output import whole_file
+from featherlane.errors import InstallationError, ModelError, near
 
 NEEDED = ("OpenGL", "imageio", "imageio_ffmpeg")
 INSTALL = "pip install 'featherlane[view]'"
@@ -113,7 +113,7 @@ def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float,
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 
-    from ..model.reader import heard
+    from featherlane.model.reader import heard
 
     with heard(), whole_file(path) as part, Painter(model, camera) as painter:
         writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8, macro_block_size=BLOCK)

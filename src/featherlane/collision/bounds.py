@@ -6,10 +6,9 @@ contact only where such boxes overlap, and only where their own boxes, turned wi
 
 from __future__ import annotations
 
+from featherlane.collision.mixing import geom_reach
 from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real
 from featherlane.spatial.vector import add3, load3, load9, mat_mul, mat_mul_vec, mat_t_mul_vec, sub3
-
-from .mixing import geom_reach
 
 EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
 SLACK = 1e-5  # added to |cosines|: rounding must not part boxes whose edges are parallel

@@ -8,12 +8,11 @@ Source: MuJoCo 4.0.1 mjc_BoxBox, whose tolerances these are.
 
 from __future__ import annotations
 
+from featherlane.collision.box_edge import edge_point
+from featherlane.collision.box_face import face_points
+from featherlane.collision.box_frame import axis, column, relative, row, seen_from, transpose
 from featherlane.lanes import fabs, kernel, real, stage
 from featherlane.spatial.vector import MINVAL, cross, load3, load9, normalize3, plain_dot3, sub3
-
-from .box_edge import edge_point
-from .box_face import face_points
-from .box_frame import axis, column, relative, row, seen_from, transpose
 
 ROUNDING = 1e-13  # of the sum of half sizes: boxes that overlap by less than rounding still touch
 PARALLEL = 1e-8  # sine below which two edges have no cross product worth the name

@@ -5,20 +5,9 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 
 from __future__ import annotations
 
+from featherlane.collision.box_frame import axis, column, seen_from, turned_by
 from featherlane.lanes import clip, fabs, fmax, kernel, real, where
-from featherlane.spatial.vector import (
-    MINVAL,
-    add3,
-    load3,
-    load9,
-    mat_mul_vec,
-    plain_dot3,
-    scale3,
-    store3,
-    sub3,
-)
-
-from .box_frame import axis, column, seen_from, turned_by
+from featherlane.spatial.vector import MINVAL, add3, load3, load9, mat_mul_vec, plain_dot3, scale3, store3, sub3
 
 EITHER = 1e-9  # component of the axis below which a box reaches equally far to both sides
 

@@ -7,10 +7,9 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 
 from __future__ import annotations
 
+from featherlane.collision.box_frame import column
 from featherlane.lanes import fabs, kernel, real
 from featherlane.spatial.vector import axpy3, load3, load9, scale3, store3
-
-from .box_frame import column
 
 ROOM = 12  # corners in one half of box_polygon: eight, and what rounding may add
 MOST = 8  # points

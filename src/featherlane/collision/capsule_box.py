@@ -10,11 +10,10 @@ Note: sums are not fused; see box_frame.
 
 from __future__ import annotations
 
+from featherlane.collision.box_frame import seen_from, turned_by
+from featherlane.collision.sphere_box import sphere_box
 from featherlane.lanes import clip, fabs, fmin, kernel, real, stage
 from featherlane.spatial.vector import MINVAL, add3, load3, load9, plain_dot3, scale3, store3, sub3
-
-from .box_frame import seen_from, turned_by
-from .sphere_box import sphere_box
 
 NEVER = 1e300
 NO_SECOND = -4.0

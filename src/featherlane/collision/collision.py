@@ -2,6 +2,26 @@
 
 from __future__ import annotations
 
+from featherlane.collision.bounds import body_boxes, box_centre, boxes_overlap, boxes_part, crowd_boxes
+from featherlane.collision.crowd import add_key, crowd_pairs, load_awake, load_boxes, pair_key, pair_of, unite_pairs
+from featherlane.collision.given import given_contacts
+from featherlane.collision.heights import clear_of_field
+from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
+from featherlane.collision.narrow import branching_points
+from featherlane.collision.points import (
+    capsule_capsule_points,
+    plane_box_points,
+    plane_capsule_points,
+    plane_cylinder_points,
+    plane_ellipsoid_points,
+    plane_sphere_points,
+    sphere_box_points,
+    sphere_cylinder_points,
+    sphere_points,
+    z_axis,
+)
+from featherlane.collision.primitive import half_axis_heights
+from featherlane.collision.slot import active_worlds, set_parameters
 from featherlane.dynamics.awake import pair_awake, sleeping, stirs
 from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP
 from featherlane.lanes import any_, fabs, fmax, has, kernel, not_, real, stage, where, width
@@ -22,27 +42,6 @@ from featherlane.model.candidates import (
     SPHERE_SPHERE,
 )
 from featherlane.spatial.vector import dot3, load3, load9, sub3
-
-from .bounds import body_boxes, box_centre, boxes_overlap, boxes_part, crowd_boxes
-from .crowd import add_key, crowd_pairs, load_awake, load_boxes, pair_key, pair_of, unite_pairs
-from .given import given_contacts
-from .heights import clear_of_field
-from .mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
-from .narrow import branching_points
-from .points import (
-    capsule_capsule_points,
-    plane_box_points,
-    plane_capsule_points,
-    plane_cylinder_points,
-    plane_ellipsoid_points,
-    plane_sphere_points,
-    sphere_box_points,
-    sphere_cylinder_points,
-    sphere_points,
-    z_axis,
-)
-from .primitive import half_axis_heights
-from .slot import active_worlds, set_parameters
 
 
 # ---- which pairs are near -------------------------------------------------------------------------------

@@ -10,14 +10,13 @@ rough search is enough: Newton's method finds the rest (polish).
 
 from __future__ import annotations
 
+from featherlane.collision.epa import epa
+from featherlane.collision.gjk import APART, FAR, gjk
+from featherlane.collision.manifold import contact_points
+from featherlane.collision.polish import is_curved, polish
+from featherlane.collision.support import core_radius, look_from_first
 from featherlane.lanes import kernel, stage
 from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, normalize3, scale3, store3
-
-from .epa import epa
-from .gjk import APART, FAR, gjk
-from .manifold import contact_points
-from .polish import is_curved, polish
-from .support import core_radius, look_from_first
 
 NO_DISTANCE = 1e30  # of shapes that are farther apart than was asked
 

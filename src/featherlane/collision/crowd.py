@@ -19,11 +19,10 @@ Sweep-and-prune was not taken: on one axis it meets n^1.5 pairs of a flat crowd.
 
 from __future__ import annotations
 
+from featherlane.collision.bounds import boxes_overlap
 from featherlane.dynamics.awake import sleeping
 from featherlane.lanes import clip, fmax, fmin, has, kernel, read_lane, real, stage, whole
-
-from .bounds import boxes_overlap
-from .sort import drop_repeats, sort, sort_digits
+from featherlane.lanes.sort import drop_repeats, sort, sort_digits
 
 CELL_BITS = 10  # cells of the curve along each axis: 2^10
 INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21

@@ -5,10 +5,9 @@ Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; eac
 
 from __future__ import annotations
 
+from featherlane.collision.primitive import plane_sphere, select3, sphere_sphere
 from featherlane.lanes import fabs, fmax, kernel, not_, sqrt, where
 from featherlane.spatial.vector import MINVAL, add3, axpy3, cross, normalize3, plain_dot3, scale3, sub3
-
-from .primitive import plane_sphere, select3, sphere_sphere
 
 SIDEWAYS = 0.8660254037844386  # sqrt(3) / 2: half a side of the equilateral triangle within a unit circle
 

@@ -6,25 +6,13 @@ prisms'.  A pair is worked on with the lower type first, and turned round in the
 
 from __future__ import annotations
 
+from featherlane.collision.convex import NO_DISTANCE, closest
+from featherlane.collision.hfield import first_cell, last_cell, reach, set_prism
+from featherlane.collision.slot import load_shape
+from featherlane.collision.support import PRISM, core_radius, core_support, look_from_first
 from featherlane.lanes import kernel, read_lane, real, stage, whole, width, write_lane
 from featherlane.model.candidates import HFIELD, PLANE
-from featherlane.spatial.vector import (
-    add3,
-    axpy3,
-    dot3,
-    load3,
-    load9,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    scale3,
-    store3,
-    sub3,
-)
-
-from .convex import NO_DISTANCE, closest
-from .hfield import first_cell, last_cell, reach, set_prism
-from .slot import load_shape
-from .support import PRISM, core_radius, core_support, look_from_first
+from featherlane.spatial.vector import add3, axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, scale3, store3, sub3
 
 
 @kernel

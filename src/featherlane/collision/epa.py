@@ -17,11 +17,10 @@ the upper bound are ours).
 
 from __future__ import annotations
 
+from featherlane.collision.gjk import size_of_point
+from featherlane.collision.support import support_along
 from featherlane.lanes import fabs, kernel, real, sqrt, stage
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3, sub3
-
-from .gjk import size_of_point
-from .support import support_along
 
 VERTICES, FACES = 256, 512
 GROWN = 1e30  # key of a face that is not to be looked at

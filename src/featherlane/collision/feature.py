@@ -8,6 +8,7 @@ Source: the tolerances are MuJoCo's (engine_collision_gjk.h); that a prism of a 
 
 from __future__ import annotations
 
+from featherlane.collision.support import core_support
 from featherlane.lanes import fabs, kernel, real, sqrt
 from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, MESH
 from featherlane.spatial.vector import (
@@ -24,8 +25,6 @@ from featherlane.spatial.vector import (
     store3,
     sub3,
 )
-
-from .support import core_support
 
 FACE = 0.996  # cosine between normal and face normal above which the face meets
 EDGE = 0.0888  # cosine between normal and edge below which the edge meets

@@ -13,10 +13,9 @@ Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by case
 
 from __future__ import annotations
 
+from featherlane.collision.support import NO_VERTEX, support_along
 from featherlane.lanes import kernel, real, sqrt, stage
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3, sub3
-
-from .support import NO_VERTEX, support_along
 
 APART, FAR, OVERLAP = 0, 1, 2
 ITERATIONS = 128

@@ -6,10 +6,9 @@ Most shapes over a field are in the air, above every sample under their box: onl
 
 from __future__ import annotations
 
+from featherlane.collision.bounds import SLACK, box_centre
 from featherlane.lanes import any_, clip, fabs, floor, fma, fmax, fmin, gather, kernel, not_, real
 from featherlane.spatial.vector import load3, load9, mat_mul, mat_t_mul_vec, sub3
-
-from .bounds import SLACK, box_centre
 
 MOST_SAMPLES = 1 << 24  # float32 counts no further
 

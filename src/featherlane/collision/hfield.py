@@ -12,11 +12,10 @@ Source: MuJoCo mjc_ConvexHField, with its order of the prisms, and its choice wh
 
 from __future__ import annotations
 
+from featherlane.collision.convex import closest
+from featherlane.collision.support import PRISM, core_radius, core_support, look_from_first
 from featherlane.lanes import clip, floor, fmax, kernel, stage, whole
 from featherlane.spatial.vector import add3, dot3, load3, load9, mat_t_mul_vec, scale3, store3
-
-from .convex import closest
-from .support import PRISM, core_radius, core_support, look_from_first
 
 
 @kernel

@@ -12,11 +12,10 @@ Deviation: MuJoCo's normal is then that of one of the faces, up to five degrees 
 
 from __future__ import annotations
 
+from featherlane.collision.feature import DISC, EDGE, POINT, RIM, SEGMENT, find_feature
+from featherlane.collision.frame import frame_of
 from featherlane.lanes import fabs, kernel, real, sqrt, stage
 from featherlane.spatial.vector import load3, load9, mat_t_mul_vec, store3
-
-from .feature import DISC, EDGE, POINT, RIM, SEGMENT, find_feature
-from .frame import frame_of
 
 KEPT = 4  # points of one pair
 ROOM = 160  # points before some are chosen

@@ -12,16 +12,15 @@ would wait for the slowest of few: worlds take turns instead, and each stops as 
 
 from __future__ import annotations
 
+from featherlane.collision.box_box import box_box
+from featherlane.collision.capsule_box import capsule_box
+from featherlane.collision.convex import convex
+from featherlane.collision.hfield import height_field
+from featherlane.collision.mixing import farthest
+from featherlane.collision.plane_mesh import plane_mesh
+from featherlane.collision.slot import complete_frames, load_shape, store_manifold
 from featherlane.lanes import has, read_lane, stage, width
 from featherlane.model.candidates import BOX_BOX, CAPSULE_BOX, CONVEX, HEIGHTS, PLANE_MESH
-
-from .box_box import box_box
-from .capsule_box import capsule_box
-from .convex import convex
-from .hfield import height_field
-from .mixing import farthest
-from .plane_mesh import plane_mesh
-from .slot import complete_frames, load_shape, store_manifold
 
 
 @stage

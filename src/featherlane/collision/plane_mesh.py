@@ -15,6 +15,7 @@ Note: one world at a time, because what follows the search for the lowest vertex
 
 from __future__ import annotations
 
+from featherlane.collision.support import CLIMB, climb
 from featherlane.lanes import kernel, stage
 from featherlane.spatial.vector import (
     add3,
@@ -30,8 +31,6 @@ from featherlane.spatial.vector import (
     store3,
     sub3,
 )
-
-from .support import CLIMB, climb
 
 MOST = 4  # points
 NO_FACE = -1

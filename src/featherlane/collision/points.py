@@ -6,25 +6,11 @@ counts.
 
 from __future__ import annotations
 
-from featherlane.lanes import any_, kernel, real, where
-from featherlane.model.candidates import SPHERE
-from featherlane.spatial.vector import (
-    add3,
-    axpy3,
-    dot3,
-    load3,
-    load9,
-    mat_mul_vec,
-    plain_dot3,
-    scale3,
-    sub3,
-)
-
-from .box_frame import seen_from
-from .cylinder import plane_cylinder, sphere_cylinder
-from .ellipsoid import plane_ellipsoid
-from .frame import frame_along, frame_of
-from .primitive import (
+from featherlane.collision.box_frame import seen_from
+from featherlane.collision.cylinder import plane_cylinder, sphere_cylinder
+from featherlane.collision.ellipsoid import plane_ellipsoid
+from featherlane.collision.frame import frame_along, frame_of
+from featherlane.collision.primitive import (
     capsule_segments,
     corner_height,
     half_axis_heights,
@@ -33,8 +19,11 @@ from .primitive import (
     sphere_capsule,
     sphere_sphere,
 )
-from .slot import append
-from .sphere_box import sphere_box
+from featherlane.collision.slot import append
+from featherlane.collision.sphere_box import sphere_box
+from featherlane.lanes import any_, kernel, real, where
+from featherlane.model.candidates import SPHERE
+from featherlane.spatial.vector import add3, axpy3, dot3, load3, load9, mat_mul_vec, plain_dot3, scale3, sub3
 
 
 @kernel

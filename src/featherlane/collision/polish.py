@@ -16,22 +16,10 @@ Source: the curvature of an ellipsoid's support function is that of |D n|; the m
 
 from __future__ import annotations
 
+from featherlane.collision.support import PRISM, support_along
 from featherlane.lanes import fabs, kernel, real, sqrt, stage
 from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
-from featherlane.spatial.vector import (
-    axpy3,
-    cross,
-    dot3,
-    load3,
-    load9,
-    mat_t_mul_vec,
-    normalize3,
-    scale3,
-    store3,
-    sub3,
-)
-
-from .support import PRISM, support_along
+from featherlane.spatial.vector import axpy3, cross, dot3, load3, load9, mat_t_mul_vec, normalize3, scale3, store3, sub3
 
 STEPS = 8
 SETTLED = 1e-10  # a step below this is the last

@@ -8,25 +8,21 @@ Source: MuJoCo mj_ray: the nearest surface, of equally near ones the geom with t
 
 from __future__ import annotations
 
+from featherlane.collision.primitive import select3
+from featherlane.collision.ray_heights import meet_heights
+from featherlane.collision.ray_mesh import meet_mesh
+from featherlane.collision.ray_shape import (
+    meet_box,
+    meet_capsule,
+    meet_cylinder,
+    meet_ellipsoid,
+    meet_plane,
+    meet_sphere,
+)
+from featherlane.collision.slot import load_shape
 from featherlane.lanes import any_, fma, fmax, has, kernel, read_lane, real, sqrt, stage, where, width, write_lane
 from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
-from featherlane.spatial.vector import (
-    axpy3,
-    dot3,
-    load3,
-    load9,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    norm3,
-    store3,
-    sub3,
-)
-
-from .primitive import select3
-from .ray_heights import meet_heights
-from .ray_mesh import meet_mesh
-from .ray_shape import meet_box, meet_capsule, meet_cylinder, meet_ellipsoid, meet_plane, meet_sphere
-from .slot import load_shape
+from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, norm3, store3, sub3
 
 SLACK = 1.01  # bounding spheres are tested a little larger, so that rounding loses no grazing ray
 

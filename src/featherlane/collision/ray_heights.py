@@ -8,12 +8,11 @@ Source: MuJoCo mj_rayHfield, whose surfaces these are: the top of the base is on
 
 from __future__ import annotations
 
+from featherlane.collision.frame import frame_of
+from featherlane.collision.ray_mesh import meet_triangle
+from featherlane.collision.ray_shape import meet_box, slab
 from featherlane.lanes import clip, fabs, floor, fma, fmax, fmin, kernel, real, stage, whole
 from featherlane.spatial.vector import MINVAL, load3, store3
-
-from .frame import frame_of
-from .ray_mesh import meet_triangle
-from .ray_shape import meet_box, slab
 
 PADDING = 0.01  # of a cell: how far beside its way over the grid a ray's cells are looked for
 

@@ -8,11 +8,10 @@ Measured per ray, one in ten of which meets a sphere of 320 or 5120 triangles: 0
 
 from __future__ import annotations
 
+from featherlane.collision.frame import frame_of
+from featherlane.collision.ray_shape import FAR
 from featherlane.lanes import copysign, fabs, fmax, fmin, kernel, real, stage, where
 from featherlane.spatial.vector import cross, dot3, load3, normalize3, store3, sub3
-
-from .frame import frame_of
-from .ray_shape import FAR
 
 STEEPEST = 1e300  # 1 / 0 in a slab test: times a distance of zero it is zero
 DEPTH = 64  # boxes that wait; a node leaves one behind, and no tree of MuJoCo's compiler is deeper than 50

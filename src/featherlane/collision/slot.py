@@ -7,12 +7,18 @@ order whatever its company.
 
 from __future__ import annotations
 
+from featherlane.collision.frame import frame_of
+from featherlane.collision.mixing import (
+    adhesion,
+    contact_dim,
+    friction,
+    friction_solref,
+    margin_and_gap,
+    reference_and_impedance,
+)
+from featherlane.collision.primitive import select3
 from featherlane.lanes import any_, has, kernel, not_, read_lane, real, where, width, write_lane
 from featherlane.spatial.vector import load3, store3
-
-from .frame import frame_of
-from .mixing import adhesion, contact_dim, friction, friction_solref, margin_and_gap, reference_and_impedance
-from .primitive import select3
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 

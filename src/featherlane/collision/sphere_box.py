@@ -5,10 +5,9 @@ Source: MuJoCo 4.0.1 mjraw_SphereBox.
 
 from __future__ import annotations
 
+from featherlane.collision.primitive import select3
 from featherlane.lanes import clip, fabs, kernel, where
 from featherlane.spatial.vector import MINVAL, axpy3, normalize3, sub3
-
-from .primitive import select3
 
 
 @kernel

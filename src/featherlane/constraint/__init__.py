@@ -6,7 +6,7 @@ row         the stages: friction loss, limits, contacts
 efc         the same rows on the host, as MuJoCo's `efc_` arrays
 """
 
-from .efc import efc
-from .row import make_contact_rows, make_dof_rows, make_general_rows, make_rows, row_capacity
+from featherlane.constraint.efc import efc
+from featherlane.constraint.row import make_contact_rows, make_dof_rows, make_general_rows, make_rows, row_capacity
 
 __all__ = ["efc", "make_contact_rows", "make_dof_rows", "make_general_rows", "make_rows", "row_capacity"]

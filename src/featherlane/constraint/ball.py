@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..dynamics.awake import sleeping, tree_awake
-from ..dynamics.flags import BALL, LIMIT_JOINT
-from ..lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
-from ..spatial.quaternion import quat_normalize
-from ..spatial.vector import dot3, load2, load3, load4, load5, normalize3
-from .diagonal import general_diagonal, wants_exact
-from .discrete import end_of_step, resolved
-from .general import place_rows_at, store_general_row
-from .impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.constraint.diagonal import general_diagonal, wants_exact
+from featherlane.constraint.discrete import end_of_step, resolved
+from featherlane.constraint.general import place_rows_at, store_general_row
+from featherlane.constraint.impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.dynamics.awake import sleeping, tree_awake
+from featherlane.dynamics.flags import BALL, LIMIT_JOINT
+from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
+from featherlane.spatial.quaternion import quat_normalize
+from featherlane.spatial.vector import dot3, load2, load3, load4, load5, normalize3
 
 
 @kernel

@@ -6,9 +6,9 @@ Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Fe
 
 from __future__ import annotations
 
-from ..dynamics.flags import ENABLE_DIAGEXACT
-from ..lanes import fma, kernel, real
-from ..spatial.vector import add3, axpy3, cross, dot3, load3, scale3, sub3
+from featherlane.dynamics.flags import ENABLE_DIAGEXACT
+from featherlane.lanes import fma, kernel, real
+from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, sub3
 
 
 @kernel

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..dynamics.flags import DISCRETE, ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON, PGS
-from .discrete import resolved
-from .equality import CONNECT, WELD
-from .impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
-from .metric import METRIC
-from .row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, EQUALITY, FRICTION_DOF
+from featherlane.constraint.discrete import resolved
+from featherlane.constraint.equality import CONNECT, WELD
+from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
+from featherlane.constraint.metric import METRIC
+from featherlane.constraint.row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, EQUALITY, FRICTION_DOF
+from featherlane.dynamics.flags import DISCRETE, ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON, PGS
 
 SATISFIED, QUADRATIC, LINEARNEG, LINEARPOS, CONE = range(5)  # mjtConstraintState
 
@@ -216,7 +216,7 @@ def _edges(d, k: int) -> np.ndarray:
 
 
 def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
-    """Forces of an elliptic contact at y along its basis, see solver/cone.py, and their state."""
+    """Forces of an elliptic contact at y along its basis, see solver/rows/cone.py, and their state."""
     mu, D, Dt, E = _friction(d, k), d["con_D"][k], d["con_Dt"][k], d["con_slip"][k]
     T = np.linalg.norm(y[1:])
     if y[0] >= T:

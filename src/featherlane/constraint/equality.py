@@ -14,12 +14,17 @@ mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 
 from __future__ import annotations
 
-from ..dynamics.awake import held_awake, sleeping
-from ..dynamics.flags import EQUALITY
-from ..dynamics.newton_euler import pass_joints
-from ..lanes import any_, fma, kernel, real, sqrt, where
-from ..spatial.quaternion import quat_conj, quat_mul, quat_to_mat
-from ..spatial.vector import (
+from featherlane.constraint.diagonal import general_diagonal, wants_exact
+from featherlane.constraint.discrete import end_of_step, step_scale
+from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_equality_row
+from featherlane.dynamics.awake import held_awake, sleeping
+from featherlane.dynamics.body.newton_euler import pass_joints
+from featherlane.dynamics.flags import EQUALITY
+from featherlane.lanes import any_, fma, kernel, real, sqrt, where
+from featherlane.spatial.quaternion import quat_conj, quat_mul, quat_to_mat
+from featherlane.spatial.vector import (
     add3,
     cross,
     dot3,
@@ -34,11 +39,6 @@ from ..spatial.vector import (
     scale3,
     sub3,
 )
-from .diagonal import general_diagonal, wants_exact
-from .discrete import end_of_step, step_scale
-from .general import general_velocity, place_rows_at, store_general_row
-from .impedance import UNBOUNDED, impedance, inverse_regularisation, reference
-from .tendon import equality_dofs, equality_moves, tendon_equality_row
 
 CONNECT, WELD, JOINT, TENDON = 0, 1, 2, 3  # mjtEq
 SITE = 6  # mjtObj

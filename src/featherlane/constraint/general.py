@@ -5,7 +5,7 @@ A row has one Jacobian entry for each of its dofs, which ascend.  Rows that shar
 
 from __future__ import annotations
 
-from ..lanes import fma, kernel, real, where
+from featherlane.lanes import fma, kernel, real, where
 
 
 @kernel

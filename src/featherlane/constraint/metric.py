@@ -13,12 +13,18 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are appli
 
 from __future__ import annotations
 
-from ..dynamics.control import is_disabled
-from ..dynamics.discrete import actuator_metric, actuators_count, couples, tendon_metric, tendons_count
-from ..dynamics.flags import DISCRETE
-from ..lanes import any_, fma, kernel, real, where
-from .general import place_rows_at, store_general_row
-from .impedance import UNBOUNDED
+from featherlane.constraint.general import place_rows_at, store_general_row
+from featherlane.constraint.impedance import UNBOUNDED
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.flags import DISCRETE
+from featherlane.dynamics.integrator.discrete import (
+    actuator_metric,
+    actuators_count,
+    couples,
+    tendon_metric,
+    tendons_count,
+)
+from featherlane.lanes import any_, fma, kernel, real, where
 
 METRIC = 8  # no mjtConstraint
 

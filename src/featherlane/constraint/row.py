@@ -10,8 +10,23 @@ The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within
 
 from __future__ import annotations
 
-from ..dynamics.awake import sleeping, tree_awake
-from ..dynamics.flags import (
+from featherlane.constraint.ball import ball_rows
+from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
+from featherlane.constraint.discrete import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
+from featherlane.constraint.equality import equality_capacity, equality_rows
+from featherlane.constraint.impedance import (
+    MINVAL,
+    UNBOUNDED,
+    friction_reference,
+    impedance,
+    inverse_regularisation,
+    reference,
+    shortest_timeconst,
+)
+from featherlane.constraint.metric import metric_capacity, metric_rows
+from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
+from featherlane.dynamics.awake import sleeping, tree_awake
+from featherlane.dynamics.flags import (
     BALL,
     CONTACT_ELLIPTIC,
     CONTACT_FRICTIONLESS,
@@ -28,23 +43,8 @@ from ..dynamics.flags import (
     PYRAMIDAL,
     SLIDE,
 )
-from ..lanes import any_, fma, fmax, kernel, real, stage, where
-from ..spatial.vector import load2, load5
-from .ball import ball_rows
-from .diagonal import contact_diagonal, dof_diagonal, wants_exact
-from .discrete import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
-from .equality import equality_capacity, equality_rows
-from .impedance import (
-    MINVAL,
-    UNBOUNDED,
-    friction_reference,
-    impedance,
-    inverse_regularisation,
-    reference,
-    shortest_timeconst,
-)
-from .metric import metric_capacity, metric_rows
-from .tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
+from featherlane.lanes import any_, fma, fmax, kernel, real, stage, where
+from featherlane.spatial.vector import load2, load5
 
 __all__ = [
     "CONTACT_ELLIPTIC",

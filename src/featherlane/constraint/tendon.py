@@ -10,14 +10,14 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 
 from __future__ import annotations
 
-from ..dynamics.awake import sleeping, tendon_awake
-from ..dynamics.flags import EQUALITY, FRICTION_TENDON, LIMIT_TENDON
-from ..lanes import any_, fma, kernel, real, where
-from ..spatial.vector import load2, load5
-from .diagonal import row_diagonal, wants_exact
-from .discrete import end_of_step, resolved
-from .general import general_velocity, place_rows_at, store_general_row
-from .impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.constraint.diagonal import row_diagonal, wants_exact
+from featherlane.constraint.discrete import end_of_step, resolved
+from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.dynamics.awake import sleeping, tendon_awake
+from featherlane.dynamics.flags import EQUALITY, FRICTION_TENDON, LIMIT_TENDON
+from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.spatial.vector import load2, load5
 
 TENDON = 3  # mjtEq
 DATA = 12  # numbers in a row of eq_data

@@ -8,7 +8,7 @@ in one registry (registry.py), in the file of its subject, and yields a `Sign` f
 models at their start: in qpos0 and in each keyframe, with the controls that stand there.
 """
 
-from .diagnose import diagnose
-from .finding import ERROR, NOTE, SEVERITIES, WARNING, Finding
+from featherlane.doctor.diagnose import diagnose
+from featherlane.doctor.finding import ERROR, NOTE, SEVERITIES, WARNING, Finding
 
 __all__ = ["ERROR", "NOTE", "SEVERITIES", "WARNING", "Finding", "diagnose"]

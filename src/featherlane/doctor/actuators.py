@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..dynamics.flags import (
+from featherlane.doctor.finding import NOTE, WARNING, Sign
+from featherlane.doctor.modes import drives, is_off, moments
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.dynamics.flags import (
     BIAS_AFFINE,
     BIAS_NONE,
     DYN_FILTER,
@@ -16,10 +20,6 @@ from ..dynamics.flags import (
     TRN_BODY,
     TRN_JOINTINPARENT,
 )
-from .finding import NOTE, WARNING, Sign
-from .modes import drives, is_off, moments
-from .patient import Patient
-from .registry import check
 
 LEAP = 0.1  # of the bodies' mean size, or rad, in one step from rest
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..collision.mixing import MINMU
-from ..dynamics.flags import ENABLE_OVERRIDE, LCP, PYRAMIDAL
-from ..model.candidates import PLANE
-from ..model.option import Disable
-from .finding import NOTE, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.collision.mixing import MINMU
+from featherlane.doctor.finding import NOTE, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.dynamics.flags import ENABLE_OVERRIDE, LCP, PYRAMIDAL
+from featherlane.model.candidates import PLANE
+from featherlane.model.option import Disable
 
 RUNG = 1.0  # m/s: what falls 5 cm
 HARD = 100.0  # ratio of the stiffnesses of friction and normal rows

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..dynamics.flags import LCP, NEWTON, RK4
-from ..model.candidates import CONVEX, HEIGHTS, HFIELD
-from ..tree import branch_counts
-from .finding import NOTE, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.doctor.finding import NOTE, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.dynamics.flags import LCP, NEWTON, RK4
+from featherlane.model.candidates import CONVEX, HEIGHTS, HFIELD
+from featherlane.tree import branch_counts
 
 LISTED = 5000  # pairs: 15 us a step at 3 ns each, a sixth of a humanoid's step
 FEW_CONVEX = 100  # pairs of convex shapes

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator
 
-from ..errors import ModelError, UnsupportedFeatureError, near
-from ..model.load import load_unchecked
-from ..model.model import Model
-from ..simulation.user_call import missing_functions
-from .finding import SEVERITIES, Finding
-from .patient import Patient
-from .registry import CHECKS, Check
+from featherlane.doctor.finding import SEVERITIES, Finding
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import CHECKS, Check
+from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.model.load import load_unchecked
+from featherlane.model.model import Model
+from featherlane.simulation.user.call import missing_functions
 
 
 def diagnose(source, checks: Collection[str] = ()) -> list[Finding]:
@@ -50,7 +50,19 @@ def diagnose(source, checks: Collection[str] = ()) -> list[Finding]:
 
 def all_checks() -> dict[str, Check]:
     """Every check by name, in the order in which they are listed."""
-    from . import actuators, contacts, cost, differences, inertia, precision, rows, sensors, springs, starts, trial
+    from featherlane.doctor import (
+        actuators,
+        contacts,
+        cost,
+        differences,
+        inertia,
+        precision,
+        rows,
+        sensors,
+        springs,
+        starts,
+        trial,
+    )
 
     order = (differences, trial, starts, inertia, springs, rows, actuators, sensors, contacts, precision, cost)
     rank = {module.__name__.rpartition(".")[2]: k for k, module in enumerate(order)}

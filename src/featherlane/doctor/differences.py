@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.option import Disable, Enable
-from .finding import ERROR, NOTE, WARNING, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.model.option import Disable, Enable
 
 
 @check("not-computed", ERROR, "Featherlane would leave it out, so it refuses the model")

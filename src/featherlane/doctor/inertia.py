@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
-from .finding import ERROR, NOTE, WARNING, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 
 MINVAL = 1e-15  # kg, kg m^2: below it MuJoCo's compiler takes an inertia for none
 ROUNDING = 1e-6  # of the largest moment: what text and compilers round

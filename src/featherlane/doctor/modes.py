@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..dynamics.flags import (
+from featherlane.doctor.patient import Patient, Start
+from featherlane.dynamics.flags import (
     BALL,
     BIAS_AFFINE,
     BIAS_SO3,
@@ -36,9 +37,8 @@ from ..dynamics.flags import (
     PGS,
     RK4,
 )
-from ..model.option import Disable
-from ..tree import sparsity
-from .patient import Patient, Start
+from featherlane.model.option import Disable
+from featherlane.tree import sparsity
 
 MOST_DOFS = 400  # of a system whose modes are sought: its matrix has twice as many rows
 MOST_STARTS = 8

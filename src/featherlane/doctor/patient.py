@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ..constraint.row import EQUALITY
-from ..dynamics.flags import FREE, LCP, SLIDE
-from ..errors import BadNumberWarning
-from ..model.model import Model
-from ..model.names import KINDS
-from ..model.option import Disable, Enable
-from ..sensor.kinds import SITE
-from ..simulation.batch import Batch
-from ..simulation.data import Data
-from ..simulation.product import full_m
-from ..simulation.stages import crb, forward, frames
+from featherlane.constraint.row import EQUALITY
+from featherlane.dynamics.flags import FREE, LCP, SLIDE
+from featherlane.errors import BadNumberWarning
+from featherlane.model.model import Model
+from featherlane.model.names import KINDS
+from featherlane.model.option import Disable, Enable
+from featherlane.sensor.kinds import SITE
+from featherlane.simulation.query.product import full_m
+from featherlane.simulation.stages import crb, forward, frames
+from featherlane.simulation.world.batch import Batch
+from featherlane.simulation.world.data import Data
 
 MOST_KEYFRAMES = 32  # a model of a hundred recorded poses is looked at in the first ones
 SECONDS, MOST_STEPS = 1.0, 500  # of a trial: whichever is less
@@ -195,7 +195,7 @@ class Patient:
     @cached_property
     def candidates(self) -> np.ndarray:
         """(n, 2) geoms that may touch, whatever the flags say."""
-        from ..model.candidates import candidates
+        from featherlane.model.candidates import candidates
 
         if not self.model.ncrowd:
             return np.stack([self.model.cand_geom1, self.model.cand_geom2], axis=1)

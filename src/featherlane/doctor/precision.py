@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .finding import NOTE, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.doctor.finding import NOTE, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
 
 SPACING = float(np.finfo(np.float32).eps)  # of a float32, relative
 PART = 1e-3  # of a geom's half side: the depth of a contact that matters

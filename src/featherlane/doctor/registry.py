@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import FeatherlaneError
-from .finding import SEVERITIES, Sign
+from featherlane.doctor.finding import SEVERITIES, Sign
+from featherlane.errors import FeatherlaneError
 
 if TYPE_CHECKING:
-    from .patient import Patient
+    from featherlane.doctor.patient import Patient
 
 Look = Callable[["Patient"], Iterable[Sign]]
 

@@ -17,12 +17,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..constraint.impedance import DEFAULT_DAMPRATIO, DEFAULT_TIMECONST, MAXIMP, MINIMP
-from ..dynamics.flags import DISCRETE, ENABLE_OVERRIDE, RK4
-from ..model.option import Disable
-from .finding import NOTE, WARNING, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.constraint.impedance import DEFAULT_DAMPRATIO, DEFAULT_TIMECONST, MAXIMP, MINIMP
+from featherlane.doctor.finding import NOTE, WARNING, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.dynamics.flags import DISCRETE, ENABLE_OVERRIDE, RK4
+from featherlane.model.option import Disable
 
 SAFE = 2.0  # time constants that refsafe allows, in steps
 SLACK = 1e-9  # of the step: time constants of two steps exactly are the usual choice

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..sensor import kinds
-from .finding import NOTE, WARNING, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.doctor.finding import NOTE, WARNING, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.sensor import kinds
 
 VELOCITIES = (kinds.VELOCIMETER, kinds.GYRO, kinds.FRAMELINVEL, kinds.FRAMEANGVEL, kinds.FRAMEANGACC)
 DISTANCES = (kinds.GEOMDIST, kinds.GEOMNORMAL, kinds.GEOMFROMTO)
@@ -58,7 +58,7 @@ def _stands(patient: Patient, i: int) -> bool:
 @check("sensor-not-computed", NOTE, "reading sensordata raises an error that names it; the motion does not need it")
 def not_computed(patient: Patient) -> Iterator[Sign]:
     """A sensor whose value Featherlane does not compute: tactile, of a plugin, of the user without a function."""
-    from ..model.features import sensor_problem
+    from featherlane.model.features import sensor_problem
 
     for i in range(patient.model.nsensor):
         problem = sensor_problem(patient.model.mj_model, i)

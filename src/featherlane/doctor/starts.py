@@ -10,12 +10,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..dynamics.flags import BALL, FREE, HINGE
-from ..model.option import Disable
-from ..simulation.health import LARGEST
-from .finding import ERROR, NOTE, WARNING, Sign
-from .patient import Patient, Start
-from .registry import check
+from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
+from featherlane.doctor.patient import Patient, Start
+from featherlane.doctor.registry import check
+from featherlane.dynamics.flags import BALL, FREE, HINGE
+from featherlane.model.option import Disable
+from featherlane.simulation.step.health import LARGEST
 
 DEEP = 0.1  # of the smaller half side of two geoms
 OPEN = 0.01  # of the mean size of bodies, or rad

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .finding import ERROR, WARNING, Sign
-from .patient import Patient
-from .registry import check
+from featherlane.doctor.finding import ERROR, WARNING, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
 
 OFTEN = 0.01  # of the steps
 

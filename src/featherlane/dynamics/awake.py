@@ -1,14 +1,13 @@
 """Which trees are awake, as masks that every pass may ask for: a tree that sleeps has no contacts, rows or forces.
 
-The masks are made by simulation/wake.py, and exist where the flag `sleep` is on: ask `sleeping(m)` first.
+The masks are made by simulation/step/wake.py, and exist where the flag `sleep` is on: ask `sleeping(m)` first.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands".
 """
 
 from __future__ import annotations
 
+from featherlane.dynamics.flags import ENABLE_SLEEP
 from featherlane.lanes import any_, kernel, where
-
-from .flags import ENABLE_SLEEP
 
 
 @kernel

@@ -11,12 +11,12 @@ Here is
     engine                    what was compiled, linked in memory
 """
 
-from .kernel import Kernel, Stage, kernel, stage
-from .layout import Field, Layout
-from .mathematics import acos, asin, atan2, exp, log, pow_, sincos
-from .record import Record, aligned, allocate
-from .runtime import KernelError, Library
-from .values import (
+from featherlane.lanes.kernel import Kernel, Stage, kernel, stage
+from featherlane.lanes.layout import Field, Layout
+from featherlane.lanes.mathematics import acos, asin, atan2, exp, log, pow_, sincos
+from featherlane.lanes.record import Record, aligned, allocate
+from featherlane.lanes.runtime import KernelError, Library
+from featherlane.lanes.values import (
     all_,
     any_,
     call,

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 
-from . import cache, processor
-from .kernel import Stage, variant
-from .link import link
-from .runtime import LAYOUT_SYMBOL, KernelError, Library
+from featherlane.lanes import cache, processor
+from featherlane.lanes.kernel import Stage, variant
+from featherlane.lanes.link import link
+from featherlane.lanes.runtime import LAYOUT_SYMBOL, KernelError, Library
 
 VARIANTS = (("f64", 8), ("f32", 16), ("f64", 1))  # (precision, width) of what is compiled ahead of time: all that runs
 MOST_PROCESSES = 4  # a process holds about a quarter of a GiB
@@ -86,7 +86,7 @@ def compile_stage(library: Library, stage: Stage, base: str, width: int, levels:
     """One stage in one variant into the cache, for those CPU levels that it lacks: one front end run for all."""
     missing = _missing(library, stage, base, width, levels)
     if missing:
-        from . import toolchain
+        from featherlane.lanes import toolchain
 
         code = toolchain.lower(stage, library.records, base, width)
         for level, name in missing.items():

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .kernel import Stage, variant
+from featherlane.lanes.kernel import Stage, variant
 
 HERE = Path(__file__).parent
 COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # what an object depends on

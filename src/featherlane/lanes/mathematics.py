@@ -12,8 +12,8 @@ parts); fdlibm (log, asin, acos).
 
 from __future__ import annotations
 
-from .kernel import kernel
-from .values import (
+from featherlane.lanes.kernel import kernel
+from featherlane.lanes.values import (
     clip,
     copysign,
     fabs,

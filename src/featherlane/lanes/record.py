@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .layout import Layout
-from .values import Row
+from featherlane.lanes.layout import Layout
+from featherlane.lanes.values import Row
 
 LARGE = 1 << 18  # bytes of an array that gets pages of its own
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import FeatherlaneError
-from . import cache, processor
-from .kernel import Stage, symbol, variant
-from .layout import layout_hash
-from .record import Record, python_record
+from featherlane.errors import FeatherlaneError
+from featherlane.lanes import cache, processor
+from featherlane.lanes.kernel import Stage, symbol, variant
+from featherlane.lanes.layout import layout_hash
+from featherlane.lanes.record import Record, python_record
 
 MODES = ("auto", "prebuilt", "jit", "checked", "python")
 PREBUILT = Path(__file__).parent / "prebuilt"
@@ -179,7 +179,7 @@ class Library:
         name = cache.key(stage, self.records, base, width, cpu, checked)
         code = cache.read(name)
         if code is None:
-            from . import toolchain
+            from featherlane.lanes import toolchain
 
             self._notice()
             code = toolchain.emit(toolchain.lower(stage, self.records, base, width, checked), cpu)
@@ -188,7 +188,7 @@ class Library:
 
     def _compile(self, stage, base, width, checked):
         try:
-            from .engine import Engine
+            from featherlane.lanes.engine import Engine
 
             self._engine = self._engine or Engine()
             needed = {symbol(s, base, width, checked): s for s in self.required(stage)}

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-from .compiler.program import Program
-from .kernel import Stage, variant
-from .processor import NATIVE, level_features
+from featherlane.lanes.compiler.program import Program
+from featherlane.lanes.kernel import Stage, variant
+from featherlane.lanes.processor import NATIVE, level_features
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()

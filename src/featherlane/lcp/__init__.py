@@ -8,11 +8,11 @@
 contacts of a step under the contact model `lcp`.
 """
 
-from ..solver.lcp.method import OptionError
-from ..solver.lcp.status import Status
-from .batch import BatchSolution, solve_batch
-from .problem import Problem, ProblemError
-from .solve import Solution, Solver, methods, solve
+from featherlane.lcp.batch import BatchSolution, solve_batch
+from featherlane.lcp.problem import Problem, ProblemError
+from featherlane.lcp.solve import Solution, Solver, methods, solve
+from featherlane.solver.lcp.method import OptionError
+from featherlane.solver.lcp.status import Status
 
 __all__ = [
     "BatchSolution",

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..lanes import Stage
-from ..lanes.processor import tile_width
-from ..lanes.runtime import mode
-from ..solver.lcp.lane_blocks import solve_lane_blocks
-from ..solver.lcp.lane_by_lane import solve_lane_by_lane
-from ..solver.lcp.method import ROWS, OptionError
-from ..solver.lcp.status import Status
-from .problems import Problems
-from .solve import find_method
-from .tile import tile_of_thread
+from featherlane.lanes import Stage
+from featherlane.lanes.processor import tile_width
+from featherlane.lanes.runtime import mode
+from featherlane.lcp.problems import Problems
+from featherlane.lcp.solve import find_method
+from featherlane.lcp.tile import tile_of_thread
+from featherlane.solver.lcp.method import ROWS, OptionError
+from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
+from featherlane.solver.lcp.pivot.lane_by_lane import solve_lane_by_lane
+from featherlane.solver.lcp.status import Status
 
 TOLERANCE = 1e-10  # residual of a solution by pivots
 PASSES = 12  # of block pivoting: what is not solved by then is solved alone

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import FeatherlaneError
-from ..solver.lcp.status import LARGEST
+from featherlane.errors import FeatherlaneError
+from featherlane.solver.lcp.status import LARGEST
 
 ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..solver.lcp.lane_memory import ASYMMETRY
-from .problem import ProblemError, _check_findex, _refuse, _rows
-from .tile import Structure
+from featherlane.lcp.problem import ProblemError, _check_findex, _refuse, _rows
+from featherlane.lcp.tile import Structure
+from featherlane.solver.lcp.lane_memory import ASYMMETRY
 
 
 class Problems:

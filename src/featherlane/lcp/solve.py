@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import near
-from ..lanes import Record, allocate
-from ..simulation.library import library
-from ..solver import lcp
-from ..solver.lcp.fields import PROBLEM
-from ..solver.lcp.method import ONE, Method, OptionError
-from ..solver.lcp.status import Status
-from .problem import Problem, ProblemError
-from .standard_form import StandardForm
+from featherlane.errors import near
+from featherlane.lanes import Record, allocate
+from featherlane.lcp.problem import Problem, ProblemError
+from featherlane.lcp.standard_form import StandardForm
+from featherlane.simulation.library import library
+from featherlane.solver import lcp
+from featherlane.solver.lcp.fields import PROBLEM
+from featherlane.solver.lcp.method import ONE, Method, OptionError
+from featherlane.solver.lcp.status import Status
 
 KEPT, KEPT_ROWS = 8, 256  # solvers that `solve` keeps in each thread, and their most rows
 MOST_ROWS = 1 << 15  # of a solver: a dense A of 8 GiB
@@ -55,8 +55,8 @@ class Solution:
 def methods() -> dict[str, Method]:
     """All methods by their names: those that the files of featherlane/solver/lcp declare."""
     found: dict[str, Method] = {}
-    for info in pkgutil.iter_modules(lcp.__path__):
-        module = importlib.import_module(f"{lcp.__name__}.{info.name}")
+    for info in pkgutil.walk_packages(lcp.__path__, "featherlane.solver.lcp."):
+        module = importlib.import_module(info.name)
         for value in vars(module).values():
             if isinstance(value, Method) and found.setdefault(value.name, value) is not value:
                 raise ValueError(f"two methods are named {value.name!r}")

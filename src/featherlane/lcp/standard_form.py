@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .problem import Problem, ProblemError
+from featherlane.lcp.problem import Problem, ProblemError
 
 ROUNDING = 1e-13  # of the largest number in a difference: less is 0
 

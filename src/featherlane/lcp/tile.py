@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..lanes import Record, Stage, allocate
-from ..lanes.record import address
-from ..simulation.library import library
-from ..solver.lcp.fields import PROBLEM
-from ..solver.lcp.lane_memory import DOUBT, RESULTS, load_lanes, store_lanes
+from featherlane.lanes import Record, Stage, allocate
+from featherlane.lanes.record import address
+from featherlane.simulation.library import library
+from featherlane.solver.lcp.fields import PROBLEM
+from featherlane.solver.lcp.lane_memory import DOUBT, RESULTS, load_lanes, store_lanes
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -14,7 +14,7 @@ def empty_history(model, timestep=None, interval=None) -> np.ndarray:
         interval: (n, nsensor, 2) or (1, nsensor, 2) period and phase of sensors [s]; None: the model's.
 
     Returns:
-        (n, nhistory): for each history user, cursor, times, samples, as `dynamics/history.py` has them.
+        (n, nhistory): for each history user, cursor, times, samples, as `dynamics/actuator/history.py` has them.
 
     Source: MuJoCo mj_resetData.
     """

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel, real
-from featherlane.spatial.vector import add3, cross, load3, load6, load9, mat_t_mul_vec, store3, sub3
-
-from .frame import object_acceleration
-from .kinds import (
+from featherlane.sensor.frame import object_acceleration
+from featherlane.sensor.kinds import (
     ACCELEROMETER,
     ACTUATORFRC,
     E_KINETIC,
@@ -19,7 +17,8 @@ from .kinds import (
     TENDONACTFRC,
     TORQUE,
 )
-from .position import copy
+from featherlane.sensor.position import copy
+from featherlane.spatial.vector import add3, cross, load3, load6, load9, mat_t_mul_vec, store3, sub3
 
 TRN_TENDON = 3  # mjtTrn
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from featherlane.lanes import fmax, has, kernel, read_lane, sqrt, stage, width, write_lane
 from featherlane.model.candidates import MESH
+from featherlane.sensor.inside import inside_hull, inside_shape
+from featherlane.sensor.kinds import BODY, GEOM, NINTPRM, SITE, UNKNOWN, XBODY
+from featherlane.sensor.one_world import point_in_site, read3, read9, write3
 from featherlane.spatial.vector import MINVAL, add3, axpy3, cross, dot3, mat_mul_vec, mat_t_mul_vec, scale3, sub3
-
-from .inside import inside_hull, inside_shape
-from .kinds import BODY, GEOM, NINTPRM, SITE, UNKNOWN, XBODY
-from .one_world import point_in_site, read3, read9, write3
 
 # bits of the first parameter, as mjtConDataField
 FOUND, CONFORCE, CONTORQUE, DIST, CONPOS, NORMAL, TANGENT, LINVEL, ANGVEL = 1, 2, 4, 8, 16, 32, 64, 128, 256

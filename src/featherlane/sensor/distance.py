@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from featherlane.collision.distance import measure, store_distance
 from featherlane.lanes import fmax, kernel, read_lane, sqrt, stage, where, width, write_lane
 from featherlane.model.candidates import HFIELD
+from featherlane.sensor.kinds import BODY, GEOMDIST, GEOMNORMAL
 from featherlane.spatial.vector import dot3, load6
-
-from ..collision.distance import measure, store_distance
-from .kinds import BODY, GEOMDIST, GEOMNORMAL
 
 
 @kernel

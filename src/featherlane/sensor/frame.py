@@ -7,10 +7,9 @@ Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
 from __future__ import annotations
 
 from featherlane.lanes import kernel
+from featherlane.sensor.kinds import BODY, CAMERA, GEOM, SITE, XBODY
 from featherlane.spatial.quaternion import quat_mul, quat_to_mat
 from featherlane.spatial.vector import add3, cross, load3, load4, load6, load9, sub3
-
-from .kinds import BODY, CAMERA, GEOM, SITE, XBODY
 
 
 @kernel

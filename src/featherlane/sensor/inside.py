@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from featherlane.lanes import clip, fabs, fma, kernel, real, where, width, write_lane
 from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
+from featherlane.sensor.frame import object_pos
+from featherlane.sensor.kinds import BODY
+from featherlane.sensor.one_world import point_in_site, read3
 from featherlane.spatial.quaternion import quat_conj, rotate
 from featherlane.spatial.vector import MINVAL, dot3, load3, load9, mat_t_mul_vec, store3, sub3
-
-from .frame import object_pos
-from .kinds import BODY
-from .one_world import point_in_site, read3
 
 
 @kernel

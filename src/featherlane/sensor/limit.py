@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel, not_, real, where
-
-from .kinds import (
+from featherlane.sensor.kinds import (
     JOINTLIMITPOS,
     JOINTLIMITVEL,
     LIMIT_JOINT,

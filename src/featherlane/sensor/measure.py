@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from featherlane.lanes import kernel, stage
 from featherlane.model.questions import ENERGIES, MOMENTA, WRENCHES
-
-from .acceleration import acceleration_sensor
-from .contact import contact_sensor
-from .kinds import CLOCK, CONTACT, DISABLE_SENSOR, TOUCH
-from .limit import is_limit_sensor, limit_sensor
-from .momentum import subtree_vel
-from .position import position_sensor
-from .publish import publish, sample_sensors
-from .touch import touch
-from .user import user_sensor
-from .velocity import velocity_sensor
-from .wrench import external_forces, interaction_forces
+from featherlane.sensor.acceleration import acceleration_sensor
+from featherlane.sensor.contact import contact_sensor
+from featherlane.sensor.kinds import CLOCK, CONTACT, DISABLE_SENSOR, TOUCH
+from featherlane.sensor.limit import is_limit_sensor, limit_sensor
+from featherlane.sensor.momentum import subtree_vel
+from featherlane.sensor.position import position_sensor
+from featherlane.sensor.publish import publish, sample_sensors
+from featherlane.sensor.touch import touch
+from featherlane.sensor.user import user_sensor
+from featherlane.sensor.velocity import velocity_sensor
+from featherlane.sensor.wrench import external_forces, interaction_forces
 
 
 # ---- what is asked for ----------------------------------------------------------------------------------------------

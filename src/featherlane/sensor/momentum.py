@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from featherlane.lanes import fmax, kernel, stage
+from featherlane.sensor.frame import inertial_mat, object_velocity
+from featherlane.sensor.kinds import BODY
 from featherlane.spatial.vector import (
     MINVAL,
     add3,
@@ -15,9 +17,6 @@ from featherlane.spatial.vector import (
     store3,
     sub3,
 )
-
-from .frame import inertial_mat, object_velocity
-from .kinds import BODY
 
 
 @kernel

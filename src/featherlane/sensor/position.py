@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel
-from featherlane.spatial.quaternion import quat_conj, quat_mul, quat_normalize
-from featherlane.spatial.vector import load3, load4, load9, mat_t_mul_vec, store3, store4, sub3
-
-from .camera import project
-from .distance import nearest_geoms
-from .frame import object_mat, object_pos, object_quat
-from .inside import insidesite
-from .kinds import (
+from featherlane.sensor.camera import project
+from featherlane.sensor.distance import nearest_geoms
+from featherlane.sensor.frame import object_mat, object_pos, object_quat
+from featherlane.sensor.inside import insidesite
+from featherlane.sensor.kinds import (
     ACTUATORPOS,
     BALLQUAT,
     CAMPROJECTION,
@@ -28,7 +25,9 @@ from .kinds import (
     SUBTREECOM,
     TENDONPOS,
 )
-from .rangefinder import rangefinder
+from featherlane.sensor.rangefinder import rangefinder
+from featherlane.spatial.quaternion import quat_conj, quat_mul, quat_normalize
+from featherlane.spatial.vector import load3, load4, load9, mat_t_mul_vec, store3, store4, sub3
 
 
 @kernel

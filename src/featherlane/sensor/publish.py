@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from featherlane.dynamics.actuator.history import bracket, insert, interpolate
 from featherlane.lanes import clip, fmin, kernel, not_, stage, where
-
-from ..dynamics.history import bracket, insert, interpolate
-from .kinds import CONTACT, GEOMFROMTO, POSITIVE, REAL, USER
+from featherlane.sensor.kinds import CONTACT, GEOMFROMTO, POSITIVE, REAL, USER
 
 
 @kernel

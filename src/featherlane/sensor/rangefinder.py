@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from featherlane.collision.ray import cast
+from featherlane.collision.ray_shape import FAR
 from featherlane.lanes import kernel, real, stage, where
+from featherlane.sensor.camera import pixel_ray
+from featherlane.sensor.kinds import CAMERA, NINTPRM
 from featherlane.spatial.vector import axpy3, dot3, load3, load9, store3, sub3
-
-from ..collision.ray import cast
-from ..collision.ray_shape import FAR
-from .camera import pixel_ray
-from .kinds import CAMERA, NINTPRM
 
 # bits of the first parameter, as mjtRayDataField, and how many numbers each field has
 DIST, DIR, ORIGIN, POINT, NORMAL, DEPTH = 1, 2, 4, 8, 16, 32

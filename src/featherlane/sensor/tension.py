@@ -8,17 +8,15 @@ Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 
 from __future__ import annotations
 
+from featherlane.constraint.tendon import TENDON, equality_slope
+from featherlane.dynamics.body.com import point_wrench
+from featherlane.dynamics.flags import DISABLE_DAMPER, DISABLE_SPRING, EQUALITY, FRICTION_TENDON, LIMIT_TENDON
+from featherlane.dynamics.tendon.force import damper_force, jacobian_rate, pulls_tendon, spring_force, tendon_armature
+from featherlane.dynamics.tendon.length import PULLEY, SPHERE, is_fixed
+from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.spatial.vector import load3, normalize3, scale3, sub3
-
-from ..constraint.tendon import TENDON, equality_slope
-from ..dynamics.com import point_wrench
-from ..dynamics.flags import DISABLE_DAMPER, DISABLE_SPRING, EQUALITY, FRICTION_TENDON, LIMIT_TENDON
-from ..dynamics.tendon import PULLEY, SPHERE, is_fixed
-from ..dynamics.tendon_force import damper_force, jacobian_rate, pulls_tendon, spring_force, tendon_armature
-from ..dynamics.wrap import wrap
-from ..spatial.motion import axpy6
-from ..spatial.vector import load6
+from featherlane.spatial.motion import axpy6
+from featherlane.spatial.vector import load3, load6, normalize3, scale3, sub3
 
 
 # ---- the force of a tendon ------------------------------------------------------------------------------------------

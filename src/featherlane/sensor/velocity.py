@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel
-from featherlane.spatial.vector import add3, cross, load3, load9, mat_t_mul_vec, store3, sub3
-
-from .frame import object_mat, object_pos, object_velocity
-from .kinds import (
+from featherlane.sensor.frame import object_mat, object_pos, object_velocity
+from featherlane.sensor.kinds import (
     ACTUATORVEL,
     BALLANGVEL,
     FRAMEANGVEL,
@@ -19,7 +17,8 @@ from .kinds import (
     TENDONVEL,
     VELOCIMETER,
 )
-from .position import copy
+from featherlane.sensor.position import copy
+from featherlane.spatial.vector import add3, cross, load3, load9, mat_t_mul_vec, store3, sub3
 
 
 @kernel

@@ -7,7 +7,13 @@ joint: the forces that a force sensor measures.
 
 from __future__ import annotations
 
+from featherlane.constraint.equality import CONNECT, DATA, WELD, anchor, fastened_body, orientations
+from featherlane.dynamics.actuator.adhesion import normal_force
+from featherlane.dynamics.body.com import point_wrench
+from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
+from featherlane.dynamics.flags import BALL, EQUALITY, FREE
 from featherlane.lanes import any_, fabs, kernel, real, stage, where
+from featherlane.sensor.tension import tendon_forces
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion
 from featherlane.spatial.quaternion import quat_to_mat
@@ -23,13 +29,6 @@ from featherlane.spatial.vector import (
     scale3,
     store6,
 )
-
-from ..constraint.equality import CONNECT, DATA, WELD, anchor, fastened_body, orientations
-from ..dynamics.adhesion import normal_force
-from ..dynamics.com import point_wrench
-from ..dynamics.flags import BALL, EQUALITY, FREE
-from ..dynamics.newton_euler import pass_joints, world_acceleration
-from .tension import tendon_forces
 
 
 # ---- external forces ------------------------------------------------------------------------------------------------

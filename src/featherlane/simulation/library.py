@@ -6,13 +6,12 @@ import functools
 import importlib
 import pkgutil
 
-from .. import collision, constraint, dynamics, sensor, simulation, solver
-from ..lanes import Library, Stage
-from ..model.fields import MODEL
-from ..solver import lcp
-from ..solver.lcp.fields import PROBLEM
-from .fields import DATA
-from .tiles import ROWS
+from featherlane import collision, constraint, dynamics, sensor, simulation, solver
+from featherlane.lanes import Library, Stage
+from featherlane.model.fields import MODEL
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.tiles import ROWS
+from featherlane.solver.lcp.fields import PROBLEM
 
 RECORDS = {
     "m": (MODEL, True),
@@ -28,10 +27,9 @@ RECORDS = {
 def stages() -> dict[str, Stage]:
     """Every stage defined in the layers that hold physics, by name."""
     found: dict[str, Stage] = {}
-    for package in (dynamics, collision, constraint, solver, lcp, sensor, simulation):
-        for info in pkgutil.iter_modules(package.__path__):
-            module = importlib.import_module(f"{package.__name__}.{info.name}")
-            for value in vars(module).values():
+    for package in (dynamics, collision, constraint, solver, sensor, simulation):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Stage) and found.setdefault(value.name, value) is not value:
                     raise ValueError(f"two stages are named {value.name!r}")
     return found

@@ -14,48 +14,48 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..collision.collision import collision as _collision
-from ..dynamics.actuation import actuation as _actuation
-from ..dynamics.adhesion import adhesive_pull as _adhesive_pull
-from ..dynamics.adhesion import contact_transmission as _contact_transmission
-from ..dynamics.articulated import aba as _aba
-from ..dynamics.com import com_pos as _com_pos
-from ..dynamics.com import com_vel as _com_vel
-from ..dynamics.implicit import implicit as _implicit
-from ..dynamics.inertia import crb as _crb
-from ..dynamics.inertia import factor_m as _factor_m
-from ..dynamics.integrate import advance as _advance
-from ..dynamics.integrate import euler as _euler
-from ..dynamics.integrate import implicitfast as _implicitfast
-from ..dynamics.kinematics import frames as _frames
-from ..dynamics.kinematics import kinematics as _kinematics
-from ..dynamics.newton_euler import rne as _rne
-from ..dynamics.newton_euler import rne_acc as _rne_acc
-from ..dynamics.passive import passive as _passive
-from ..dynamics.rne_derivative import rne_vel as _rne_vel
-from ..dynamics.smooth import energy as _energy
-from ..dynamics.smooth import smooth_acceleration as _smooth_acceleration
-from ..dynamics.tendon import tendon as _tendon
-from ..dynamics.transmission import transmission as _transmission
-from ..dynamics.velocity_derivative import actuator_vel as _actuator_vel
-from ..dynamics.velocity_derivative import passive_vel as _passive_vel
-from ..dynamics.velocity_derivative import smooth_vel as _smooth_vel
-from ..errors import ModelError, warn_of_bad_numbers
-from ..lanes import Stage
-from ..model.assign import flag
-from ..model.model import Model, check_model
-from ..model.option import Disable, Enable, Integrator
-from ..sensor.camera import cameras as _cameras
-from ..sensor.momentum import subtree_vel as _subtree_vel
-from ..sensor.wrench import rne_post_constraint as _rne_post_constraint
-from ..solver.island import islands as _islands
-from . import forward as _contents
-from .consistency import compare_forward_inverse as _compare_forward_inverse
-from .data import Data, busy, ready
-from .early_contacts import early_contacts as _early_contacts
-from .early_contacts import forces_need_contacts
-from .inverse import inverse as _inverse
-from .user_sensor import fill, plain_sensors
+from featherlane.collision.collision import collision as _collision
+from featherlane.dynamics.actuator.actuation import actuation as _actuation
+from featherlane.dynamics.actuator.adhesion import adhesive_pull as _adhesive_pull
+from featherlane.dynamics.actuator.adhesion import contact_transmission as _contact_transmission
+from featherlane.dynamics.actuator.transmission import transmission as _transmission
+from featherlane.dynamics.body.com import com_pos as _com_pos
+from featherlane.dynamics.body.com import com_vel as _com_vel
+from featherlane.dynamics.body.kinematics import frames as _frames
+from featherlane.dynamics.body.kinematics import kinematics as _kinematics
+from featherlane.dynamics.body.newton_euler import rne as _rne
+from featherlane.dynamics.body.newton_euler import rne_acc as _rne_acc
+from featherlane.dynamics.body.rne_derivative import rne_vel as _rne_vel
+from featherlane.dynamics.inertia.articulated import aba as _aba
+from featherlane.dynamics.inertia.joint_space import crb as _crb
+from featherlane.dynamics.inertia.joint_space import factor_m as _factor_m
+from featherlane.dynamics.integrator.implicit import implicit as _implicit
+from featherlane.dynamics.integrator.integrate import advance as _advance
+from featherlane.dynamics.integrator.integrate import euler as _euler
+from featherlane.dynamics.integrator.integrate import implicitfast as _implicitfast
+from featherlane.dynamics.integrator.smooth import energy as _energy
+from featherlane.dynamics.integrator.smooth import smooth_acceleration as _smooth_acceleration
+from featherlane.dynamics.integrator.velocity_derivative import actuator_vel as _actuator_vel
+from featherlane.dynamics.integrator.velocity_derivative import passive_vel as _passive_vel
+from featherlane.dynamics.integrator.velocity_derivative import smooth_vel as _smooth_vel
+from featherlane.dynamics.passive.forces import passive as _passive
+from featherlane.dynamics.tendon.length import tendon as _tendon
+from featherlane.errors import ModelError, warn_of_bad_numbers
+from featherlane.lanes import Stage
+from featherlane.model.assign import flag
+from featherlane.model.model import Model, check_model
+from featherlane.model.option import Disable, Enable, Integrator
+from featherlane.sensor.camera import cameras as _cameras
+from featherlane.sensor.momentum import subtree_vel as _subtree_vel
+from featherlane.sensor.wrench import rne_post_constraint as _rne_post_constraint
+from featherlane.simulation.step import forward as _contents
+from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
+from featherlane.simulation.step.early_contacts import early_contacts as _early_contacts
+from featherlane.simulation.step.early_contacts import forces_need_contacts
+from featherlane.simulation.step.inverse import inverse as _inverse
+from featherlane.simulation.user.sensor import fill, plain_sensors
+from featherlane.simulation.world.data import Data, busy, ready
+from featherlane.solver.island import islands as _islands
 
 
 def _run(model: Model, data: Data, stage: Stage) -> None:
@@ -478,7 +478,7 @@ def inverse_smooth(model: Model, data: Data) -> np.ndarray:
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse (which goes by recursive Newton-Euler, and subtracts
     constraint forces, too).
     """
-    from .product import mul_m
+    from featherlane.simulation.query.product import mul_m
 
     forward_position(model, data)
     forward_velocity(model, data)

@@ -7,11 +7,11 @@ Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynami
 
 from __future__ import annotations
 
-from ..lanes import real, stage
-from .dual import forces_at_rows
-from .primal import place_rows, push_rows, store_forces, subtract_reference
-from .rows import prepare_contacts
-from .solve import uses_blocks
+from featherlane.lanes import real, stage
+from featherlane.solver.dual.problem import forces_at_rows
+from featherlane.solver.primal.problem import place_rows, push_rows, store_forces, subtract_reference
+from featherlane.solver.rows.rows import prepare_contacts
+from featherlane.solver.solve import uses_blocks
 
 
 @stage

@@ -7,7 +7,7 @@ Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend 
 
 from __future__ import annotations
 
-from ..lanes import any_, fmin, gather_rows, kernel, real, stage, where
+from featherlane.lanes import any_, fmin, gather_rows, kernel, real, stage, where
 
 
 @kernel

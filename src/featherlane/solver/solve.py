@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from ..dynamics.articulated import needs_inertia
-from ..dynamics.flags import CG, LCP, NEWTON, PGS
-from ..dynamics.inertia import crb, factor_m
-from ..lanes import kernel, not_, real, stage, where
-from .articulated import mark_coupled, some_coupled
-from .cg import cg
-from .dual_rows import all_fit, make_blocks, report_full
-from .history import record
-from .lcp.step import solve_lcp
-from .line_search import FAR
-from .newton import newton
-from .noslip import noslip
-from .pattern import find_pattern
-from .pgs import pgs
-from .primal import store_forces, warm_start
-from .rows import prepare_contacts
+from featherlane.dynamics.flags import CG, LCP, NEWTON, PGS
+from featherlane.dynamics.inertia.articulated import needs_inertia
+from featherlane.dynamics.inertia.joint_space import crb, factor_m
+from featherlane.lanes import kernel, not_, real, stage, where
+from featherlane.solver.dual.noslip import noslip
+from featherlane.solver.dual.pgs import pgs
+from featherlane.solver.dual.rows import all_fit, make_blocks, report_full
+from featherlane.solver.hessian.articulated import mark_coupled, some_coupled
+from featherlane.solver.hessian.pattern import find_pattern
+from featherlane.solver.lcp.step import solve_lcp
+from featherlane.solver.primal.cg import cg
+from featherlane.solver.primal.history import record
+from featherlane.solver.primal.line_search import FAR
+from featherlane.solver.primal.newton import newton
+from featherlane.solver.primal.problem import store_forces, warm_start
+from featherlane.solver.rows.rows import prepare_contacts
 
 
 @kernel

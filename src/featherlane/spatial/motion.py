@@ -6,8 +6,7 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators
 from __future__ import annotations
 
 from featherlane.lanes import fma, kernel
-
-from .vector import cross
+from featherlane.spatial.vector import cross
 
 
 @kernel

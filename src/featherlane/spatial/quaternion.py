@@ -6,8 +6,7 @@ Products follow Hamilton, so that rotate(quat_mul(a, b), v) = rotate(a, rotate(b
 from __future__ import annotations
 
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, not_, sincos, sqrt, where
-
-from .vector import MINVAL, axpy3, cross, dot3, norm3
+from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, norm3
 
 PI = 3.14159265358979323846
 NEAR_UNIT = 1e-9  # distance of a squared length from 1

@@ -10,11 +10,10 @@ import operator
 from collections.abc import Hashable
 from types import ModuleType
 
-from ...errors import near
-from ..kernel import Kernel, Stage, symbol
-from . import record_functions
-from .functions import FUNCTIONS
-from .types import (
+from featherlane.errors import near
+from featherlane.lanes.compiler import record_functions
+from featherlane.lanes.compiler.functions import FUNCTIONS
+from featherlane.lanes.compiler.types import (
     BOOL,
     INT,
     NOTHING,
@@ -31,7 +30,8 @@ from .types import (
     literal,
     mask,
 )
-from .writer import NO_THING, Thing, Writer
+from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.kernel import Kernel, Stage, symbol
 
 PYTHON = {  # of two numbers that are known
     ast.Add: operator.add,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .record_functions import OF_RECORDS
-from .table import Table
-from .value_functions import OF_VALUES
+from featherlane.lanes.compiler.record_functions import OF_RECORDS
+from featherlane.lanes.compiler.table import Table
+from featherlane.lanes.compiler.value_functions import OF_VALUES
 
 FUNCTIONS = Table({**OF_VALUES, **OF_RECORDS})

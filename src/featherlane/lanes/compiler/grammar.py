@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .rules import broken
+from featherlane.lanes.compiler.rules import broken
 
 STATEMENTS = {
     ast.Assign,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 
-from ..kernel import Kernel, Stage, symbol, variant
-from .rules import broken
-from .source import Source, source_of
-from .statements import block
-from .types import BOOL, INT, LLVM_BASES, NOTHING, Record, Type
-from .writer import NO_THING, Thing, Writer, result_type
+from featherlane.lanes.compiler.rules import broken
+from featherlane.lanes.compiler.source import Source, source_of
+from featherlane.lanes.compiler.statements import block
+from featherlane.lanes.compiler.types import BOOL, INT, LLVM_BASES, NOTHING, Record, Type
+from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer, result_type
+from featherlane.lanes.kernel import Kernel, Stage, symbol, variant
 
 MOST_PASSES = 16
 SMALL = 60  # lines of text up to which a function is always inlined

@@ -6,11 +6,11 @@ its length.  With bounds checks an index out of range is recorded in the fault w
 
 from __future__ import annotations
 
-from ...errors import near
-from ..record import FAULT_WORDS
-from .table import Table, refuse
-from .types import BASES, BITS, INT, NOTHING, Record, Value, View, value, view
-from .writer import NO_THING, Thing, Writer
+from featherlane.errors import near
+from featherlane.lanes.compiler.table import Table, refuse
+from featherlane.lanes.compiler.types import BASES, BITS, INT, NOTHING, Record, Value, View, value, view
+from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.record import FAULT_WORDS
 
 SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
 OF_RECORDS = Table()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import FeatherlaneError
+from featherlane.errors import FeatherlaneError
 
 PAGE = "docs/kernel-language.md"
 

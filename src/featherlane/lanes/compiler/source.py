@@ -13,9 +13,9 @@ import inspect
 import linecache
 from collections.abc import Iterator
 
-from ..kernel import Kernel, bytecode
-from . import grammar, webs
-from .rules import KernelLanguageError, broken
+from featherlane.lanes.compiler import grammar, webs
+from featherlane.lanes.compiler.rules import KernelLanguageError, broken
+from featherlane.lanes.kernel import Kernel, bytecode
 
 
 @functools.cache

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from .expressions import binary, expression
-from .record_functions import load, store
-from .rules import UnknownYetError
-from .types import INT, Number, Tuple, View
-from .writer import NO_THING, Thing, Writer
+from featherlane.lanes.compiler.expressions import binary, expression
+from featherlane.lanes.compiler.record_functions import load, store
+from featherlane.lanes.compiler.rules import UnknownYetError
+from featherlane.lanes.compiler.types import INT, Number, Tuple, View
+from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 
 
 def block(w: Writer, body: list[ast.stmt]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import values
+from featherlane.lanes import values
 
 BUILTINS = {"min": min, "max": max, "abs": abs}
 

@@ -5,8 +5,8 @@ Plain numbers alone stay plain: `sqrt(2.0)` is a number of 64 bits that takes an
 
 from __future__ import annotations
 
-from .table import Table, refuse
-from .types import (
+from featherlane.lanes.compiler.table import Table, refuse
+from featherlane.lanes.compiler.types import (
     BASES,
     BITS,
     BOOL,
@@ -24,7 +24,7 @@ from .types import (
     real_literal,
     value,
 )
-from .writer import Thing, Writer
+from featherlane.lanes.compiler.writer import Thing, Writer
 
 OF_VALUES = Table()
 function = OF_VALUES.function

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from .rules import broken
+from featherlane.lanes.compiler.rules import broken
 
 Reaching = dict[str, frozenset[int]]  # name -> bindings that may have made its value
 

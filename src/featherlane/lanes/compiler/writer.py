@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .rules import UnknownYetError, broken
-from .types import (
+from featherlane.lanes.compiler.rules import UnknownYetError, broken
+from featherlane.lanes.compiler.types import (
     BITS,
     BOOL,
     INT,

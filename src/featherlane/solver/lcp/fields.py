@@ -7,7 +7,7 @@ read; A is dense (`lcp_A`) or a product Y Y^T + diag(lcp_cfm) of sparse rows (`l
 dense problem of a single world, in shared numbers, where pivots branch: `one_*`.
 """
 
-from ...lanes.layout import Field, Layout
+from featherlane.lanes.layout import Field, Layout
 
 LCP_SIZES = (
     Field("nlcp", "size", doc="capacity: rows of the LCP"),

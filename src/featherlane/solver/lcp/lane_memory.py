@@ -7,7 +7,7 @@ Matrices are looked at on their way in, because reading many of them costs more 
 
 from __future__ import annotations
 
-from ...lanes import any_, fabs, fmax, kernel, not_, real, scalars, stage, width
+from featherlane.lanes import any_, fabs, fmax, kernel, not_, real, scalars, stage, width
 
 RESULTS = 40  # where the list of results begins
 DOUBT = 79  # where it stands whether a matrix is not finite or not symmetric

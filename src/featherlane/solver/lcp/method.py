@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import FeatherlaneError, near
-from ...lanes import Stage
+from featherlane.errors import FeatherlaneError, near
+from featherlane.lanes import Stage
 
 ONE, ROWS = "one", "rows"  # the fields that a method reads and writes: one_* or lcp_*, see fields.py
 

@@ -6,18 +6,18 @@ its state alone.
 
 from __future__ import annotations
 
-from ...dynamics.flags import APGD, DANTZIG
-from ...lanes import fmax, kernel, not_, real, single_precision, stage, where
-from ..history import record
-from .apgd import apgd
-from .assembly import make_lcp
-from .islands import solve_islands
-from .link_rows import link_forces
-from .metric import accelerate, sum_rows
-from .pgs import pgs
-from .residual import ROUNDING32
-from .rows import is_present
-from .status import UNSETTLED
+from featherlane.dynamics.flags import APGD, DANTZIG
+from featherlane.lanes import fmax, kernel, not_, real, single_precision, stage, where
+from featherlane.solver.lcp.pivot.islands import solve_islands
+from featherlane.solver.lcp.rows.assembly import make_lcp
+from featherlane.solver.lcp.rows.link import link_forces
+from featherlane.solver.lcp.rows.metric import accelerate, sum_rows
+from featherlane.solver.lcp.rows.rows import is_present
+from featherlane.solver.lcp.status import UNSETTLED
+from featherlane.solver.lcp.sweep.apgd import apgd
+from featherlane.solver.lcp.sweep.pgs import pgs
+from featherlane.solver.lcp.sweep.residual import ROUNDING32
+from featherlane.solver.primal.history import record
 
 
 @kernel

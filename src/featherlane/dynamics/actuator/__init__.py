@@ -1,0 +1,1 @@
+"""Actuators: from a control to forces of the dofs."""

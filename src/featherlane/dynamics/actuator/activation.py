@@ -1,0 +1,126 @@
+"""Activations: their rates, and what they are after a step.
+
+none         no activation
+integrator   w' = u
+filter       w' = (u - w) / tau
+filterexact  the same, over a step the exact solution for a constant u
+muscle       `muscle.py`
+dcmotor      `dcmotor.py`: up to five states
+pid          a slewed setpoint, the integral of the position error
+user         a function of the user
+Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.dcmotor import held_integral, lag, motor_rates, next_motor_state, state_place
+from featherlane.dynamics.actuator.muscle import muscle_rate
+from featherlane.dynamics.actuator.setpoint import nearest_setpoint, shorten_rotation, slew
+from featherlane.dynamics.actuator.user import user_rates
+from featherlane.dynamics.flags import (
+    DISABLE_ACTUATION,
+    DYN_DCMOTOR,
+    DYN_FILTER,
+    DYN_FILTEREXACT,
+    DYN_INTEGRATOR,
+    DYN_MUSCLE,
+    DYN_PID,
+    DYN_USER,
+    GAIN_SO3,
+    INPUT_POS,
+    INTEGRAL,
+    SLEW,
+)
+from featherlane.lanes import clip, fma, fmax, kernel, real, stage
+from featherlane.spatial.vector import MINVAL
+
+
+@kernel
+def _pid_rates(m, d, i):
+    """Rates of a pid's states; a slewed setpoint is replaced."""
+    g, o, states = 10 * i, m.actuator_outadr[i], m.actuator_states[i]
+    if states & SLEW:
+        slew(m, d, i, state_place(m, i, SLEW), m.actuator_dynprm[g + 1])
+    if states & INTEGRAL:
+        a, setpoint = state_place(m, i, INTEGRAL), real(d, 0.0)
+        if m.actuator_ctrlspec[i] & INPUT_POS:
+            setpoint = d.actuator_input[m.actuator_ctrladr[i]]
+        length = d.actuator_length[o]
+        error = nearest_setpoint(m, d, i, setpoint - length, real(d, 0.0))
+        d.act_dot[a] = held_integral(d.act[a], error, m.actuator_dynprm[g])
+
+
+@stage
+def activation(m, d):
+    """act_dot of all actuators, those of disabled groups too.
+
+    Source: MuJoCo mj_fwdActuation.  Deviation: an activation follows its equation while its tree sleeps; MuJoCo goes on
+        with the rate at which it fell asleep, whatever the control.
+    Reads:  actuator_input, act, actuator_length, actuator_velocity.
+    Writes: act_dot (na,) [1/s]; actuator_input of slewed setpoints.
+    """
+    for k in range(m.na):
+        d.act_dot[k] = real(d, 0.0)
+    for i in range(m.nactuator):
+        kind, u = m.actuator_dyntype[i], m.actuator_ctrladr[i]
+        last = m.actuator_actadr[i] + m.actuator_actnum[i] - 1
+        if m.actuator_actnum[i] > 0:
+            if kind == DYN_INTEGRATOR:
+                number = m.actuator_ctrlnum[i]
+                for k in range(number):
+                    d.act_dot[last - number + 1 + k] = d.actuator_input[u + k]
+            elif kind in (DYN_FILTER, DYN_FILTEREXACT):
+                d.act_dot[last] = (d.actuator_input[u] - d.act[last]) / fmax(m.actuator_dynprm[10 * i], MINVAL)
+            elif kind == DYN_MUSCLE:
+                d.act_dot[last] = muscle_rate(d.actuator_input[u], d.act[last], m.actuator_dynprm, 10 * i)
+            elif kind == DYN_PID:
+                _pid_rates(m, d, i)
+            elif kind == DYN_DCMOTOR:
+                motor_rates(m, d, i)
+            elif kind == DYN_USER:
+                user_rates(m, d, i)
+
+
+@kernel
+def next_activation(m, d, i, a, rate):
+    """Activation a of actuator i after a step with that rate, clamped to its range."""
+    h, kind, x = m.opt_timestep[0], m.actuator_dyntype[i], d.act[a]
+    if kind == DYN_DCMOTOR:
+        return next_motor_state(m, d, i, a, rate)
+    y = fma(rate, h, x)
+    if kind == DYN_FILTEREXACT:
+        tau = fmax(m.actuator_dynprm[10 * i], MINVAL)
+        y = fma(rate * tau, lag(h, tau), x)
+    if m.actuator_actlimited[i]:
+        y = clip(y, m.actuator_actrange[2 * i], m.actuator_actrange[2 * i + 1])
+    return y
+
+
+@kernel
+def early_activation(m, d, i, a):
+    """Activation a as the force sees it: the present one, or with `actearly` that after the step."""
+    x = d.act[a]
+    if m.actuator_actearly[i]:
+        x = next_activation(m, d, i, a, d.act_dot[a])
+    return x
+
+
+@kernel
+def advance_activations(m, d, rates):
+    """act <- after a step with these rates, 0 for disabled groups; setpoints of angles <- the nearest, or the shortest.
+
+    Source: MuJoCo mj_advance.
+    """
+    if m.na > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            first, off = m.actuator_actadr[i], is_disabled(m, i)
+            for a in range(first, first + m.actuator_actnum[i]):
+                d.act[a] = next_activation(m, d, i, a, real(d, 0.0) if off else rates[a])
+            if m.actuator_dyntype[i] == DYN_INTEGRATOR and m.actuator_actnum[i] > 0:
+                if m.actuator_gaintype[i] == GAIN_SO3:
+                    shorten_rotation(d, first)
+                else:
+                    last = first + m.actuator_actnum[i] - 1
+                    length = d.actuator_length[m.actuator_outadr[i]]
+                    d.act[last] = nearest_setpoint(m, d, i, d.act[last], length)

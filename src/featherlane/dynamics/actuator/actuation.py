@@ -1,0 +1,132 @@
+"""Forces of actuators and their effect on the dofs: the pass, and the limits that bound them."""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.activation import activation
+from featherlane.dynamics.actuator.control import is_disabled, read_controls
+from featherlane.dynamics.actuator.dcmotor import mechanical_force
+from featherlane.dynamics.actuator.gain import force, simple_force
+from featherlane.dynamics.actuator.orientation import bound_torque, orient
+from featherlane.dynamics.actuator.transmission import add_output_force, output_velocity
+from featherlane.dynamics.flags import BIAS_DCMOTOR, DISABLE_ACTUATION, DISABLE_GRAVITY, GAIN_SO3, SLIDE, TRN_TENDON
+from featherlane.lanes import clip, kernel, real, stage, where
+
+
+@kernel
+def is_on_limited_tendon(m, i):
+    """Does the actuator pull on a tendon on which the sum of forces is clamped?"""
+    return m.actuator_trntype[i] == TRN_TENDON and m.tendon_actfrclimited[m.actuator_trnid[2 * i]] != 0
+
+
+@kernel
+def _bound_tendon_forces(m, d):
+    """Forces on a limited tendon shrink in proportion until their sum is in its range."""
+    for t in range(m.ntendon):
+        d.tendon_actuatorfrc[t] = real(d, 0.0)
+    for i in range(m.nactuator):
+        if is_on_limited_tendon(m, i):
+            t = m.actuator_trnid[2 * i]
+            d.tendon_actuatorfrc[t] = d.tendon_actuatorfrc[t] + d.actuator_force[m.actuator_outadr[i]]
+    for i in range(m.nactuator):
+        if is_on_limited_tendon(m, i):
+            t, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+            total = d.tendon_actuatorfrc[t]
+            bounded = clip(total, m.tendon_actfrcrange[2 * t], m.tendon_actfrcrange[2 * t + 1])
+            inside = (bounded == total) | (total == 0.0)
+            scale = bounded / where(total == 0.0, 1.0, total)
+            d.actuator_force[o] = where(inside, d.actuator_force[o], d.actuator_force[o] * scale)
+
+
+@kernel
+def _bound_forces(m, d):
+    """Each force within the actuator's range; of a disabled one, too."""
+    for i in range(m.nactuator):
+        if m.actuator_forcelimited[i]:
+            if m.actuator_gaintype[i] == GAIN_SO3:
+                bound_torque(m, d, i)
+            else:
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    low, high = m.actuator_forcerange[2 * i], m.actuator_forcerange[2 * i + 1]
+                    d.actuator_force[o] = clip(d.actuator_force[o], low, high)
+
+
+@kernel
+def _add_mechanical_forces(m, d):
+    """What the shafts of motors lose and gain beside the limited force."""
+    for i in range(m.nactuator):
+        if m.actuator_biastype[i] == BIAS_DCMOTOR and not is_disabled(m, i):
+            o = m.actuator_outadr[i]
+            d.actuator_force[o] = d.actuator_force[o] + mechanical_force(m, d, i)
+
+
+@kernel
+def _forces(m, d):
+    """actuator_force of all actuators."""
+    for i in range(m.nactuator):
+        if not is_disabled(m, i):
+            if m.actuator_simple[i]:
+                d.actuator_force[m.actuator_outadr[i]] = simple_force(m, d, i)
+            elif m.actuator_gaintype[i] == GAIN_SO3:
+                orient(m, d, i)
+            else:
+                d.actuator_force[m.actuator_outadr[i]] = force(m, d, i)
+    if m.nbounded > 0:
+        _bound_tendon_forces(m, d)
+    _bound_forces(m, d)
+    if m.ndcmotor > 0:
+        _add_mechanical_forces(m, d)
+
+
+@kernel
+def _joint_limits(m, d):
+    """Gravity compensation that counts as actuation, then the range of each joint's sum."""
+    compensated = m.ngravcomp > 0 and not (m.opt_disableflags & DISABLE_GRAVITY)
+    for i in range(m.nv):
+        j = m.dof_jntid[i]
+        if compensated and m.jnt_actgravcomp[j]:
+            d.qfrc_actuator[i] = d.qfrc_actuator[i] + d.qfrc_gravcomp[i]
+        if m.jnt_actfrclimited[j] and m.jnt_type[j] >= SLIDE:
+            d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], m.jnt_actfrcrange[2 * j], m.jnt_actfrcrange[2 * j + 1])
+
+
+@kernel
+def output_velocities(m, d):
+    """Rates of the actuators' lengths; 0 where actuation is disabled."""
+    if m.opt_disableflags & DISABLE_ACTUATION:
+        for o in range(m.nout):
+            d.actuator_velocity[o] = real(d, 0.0)
+    else:
+        for o in range(m.nout):
+            d.actuator_velocity[o] = output_velocity(m, d, o)
+
+
+@stage
+def actuation(m, d):
+    """Actuator velocities, rates of activations, forces, and the forces on the dofs.
+
+    force = gain(l, l') u + bias(l, l'), u a control or an activation; the sum on a tendon clamped to its actfrcrange,
+    each force to forcerange;  qfrc_actuator = moment^T force (+ gravity compensation where it counts as actuation),
+    clamped to the joint's actfrcrange.  Where a control is NaN or beyond 1e10 all controls of that world count as 0 and
+    badctrl is 1.
+    Source: MuJoCo mj_fwdActuation.
+    Reads:  ctrl, act, history, time, qvel, qpos, actuator_length, qfrc_gravcomp.
+    Writes: actuator_velocity, actuator_force (nout,), act_dot (na,), qfrc_actuator (nv,) [N, N m], badctrl (1,),
+        warning (bad control), actuator_input (nu,), tendon_actuatorfrc (ntendon,).
+    Note:   without any actuator, or with actuation disabled, gravity compensation through actuators is lost, too, and
+        act_dot stays what it was.
+    """
+    zero = real(d, 0.0)
+    d.badctrl[0] = zero
+    for i in range(m.nv):
+        d.qfrc_actuator[i] = zero
+    output_velocities(m, d)
+    for o in range(m.nout):
+        d.actuator_force[o] = zero
+    if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
+        read_controls(m, d)
+        if m.na > 0:
+            activation(m, d)
+        _forces(m, d)
+        for o in range(m.nout):
+            add_output_force(m, d, o, d.actuator_force[o], d.qfrc_actuator)
+        _joint_limits(m, d)

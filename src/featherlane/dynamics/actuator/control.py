@@ -1,0 +1,85 @@
+"""The controls that act: as they were a delay ago, within their ranges, and all 0 in a world where one is bad."""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.history import bracket, interpolate
+from featherlane.dynamics.flags import DISABLE_CLAMPCTRL
+from featherlane.lanes import any_, clip, fabs, kernel, real, where
+
+MAXVAL = 1e10  # a control beyond this is no number to trust
+
+
+@kernel
+def is_disabled(m, i):
+    """Is the actuator's group switched off?  Groups beyond 30 cannot be."""
+    g = m.actuator_group[i]
+    return g >= 0 and g <= 30 and ((m.opt_disableactuator >> g) & 1) == 1
+
+
+@kernel
+def _delay_controls(m, d, i):
+    """actuator_input <- the controls of an actuator with a history, as they were a delay ago."""
+    a, n, first, dim = m.actuator_historyadr[i], m.actuator_history[2 * i], m.actuator_ctrladr[i], m.actuator_ctrlnum[i]
+    delay = m.actuator_delay[i]
+    t = d.time[0] - delay
+    at = bracket(d, a, n, t)
+    for c in range(dim):
+        x = interpolate(d, a, n, dim, c, t, at, m.actuator_history[2 * i + 1])
+        d.actuator_input[first + c] = where(delay == 0.0, d.ctrl[first + c], x)
+
+
+@kernel
+def _take_delayed(m, d):
+    """actuator_input <- the controls, those of actuators with a history as they were a delay ago."""
+    for u in range(m.nu):
+        d.actuator_input[u] = d.ctrl[u]
+    for i in range(m.nactuator):
+        if m.actuator_history[2 * i] > 0:
+            _delay_controls(m, d, i)
+
+
+@kernel
+def _clamped(m, x, u):
+    """Control u of value x within its range; a NaN stays one."""
+    if m.actuator_ctrllimited[u] and not (m.opt_disableflags & DISABLE_CLAMPCTRL):
+        x = where(x == x, clip(x, m.actuator_ctrlrange[2 * u], m.actuator_ctrlrange[2 * u + 1]), x)
+    return x
+
+
+@kernel
+def read_controls(m, d):
+    """actuator_input <- the controls that act; badctrl <- 1 where one is NaN or beyond MAXVAL, and all count as 0.
+
+    Source: MuJoCo mj_fwdActuation, mj_readCtrl.  Deviation: the stages of one step count once.
+    Reads:  ctrl, history, time.   Writes: actuator_input (nu,), badctrl (1,), warning (bad control).
+    """
+    delayed = m.nhistory > 0
+    if delayed:
+        _take_delayed(m, d)
+    bad = real(d, 0.0)
+    for u in range(m.nu):
+        x = _clamped(m, d.actuator_input[u] if delayed else d.ctrl[u], u)
+        d.actuator_input[u] = x
+        bad = where(fabs(x) <= MAXVAL, bad, 1.0)
+    if any_(bad > 0.0):
+        for u in range(m.nu):
+            d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
+    d.badctrl[0] = bad
+    if d.in_stage[0] == 0:
+        d.warning[4] = d.warning[4] + bad
+
+
+@kernel
+def inputs(m, d, i):
+    """(position, velocity, feedforward, voltage): the controls of actuator i as its ctrlspec has them, 0 if absent."""
+    spec, u = m.actuator_ctrlspec[i], m.actuator_ctrladr[i]
+    v = u + (spec & 1)
+    f = v + ((spec >> 1) & 1)
+    e = f + ((spec >> 2) & 1)
+    zero = real(d, 0.0)
+    return (
+        d.actuator_input[u] if spec & 1 else zero,
+        d.actuator_input[v] if (spec >> 1) & 1 else zero,
+        d.actuator_input[f] if (spec >> 2) & 1 else zero,
+        d.actuator_input[e] if (spec >> 3) & 1 else zero,
+    )

@@ -1,0 +1,115 @@
+"""Forces of actuators with one output: gain times what drives it, plus bias.
+
+gain    fixed, affine in length and velocity, muscle, dcmotor, a function of the user
+bias    none, affine, muscle, dcmotor, a function of the user
+pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bias
+Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.activation import early_activation
+from featherlane.dynamics.actuator.control import inputs
+from featherlane.dynamics.actuator.dcmotor import motor_bias, motor_gain, voltage
+from featherlane.dynamics.actuator.muscle import muscle_bias, muscle_gain
+from featherlane.dynamics.actuator.setpoint import nearest_setpoint
+from featherlane.dynamics.actuator.user import user_bias, user_gain
+from featherlane.dynamics.flags import (
+    BIAS_AFFINE,
+    BIAS_DCMOTOR,
+    BIAS_MUSCLE,
+    BIAS_USER,
+    CURRENT,
+    GAIN_AFFINE,
+    GAIN_DCMOTOR,
+    GAIN_MUSCLE,
+    GAIN_PID,
+    GAIN_USER,
+    INTEGRAL,
+)
+from featherlane.lanes import fma, kernel, real
+
+
+@kernel
+def _affine(prm, a, length, rate):
+    """prm[0] + prm[1] length + prm[2] rate."""
+    return fma(prm[a + 2], rate, fma(prm[a + 1], length, prm[a]))
+
+
+@kernel
+def driver(m, d, i):
+    """What the gain multiplies: the control, the voltage at a motor without inductance, or the last activation."""
+    at_once = m.actuator_gaintype[i] == GAIN_DCMOTOR and not (m.actuator_states[i] & CURRENT)
+    x = real(d, 0.0)
+    if at_once:
+        x = voltage(m, d, i)
+    elif m.actuator_actnum[i] > 0:
+        x = early_activation(m, d, i, m.actuator_actadr[i] + m.actuator_actnum[i] - 1)
+    elif m.actuator_ctrlnum[i] > 0:
+        x = d.actuator_input[m.actuator_ctrladr[i]]
+    return x
+
+
+@kernel
+def _gain(m, d, i, length, rate):
+    """The gain of actuator i."""
+    kind, o = m.actuator_gaintype[i], m.actuator_outadr[i]
+    gain = m.actuator_gainprm[10 * i]
+    if kind == GAIN_AFFINE:
+        gain = _affine(m.actuator_gainprm, 10 * i, length, rate)
+    elif kind == GAIN_MUSCLE:
+        gain = muscle_gain(m, d, o, m.actuator_gainprm, 10 * i)
+    elif kind == GAIN_DCMOTOR:
+        gain = motor_gain(m, d, i)
+    elif kind == GAIN_USER:
+        gain = user_gain(m, d, i)
+    return gain
+
+
+@kernel
+def _setpoint_force(m, d, i):
+    """What the setpoints and the integral of a pid give: the affine bias takes off what length and velocity give."""
+    g = 10 * i
+    position, velocity, force, _ = inputs(m, d, i)
+    position = nearest_setpoint(m, d, i, position, d.actuator_length[m.actuator_outadr[i]])
+    force = fma(-m.actuator_biasprm[g + 2], velocity, fma(-m.actuator_biasprm[g + 1], position, force))
+    if m.actuator_states[i] & INTEGRAL:
+        z = early_activation(m, d, i, m.actuator_actadr[i] + m.actuator_actnum[i] - 1)
+        force = fma(m.actuator_gainprm[g], z, force)
+    return force
+
+
+@kernel
+def force(m, d, i):
+    """The force of actuator i, which has one output, before any limit."""
+    kind, bias, o = m.actuator_gaintype[i], m.actuator_biastype[i], m.actuator_outadr[i]
+    length, rate = d.actuator_length[o], d.actuator_velocity[o]
+    gain = real(d, 0.0)
+    if kind == GAIN_PID:
+        f = _setpoint_force(m, d, i)
+    else:
+        gain = _gain(m, d, i, length, rate)
+        f = gain * nearest_setpoint(m, d, i, driver(m, d, i), length)
+    if bias == BIAS_AFFINE:
+        f = f + _affine(m.actuator_biasprm, 10 * i, length, rate)
+    elif bias == BIAS_MUSCLE:
+        f = f + muscle_bias(m, d, o, m.actuator_biasprm, 10 * i)
+    elif bias == BIAS_DCMOTOR:
+        f = f + motor_bias(m, d, i, gain)
+    elif bias == BIAS_USER:
+        f = f + user_bias(m, d, i)
+    return f
+
+
+@kernel
+def simple_force(m, d, i):
+    """The same with the same bits for an actuator that `actuator_simple` marks, which asks for no other kinds."""
+    o = m.actuator_outadr[i]
+    length, rate = d.actuator_length[o], d.actuator_velocity[o]
+    gain = m.actuator_gainprm[10 * i]
+    if m.actuator_gaintype[i] == GAIN_AFFINE:
+        gain = _affine(m.actuator_gainprm, 10 * i, length, rate)
+    f = gain * d.actuator_input[m.actuator_ctrladr[i]]
+    if m.actuator_biastype[i] == BIAS_AFFINE:
+        f = f + _affine(m.actuator_biasprm, 10 * i, length, rate)
+    return f

@@ -1,0 +1,62 @@
+"""Orientation servos: three outputs turn a ball, or one site against another, the shortest way to a target.
+
+    force = kp log(q* q_target) + b - kv w,    in the axes of the moving frame
+
+The lengths of the outputs are the rotation vector of q.
+Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque at its bound to AT_BOUND counts as bound; MuJoCo compares
+    what rounding made of its length.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.activation import early_activation
+from featherlane.dynamics.flags import CHART_QUAT, DYN_NONE
+from featherlane.lanes import fma, kernel, where
+from featherlane.spatial.quaternion import quat_normalize, quat_sub, rotation_vector_quat
+from featherlane.spatial.vector import load3, load4, norm3, scale3, store3
+
+AT_BOUND = 1e-6  # relative
+
+
+@kernel
+def _target(m, d, i):
+    """Target as a quaternion: of controls that are one, or a rotation vector; or of activations, a rotation vector."""
+    u = m.actuator_ctrladr[i]
+    if m.actuator_ctrlspec[i] == CHART_QUAT:
+        return quat_normalize(load4(d.actuator_input, u))
+    if m.actuator_dyntype[i] == DYN_NONE:
+        return rotation_vector_quat(load3(d.actuator_input, u))
+    a = m.actuator_actadr[i]
+    x = (early_activation(m, d, i, a), early_activation(m, d, i, a + 1), early_activation(m, d, i, a + 2))
+    return rotation_vector_quat(x)
+
+
+@kernel
+def orient(m, d, i):
+    """Forces of the three outputs of actuator i."""
+    o, g = m.actuator_outadr[i], 10 * i
+    error = quat_sub(_target(m, d, i), rotation_vector_quat(load3(d.actuator_length, o)))
+    for k in range(3):
+        damped = fma(m.actuator_biasprm[g + 2], d.actuator_velocity[o + k], m.actuator_biasprm[g])
+        d.actuator_force[o + k] = damped
+    kp = m.actuator_gainprm[g]
+    x = load3(d.actuator_force, o)
+    force = (fma(kp, error[0], x[0]), fma(kp, error[1], x[1]), fma(kp, error[2], x[2]))
+    store3(d.actuator_force, o, force)
+
+
+@kernel
+def is_bound(m, d, i):
+    """Mask: the torque is as long as the range allows, to rounding."""
+    length = norm3(load3(d.actuator_force, m.actuator_outadr[i]))
+    return length >= (1.0 - AT_BOUND) * m.actuator_forcerange[2 * i + 1]
+
+
+@kernel
+def bound_torque(m, d, i):
+    """The torque of three outputs no longer than the range allows, its direction kept."""
+    o = m.actuator_outadr[i]
+    x = load3(d.actuator_force, o)
+    length, most = norm3(x), m.actuator_forcerange[2 * i + 1]
+    s = where(length > most, most / where(length > 0.0, length, 1.0), 1.0)
+    store3(d.actuator_force, o, scale3(s, x))

@@ -1,0 +1,104 @@
+"""How an actuator's force changes with its length and its velocity, for integrators that are implicit in them.
+
+Where the force is clamped, or the sum on its joint or tendon, it does not change.
+Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` takes, were found by experiment with 4.0.1.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.actuation import is_on_limited_tendon
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.dcmotor import motor_slopes
+from featherlane.dynamics.actuator.gain import driver
+from featherlane.dynamics.actuator.muscle import muscle_bias_slope, muscle_gain_slopes
+from featherlane.dynamics.actuator.orientation import is_bound
+from featherlane.dynamics.actuator.transmission import drives_joint
+from featherlane.dynamics.flags import (
+    BIAS_AFFINE,
+    BIAS_MUSCLE,
+    BIAS_NONE,
+    BIAS_SO3,
+    GAIN_AFFINE,
+    GAIN_DCMOTOR,
+    GAIN_FIXED,
+    GAIN_MUSCLE,
+    GAIN_SO3,
+    SLIDE,
+)
+from featherlane.lanes import fma, kernel, not_, real, stage, where
+
+
+@kernel
+def _is_saturated(m, d, i):
+    """Mask: the actuator's force, or the sum on its joint or tendon, is clamped."""
+    j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
+    f = d.actuator_force[o]
+    mask = not_(f == f)
+    if m.actuator_forcelimited[i]:
+        low, high = m.actuator_forcerange[2 * i], m.actuator_forcerange[2 * i + 1]
+        if m.actuator_gaintype[i] == GAIN_SO3:
+            mask = is_bound(m, d, i)
+        else:
+            mask = (f <= low) | (f >= high)
+    if drives_joint(m, i) and m.jnt_actfrclimited[j] and m.jnt_type[j] >= SLIDE:
+        q = d.qfrc_actuator[m.jnt_dofadr[j]]
+        mask = mask | (q <= m.jnt_actfrcrange[2 * j]) | (q >= m.jnt_actfrcrange[2 * j + 1])
+    if is_on_limited_tendon(m, i):
+        q = d.tendon_actuatorfrc[j]
+        mask = mask | (q <= m.tendon_actfrcrange[2 * j]) | (q >= m.tendon_actfrcrange[2 * j + 1])
+    return mask
+
+
+@kernel
+def _slopes(m, d, i):
+    """Slopes of the force of actuator i in length and velocity, clamped or not."""
+    a, o, gain, bias = 10 * i, m.actuator_outadr[i], m.actuator_gaintype[i], m.actuator_biastype[i]
+    by_length, by_velocity = real(d, 0.0), real(d, 0.0)
+    if bias in (BIAS_AFFINE, BIAS_SO3):
+        by_length, by_velocity = by_length + m.actuator_biasprm[a + 1], by_velocity + m.actuator_biasprm[a + 2]
+    elif bias == BIAS_MUSCLE:
+        by_length = muscle_bias_slope(m, d, o, m.actuator_biasprm, a)
+    if gain == GAIN_AFFINE:
+        x = driver(m, d, i)
+        by_length = fma(m.actuator_gainprm[a + 1], x, by_length)
+        by_velocity = fma(m.actuator_gainprm[a + 2], x, by_velocity)
+    elif gain == GAIN_MUSCLE:
+        x, slopes = driver(m, d, i), muscle_gain_slopes(m, d, o, m.actuator_gainprm, a)
+        by_length, by_velocity = fma(slopes[0], x, by_length), fma(slopes[1], x, by_velocity)
+    elif gain == GAIN_DCMOTOR:
+        slopes = motor_slopes(m, d, i)
+        by_length, by_velocity = by_length + slopes[0], by_velocity + slopes[1]
+    return by_length, by_velocity
+
+
+@kernel
+def _changes(m, i):
+    """May the force of actuator i change with its length or velocity?"""
+    return not (m.actuator_simple[i] and m.actuator_gaintype[i] == GAIN_FIXED and m.actuator_biastype[i] == BIAS_NONE)
+
+
+@stage
+def actuator_rates(m, d):
+    """actuator_rate <- slopes of each actuator's force in length and velocity, 0 where the force is clamped.
+
+    Reads:  what `actuation` wrote.   Writes: actuator_rate (nactuator, 2) [N/m, N s/m].
+    """
+    for i in range(m.nactuator):
+        by_length, by_velocity = real(d, 0.0), real(d, 0.0)
+        if _changes(m, i) and not is_disabled(m, i):
+            clamped = _is_saturated(m, d, i)
+            slopes = _slopes(m, d, i)
+            by_length, by_velocity = where(clamped, 0.0, slopes[0]), where(clamped, 0.0, slopes[1])
+        d.actuator_rate[2 * i], d.actuator_rate[2 * i + 1] = by_length, by_velocity
+
+
+@kernel
+def length_rate(m, d, i):
+    """d force / d length of actuator i, 0 where it is clamped."""
+    return d.actuator_rate[2 * i]
+
+
+@kernel
+def force_rate(m, d, i):
+    """d force / d velocity of actuator i, 0 where it is clamped."""
+    return d.actuator_rate[2 * i + 1]

@@ -1,0 +1,44 @@
+"""Armature and damping of actuators, as seen by the dofs of their joint: times the square of the gear.
+
+A joint knows whether one actuator, several (-2) or none (-1) contribute.
+Source: MuJoCo 4, attributes armature and damping of actuators.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.transmission import drives_joint
+from featherlane.lanes import fma, kernel, real
+
+
+@kernel
+def _gear_squared(m, k):
+    """Square of the actuator's first gear."""
+    g = m.actuator_gear[6 * m.actuator_outadr[k]]
+    return g * g
+
+
+@kernel
+def reflected_armature(m, d, i):
+    """Inertia [kg, kg m^2] that actuators add to dof i."""
+    j = m.dof_jntid[i]
+    total = real(d, 0.0)
+    if m.jnt_actuatorid[j] != -1:
+        for k in range(m.nactuator):
+            if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
+                total = fma(m.actuator_armature[k], _gear_squared(m, k), total)
+    return total
+
+
+@kernel
+def damping(m, d, i):
+    """(b, c, e): the damping force of dof i is -v (b + c |v| + e v^2), its own and its actuators' together."""
+    j = m.dof_jntid[i]
+    b, c, e = m.dof_damping[i], m.dof_dampingpoly[2 * i], m.dof_dampingpoly[2 * i + 1]
+    if m.jnt_actuatorid[j] != -1:
+        for k in range(m.nactuator):
+            if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
+                s = _gear_squared(m, k)
+                b = fma(m.actuator_damping[k], s, b)
+                c = fma(m.actuator_dampingpoly[2 * k], s, c)
+                e = fma(m.actuator_dampingpoly[2 * k + 1], s, e)
+    return b, c, e

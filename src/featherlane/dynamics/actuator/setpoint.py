@@ -1,0 +1,80 @@
+"""Setpoints of position servos: those that mean the same rotation, and those that may change only so fast.
+
+On a ball, or between two sites, a servo about one axis has setpoints that differ by a full turn and mean the same: it
+aims at the nearest.
+Source: MuJoCo 4, mj_fwdActuation, mj_advance.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.transmission import drives_joint
+from featherlane.dynamics.flags import BALL, BIAS_AFFINE, DYN_INTEGRATOR, GAIN_FIXED, GAIN_PID, TRN_SITE
+from featherlane.lanes import clip, fma, fmax, kernel, real, rint, where
+from featherlane.spatial.quaternion import PI
+from featherlane.spatial.vector import load3, norm3, scale3, store3
+
+
+@kernel
+def turns(m, i):
+    """May the actuator be a position servo of an angle?"""
+    kind = m.actuator_gaintype[i]
+    servo = (
+        kind == GAIN_FIXED and m.actuator_biastype[i] == BIAS_AFFINE and m.actuator_dyntype[i] <= DYN_INTEGRATOR
+    ) or kind == GAIN_PID
+    if not servo:
+        return False
+    if drives_joint(m, i):
+        return m.jnt_type[m.actuator_trnid[2 * i]] == BALL
+    return m.actuator_trntype[i] == TRN_SITE and m.actuator_trnid[2 * i + 1] >= 0
+
+
+@kernel
+def period(m, d, i):
+    """Length of a full turn, 0 where the actuator is no position servo of an angle; only for one that `turns`."""
+    g = 6 * m.actuator_outadr[i]
+    axis, servo = load3(m.actuator_gear, g), real(d, 1.0) > 0.0
+    if m.actuator_trntype[i] == TRN_SITE:
+        servo = (axis[0] == 0.0) & (axis[1] == 0.0) & (axis[2] == 0.0)
+        axis = load3(m.actuator_gear, g + 3)
+    if m.actuator_gaintype[i] == GAIN_FIXED:
+        servo = servo & (m.actuator_gainprm[10 * i] == -m.actuator_biasprm[10 * i + 1])
+    return where(servo, 2.0 * PI * norm3(axis), 0.0)
+
+
+@kernel
+def nearest(x, length, turn):
+    """The setpoint nearest the length of those that mean the same as x; x itself where there is no turn."""
+    exists = turn > 0.0
+    turn = where(exists, turn, 1.0)
+    return where(exists, fma(-turn, rint((x - length) / turn), x), x)
+
+
+@kernel
+def nearest_setpoint(m, d, i, x, length):
+    """The setpoint of actuator i nearest the length, of those that mean the same as x."""
+    return nearest(x, length, period(m, d, i)) if turns(m, i) else x
+
+
+@kernel
+def slew(m, d, i, a, rate):
+    """The first control of actuator i follows by at most `rate` per second where rate > 0; activation a is what it was.
+
+    Reads:  actuator_input, act.   Writes: act_dot[a], actuator_input.
+    """
+    h, u, before = m.opt_timestep[0], m.actuator_ctrladr[i], d.act[a]
+    x = d.actuator_input[u]
+    if m.actuator_gaintype[i] == GAIN_PID:
+        x = nearest_setpoint(m, d, i, x, before)
+    step = rate * h
+    y = where(rate > 0.0, clip(x, before - step, before + step), x)
+    d.act_dot[a] = (y - before) / h
+    d.actuator_input[u] = y
+
+
+@kernel
+def shorten_rotation(d, a):
+    """Activations a to a + 2, a rotation vector, <- the shorter one that means the same, where it is longer than pi."""
+    x = load3(d.act, a)
+    angle = norm3(x)
+    shorter = (angle - 2.0 * PI * rint(angle / (2.0 * PI))) / fmax(angle, 1.0)
+    store3(d.act, a, scale3(where(angle > PI, shorter, 1.0), x))

@@ -1,0 +1,75 @@
+"""Actuators on sites: a wrench in a site's frame, the pose of one site in the frame of another, its orientation alone.
+
+    site               gear is a force and a torque in the site's frame, the length 0
+    site and refsite   gear is a direction of pose in the reference's frame, the length what the pose is along it; the
+                       wrench acts on the site's body, its opposite on the reference's
+    so3                three outputs: the rotation vector of a ball joint, or of a site seen from its reference
+
+The moment of a refsite or so3 is that of the wrench, which is the gradient of the length where the reference does not
+turn and the rotation vector points along the gear's axis.
+Source: MuJoCo, transmissions site and so3.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.wrench import add_wrench, clear_moment
+from featherlane.lanes import kernel, real
+from featherlane.spatial.quaternion import quat_log, quat_mul, quat_normalize, quat_sub
+from featherlane.spatial.vector import dot3, load3, load4, load9, mat_mul_vec, mat_t_mul_vec, scale3, sub3
+
+
+@kernel
+def _site_quat(m, d, s):
+    """Orientation of site s."""
+    return quat_mul(load4(d.xquat, 4 * m.site_bodyid[s]), load4(m.site_quat, 4 * s))
+
+
+@kernel
+def _add_pair(m, d, o, s, r, force, torque):
+    """Row of output o += a wrench at site s and its opposite at site r, each at its own point."""
+    add_wrench(m, d, o, m.site_bodyid[s], load3(d.site_xpos, 3 * s), force, torque)
+    add_wrench(m, d, o, m.site_bodyid[r], load3(d.site_xpos, 3 * r), scale3(-1.0, force), scale3(-1.0, torque))
+
+
+@kernel
+def site_transmission(m, d, i):
+    """Length and moment of an actuator on a site, with or without a reference.
+
+    Reads:  site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
+    """
+    o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    push, twist = load3(m.actuator_gear, 6 * o), load3(m.actuator_gear, 6 * o + 3)
+    clear_moment(m, d, o)
+    if r < 0:
+        R, p = load9(d.site_xmat, 9 * s), load3(d.site_xpos, 3 * s)
+        add_wrench(m, d, o, m.site_bodyid[s], p, mat_mul_vec(R, push), mat_mul_vec(R, twist))
+        d.actuator_length[o] = real(d, 0.0)
+    else:
+        R = load9(d.site_xmat, 9 * r)
+        apart = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * r)))
+        turn = quat_sub(_site_quat(m, d, s), _site_quat(m, d, r))
+        _add_pair(m, d, o, s, r, mat_mul_vec(R, push), mat_mul_vec(R, twist))
+        d.actuator_length[o] = dot3(apart, push) + dot3(turn, twist)
+
+
+@kernel
+def orientation_transmission(m, d, i):
+    """Lengths and moments of the three outputs of an so3 actuator.
+
+    Of a ball the dofs themselves; of a site the torques about its axes, and their opposites on the reference.
+    Reads:  qpos, site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
+    """
+    o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    zero = real(d, 0.0)
+    if r < 0:
+        turn = quat_log(quat_normalize(load4(d.qpos, m.jnt_qposadr[s])))
+        for k in range(3):
+            d.actuator_moment[m.moment_rowadr[o + k]] = real(d, 1.0)
+    else:
+        turn = quat_sub(_site_quat(m, d, s), _site_quat(m, d, r))
+        for k in range(3):
+            axis = (d.site_xmat[9 * s + k], d.site_xmat[9 * s + 3 + k], d.site_xmat[9 * s + 6 + k])
+            clear_moment(m, d, o + k)
+            _add_pair(m, d, o + k, s, r, (zero, zero, zero), axis)
+    for k in range(3):
+        d.actuator_length[o + k] = turn[k]

@@ -1,0 +1,44 @@
+"""The slider-crank: a rod from a crank's pin to a slider that moves along the z axis of its site.
+
+    l = a.v - sqrt(det),   det = (a.v)^2 + r^2 - v.v,   v from the slider's site to the pin, a the axis, r the rod
+
+is where along the axis the rod ends.  Where the rod is too short to reach the axis (det <= 0), l = a.v.
+Source: MuJoCo, transmission slidercrank.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.wrench import add_wrench, clear_moment
+from featherlane.lanes import fma, kernel, real, sqrt, where
+from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, sub3
+
+
+@kernel
+def _gradients(m, d, i, axis, v):
+    """(l, dl/dv, dl/da) of actuator i, without its gear."""
+    rod, av = m.actuator_cranklength[i], dot3(axis, v)
+    det = fma(av, av, fma(rod, rod, -dot3(v, v)))
+    reaches = det > 0.0
+    s = sqrt(where(reaches, det, 1.0))
+    along, across = where(reaches, 1.0 - av / s, 1.0), where(reaches, 1.0 / s, 0.0)
+    return av - where(reaches, s, 0.0), axpy3(across, v, scale3(along, axis)), scale3(along, v)
+
+
+@kernel
+def slider_crank(m, d, i):
+    """Length and moment of an actuator on a slider-crank: forces at both pins, and what turns the axis.
+
+    A turn w of the slider's body moves the axis by w x a, hence the torque a x dl/da.
+    Reads:  site_xpos, site_xmat of both sites.   Writes: actuator_length, actuator_moment.
+    """
+    o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]
+    pin, end = load3(d.site_xpos, 3 * crank), load3(d.site_xpos, 3 * slider)
+    axis = (d.site_xmat[9 * slider + 2], d.site_xmat[9 * slider + 5], d.site_xmat[9 * slider + 8])
+    length, by_vector, by_axis = _gradients(m, d, i, axis, sub3(pin, end))
+
+    gear, zero = m.actuator_gear[6 * o], real(d, 0.0)
+    d.actuator_length[o] = gear * length
+    force, torque = scale3(gear, by_vector), scale3(gear, cross(axis, by_axis))
+    clear_moment(m, d, o)
+    add_wrench(m, d, o, m.site_bodyid[crank], pin, force, (zero, zero, zero))
+    add_wrench(m, d, o, m.site_bodyid[slider], end, scale3(-1.0, force), torque)

@@ -1,0 +1,110 @@
+"""Transmissions: the length of each actuator's force output, and its moment, the gradient of the length by the dofs.
+
+The moments are rows of a sparse matrix whose pattern is fixed when the model is loaded (moment_rownnz, moment_rowadr,
+moment_colind).  On a joint the moment is the gear: one number for a slide or a hinge, an axis for a ball, six numbers
+for a free joint.  On a tendon it is the gear times the tendon's Jacobian.  What acts at points of bodies has files of
+its own: site_transmission.py, slider_crank.py, and adhesion.py for what acts through contacts.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.site_transmission import orientation_transmission, site_transmission
+from featherlane.dynamics.actuator.slider_crank import slider_crank
+from featherlane.dynamics.flags import (
+    BALL,
+    SLIDE,
+    TRN_JOINT,
+    TRN_JOINTINPARENT,
+    TRN_SITE,
+    TRN_SLIDERCRANK,
+    TRN_SO3,
+    TRN_TENDON,
+)
+from featherlane.lanes import fma, kernel, real, stage
+from featherlane.spatial.quaternion import quat_conj, quat_log, quat_normalize, rotate
+from featherlane.spatial.vector import dot3, load3, load4, store3
+
+
+@kernel
+def drives_joint(m, i):
+    """Does actuator i act on a joint?"""
+    return m.actuator_trntype[i] == TRN_JOINT or m.actuator_trntype[i] == TRN_JOINTINPARENT
+
+
+@kernel
+def _rotation_moment(m, d, i, a, g):
+    """Moment on three rotational dofs: gear g, in the body's axes; the joint's quaternion stands at qpos[a]."""
+    axis = load3(m.actuator_gear, g)
+    if m.actuator_trntype[i] == TRN_JOINTINPARENT:
+        axis = rotate(quat_conj(quat_normalize(load4(d.qpos, a))), axis)
+    return axis
+
+
+@kernel
+def _joint_transmission(m, d, i):
+    """Length and moment of an actuator on a joint."""
+    o, j = m.actuator_outadr[i], m.actuator_trnid[2 * i]
+    e, a, kind, g = m.moment_rowadr[o], m.jnt_qposadr[j], m.jnt_type[j], 6 * o
+    if kind >= SLIDE:
+        d.actuator_moment[e] = m.actuator_gear[g]
+        d.actuator_length[o] = d.qpos[a] * m.actuator_gear[g]
+    elif kind == BALL:
+        axis = _rotation_moment(m, d, i, a, g)
+        store3(d.actuator_moment, e, axis)
+        d.actuator_length[o] = dot3(quat_log(quat_normalize(load4(d.qpos, a))), axis)
+    else:
+        store3(d.actuator_moment, e, load3(m.actuator_gear, g))
+        store3(d.actuator_moment, e + 3, _rotation_moment(m, d, i, a + 3, g + 3))
+        d.actuator_length[o] = real(d, 0.0)
+
+
+@kernel
+def _tendon_transmission(m, d, i):
+    """Length and moment of an actuator on a tendon, whose row of ten_J has the same dofs."""
+    o, t = m.actuator_outadr[i], m.actuator_trnid[2 * i]
+    e, a, gear = m.moment_rowadr[o], m.ten_J_rowadr[t], m.actuator_gear[6 * o]
+    d.actuator_length[o] = d.ten_length[t] * gear
+    for c in range(m.ten_J_rownnz[t]):
+        d.actuator_moment[e + c] = d.ten_J[a + c] * gear
+
+
+@stage
+def transmission(m, d):
+    """Lengths and moments of the actuators, but for those that act through contacts.
+
+    Slide and hinge: gear times the coordinate.  Ball: gear is an axis, the length its part of the rotation vector.
+    Free joint: gear is a force and a moment, the length 0.  Tendon: gear times its length.  Site, slider-crank and
+    orientation: see their files.
+    Source: MuJoCo mj_transmission.
+    Reads:  qpos, ten_length, ten_J, site_xpos, site_xmat, xquat, cdof, subtree_com.
+    Writes: actuator_length (nout,) [m, rad], actuator_moment (nmoment,).
+    """
+    for i in range(m.nactuator):
+        kind = m.actuator_trntype[i]
+        if drives_joint(m, i):
+            _joint_transmission(m, d, i)
+        elif kind == TRN_TENDON:
+            _tendon_transmission(m, d, i)
+        elif kind == TRN_SITE:
+            site_transmission(m, d, i)
+        elif kind == TRN_SLIDERCRANK:
+            slider_crank(m, d, i)
+        elif kind == TRN_SO3:
+            orientation_transmission(m, d, i)
+
+
+@kernel
+def output_velocity(m, d, o):
+    """Rate of the length of output o: moment times qvel."""
+    rate = real(d, 0.0)
+    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+        rate = fma(d.actuator_moment[e], d.qvel[m.moment_colind[e]], rate)
+    return rate
+
+
+@kernel
+def add_output_force(m, d, o, force, x):
+    """x += moment^T force of output o; x is (nv,)."""
+    for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+        v = m.moment_colind[e]
+        x[v] = fma(d.actuator_moment[e], force, x[v])

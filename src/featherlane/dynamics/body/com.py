@@ -1,0 +1,166 @@
+"""Everything about the centre of mass of each kinematic tree: where it is, inertias and motion axes seen from it.
+
+All spatial vectors of a tree refer to one point, its centre of mass, in world axes.  Passes over the tree then add
+vectors of parent and child as they are, without a transform.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import BALL, FREE, HINGE
+from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.spatial.inertia import inert_from_com
+from featherlane.spatial.motion import axpy6, cross_motion
+from featherlane.spatial.quaternion import quat_mul, quat_to_mat
+from featherlane.spatial.vector import (
+    MINVAL,
+    add3,
+    cross,
+    load3,
+    load4,
+    load6,
+    load9,
+    scale3,
+    store3,
+    store6,
+    store9,
+    store10,
+    sub3,
+)
+
+
+@kernel
+def _subtree_com(m, d):
+    """Centre of mass of each subtree; a subtree without mass takes its body's."""
+    for i in range(m.nbody):
+        store3(d.subtree_com, 3 * i, scale3(m.body_mass[i], load3(d.xipos, 3 * i)))
+    for i in range(m.nbody - 1, 0, -1):
+        p = m.body_parentid[i]
+        store3(d.subtree_com, 3 * p, add3(load3(d.subtree_com, 3 * p), load3(d.subtree_com, 3 * i)))
+    for i in range(m.nbody):
+        mass = m.body_subtreemass[i]
+        light = mass < MINVAL
+        s = 1.0 / where(light, 1.0, mass)
+        c, x = load3(d.subtree_com, 3 * i), load3(d.xipos, 3 * i)
+        store3(
+            d.subtree_com,
+            3 * i,
+            (where(light, x[0], s * c[0]), where(light, x[1], s * c[1]), where(light, x[2], s * c[2])),
+        )
+
+
+@kernel
+def _rotation_axis(d, v, axis, offset):
+    """Motion of a rotation about an axis whose anchor is `offset` away from the com."""
+    u = cross(axis, offset)
+    store6(d.cdof, 6 * v, (axis[0], axis[1], axis[2], u[0], u[1], u[2]))
+
+
+@kernel
+def _motion_axes(m, d, i, j, com):
+    """Columns S of joint j of body i; a ball turns about the body's own axes."""
+    zero, one = real(d, 0.0), real(d, 1.0)
+    v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+    axis = load3(d.xaxis, 3 * j)
+    if kind == HINGE:
+        _rotation_axis(d, v, axis, sub3(com, load3(d.xanchor, 3 * j)))
+    elif kind <= BALL:
+        offset = sub3(com, load3(d.xanchor, 3 * j))
+        if kind == FREE:
+            store6(d.cdof, 6 * v, (zero, zero, zero, one, zero, zero))
+            store6(d.cdof, 6 * v + 6, (zero, zero, zero, zero, one, zero))
+            store6(d.cdof, 6 * v + 12, (zero, zero, zero, zero, zero, one))
+            v += 3
+        R = load9(d.xmat, 9 * i)
+        _rotation_axis(d, v, (R[0], R[3], R[6]), offset)
+        _rotation_axis(d, v + 1, (R[1], R[4], R[7]), offset)
+        _rotation_axis(d, v + 2, (R[2], R[5], R[8]), offset)
+    else:
+        store6(d.cdof, 6 * v, (zero, zero, zero, axis[0], axis[1], axis[2]))
+
+
+@stage
+def com_pos(m, d):
+    """Centres of mass, body inertias and motion axes.
+
+    Source: MuJoCo mj_comPos; Featherstone eq. 2.63 for the inertias.
+    Reads:  xipos, xquat, xmat, xanchor, xaxis.
+    Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
+    Frame: world axes; cinert and cdof at the tree's com.   Cost: O(nbody + nv).
+    """
+    zero, one = real(d, 0.0), real(d, 1.0)
+    _subtree_com(m, d)
+    store9(d.ximat, 0, (one, zero, zero, zero, one, zero, zero, zero, one))
+    store10(d.cinert, 0, (zero, zero, zero, zero, zero, zero, zero, zero, zero, zero))
+    for i in range(1, m.nbody):
+        com = load3(d.subtree_com, 3 * m.body_rootid[i])
+        R = quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
+        if d.want_all:
+            store9(d.ximat, 9 * i, R)
+        offset = sub3(load3(d.xipos, 3 * i), com)
+        store10(d.cinert, 10 * i, inert_from_com(load3(m.body_inertia, 3 * i), R, offset, m.body_mass[i]))
+        first = m.body_jntadr[i]
+        for j in range(first, first + m.body_jntnum[i]):
+            _motion_axes(m, d, i, j, com)
+
+
+@kernel
+def _pass_dof(d, v, at, velocity):
+    """Velocity beyond dof v, and the rate of its axis, which is carried along at velocity `at`."""
+    S = load6(d.cdof, 6 * v)
+    store6(d.cdof_dot, 6 * v, cross_motion(at, S))
+    return axpy6(d.qvel[v], S, velocity)
+
+
+@stage
+def com_vel(m, d):
+    """Body velocities and the rates of the motion axes.
+
+    v_i = v_lambda(i) + S_i qvel_i;  dS/dt = v x S with the velocity before the joint.  The three axes of a ball share
+    the velocity before it; the translations of a free joint keep world axes, so their rate is zero.
+    Source: MuJoCo mj_comVel; Featherstone eq. 5.14.
+    Reads:  qvel, cdof.   Writes: cvel (nbody, 6) [rad/s, m/s], cdof_dot (nv, 6) [1/s, m/s].
+    Frame: world axes at the tree's com.   Cost: O(nv).
+    """
+    zero = real(d, 0.0)
+    store6(d.cvel, 0, (zero, zero, zero, zero, zero, zero))
+    for i in range(1, m.nbody):
+        vel = load6(d.cvel, 6 * m.body_parentid[i])
+        first = m.body_jntadr[i]
+        for j in range(first, first + m.body_jntnum[i]):
+            v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+            if kind == FREE:
+                for k in range(3):
+                    store6(d.cdof_dot, 6 * (v + k), (zero, zero, zero, zero, zero, zero))
+                vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
+                v += 3
+            at = vel
+            vel = _pass_dof(d, v, at, vel)
+            if kind <= BALL:
+                vel = _pass_dof(d, v + 1, at, vel)
+                vel = _pass_dof(d, v + 2, at, vel)
+        store6(d.cvel, 6 * i, vel)
+
+
+@kernel
+def point_wrench(d, force, moment, point, root):
+    """A force at a point and a moment, as a spatial force at the com of the tree with that root body."""
+    r = sub3(point, load3(d.subtree_com, 3 * root))
+    return (
+        fma(r[1], force[2], fma(-r[2], force[1], moment[0])),
+        fma(r[2], force[0], fma(-r[0], force[2], moment[1])),
+        fma(r[0], force[1], fma(-r[1], force[0], moment[2])),
+        force[0],
+        force[1],
+        force[2],
+    )
+
+
+@kernel
+def last_dof(m, i):
+    """The last dof that moves body i, -1: none."""
+    while i > 0 and m.body_dofnum[i] == 0:
+        i = m.body_parentid[i]
+    last = -1
+    if i > 0:
+        last = m.body_dofadr[i] + m.body_dofnum[i] - 1
+    return last

@@ -1,0 +1,122 @@
+"""Links: where their two bodies stand to each other, and the axis and points along which forces act.
+
+The position of a hinge is the angle by which the first body has turned against the second about the axis, from -pi to
+pi; that of a slider how far it has moved along it.  Both grow with the velocity of the first body less the second's.
+Source: ODE manual, sec. "Joint types and joint functions"; the axis of a slider is that of its first body.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import atan2, kernel, real, stage, where
+from featherlane.model.link import LINK_FIXED, LINK_HINGE, LINK_SLIDER
+from featherlane.spatial.quaternion import PI, quat_conj, quat_mul
+from featherlane.spatial.vector import add3, cross, dot3, load3, load4, load9, mat_mul_vec, norm3, scale3, sub3
+
+
+# ---- geometry -------------------------------------------------------------------------------------------------------
+@kernel
+def link_axis(m, d, k, side):
+    """Axis of link k as body 0 or 1 of it carries it, world axes."""
+    return mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k + side]), load3(m.link_axis, 6 * k + 3 * side))
+
+
+@kernel
+def link_anchor(m, d, k, side):
+    """Anchor of link k as body 0 or 1 of it carries it, world axes."""
+    b = m.link_body[2 * k + side]
+    return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), load3(m.link_anchor, 6 * k + 3 * side)))
+
+
+@kernel
+def offset(m, d, k):
+    """Place of the first body's com from the second's at rest, as the body turns it in whose frame it is kept."""
+    side = 1 if m.link_type[k] == LINK_SLIDER else 0
+    r = load3(m.link_offset, 3 * k)
+    if m.link_body[2 * k + 1] > 0:
+        r = mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k + side]), r)
+    return r
+
+
+@kernel
+def apart(m, d, k):
+    """Centre of mass of the first body from that of the second, from the origin where that is the world."""
+    r, b = load3(d.xipos, 3 * m.link_body[2 * k]), m.link_body[2 * k + 1]
+    if b > 0:
+        r = sub3(r, load3(d.xipos, 3 * b))
+    return r
+
+
+@kernel
+def link_point(m, d, k, side):
+    """The point of body 0 or 1 at which the forces of link k act.
+
+    A slider's act half way between the centres of mass, so that those on the two bodies make no couple.
+    """
+    b = m.link_body[2 * k + side]
+    point, kind = load3(d.xipos, 3 * b), m.link_type[k]
+    if kind <= LINK_HINGE:
+        point = link_anchor(m, d, k, side)
+    elif m.link_body[2 * k + 1] > 0:
+        if kind == LINK_SLIDER:
+            point = scale3(
+                0.5, add3(load3(d.xipos, 3 * m.link_body[2 * k]), load3(d.xipos, 3 * m.link_body[2 * k + 1]))
+            )
+        elif side == 0:
+            point = sub3(point, offset(m, d, k))
+    return point
+
+
+@kernel
+def turn_since_rest(m, d, k):
+    """q_1* q_2 q_rest*: how the second body has turned, in the frame of the first."""
+    a, b = load4(d.xquat, 4 * m.link_body[2 * k]), load4(d.xquat, 4 * m.link_body[2 * k + 1])
+    return quat_mul(quat_mul(quat_conj(a), b), quat_conj(load4(m.link_quat, 4 * k)))
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+@kernel
+def misplaced(m, d, k):
+    """How far the first body has to move against the second for the points to meet [m]."""
+    if m.link_type[k] == LINK_SLIDER or m.link_type[k] == LINK_FIXED:
+        r = sub3(offset(m, d, k), apart(m, d, k))
+    else:
+        r = sub3(link_anchor(m, d, k, 1), link_anchor(m, d, k, 0))
+    return r
+
+
+@kernel
+def misaligned(m, d, k):
+    """How far the first body has to turn against the second, to the first order [rad]."""
+    if m.link_type[k] == LINK_HINGE:
+        r = cross(link_axis(m, d, k, 0), link_axis(m, d, k, 1))
+    else:
+        q = turn_since_rest(m, d, k)
+        # the shorter way round
+        s = where(q[0] < 0.0, -2.0, 2.0)
+        r = scale3(s, mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k]), (q[1], q[2], q[3])))
+    return r
+
+
+# ---- positions ------------------------------------------------------------------------------------------------------
+@kernel
+def _hinge_angle(m, d, k):
+    """Angle of a hinge [rad]; a turn off the axis counts along, so errors enter to the second order."""
+    q = turn_since_rest(m, d, k)
+    v = (q[1], q[2], q[3])
+    angle = 2.0 * atan2(norm3(v), where(dot3(v, load3(m.link_axis, 6 * k)) >= 0.0, q[0], -q[0]))
+    return -where(angle > PI, angle - 2.0 * PI, angle)
+
+
+@stage
+def link_positions(m, d):
+    """Angles of hinges, positions of sliders; 0 of other links.
+
+    Reads:  xpos, xmat, xquat, xipos.   Writes: link_position (nlink,) [rad, m].
+    """
+    for k in range(m.nlink):
+        x = real(d, 0.0)
+        if m.link_type[k] == LINK_HINGE:
+            x = _hinge_angle(m, d, k)
+        elif m.link_type[k] == LINK_SLIDER:
+            x = dot3(link_axis(m, d, k, 0), sub3(apart(m, d, k), offset(m, d, k)))
+        d.link_position[k] = x

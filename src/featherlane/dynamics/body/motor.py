@@ -1,0 +1,87 @@
+"""Motors that stand at a stop: there the stop has the row, and the motor is a force like any other.
+
+Elsewhere a motor is a row of the LCP that seeks its velocity with a bounded force (solver/lcp/rows/motor.py).  A motor
+whose velocity is 0 pushes into the stop; one that drives away from it does so with a part of its force, `fudge`, for
+it would jump off.  Between two stops at one place there is no motor.
+Source: ODE manual, sec. "Stops and motor parameters" (dParamFudgeFactor).
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.com import point_wrench
+from featherlane.dynamics.body.link import link_axis, link_point
+from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_EQUALITY, DISABLE_LIMIT, SLIDE
+from featherlane.lanes import any_, kernel, not_, real, where
+from featherlane.model.link import LINK_HINGE
+from featherlane.spatial.motion import dot6
+from featherlane.spatial.vector import load6, scale3
+
+
+@kernel
+def joint_at_stop(m, d, j):
+    """(mask below the lower limit, mask above the upper one) of slide or hinge j; as its limits have rows."""
+    x, limited = d.qpos[m.jnt_qposadr[j]], real(d, 0.0)
+    if m.jnt_limited[j] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
+        limited = real(d, 1.0)
+    return (limited > 0.0) & (x < m.jnt_range[2 * j]), (limited > 0.0) & (x > m.jnt_range[2 * j + 1])
+
+
+@kernel
+def link_at_stop(m, d, k):
+    """(mask at the lower stop, mask at the upper one) of link k."""
+    x, limited = d.link_position[k], real(d, 0.0)
+    if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
+        limited = real(d, 1.0)
+    low = (limited > 0.0) & (x <= m.link_range[2 * k])
+    return low, (limited > 0.0) & (x >= m.link_range[2 * k + 1]) & not_(low)
+
+
+@kernel
+def _push(velocity, force, fudge, low, high):
+    """Force of a motor where it stands at a stop, 0 elsewhere."""
+    s = where(velocity > 0.0, 1.0, where(velocity < 0.0, -1.0, where(high, 1.0, -1.0)))
+    away = (low & (velocity > 0.0)) | (high & (velocity < 0.0))
+    return where((low | high) & (force > 0.0), s * force * where(away, fudge, 1.0), 0.0)
+
+
+@kernel
+def _push_along(m, d, k, side, s, result):
+    """result += J^T of s times the axis of link k, as a torque or a force on one of its bodies."""
+    b, u, zero = m.link_body[2 * k + side], scale3(s, link_axis(m, d, k, 0)), real(d, 0.0)
+    force, torque = u, (zero, zero, zero)
+    if m.link_type[k] == LINK_HINGE:
+        force, torque = torque, force
+    wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])
+    i = m.body_lastdof[b]
+    while i >= 0:
+        result[i] = where(s != 0.0, result[i] + dot6(load6(d.cdof, 6 * i), wrench), result[i])
+        i = m.dof_parentid[i]
+
+
+@kernel
+def _push_link(m, d, k, result):
+    """result += the force of the motor of link k at its stop."""
+    low, high = link_at_stop(m, d, k)
+    apart = m.link_range[2 * k] < m.link_range[2 * k + 1]
+    f = _push(m.link_motor_vel[k], m.link_motor_force[k], m.link_motor_fudge[k], low & apart, high & apart)
+    if any_(f != 0.0):
+        _push_along(m, d, k, 0, f, result)
+        _push_along(m, d, k, 1, -f, result)
+
+
+@kernel
+def push_at_stops(m, d, result):
+    """result += the forces of all motors that stand at a stop, of joints and of links.
+
+    Reads:  qpos, link_position, cdof, subtree_com, frames of bodies.   Writes: result (nv,) [N, N m].
+    """
+    if m.opt_disableflags & DISABLE_CONSTRAINT == 0:
+        for j in range(m.njnt):
+            if m.jnt_type[j] >= SLIDE and m.jnt_limited[j] != 0:
+                low, high = joint_at_stop(m, d, j)
+                i, apart = m.jnt_dofadr[j], m.jnt_range[2 * j] < m.jnt_range[2 * j + 1]
+                f = _push(m.jnt_motor_vel[j], m.jnt_motor_force[j], m.jnt_motor_fudge[j], low & apart, high & apart)
+                result[i] = where(f != 0.0, result[i] + f, result[i])
+        if m.opt_disableflags & DISABLE_EQUALITY == 0:
+            for k in range(m.nlink):
+                _push_link(m, d, k, result)

@@ -1,0 +1,121 @@
+"""Springs that yield: a deflection beyond the yield threshold moves the spring's reference after it.
+
+The reference lies in the state `plastic`: from `jnt_plasticadr` on a coordinate of a slide or hinge, or the quaternion
+of a ball; from `tendon_plasticadr` on the two lengths between which a tendon is at rest.  Forces and energy follow from
+it as from `qpos_spring` and `tendon_lengthspring`; at the end of a step it is brought back within reach of the new
+position (return mapping), so that what is left of the deflection is the threshold y:
+
+    x = q - q_ref;   |x| > y:  q_ref += (1 - y / |x|) x
+    ball:                      q_ref <- q_ref exp((1 - y / |x|) x),  x the rotation vector from q_ref to q
+    tendon:                    both lengths move; a lower one that is 0, of a string that can go slack, stays
+                               while the upper one is stretched
+
+The new length of a tendon is the old one and J times the motion of the step.
+Source: MuJoCo 4, attribute springyield; that it happens once a step, at the new position and with springs enabled
+alone, that a threshold below 0 counts as 0, and how long a tendon is, was found by experiment with 4.0.1.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import BALL, DISABLE_SPRING
+from featherlane.lanes import fma, fmax, fmin, kernel, not_, real, where
+from featherlane.spatial.quaternion import quat_mul, quat_normalize, quat_sub, rotation_vector_quat
+from featherlane.spatial.vector import load2, load4, norm3, scale3, store4
+
+
+@kernel
+def spring_reference(m, d, j):
+    """Where the spring of slide or hinge j is at rest."""
+    if m.nplastic > 0 and m.jnt_plasticadr[j] >= 0:
+        x = d.plastic[m.jnt_plasticadr[j]]
+    else:
+        x = m.qpos_spring[m.jnt_qposadr[j]]
+    return x
+
+
+@kernel
+def ball_reference(m, d, j):
+    """Orientation at which the spring of ball j is at rest."""
+    p = m.jnt_plasticadr[j]
+    if p >= 0:
+        q = load4(d.plastic, p)
+    else:
+        q = load4(m.qpos_spring, m.jnt_qposadr[j])
+    return q
+
+
+@kernel
+def _yield_slide(m, d, a, p, limit):
+    """Reference of a slide or hinge at p, whose coordinate stands at a."""
+    q, rest = d.qpos[a], d.plastic[p]
+    d.plastic[p] = fmax(fmin(rest, q + limit), q - limit)
+
+
+@kernel
+def _yield_ball(m, d, a, p, limit):
+    """Reference of a ball at p, whose quaternion stands at a."""
+    rest = load4(d.plastic, p)
+    x = quat_sub(quat_normalize(load4(d.qpos, a)), rest)
+    angle = norm3(x)
+    beyond = angle > limit
+    part = where(beyond, 1.0 - limit / where(beyond, angle, 1.0), 0.0)
+    moved = quat_normalize(quat_mul(rest, rotation_vector_quat(scale3(part, x))))
+    w, i, j, k = moved
+    store4(
+        d.plastic,
+        p,
+        (where(beyond, w, rest[0]), where(beyond, i, rest[1]), where(beyond, j, rest[2]), where(beyond, k, rest[3])),
+    )
+
+
+@kernel
+def tendon_reference(m, d, i):
+    """(lower, upper): lengths between which the spring of tendon i is at rest."""
+    p = m.tendon_plasticadr[i]
+    if p >= 0:
+        rest = load2(d.plastic, p)
+    else:
+        rest = load2(m.tendon_lengthspring, 2 * i)
+    return rest
+
+
+@kernel
+def _yield_tendon(m, d, p, length, limit):
+    """References of a tendon at p, which is that long."""
+    low, high = load2(d.plastic, p)
+    stretched = length > high + limit
+    crushed = not_(stretched) & (length < low - limit)
+    shift = where(stretched, (length - limit) - high, where(crushed, (length + limit) - low, 0.0))
+    slack = stretched & (low == 0.0) & (high > 0.0)
+    d.plastic[p] = where(slack, low, low + shift)
+    d.plastic[p + 1] = high + shift
+
+
+@kernel
+def yield_springs(m, d, length, J, velocity):
+    """plastic <- references within reach of the new position.
+
+    Args:
+        length: (ntendon,) lengths of the tendons at the start of the step [m].
+        J: (nJten,) their Jacobian there.
+        velocity: (nv,) the velocity that took the step to its end.
+
+    Reads:  qpos, plastic.   Writes: plastic (nplastic,) [m, rad, quaternion].
+    """
+    if m.nplastic > 0 and not (m.opt_disableflags & DISABLE_SPRING):
+        h = m.opt_timestep[0]
+        for i in range(m.ntendon):
+            if m.tendon_plasticadr[i] >= 0:
+                rate = real(d, 0.0)
+                for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+                    rate = fma(J[e], velocity[m.ten_J_colind[e]], rate)
+                limit = fmax(m.tendon_springyield[i], 0.0)
+                _yield_tendon(m, d, m.tendon_plasticadr[i], fma(h, rate, length[i]), limit)
+        for j in range(m.njnt):
+            p = m.jnt_plasticadr[j]
+            if p >= 0:
+                a, limit = m.jnt_qposadr[j], fmax(m.jnt_springyield[j], 0.0)
+                if m.jnt_type[j] == BALL:
+                    _yield_ball(m, d, a, p, limit)
+                else:
+                    _yield_slide(m, d, a, p, limit)

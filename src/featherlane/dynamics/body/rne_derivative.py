@@ -1,0 +1,164 @@
+"""How the bias force C(q, v) changes with the velocities, by composite bodies: O(nv * depth), no finite differences.
+
+With the motion axis S_j, the velocity v_i of body i, its inertia I_i and its momentum h_i = I_i v_i, a unit rate of
+dof j changes what recursive Newton-Euler computes for the bodies beyond it by
+
+    dv_i = S_j
+    da_i = w_j - v_i x S_j                     w_j = (v before joint j + v after it) x S_j
+    df_i = I_i w_j + B_i S_j                   B_i x = v_i x* I_i x - I_i (v_i x x) + x x* h_i
+
+w_j collects the rate of S_j itself and the turning of all axes beyond it.  Inertias and B_i are about one point of the
+tree and add to those of composite bodies, I^c and B^c; so for dof k of body b and each dof j from the root down to k
+
+    D_jk = S_j . (I^c_b w_k + B^c_b S_k)       D_kj = (I^c_b S_k) . w_j + (B^c_b^T S_k) . S_j
+
+B depends on turning only.  With x = (omega, u), the momentum (l, p) and Jdot the rate of the rotational inertia,
+B x = (Jdot omega + omega x l, 2 omega x p): nine numbers in a symmetric matrix and two vectors, of which the composite
+body has the sums.
+Source: Singh, Russo, Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra
+(IEEE RA-L 7, 2022), for the composite form; here about a fixed point in world axes and with B's zero half left out.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import BALL, FREE
+from featherlane.lanes import fma, kernel, real, stage
+from featherlane.spatial.inertia import inert_mul
+from featherlane.spatial.motion import add6, axpy6, cross_motion, dot6
+from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, load6, load10, scale3, store6
+
+
+@kernel
+def clear_derivative(m, d):
+    """qDeriv <- 0."""
+    zero = real(d, 0.0)
+    for k in range(m.nD):
+        d.qDeriv[k] = zero
+
+
+@kernel
+def _rate_of_rotational_inertia(I, v):
+    """Rate of the rotational inertia of a body that is carried along with v: xx yy zz xy xz yz.
+
+    omega x J + (omega x J)^T + 2 (u . c) - u c^T - c u^T, with c the mass times the centre of mass.
+    """
+    omega, u, c = (v[0], v[1], v[2]), (v[3], v[4], v[5]), (I[6], I[7], I[8])
+    x = cross(omega, (I[0], I[3], I[4]))
+    y = cross(omega, (I[3], I[1], I[5]))
+    z = cross(omega, (I[4], I[5], I[2]))
+    s = dot3(u, c)
+    return (
+        2.0 * (x[0] + fma(-u[0], c[0], s)),
+        2.0 * (y[1] + fma(-u[1], c[1], s)),
+        2.0 * (z[2] + fma(-u[2], c[2], s)),
+        (x[1] + y[0]) - fma(u[0], c[1], u[1] * c[0]),
+        (x[2] + z[0]) - fma(u[0], c[2], u[2] * c[0]),
+        (y[2] + z[1]) - fma(u[1], c[2], u[2] * c[1]),
+    )
+
+
+@kernel
+def _symmetric_times(B, a, x):
+    """Jdot x for the symmetric matrix at a."""
+    return (
+        fma(B[a], x[0], fma(B[a + 3], x[1], B[a + 4] * x[2])),
+        fma(B[a + 3], x[0], fma(B[a + 1], x[1], B[a + 5] * x[2])),
+        fma(B[a + 4], x[0], fma(B[a + 5], x[1], B[a + 2] * x[2])),
+    )
+
+
+@kernel
+def _times(B, a, S):
+    """B S = (Jdot omega + omega x l, 2 omega x p)."""
+    omega = (S[0], S[1], S[2])
+    moment = add3(_symmetric_times(B, a, omega), cross(omega, load3(B, a + 6)))
+    force = scale3(2.0, cross(omega, load3(B, a + 9)))
+    return moment[0], moment[1], moment[2], force[0], force[1], force[2]
+
+
+@kernel
+def _transposed_times(B, a, S):
+    """The three numbers of B^T S that are not zero: Jdot omega + l x omega + 2 p x u."""
+    omega, u = (S[0], S[1], S[2]), (S[3], S[4], S[5])
+    turned = add3(_symmetric_times(B, a, omega), cross(load3(B, a + 6), omega))
+    return axpy3(2.0, cross(load3(B, a + 9), u), turned)
+
+
+@kernel
+def _rate_of_axis(d, v, both):
+    """cdof_rate of dof v <- (velocity before the joint + after it) x S."""
+    store6(d.cdof_rate, 6 * v, cross_motion(both, load6(d.cdof, 6 * v)))
+
+
+@kernel
+def _rates_of_body(m, d, i):
+    """cdof_rate of the dofs of body i: the three axes of a ball share the velocities before and after the joint."""
+    zero, first = real(d, 0.0), m.body_jntadr[i]
+    vel = load6(d.cvel, 6 * m.body_parentid[i])
+    for j in range(first, first + m.body_jntnum[i]):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if kind == FREE:
+            for k in range(3):
+                store6(d.cdof_rate, 6 * (v + k), (zero, zero, zero, zero, zero, zero))
+            vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
+            v += 3
+        after = axpy6(d.qvel[v], load6(d.cdof, 6 * v), vel)
+        if kind <= BALL:
+            after = axpy6(d.qvel[v + 1], load6(d.cdof, 6 * v + 6), after)
+            after = axpy6(d.qvel[v + 2], load6(d.cdof, 6 * v + 12), after)
+        both = add6(vel, after)
+        _rate_of_axis(d, v, both)
+        if kind <= BALL:
+            _rate_of_axis(d, v + 1, both)
+            _rate_of_axis(d, v + 2, both)
+        vel = after
+
+
+@kernel
+def _add_dof(m, d, k, I, i, s):
+    """Row and column of dof k of body i, up to the diagonal, times s."""
+    S, w = load6(d.cdof, 6 * k), load6(d.cdof_rate, 6 * k)
+    f = add6(inert_mul(I, w), _times(d.crb_rate, 12 * i, S))
+    g, t = inert_mul(I, S), _transposed_times(d.crb_rate, 12 * i, S)
+    a, above = m.D_rowadr[k], m.D_diag[k]
+    for c in range(above):
+        j = m.D_colind[a + c]
+        T = load6(d.cdof, 6 * j)
+        row = dot6(g, load6(d.cdof_rate, 6 * j)) + dot3(t, (T[0], T[1], T[2]))
+        d.qDeriv[a + c] = fma(s, row, d.qDeriv[a + c])
+        # the descendants of j follow it at once
+        e = m.D_rowadr[j] + m.D_diag[j] + k - j
+        d.qDeriv[e] = fma(s, dot6(T, f), d.qDeriv[e])
+    d.qDeriv[a + above] = fma(s, dot6(S, f), d.qDeriv[a + above])
+
+
+@kernel
+def add_rne_vel(m, d, s):
+    """qDeriv += s d(bias force) / d qvel."""
+    for i in range(1, m.nbody):
+        _rates_of_body(m, d, i)
+        I, v, a = load10(d.cinert, 10 * i), load6(d.cvel, 6 * i), 12 * i
+        store6(d.crb_rate, a, _rate_of_rotational_inertia(I, v))
+        store6(d.crb_rate, a + 6, inert_mul(I, v))
+    for i in range(m.nbody - 1, 0, -1):
+        p, first = m.body_parentid[i], m.body_dofadr[i]
+        # the stage crb leaves a leaf's composite inertia where it is its own
+        I = load10(d.crb, 10 * i) if m.body_lastchild[i] > 0 else load10(d.cinert, 10 * i)
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            _add_dof(m, d, k, I, i, s)
+        if p > 0:
+            for e in range(12):
+                d.crb_rate[12 * p + e] = d.crb_rate[12 * p + e] + d.crb_rate[12 * i + e]
+
+
+@stage
+def rne_vel(m, d):
+    """qDeriv <- d C(q, v) / d qvel, Coriolis and centrifugal forces by velocities.
+
+    D_jk and D_kj as at the head of this file, for each dof j on the way from the root to dof k.
+    Source: Singh, Russo, Wensing 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body, O(nv^2)).
+    Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; crb_rate, cdof_rate.
+    Frame:  world axes at the tree's com.    Cost: O(nv * depth).
+    """
+    clear_derivative(m, d)
+    add_rne_vel(m, d, 1.0)

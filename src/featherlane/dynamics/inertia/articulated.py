@@ -1,0 +1,246 @@
+"""Featherstone's articulated-body algorithm: accelerations in O(n), without the inertia matrix.
+
+`aba` goes from forces to accelerations, bias included.  A step has the bias force anyway, so it takes
+`articulated_solve`, the same recursion at rest: (M + diagonal) x = f, which serves implicit damping, too.  Each model
+takes this way or the factor of M, by `uses_articulated`.
+
+A body with several dofs is taken as a chain of bodies without mass, one dof each: every division is by a scalar.  All
+quantities of a tree refer to its centre of mass in world axes, so that parent and child add without transforms.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.reflected import reflected_armature
+from featherlane.dynamics.body.newton_euler import world_acceleration
+from featherlane.dynamics.body.xfrc import add_xfrc
+from featherlane.dynamics.flags import CONVEX, DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
+from featherlane.dynamics.inertia.joint_space import multiply as multiply_inertia
+from featherlane.dynamics.passive.fluid_derivative import medium_counts
+from featherlane.lanes import fma, kernel, real, stage
+from featherlane.spatial.inertia import inert_mul
+from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
+from featherlane.spatial.vector import load6, load10, store6
+
+# opt_forward_dynamics
+AUTO, CRB, ABA = 0, 1, 2
+
+# an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values
+SIZE = 21
+
+
+@kernel
+def packed(r, c):
+    """Place of entry (r, c), r >= c, in the packed triangle."""
+    return r * (r + 1) // 2 + c
+
+
+@kernel
+def store_rigid(d, i):
+    """IA_i <- I_i as a full matrix."""
+    I, a, zero = load10(d.cinert, 10 * i), SIZE * i, real(d, 0.0)
+    A = d.aba_inertia
+    A[a], A[a + 1], A[a + 2] = I[0], I[3], I[1]
+    A[a + 3], A[a + 4], A[a + 5] = I[4], I[5], I[2]
+    # linear rows: m (v - c x w), so the lower left block is -[m c]x
+    A[a + 6], A[a + 7], A[a + 8], A[a + 9] = zero, I[8], -I[7], I[9]
+    A[a + 10], A[a + 11], A[a + 12], A[a + 13], A[a + 14] = -I[8], zero, I[6], zero, I[9]
+    A[a + 15], A[a + 16], A[a + 17], A[a + 18], A[a + 19], A[a + 20] = I[7], -I[6], zero, zero, zero, I[9]
+
+
+@kernel
+def multiply(A, a, x):
+    """A x for the packed matrix at a."""
+    return (
+        _row(A, a, x, 0),
+        _row(A, a, x, 1),
+        _row(A, a, x, 2),
+        _row(A, a, x, 3),
+        _row(A, a, x, 4),
+        _row(A, a, x, 5),
+    )
+
+
+@kernel
+def _entry(A, a, r, c):
+    """Entry (r, c) of the packed matrix at a."""
+    return A[a + (packed(r, c) if r >= c else packed(c, r))]
+
+
+@kernel
+def _row(A, a, x, r):
+    """Row r of the packed matrix at a, times x."""
+    left = fma(_entry(A, a, r, 0), x[0], fma(_entry(A, a, r, 1), x[1], _entry(A, a, r, 2) * x[2]))
+    right = fma(_entry(A, a, r, 3), x[3], fma(_entry(A, a, r, 4), x[4], _entry(A, a, r, 5) * x[5]))
+    return left + right
+
+
+@kernel
+def uses_articulated(m):
+    """Is this the model's way from forces to accelerations?  By the option, or by what was counted at loading.
+
+    The integrator `discrete` and the contact model `lcp` solve in another metric than M, for which there is no
+    recursion over bodies, and neither is there one for the armature of tendons.
+    """
+    chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
+    return chosen and m.opt_integrator != DISCRETE and m.opt_contact_model == CONVEX and m.ntendon == 0
+
+
+@kernel
+def needs_factor(m, d):
+    """Is the factor of M computed in each step, in its own place?"""
+    return d.want_all or m.opt_enableflags & ENABLE_DIAGEXACT != 0
+
+
+@kernel
+def needs_inertia(m, d):
+    """Is M computed in each step, with rows or without?"""
+    fast = m.opt_integrator == IMPLICITFAST and (m.implicit_diagonal == 0 or medium_counts(m))
+    implicit = fast or m.opt_integrator == IMPLICIT
+    return needs_factor(m, d) or implicit or not uses_articulated(m)
+
+
+@kernel
+def subtract_outer(d, a, k, U, inverse):
+    """IA -= U U^T / D for the articulated inertia at a; keeps U / D of dof k for the way outwards."""
+    store6(d.aba_axis, 6 * k, U)
+    for r in range(6):
+        s = d.aba_axis[6 * k + r] * inverse
+        for c in range(r + 1):
+            e = a + packed(r, c)
+            d.aba_inertia[e] = fma(-s, d.aba_axis[6 * k + c], d.aba_inertia[e])
+    store6(d.aba_axis, 6 * k, scale6(inverse, U))
+
+
+@kernel
+def _take_out(d, a, k, S, extra):
+    """Take the dof k with axis S out of the articulated inertia at a; returns (U, 1 / D).
+
+    U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
+    """
+    U = multiply(d.aba_inertia, a, S)
+    inverse = 1.0 / (dot6(S, U) + extra)
+    subtract_outer(d, a, k, U, inverse)
+    return U, inverse
+
+
+@kernel
+def add_to_parent(d, i, p):
+    """Articulated inertia and bias force of body i added to its parent's."""
+    for e in range(SIZE):
+        d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
+    store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), load6(d.cfrc, 6 * i)))
+
+
+@kernel
+def articulated_solve(m, d, extra, x):
+    """x <- (M + diag(extra))^-1 x by the articulated-body recursion at rest.
+
+    Inwards: D = S^T IA S + armature + extra, u = (x - S^T p) / D, p += U u.  Outwards: x = u - (U / D)^T a, a += S x.
+    Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
+    Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc, aba_inertia, aba_axis.   Cost: O(nv).
+    """
+    zero = real(d, 0.0)
+    rest = (zero, zero, zero, zero, zero, zero)
+    for i in range(1, m.nbody):
+        store_rigid(d, i)
+        store6(d.cfrc, 6 * i, rest)
+    for i in range(m.nbody - 1, 0, -1):
+        first, p = m.body_dofadr[i], m.body_parentid[i]
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            S, f = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
+            armature = m.dof_armature[k] + reflected_armature(m, d, k)
+            U, inverse = _take_out(d, SIZE * i, k, S, armature + extra[k])
+            u = (x[k] - dot6(S, f)) * inverse
+            x[k] = u
+            store6(d.cfrc, 6 * i, axpy6(u, U, f))
+        if p > 0:
+            add_to_parent(d, i, p)
+    store6(d.cacc, 0, rest)
+    for i in range(1, m.nbody):
+        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        for k in range(first, first + m.body_dofnum[i]):
+            q = x[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+            x[k] = q
+            acc = axpy6(q, load6(d.cdof, 6 * k), acc)
+        store6(d.cacc, 6 * i, acc)
+
+
+@kernel
+def articulated_multiply(m, d, x, y):
+    """y <- M x by Newton-Euler at rest: accelerations outwards, forces back.
+
+    Reads:  cinert, cdof.   Writes: y (nv,); cacc, cfrc.   Cost: O(nv).
+    """
+    zero = real(d, 0.0)
+    store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
+    for i in range(1, m.nbody):
+        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        for k in range(first, first + m.body_dofnum[i]):
+            acc = axpy6(x[k], load6(d.cdof, 6 * k), acc)
+        store6(d.cacc, 6 * i, acc)
+        store6(d.cfrc, 6 * i, inert_mul(load10(d.cinert, 10 * i), acc))
+    for i in range(m.nbody - 1, 0, -1):
+        f, p, first = load6(d.cfrc, 6 * i), m.body_parentid[i], m.body_dofadr[i]
+        if p > 0:
+            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
+        for k in range(first, first + m.body_dofnum[i]):
+            y[k] = fma(m.dof_armature[k] + reflected_armature(m, d, k), x[k], dot6(load6(d.cdof, 6 * k), f))
+
+
+@kernel
+def inertia_times(m, d, x, y):
+    """y <- M x, the model's way."""
+    if uses_articulated(m):
+        articulated_multiply(m, d, x, y)
+    else:
+        multiply_inertia(m, d.M, x, y)
+
+
+@kernel
+def _pass_dof(m, d, i, k):
+    """Take dof k of body i out of its articulated inertia and bias force.
+
+    u = tau - S^T pA;  pA += IA c + U u / D.
+    """
+    S, p = load6(d.cdof, 6 * k), load6(d.cfrc, 6 * i)
+    U, inverse = _take_out(d, SIZE * i, k, S, m.dof_armature[k] + reflected_armature(m, d, k))
+    u = (d.qvec[k] - dot6(S, p)) * inverse
+    carried = multiply(d.aba_inertia, SIZE * i, scale6(d.qvel[k], load6(d.cdof_dot, 6 * k)))
+    store6(d.cfrc, 6 * i, axpy6(u, U, add6(p, carried)))
+    d.qvec[k] = u
+
+
+@stage
+def aba(m, d):
+    """qacc_smooth from forces, by the articulated-body algorithm: M^-1 (tau - C) without M.
+
+    Outwards: v_i (here: com_vel).  Inwards: IA_i, pA_i.  Outwards: a' = a_lambda + c;  qacc = u - (U / D)^T a';
+    a = a' + S qacc.
+    Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; armature adds to D.
+    Reads:  qvel, qfrc_passive, qfrc_applied, qfrc_actuator, xfrc_applied, cdof, cdof_dot, cinert, cvel, opt_gravity.
+    Writes: qacc_smooth (nv,) [m/s^2, rad/s^2]; qvec, cacc, cfrc, aba_inertia, aba_axis.
+    Frame: world axes at the tree's com.   Cost: O(nv).
+    Note:   a simple body's M is the constant dof_M0 elsewhere; here it is computed, equal up to rounding.
+    """
+    for k in range(m.nv):
+        d.qvec[k] = (d.qfrc_passive[k] + d.qfrc_applied[k]) + d.qfrc_actuator[k]
+    add_xfrc(m, d, d.qvec)
+    for i in range(1, m.nbody):
+        vel = load6(d.cvel, 6 * i)
+        store_rigid(d, i)
+        store6(d.cfrc, 6 * i, cross_force(vel, inert_mul(load10(d.cinert, 10 * i), vel)))
+    for i in range(m.nbody - 1, 0, -1):
+        first, p = m.body_dofadr[i], m.body_parentid[i]
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            _pass_dof(m, d, i, k)
+        if p > 0:
+            add_to_parent(d, i, p)
+    store6(d.cacc, 0, world_acceleration(m, d))
+    for i in range(1, m.nbody):
+        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        for k in range(first, first + m.body_dofnum[i]):
+            acc = axpy6(d.qvel[k], load6(d.cdof_dot, 6 * k), acc)
+            q = d.qvec[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+            d.qacc_smooth[k] = q
+            acc = axpy6(q, load6(d.cdof, 6 * k), acc)
+        store6(d.cacc, 6 * i, acc)

@@ -1,0 +1,1 @@
+"""From accelerations to the next state, and the derivatives that implicit integrators need."""

@@ -1,0 +1,89 @@
+"""The acceleration of the moment from that of a step.
+
+An implicit integrator changes the velocity by h qacc*, (M - h D) qacc* = M qacc, with D the rates of the forces that it
+treats implicitly.  Where qacc* is known, from two velocities say, qacc = M^-1 (M - h D) qacc*.
+Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.rate import actuator_rates
+from featherlane.dynamics.flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
+from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
+from featherlane.dynamics.inertia.joint_space import multiply
+from featherlane.dynamics.integrator.free_body import multiply_free_bodies
+from featherlane.dynamics.integrator.integrate import damped_diagonal, implicit_diagonal, implicit_matrix
+from featherlane.dynamics.integrator.smooth import solve_inertia
+from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
+from featherlane.dynamics.passive.fluid import in_medium
+from featherlane.dynamics.passive.fluid_derivative import medium_counts
+from featherlane.lanes import fma, kernel, real, stage, where
+
+
+@kernel
+def _times_diagonal(m, d, x, y):
+    """y <- (M + diag(qHDiagInv)) x."""
+    inertia_times(m, d, x, y)
+    for i in range(m.nv):
+        y[i] = fma(d.qHDiagInv[i], x[i], y[i])
+
+
+@kernel
+def _times_fast(m, d, x, y):
+    """y <- (M - h D) x as `implicitfast` has it."""
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
+    if not (uses_articulated(m) and m.implicit_diagonal):
+        implicit_matrix(m, d)
+        multiply(m, d.qH, x, y)
+    else:
+        implicit_diagonal(m, d)
+        _times_diagonal(m, d, x, y)
+        if medium_counts(m):
+            medium = in_medium(m)
+            implicit_matrix(m, d)
+            multiply(m, d.qH, x, d.qproduct)
+            for i in range(m.nv):
+                y[i] = where(medium, d.qproduct[i], y[i])
+    multiply_free_bodies(m, d, x, y)
+
+
+@kernel
+def _times_implicit(m, d, x, y):
+    """y <- (M - h D) x as `implicit` has it."""
+    h = m.opt_timestep[0]
+    smooth_vel(m, d)
+    inertia_times(m, d, x, y)
+    for i in range(m.nv):
+        s, a = real(d, 0.0), m.D_rowadr[i]
+        for e in range(a, a + m.D_rownnz[i]):
+            s = fma(d.qDeriv[e], x[m.D_colind[e]], s)
+        y[i] = fma(-h, s, y[i])
+
+
+@stage
+def continuous_acceleration(m, d):
+    """qacc <- M^-1 (M - h D) qacc, with the D of the integrator; qacc_step <- qacc as it was.
+
+    Source: MuJoCo mj_inverse under `invdiscrete`.
+    Reads:  qacc, qvel, M, and what the integrator's D depends on.
+    Writes: qacc, qacc_step (nv,) [m/s^2, rad/s^2]; qvec, qH, qHDiagInv, qDeriv.   Cost: O(nv * depth^2).
+    """
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qacc[i]
+    if m.opt_integrator == IMPLICIT:
+        _times_implicit(m, d, d.qacc_step, d.qvec)
+        solve_inertia(m, d, d.qvec)
+        for i in range(m.nv):
+            d.qacc[i] = d.qvec[i]
+    elif m.opt_integrator == IMPLICITFAST:
+        _times_fast(m, d, d.qacc_step, d.qvec)
+        solve_inertia(m, d, d.qvec)
+        for i in range(m.nv):
+            d.qacc[i] = d.qvec[i]
+    elif not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
+        damped = damped_diagonal(m, d, 1)
+        _times_diagonal(m, d, d.qacc_step, d.qvec)
+        solve_inertia(m, d, d.qvec)
+        for i in range(m.nv):
+            d.qacc[i] = where(damped, d.qvec[i], d.qacc[i])

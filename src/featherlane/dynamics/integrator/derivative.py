@@ -1,0 +1,54 @@
+"""Derivatives of smooth forces by velocity, as far as implicit integration needs them."""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.rate import force_rate
+from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.sparse.outer import add_outer, add_square
+from featherlane.lanes import fabs, fma, kernel
+
+
+@kernel
+def polynomial_rate(b, c, e, v):
+    """d/dv of v (b + c |v| + e v^2)."""
+    s = fabs(v)
+    return fma(s, fma(3.0 * e, s, 2.0 * c), b)
+
+
+@kernel
+def damping_rate(m, d, i):
+    """-d(damping force) / d qvel of dof i: b + 2 c |v| + 3 e v^2."""
+    b, c, e = damping(m, d, i)
+    return polynomial_rate(b, c, e, d.qvel[i])
+
+
+@kernel
+def add_moments(m, d, i, s, A):
+    """A += s moment^T moment of actuator i, where M's pattern has the entry."""
+    for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+        first, number = m.moment_rowadr[o], m.moment_rownnz[o]
+        if number == 1:
+            add_square(m, d.actuator_moment, m.moment_colind, first, s, A)
+        else:
+            add_outer(m, d.actuator_moment, m.moment_colind, first, number, s, A)
+
+
+@kernel
+def add_actuator_rates(m, d):
+    """qH -= h moment^T (d force / d velocity) moment, where M's pattern has the entry."""
+    h = m.opt_timestep[0]
+    for i in range(m.nactuator):
+        if not is_disabled(m, i):
+            add_moments(m, d, i, -(h * force_rate(m, d, i)), d.qH)
+
+
+@kernel
+def add_diagonal_actuator_rates(m, d):
+    """The same for the diagonal in qHDiagInv, where actuators act on slides and hinges only."""
+    h = m.opt_timestep[0]
+    for i in range(m.nactuator):
+        if not is_disabled(m, i):
+            e = m.moment_rowadr[m.actuator_outadr[i]]
+            v, g = m.moment_colind[e], d.actuator_moment[e]
+            d.qHDiagInv[v] = fma(-(h * force_rate(m, d, i)), g * g, d.qHDiagInv[v])

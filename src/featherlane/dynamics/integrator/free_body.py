@@ -1,0 +1,248 @@
+"""Free bodies that stand alone: their gyroscopic derivatives, by a 6 x 6 system of their own.
+
+Integrators that leave out the rates of Coriolis forces, to keep their system symmetric, put them back where it is
+cheap: a tree whose only joint is free is a rigid body, and its six dofs are coupled with no others.
+Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.rate import force_rate
+from featherlane.dynamics.flags import DISABLE_ACTUATION, DISABLE_DAMPER, FREE, GYRO_EXPLICIT
+from featherlane.dynamics.integrator.derivative import damping_rate
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, medium_counts
+from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.spatial.inertia import inert_add
+from featherlane.spatial.vector import (
+    add3,
+    cross,
+    load3,
+    load9,
+    load10,
+    mat_inverse,
+    mat_mul,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    scale3,
+    store3,
+    sub3,
+)
+
+
+@kernel
+def _load_block(m, d, M, v):
+    """block <- M of the six dofs from v on."""
+    zero = real(d, 0.0)
+    for k in range(36):
+        d.block[k] = zero
+    for r in range(6):
+        number = m.M_rownnz[v + r]
+        last = m.M_rowadr[v + r] + number - 1
+        for c in range(r + 1):
+            if r - c < number:
+                d.block[6 * r + c] = M[last - r + c]
+                d.block[6 * c + r] = M[last - r + c]
+
+
+@kernel
+def _fill_block(m, d, j):
+    """block <- M - h D for the six dofs of free joint j, without gyroscopic terms."""
+    h, v = m.opt_timestep[0], m.jnt_dofadr[j]
+    _load_block(m, d, d.M, v)
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        for r in range(6):
+            d.block[7 * r] = fma(h, damping_rate(m, d, v + r), d.block[7 * r])
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if not is_disabled(m, i):
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    _add_moment(m, d, o, v, -(h * force_rate(m, d, i)))
+    if medium_counts(m):
+        add_fluid_block(m, d, m.jnt_bodyid[j], v)
+
+
+@kernel
+def _add_moment(m, d, o, v, s):
+    """block += s moment^T moment of output o, as far as it acts on the six dofs from v on."""
+    first, last = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]
+    for r in range(first, last):
+        row = m.moment_colind[r] - v
+        if row >= 0 and row < 6:
+            for c in range(first, last):
+                column = m.moment_colind[c] - v
+                if column >= 0 and column < 6:
+                    product = d.actuator_moment[r] * d.actuator_moment[c]
+                    d.block[6 * row + column] = fma(s, product, d.block[6 * row + column])
+
+
+@kernel
+def composite_inertia(m, d, i):
+    """Inertia of all bodies of the tree of body i, about its centre of mass: they move as one."""
+    I = load10(d.cinert, 10 * i)
+    for b in range(i + 1, i + m.tree_bodynum[m.body_treeid[i]]):
+        I = inert_add(I, load10(d.cinert, 10 * b))
+    return I
+
+
+@kernel
+def stands_alone(m, i):
+    """Is body i, with what is fixed to it, a tree whose only joint is free?"""
+    j = m.body_jntadr[i]
+    return m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6
+
+
+@kernel
+def gyroscopic_mode(m, i):
+    """How body i feels its gyroscopic torque: its own mode, or the option's."""
+    mode = m.body_gyroscopic[i]
+    return mode if mode >= 0 else m.opt_gyroscopic
+
+
+@kernel
+def _add_gyroscopic(m, d, i, v):
+    """block += h d(bias) / d qvel of free body i.
+
+    With angular velocity w, offset s of the centre of mass and inertia I about it, in world axes, the bias is the force
+    f = m w x (w x s) and the moment s x f + w x I w; turning changes w by a body axis.  Where the torque w x I w is
+    implicit by itself, or off, it has no rate here.
+    """
+    h, R, I = m.opt_timestep[0], load9(d.xmat, 9 * i), composite_inertia(m, d, i)
+    s = sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
+    w = mat_mul_vec(R, load3(d.qvel, v + 3))
+    ws, momentum = cross(w, s), turning_momentum(I, w)
+    for k in range(3):
+        axis = (d.xmat[9 * i + k], d.xmat[9 * i + 3 + k], d.xmat[9 * i + 6 + k])
+        df = scale3(I[9], add3(cross(axis, ws), cross(w, cross(axis, s))))
+        moment = cross(s, df)
+        if gyroscopic_mode(m, i) == GYRO_EXPLICIT:
+            moment = add3(moment, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
+        dm = mat_t_mul_vec(R, moment)
+        _add_to_column(d, 3 + k, h, df)
+        _add_to_column(d, 21 + k, h, dm)
+
+
+@kernel
+def _add_to_column(d, a, h, x):
+    """block += h x down a column, from entry a on."""
+    d.block[a] = fma(h, x[0], d.block[a])
+    d.block[a + 6] = fma(h, x[1], d.block[a + 6])
+    d.block[a + 12] = fma(h, x[2], d.block[a + 12])
+
+
+@kernel
+def turning_momentum(I, w):
+    """The rotational inertia of I times w."""
+    return (
+        fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
+        fma(I[3], w[0], fma(I[1], w[1], I[5] * w[2])),
+        fma(I[4], w[0], fma(I[5], w[1], I[2] * w[2])),
+    )
+
+
+@kernel
+def _quarter(d, r, c):
+    """The 3 x 3 matrix at row r, column c of the block."""
+    a = 6 * r + c
+    b = d.block
+    return b[a], b[a + 1], b[a + 2], b[a + 6], b[a + 7], b[a + 8], b[a + 12], b[a + 13], b[a + 14]
+
+
+@kernel
+def _solve_block(d, f, g):
+    """(x, y, mask) with block (x, y) = (f, g): the linear part first, then its Schur complement."""
+    B, C = _quarter(d, 0, 3), _quarter(d, 3, 0)
+    P, first = mat_inverse(_quarter(d, 0, 0))
+    E, CP = _quarter(d, 3, 3), mat_mul(C, P)
+    F = mat_mul(CP, B)
+    S = (
+        E[0] - F[0],
+        E[1] - F[1],
+        E[2] - F[2],
+        E[3] - F[3],
+        E[4] - F[4],
+        E[5] - F[5],
+        E[6] - F[6],
+        E[7] - F[7],
+        E[8] - F[8],
+    )
+    Q, second = mat_inverse(S)
+    y = mat_mul_vec(Q, sub3(g, mat_mul_vec(CP, f)))
+    x = mat_mul_vec(P, sub3(f, mat_mul_vec(B, y)))
+    return x, y, first & second
+
+
+@kernel
+def _multiply_block(d, v, touched, x, y):
+    """y <- block x for the six dofs from v on, in worlds where touched is 0."""
+    for r in range(6):
+        s = real(d, 0.0)
+        for c in range(6):
+            s = fma(d.block[6 * r + c], x[v + c], s)
+        y[v + r] = where(touched == 0.0, s, y[v + r])
+
+
+@kernel
+def _store_solution(d, v, touched, f, g, x):
+    """x <- block^-1 (f, g) for the six dofs from v on, in worlds where touched is 0."""
+    y, z, solved = _solve_block(d, f, g)
+    solved = solved & (touched == 0.0)
+    store3(x, v, _choose(solved, y, load3(x, v)))
+    store3(x, v + 3, _choose(solved, z, load3(x, v + 3)))
+
+
+@kernel
+def _choose(mask, a, b):
+    """a where the mask holds, else b, component by component."""
+    return where(mask, a[0], b[0]), where(mask, a[1], b[1]), where(mask, a[2], b[2])
+
+
+@kernel
+def multiply_free_bodies(m, d, x, y):
+    """y <- (M - h D) x in the rows of free bodies that stand alone, with their gyroscopic derivatives."""
+    for i in range(1, m.nbody):
+        if stands_alone(m, i):
+            v = m.jnt_dofadr[m.body_jntadr[i]]
+            _fill_block(m, d, m.body_jntadr[i])
+            _add_gyroscopic(m, d, i, v)
+            _multiply_block(d, v, real(d, 0.0), x, y)
+
+
+@kernel
+def solve_free_bodies(m, d):
+    """qacc_step of free bodies that stand alone, with their gyroscopic derivatives."""
+    for i in range(1, m.nbody):
+        if stands_alone(m, i):
+            v = m.jnt_dofadr[m.body_jntadr[i]]
+            _fill_block(m, d, m.body_jntadr[i])
+            _add_gyroscopic(m, d, i, v)
+            f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
+            g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))
+            _store_solution(d, v, real(d, 0.0), f, g, d.qacc_step)
+
+
+# ---- under the integrator `discrete` ---------------------------------------------------------------------------------
+@kernel
+def solve_untouched_bodies(m, d, M, force, x):
+    """x <- (M + h d(bias) / d qvel)^-1 force at free bodies that stand alone and are not touched; M is a metric."""
+    for i in range(1, m.nbody):
+        if stands_alone(m, i):
+            v = m.jnt_dofadr[m.body_jntadr[i]]
+            touched = d.dof_touched[v]
+            if any_(touched == 0.0):
+                _load_block(m, d, M, v)
+                _add_gyroscopic(m, d, i, v)
+                _store_solution(d, v, touched, load3(force, v), load3(force, v + 3), x)
+
+
+@kernel
+def multiply_untouched_bodies(m, d, M, x, y):
+    """y <- (M + h d(bias) / d qvel) x at the same bodies."""
+    for i in range(1, m.nbody):
+        if stands_alone(m, i):
+            v = m.jnt_dofadr[m.body_jntadr[i]]
+            touched = d.dof_touched[v]
+            if any_(touched == 0.0):
+                _load_block(m, d, M, v)
+                _add_gyroscopic(m, d, i, v)
+                _multiply_block(d, v, touched, x, y)

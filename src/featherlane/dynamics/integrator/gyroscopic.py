@@ -1,0 +1,124 @@
+"""Gyroscopic torque of free bodies that stand alone: explicit, implicit, or off.
+
+The bias force of recursive Newton-Euler holds the torque explicitly, as MuJoCo has it: w' = w + h I^-1 (L x w) with the
+angular momentum L = I w, which gains energy at large steps.  ODE takes one linearised implicit step instead,
+
+    w' = w + dw,    (I - h [L]x) dw = h L x w,    which is the torque  I dw / h = L x w'
+
+and loses energy; dw is found as it is, not as a difference of velocities, and L x w from the moments' differences, so a
+body that is nearly isotropic keeps its digits.  All is in axes of the body: turning about w' leaves w' as it is, so
+MuJoCo's update of velocities in the body's axes and ODE's in the world's are one.
+Source: Lacoursiere, Stabilizing gyroscopic forces in rigid multibody simulations (2006); ODE, dBodySetGyroscopicMode.
+    Deviation: ODE does so for every body, here a tree's other bodies keep what Newton-Euler gives.
+Note:   implicit integrators leave the rates of a torque out that is implicit by itself or off; RK4 takes the implicit
+    one, which is of the first order, at each of its stages.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import GYRO_EXPLICIT, GYRO_IMPLICIT
+from featherlane.dynamics.integrator.free_body import composite_inertia, gyroscopic_mode, stands_alone, turning_momentum
+from featherlane.lanes import fma, kernel, real, where
+from featherlane.spatial.quaternion import quat_to_mat
+from featherlane.spatial.vector import (
+    add3,
+    axpy3,
+    cross,
+    load3,
+    load4,
+    load9,
+    mat_inverse,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    scale3,
+    store3,
+    sub3,
+)
+
+
+@kernel
+def _is_single(m, i):
+    """Is nothing fixed to free body i?"""
+    return m.tree_bodynum[m.body_treeid[i]] == 1
+
+
+@kernel
+def _moments(m, i):
+    """(c, D): the inertia of body i about its com, in the body's axes, as c 1 + D; D xx yy zz xy xz yz.
+
+    With the moments (c, c + a, c + b) along the columns of Q:  D = a q_1 q_1^T + b q_2 q_2^T, whose digits are its own.
+    """
+    Q, c = quat_to_mat(load4(m.body_iquat, 4 * i)), m.body_inertia[3 * i]
+    a, b = m.body_inertia[3 * i + 1] - c, m.body_inertia[3 * i + 2] - c
+    return c, (
+        fma(a * Q[1], Q[1], b * Q[2] * Q[2]),
+        fma(a * Q[4], Q[4], b * Q[5] * Q[5]),
+        fma(a * Q[7], Q[7], b * Q[8] * Q[8]),
+        fma(a * Q[1], Q[4], b * Q[2] * Q[5]),
+        fma(a * Q[1], Q[7], b * Q[2] * Q[8]),
+        fma(a * Q[4], Q[7], b * Q[5] * Q[8]),
+    )
+
+
+@kernel
+def _implicit_torque(c, D, w, h):
+    """L x w' of the inertia c 1 + D."""
+    Dw = turning_momentum(D, w)
+    L, explicit = axpy3(c, w, Dw), cross(Dw, w)
+    x, y, z = scale3(h, L)
+    matrix = (c + D[0], D[3] + z, D[4] - y, D[3] - z, c + D[1], D[5] + x, D[4] + y, D[5] - x, c + D[2])
+    inverse, exists = mat_inverse(matrix)
+    dw = scale3(h, mat_mul_vec(inverse, explicit))
+    torque = add3(explicit, cross(L, dw))
+    return where(exists, torque[0], 0.0), where(exists, torque[1], 0.0), where(exists, torque[2], 0.0)
+
+
+@kernel
+def _body_moment(m, d, i, v, f):
+    """(moment of the force f at the com about the body's origin, implicit torque), both in the body's axes."""
+    R, w, h = load9(d.xmat, 9 * i), load3(d.qvel, v + 3), m.opt_timestep[0]
+    if _is_single(m, i):
+        c, D = _moments(m, i)
+        moment = cross(load3(m.body_ipos, 3 * i), mat_t_mul_vec(R, f))
+        torque = _implicit_torque(c, D, w, h)
+    else:
+        # of all that is fixed to the body, in world axes
+        I, s = composite_inertia(m, d, i), sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
+        c, D = I[0], (real(d, 0.0), I[1] - I[0], I[2] - I[0], I[3], I[4], I[5])
+        moment = mat_t_mul_vec(R, cross(s, f))
+        torque = mat_t_mul_vec(R, _implicit_torque(c, D, mat_mul_vec(R, w), h))
+    return moment, torque
+
+
+@kernel
+def replace_gyroscopic_torque(m, d):
+    """qfrc_bias of free bodies whose gyroscopic torque is implicit or off; of others it stays.
+
+    With the com at s from the body's origin the bias is a force f at the com and the moment s x f - torque.
+    Reads:  qfrc_bias, qvel, xmat, xpos, subtree_com, cinert.   Writes: qfrc_bias (nv,) [N m].
+    """
+    for i in range(1, m.nbody):
+        mode = gyroscopic_mode(m, i)
+        if mode != GYRO_EXPLICIT and stands_alone(m, i):
+            v = m.jnt_dofadr[m.body_jntadr[i]]
+            moment, torque = _body_moment(m, d, i, v, load3(d.qfrc_bias, v))
+            if mode == GYRO_IMPLICIT:
+                moment = sub3(moment, torque)
+            store3(d.qfrc_bias, v + 3, moment)
+
+
+@kernel
+def leave_out_torque_rates(m, d, s):
+    """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit by itself, or off."""
+    for i in range(1, m.nbody):
+        if gyroscopic_mode(m, i) != GYRO_EXPLICIT and stands_alone(m, i):
+            v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, load9(d.xmat, 9 * i), composite_inertia(m, d, i)
+            w = mat_mul_vec(R, load3(d.qvel, v))
+            momentum = turning_momentum(I, w)
+            for k in range(3):
+                axis = (d.xmat[9 * i + k], d.xmat[9 * i + 3 + k], d.xmat[9 * i + 6 + k])
+                rate = mat_t_mul_vec(R, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
+                for r in range(3):
+                    # a chain's entries follow one another, in a row as in a column
+                    e = m.D_rowadr[v + r] + m.D_diag[v + r] + k - r
+                    d.qDeriv[e] = fma(-s, rate[r], d.qDeriv[e])

@@ -1,0 +1,91 @@
+"""The integrator `implicit`: all velocity derivatives of smooth forces, and a factorisation that is not symmetric.
+
+M - h qDeriv has M's pattern in both triangles.  Eliminated from the last dof to the first, it stays in it: a row and
+a column of dof k reach its ancestors only, whose entries with each other are in the pattern.
+Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5 (the symmetric case); MuJoCo mj_implicit.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.integrator.integrate import advance_state
+from featherlane.dynamics.integrator.velocity_derivative import diagonal, smooth_vel
+from featherlane.lanes import fma, kernel, stage
+
+
+@kernel
+def _entry(m, i, c, j):
+    """Address of entry (i, j) of two dofs on one way to the root, j being number c on that way."""
+    return m.D_rowadr[i] + c if j <= i else diagonal(m, i) + j - i
+
+
+@kernel
+def factor_lu(m, A, inverse):
+    """A = U L in place, L with ones on its diagonal; inverse = 1 / diagonal of U.
+
+    From the last k to the first: L_kj = A_kj / A_kk; A_ij -= U_ik L_kj for all i, j above k.
+    """
+    for k in range(m.nv - 1, -1, -1):
+        a, above = m.D_rowadr[k], m.D_diag[k]
+        p = 1.0 / A[a + above]
+        inverse[k] = p
+        for c in range(above):
+            A[a + c] = A[a + c] * p
+        for r in range(above):
+            i = m.D_colind[a + r]
+            u = A[diagonal(m, i) + k - i]
+            for c in range(above):
+                e = _entry(m, i, c, m.D_colind[a + c])
+                A[e] = fma(-u, A[a + c], A[e])
+
+
+@kernel
+def solve_lu(m, A, inverse, x):
+    """x <- L^-1 U^-1 x."""
+    for k in range(m.nv - 1, -1, -1):
+        a = m.D_rowadr[k]
+        y = x[k] * inverse[k]
+        x[k] = y
+        for c in range(m.D_diag[k]):
+            i = m.D_colind[a + c]
+            x[i] = fma(-A[diagonal(m, i) + k - i], y, x[i])
+    for k in range(m.nv):
+        a, y = m.D_rowadr[k], x[k]
+        for c in range(m.D_diag[k]):
+            y = fma(-A[a + c], x[m.D_colind[a + c]], y)
+        x[k] = y
+
+
+@kernel
+def _implicit_matrix(m, d):
+    """qLU <- M - h qDeriv."""
+    h = m.opt_timestep[0]
+    for k in range(m.nD):
+        d.qLU[k] = -(h * d.qDeriv[k])
+    for i in range(m.nv):
+        a, number = m.M_rowadr[i], m.M_rownnz[i]
+        # a simple body has its diagonal alone: the last entry stands on the diagonal in both patterns
+        first = diagonal(m, i) + 1 - number
+        for c in range(number):
+            d.qLU[first + c] = d.qLU[first + c] + d.M[a + c]
+        for c in range(number - 1):
+            j = m.M_colind[a + c]
+            e = diagonal(m, j) + i - j
+            d.qLU[e] = d.qLU[e] + d.M[a + c]
+
+
+@stage
+def implicit(m, d):
+    """Implicit in the velocity, Coriolis forces included: (M - h D) qacc* = M qacc.
+
+    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.
+    Source: MuJoCo mj_implicit; chapter Computation, integrators.
+    Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint and what smooth_vel reads.
+    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qDeriv, qLU, qHDiagInv.   Cost: O(nv * depth^2).
+    """
+    smooth_vel(m, d)
+    _implicit_matrix(m, d)
+    factor_lu(m, d.qLU, d.qHDiagInv)
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+    solve_lu(m, d.qLU, d.qHDiagInv, d.qacc_step)
+    advance_state(m, d, d.qacc_step)

@@ -1,0 +1,189 @@
+"""Integrators: semi-implicit Euler, implicit in the velocity, and Runge-Kutta of fourth order.
+
+qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) turns quaternions by the exponential of the local
+rotation.  The integrators differ in qacc*.
+Source: MuJoCo, chapter Computation, numerical integration.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.actuator.history import insert_controls
+from featherlane.dynamics.actuator.rate import actuator_rates
+from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.body.plastic import yield_springs
+from featherlane.dynamics.flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE, INFINITESIMAL
+from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
+from featherlane.dynamics.inertia.joint_space import factor_and_solve
+from featherlane.dynamics.integrator.derivative import (
+    add_actuator_rates,
+    add_diagonal_actuator_rates,
+    damping_rate,
+    polynomial_rate,
+)
+from featherlane.dynamics.integrator.free_body import solve_free_bodies
+from featherlane.dynamics.passive.fluid import in_medium
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
+from featherlane.dynamics.tendon.force import add_tendon_damping
+from featherlane.lanes import any_, fma, kernel, real, stage, where
+from featherlane.spatial.quaternion import quat_integrate, quat_integrate_linear
+from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
+
+
+@kernel
+def integrate_pos(m, qpos, velocity, start, h, rotation):
+    """qpos <- start (+) h velocity; quaternions by the exponential, or INFINITESIMAL by its first two terms.
+
+    The linear update turns about the same axis, by 2 atan(h |w| / 2) in place of h |w|; it is the same whether q is
+    multiplied by the velocity in world axes on the left or in local axes on the right.
+    """
+    for j in range(m.njnt):
+        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        if kind == FREE:
+            store3(qpos, a, axpy3(h, load3(velocity, v), load3(start, a)))
+            a, v = a + 3, v + 3
+        if kind <= BALL:
+            q, w = load4(start, a), load3(velocity, v)
+            if rotation == INFINITESIMAL:
+                q = quat_integrate_linear(q, w, h)
+            else:
+                q = quat_integrate(q, w, h)
+            store4(qpos, a, q)
+        else:
+            qpos[a] = fma(h, velocity[v], start[a])
+
+
+@kernel
+def advance_state(m, d, acceleration):
+    """Histories, activations, velocity, position with the new velocity; springs that yield; time; the next start."""
+    h = m.opt_timestep[0]
+    insert_controls(m, d)
+    advance_activations(m, d, d.act_dot)
+    for i in range(m.nv):
+        d.qvel[i] = fma(h, acceleration[i], d.qvel[i])
+        d.qacc_warmstart[i] = d.qacc[i]
+    integrate_pos(m, d.qpos, d.qvel, d.qpos, h, m.opt_rotation)
+    yield_springs(m, d, d.ten_length, d.ten_J, d.qvel)
+    d.time[0] = d.time[0] + h
+
+
+@kernel
+def damped_diagonal(m, d, articulated):
+    """qHDiagInv <- diagonal of M + h B, or h B alone, B the rates of the damping forces; mask: some dof is damped."""
+    h, found = m.opt_timestep[0], real(d, 0.0)
+    for i in range(m.nv):
+        b, c, e = damping(m, d, i)
+        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
+        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
+            found = real(d, 1.0)
+        rate = polynomial_rate(b, c, e, d.qvel[i])
+        if articulated:
+            d.qHDiagInv[i] = h * rate
+        else:
+            d.qHDiagInv[i] = fma(h, rate, d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1])
+    return found > 0.0
+
+
+@stage
+def euler(m, d):
+    """Semi-implicit Euler with implicit joint damping: (M + h B) qacc* = M qacc.
+
+    Worlds without damping, or with eulerdamp or dampers disabled, take qacc* = qacc.
+    Source: MuJoCo mj_Euler.
+    Reads:  qacc, qvel, qpos, M, qfrc_smooth, qfrc_constraint.
+    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2) with damping.
+    """
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qacc[i]
+    if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
+        articulated = uses_articulated(m)
+        damped = damped_diagonal(m, d, articulated)
+        if any_(damped):
+            for i in range(m.nv):
+                d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+            if articulated:
+                articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
+            else:
+                factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
+            for i in range(m.nv):
+                d.qacc_step[i] = where(damped, d.qacc_step[i], d.qacc[i])
+    advance_state(m, d, d.qacc_step)
+
+
+@kernel
+def implicit_matrix(m, d):
+    """qH <- M - h D."""
+    h = m.opt_timestep[0]
+    for k in range(m.nC):
+        d.qH[k] = d.M[k]
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        for i in range(m.nv):
+            last = m.M_rowadr[i] + m.M_rownnz[i] - 1
+            d.qH[last] = fma(h, damping_rate(m, d, i), d.qH[last])
+        add_tendon_damping(m, d, h, d.qH)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        add_actuator_rates(m, d)
+    if medium_counts(m):
+        add_fluid_metric(m, d, 0, d.qH)
+
+
+@kernel
+def implicit_diagonal(m, d):
+    """qHDiagInv <- diagonal of -h D where D has no other entries."""
+    h = m.opt_timestep[0]
+    for i in range(m.nv):
+        d.qHDiagInv[i] = real(d, 0.0)
+        if not (m.opt_disableflags & DISABLE_DAMPER):
+            d.qHDiagInv[i] = h * damping_rate(m, d, i)
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        add_diagonal_actuator_rates(m, d)
+
+
+@kernel
+def _solve_by_medium(m, d):
+    """qacc_step <- (M - h D)^-1 qacc_step: by the factor in worlds with a medium, by articulated bodies in others."""
+    medium = in_medium(m)
+    for i in range(m.nv):
+        d.qvec[i] = d.qacc_step[i]
+    articulated_solve(m, d, d.qHDiagInv, d.qvec)
+    implicit_matrix(m, d)
+    factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
+    for i in range(m.nv):
+        d.qacc_step[i] = where(medium, d.qacc_step[i], d.qvec[i])
+
+
+@stage
+def implicitfast(m, d):
+    """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
+
+    D: rates of damping and of actuator forces that are not saturated, on the pattern of M.  A free body that stands
+    alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.  Where D is diagonal the model may go by
+    articulated bodies.
+    Source: MuJoCo mj_implicit; chapter Computation, gyroscopic derivatives for free bodies.
+    Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos, cinert.
+    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2).
+    """
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
+    if not (uses_articulated(m) and m.implicit_diagonal):
+        implicit_matrix(m, d)
+        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
+    else:
+        implicit_diagonal(m, d)
+        if medium_counts(m):
+            _solve_by_medium(m, d)
+        else:
+            articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
+    solve_free_bodies(m, d)
+    advance_state(m, d, d.qacc_step)
+
+
+@stage
+def advance(m, d):
+    """Step with the acceleration qacc as it is: semi-implicit Euler without implicit damping.
+
+    Reads:  qacc, qvel, qpos.   Writes: qvel, qpos, time, qacc_warmstart.
+    """
+    advance_state(m, d, d.qacc)

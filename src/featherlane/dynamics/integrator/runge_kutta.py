@@ -1,0 +1,149 @@
+"""The classical Runge-Kutta method of fourth order, on coordinates that may be rotations.
+
+The stages evaluate forward dynamics, which a step does between these passes:
+
+    rk4_start, (rk4_stage 1, forward), (rk4_stage 2, forward), (rk4_stage 3, forward), rk4_finish
+
+A rotation is followed as q = q0 exp(u), and the rates of the stages are those of u: fourth order holds for it, too.
+du/dt = dexp^-1_u(w) = w + u x w / 2 + k(|u|) u x (u x w), k(t) = (1 - t/2 cot t/2) / t^2.
+Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; coefficients of Kutta's method, 1901.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.actuator.history import insert_controls
+from featherlane.dynamics.body.plastic import yield_springs
+from featherlane.dynamics.flags import BALL, FINITE, FREE
+from featherlane.dynamics.integrator.integrate import integrate_pos
+from featherlane.lanes import fma, fmax, kernel, real, sincos, sqrt, stage, where
+from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
+
+SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
+
+
+@kernel
+def _third_coefficient(t):
+    """k(t); for small t by its series."""
+    z = t * t
+    series = fma(z, fma(z, fma(z, fma(z, 1.0 / 47900160.0, 1.0 / 1209600.0), 1.0 / 30240.0), 1.0 / 720.0), 1.0 / 12.0)
+    s, c = sincos(0.5 * t)
+    sine = where(s == 0.0, 1.0, s)
+    return where(t < SMALL_ANGLE, series, (1.0 - (0.5 * t) * (c / sine)) / fmax(z, SMALL_ANGLE * SMALL_ANGLE))
+
+
+@kernel
+def rotation_rate(u, w):
+    """dexp^-1_u(w): rate of the rotation vector u while the body turns with the local angular velocity w."""
+    uw = cross(u, w)
+    return axpy3(_third_coefficient(sqrt(dot3(u, u))), cross(u, uw), axpy3(0.5, uw, w))
+
+
+@kernel
+def _add_stage(m, d, weight):
+    """Add the last stage's rates and acceleration to the weighted sums."""
+    for i in range(m.nv):
+        d.rk_velocity[i] = fma(weight, d.rk_rate[i], d.rk_velocity[i])
+        d.rk_acceleration[i] = fma(weight, d.qacc[i], d.rk_acceleration[i])
+    for a in range(m.na):
+        d.rk_act_dot[a] = fma(weight, d.act_dot[a], d.rk_act_dot[a])
+
+
+@stage
+def rk4_start(m, d):
+    """Remember the state at which the first acceleration was evaluated.
+
+    Reads:  qpos, qvel, act, time, lengths and Jacobian of tendons.
+    Writes: rk_qpos, rk_qvel, rk_act, rk_length, rk_rate_of_length, rk_ten_length, rk_ten_J, rk_time, rk_rate; zeros in
+        rk_velocity, rk_acceleration, rk_act_dot.
+    """
+    for i in range(m.nq):
+        d.rk_qpos[i] = d.qpos[i]
+    for i in range(m.nv):
+        d.rk_qvel[i] = d.qvel[i]
+        d.rk_rate[i] = d.qvel[i]
+        d.rk_velocity[i] = real(d, 0.0)
+        d.rk_acceleration[i] = real(d, 0.0)
+    for a in range(m.na):
+        d.rk_act[a] = d.act[a]
+        d.rk_act_dot[a] = real(d, 0.0)
+    for o in range(m.nout):
+        d.rk_length[o] = d.actuator_length[o]
+        d.rk_rate_of_length[o] = d.actuator_velocity[o]
+    d.rk_time[0] = d.time[0]
+    if m.nplastic > 0:
+        for i in range(m.ntendon):
+            d.rk_ten_length[i] = d.ten_length[i]
+        for e in range(m.nJten):
+            d.rk_ten_J[e] = d.ten_J[e]
+
+
+@kernel
+def _set_rates(m, d, h):
+    """rk_rate <- rate of the coordinates at the new velocity, h rk_rate away from the start."""
+    for j in range(m.njnt):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if kind == FREE:
+            store3(d.rk_rate, v, load3(d.qvel, v))
+            v += 3
+        if kind <= BALL:
+            store3(d.rk_rate, v, rotation_rate(scale3(h, load3(d.rk_rate, v)), load3(d.qvel, v)))
+        else:
+            d.rk_rate[v] = d.qvel[v]
+
+
+@stage
+def rk4_stage(m, d, k):
+    """Take up the acceleration of stage k - 1 and move to the state of stage k = 1, 2, 3.
+
+    q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the stage before.
+    Reads:  qacc, act_dot, rk_*.   Writes: qpos, qvel, act, time, rk_rate, rk_velocity, rk_acceleration, rk_act_dot.
+    """
+    h = m.opt_timestep[0]
+    if k == 1:
+        _add_stage(m, d, 1.0 / 6.0)
+    else:
+        _add_stage(m, d, 1.0 / 3.0)
+    if k < 3:
+        h = 0.5 * h
+    integrate_pos(m, d.qpos, d.rk_rate, d.rk_qpos, h, FINITE)
+    for i in range(m.nv):
+        d.qvel[i] = fma(h, d.qacc[i], d.rk_qvel[i])
+    for a in range(m.na):
+        d.act[a] = fma(h, d.act_dot[a], d.rk_act[a])
+    _set_rates(m, d, h)
+    d.time[0] = d.rk_time[0] + h
+
+
+@kernel
+def _finish_activations(m, d):
+    """act after the step: by the weighted rates, and by length and velocity of actuators at its start."""
+    for a in range(m.na):
+        d.act[a] = d.rk_act[a]
+    if m.na > 0:
+        for o in range(m.nout):
+            d.actuator_length[o] = d.rk_length[o]
+            d.actuator_velocity[o] = d.rk_rate_of_length[o]
+    advance_activations(m, d, d.rk_act_dot)
+
+
+@stage
+def rk4_finish(m, d):
+    """The step: weighted sums 1/6, 1/3, 1/3, 1/6 of rates and accelerations, from the remembered state.
+
+    Source: MuJoCo mj_RungeKutta.
+    Reads:  qacc, ctrl, rk_*.
+    Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; with activations actuator_length and
+        actuator_velocity of the step's start.
+    """
+    h = m.opt_timestep[0]
+    _add_stage(m, d, 1.0 / 6.0)
+    d.time[0] = d.rk_time[0]
+    insert_controls(m, d)
+    _finish_activations(m, d)
+    integrate_pos(m, d.qpos, d.rk_velocity, d.rk_qpos, h, FINITE)
+    yield_springs(m, d, d.rk_ten_length, d.rk_ten_J, d.rk_velocity)
+    for i in range(m.nv):
+        d.qvel[i] = fma(h, d.rk_acceleration[i], d.rk_qvel[i])
+        d.qacc_warmstart[i] = d.qacc[i]
+    d.time[0] = d.rk_time[0] + h

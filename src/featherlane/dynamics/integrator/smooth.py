@@ -1,0 +1,93 @@
+"""Acceleration without constraints, and energy."""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.motor import push_at_stops
+from featherlane.dynamics.body.plastic import spring_reference
+from featherlane.dynamics.body.xfrc import add_xfrc
+from featherlane.dynamics.flags import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, LCP, SLIDE
+from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
+from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve
+from featherlane.dynamics.integrator.discrete import discrete_smooth
+from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
+from featherlane.dynamics.tendon.force import tendon_energy
+from featherlane.lanes import any_, fma, kernel, real, stage, where
+from featherlane.spatial.vector import dot3, load3, norm3, sub3
+
+
+@kernel
+def solve_inertia(m, d, x):
+    """x <- M^-1 x, the model's way."""
+    if uses_articulated(m):
+        for i in range(m.nv):
+            d.qHDiagInv[i] = real(d, 0.0)
+        articulated_solve(m, d, d.qHDiagInv, x)
+    elif d.want_all:
+        solve(m, d.qLD, d.qLDiagInv, x)
+    else:
+        # in the integrator's place: 15 KB less to go through in a tile of humanoids
+        factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, 1)
+
+
+@stage
+def smooth_acceleration(m, d):
+    """All forces but those of constraints, and the acceleration that they give.
+
+    qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied;  qacc_smooth = M^-1 qfrc_smooth, by the factor
+    of M or by articulated bodies.  Under `discrete` qacc_smooth is the step without constraints, see discrete.py.
+    Source: MuJoCo mj_fwdAcceleration.
+    Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
+    Writes: qfrc_smooth [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2].   Cost: O(nv * depth).
+    """
+    for i in range(m.nv):
+        d.qfrc_smooth[i] = ((d.qfrc_passive[i] - d.qfrc_bias[i]) + d.qfrc_applied[i]) + d.qfrc_actuator[i]
+    add_xfrc(m, d, d.qfrc_smooth)
+    if m.opt_contact_model == LCP:
+        push_at_stops(m, d, d.qfrc_smooth)
+    if m.opt_integrator == DISCRETE:
+        discrete_smooth(m, d)
+    else:
+        for i in range(m.nv):
+            d.qacc_smooth[i] = d.qfrc_smooth[i]
+        solve_inertia(m, d, d.qacc_smooth)
+
+
+@kernel
+def _spring_energy(k, x):
+    """Integral of x (k + c x + e x^2)."""
+    return where(is_sprung(k), (x * x) * fma(x, fma(0.25 * x, k[2], k[1] * (1.0 / 3.0)), 0.5 * k[0]), 0.0)
+
+
+@stage
+def energy(m, d):
+    """Potential energy of gravity and springs, and kinetic energy.
+
+    Source: MuJoCo mj_energyPos, mj_energyVel.
+    Reads:  xipos, qpos, qvel, plastic, M.   Writes: energy (2,) [J].
+    """
+    potential, kinetic = real(d, 0.0), real(d, 0.0)
+    if not (m.opt_disableflags & DISABLE_GRAVITY):
+        g = load3(m.opt_gravity, 0)
+        for i in range(1, m.nbody):
+            potential = fma(-m.body_mass[i], dot3(g, load3(d.xipos, 3 * i)), potential)
+    if not (m.opt_disableflags & DISABLE_SPRING):
+        for j in range(m.njnt):
+            a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
+            if kind >= SLIDE:
+                potential = potential + _spring_energy(k, d.qpos[a] - spring_reference(m, d, j))
+            elif any_(is_sprung(k)):
+                if kind == FREE:
+                    x = sub3(load3(d.qpos, a), load3(m.qpos_spring, a))
+                    potential = potential + _spring_energy(k, norm3(x))
+                potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, j)))
+        if m.ntendon > 0:
+            potential = potential + tendon_energy(m, d)
+    for i in range(m.nv):
+        first, v = m.M_rowadr[i], d.qvel[i]
+        last = first + m.M_rownnz[i] - 1
+        half = 0.5 * (d.M[last] * v)
+        for c in range(first, last):
+            half = fma(d.M[c], d.qvel[m.M_colind[c]], half)
+        kinetic = fma(half, v, kinetic)
+    d.energy[0] = potential
+    d.energy[1] = kinetic

@@ -1,0 +1,90 @@
+"""qDeriv, how smooth forces change with the velocities: dampers, actuators, and their sum with the bias force.
+
+The matrix has M's pattern in both triangles: row i holds dof i's ancestors, itself and its descendants.
+Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.rate import actuator_rates, force_rate
+from featherlane.dynamics.body.rne_derivative import add_rne_vel, clear_derivative
+from featherlane.dynamics.flags import DISABLE_ACTUATION, DISABLE_DAMPER
+from featherlane.dynamics.integrator.derivative import damping_rate
+from featherlane.dynamics.integrator.gyroscopic import leave_out_torque_rates
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, medium_counts
+from featherlane.dynamics.sparse.outer import add_full_outer
+from featherlane.dynamics.tendon.force import add_full_tendon_damping
+from featherlane.lanes import kernel, stage
+
+
+@kernel
+def diagonal(m, i):
+    """Address of entry (i, i)."""
+    return m.D_rowadr[i] + m.D_diag[i]
+
+
+@kernel
+def _add_passive_vel(m, d):
+    """qDeriv += rates of the damping forces and of those of a medium."""
+    if medium_counts(m):
+        add_fluid_vel(m, d)
+    if not (m.opt_disableflags & DISABLE_DAMPER):
+        for i in range(m.nv):
+            e = diagonal(m, i)
+            d.qDeriv[e] = d.qDeriv[e] - damping_rate(m, d, i)
+        add_full_tendon_damping(m, d, d.qDeriv)
+
+
+@kernel
+def _add_actuator_vel(m, d):
+    """qDeriv += moment^T (d force / d velocity) moment."""
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
+        for i in range(m.nactuator):
+            if not is_disabled(m, i):
+                rate = force_rate(m, d, i)
+                for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
+                    first, number = m.moment_rowadr[o], m.moment_rownnz[o]
+                    add_full_outer(m, d.actuator_moment, m.moment_colind, first, number, rate, d.qDeriv)
+
+
+@stage
+def passive_vel(m, d):
+    """qDeriv <- d qfrc_passive / d qvel: -(b + 2 c |v| + 3 e v^2) of tendons J^T and J times it, and a medium's.
+
+    Source: MuJoCo mjd_passive_vel.
+    Reads:  qvel, ten_J, ten_velocity; in a medium cvel, cdof and the frames of bodies.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Cost:   O(nD).
+    """
+    clear_derivative(m, d)
+    _add_passive_vel(m, d)
+
+
+@stage
+def actuator_vel(m, d):
+    """qDeriv <- d qfrc_actuator / d qvel: moment^T (gain's rate * control + bias's rate) moment.
+
+    An actuator whose force, or the sum on whose joint, is clamped contributes nothing.
+    Source: MuJoCo mjd_actuator_vel.
+    Reads:  actuator_moment, and what `actuation` wrote.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    """
+    clear_derivative(m, d)
+    _add_actuator_vel(m, d)
+
+
+@stage
+def smooth_vel(m, d):
+    """qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.
+
+    A gyroscopic torque that is implicit by itself counts as given.
+    Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
+    Reads:  what rne_vel, passive_vel and actuator_vel read.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Cost:   O(nv * depth).
+    """
+    clear_derivative(m, d)
+    _add_actuator_vel(m, d)
+    _add_passive_vel(m, d)
+    add_rne_vel(m, d, -1.0)
+    leave_out_torque_rates(m, d, -1.0)

@@ -1,0 +1,1 @@
+"""Forces that nobody commands: springs, dampers, gravity compensation, a medium."""

@@ -1,0 +1,318 @@
+"""Forces of a medium on the bodies that move in it: drag, lift and added mass, without a state of the medium.
+
+A body without geoms of its own choice is the box that has its mass and its moments of inertia: each axis has viscous
+resistance and quadratic drag.  Geoms with coefficients are ellipsoids, and the box of their body is left out:
+
+    added mass   (P x u + L x w, P x w),  P = rho m_A u,  L = rho I_A w: the medium goes along, its inertia left out
+    Magnus       rho C_M V w x u
+    Kutta        rho C_K A cos(alpha) (n x u) x u
+    drag         -(6 pi beta r + rho |u| (C_blunt A + C_slender (A_max - A))) u
+    torque       -(8 pi beta r^3 + rho |m * w|) w
+
+with the velocities w, u of the shape relative to the medium in its own axes, the area A that it shows to the flow, the
+normal n there and the moments m of angular drag.
+Shapes are taken by the ratios of their axes and flows by their directions, so that no number is small where a body is.
+Source: MuJoCo, chapter Computation, fluid forces.  A spatial vector holds rotation first.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.com import point_wrench
+from featherlane.dynamics.body.kinematics import geom_pose
+from featherlane.dynamics.flags import DISABLE_DAMPER, DISABLE_SPRING
+from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, sqrt, where
+from featherlane.spatial.motion import add6, dot6
+from featherlane.spatial.quaternion import PI, quat_mul, quat_to_mat
+from featherlane.spatial.vector import (
+    MINVAL,
+    add3,
+    cross,
+    dot3,
+    load3,
+    load4,
+    load6,
+    mat_mul_vec,
+    mat_t_mul_vec,
+    norm3,
+    normalize3,
+    scale3,
+    store6,
+    sub3,
+)
+
+NFLUID = 12  # of a geom: scale, C blunt, slender, angular, Kutta, Magnus, added mass (3), added inertia (3)
+SPHERE, CAPSULE, CYLINDER = 2, 3, 5  # mjtGeom
+TINY = 1e-30  # of ratios: float32 holds it, and only plates thinner than 1e-7 of their width come near
+
+
+# ---- where a medium acts ---------------------------------------------------------------------------------------------
+@kernel
+def in_medium(m):
+    """Mask: the world has a medium."""
+    return (m.opt_density[0] > 0.0) | (m.opt_viscosity[0] > 0.0)
+
+
+@kernel
+def medium_acts(m):
+    """Do passive forces act at all?"""
+    both = DISABLE_SPRING | DISABLE_DAMPER
+    return m.opt_disableflags & both != both
+
+
+@kernel
+def has_ellipsoids(m, d, i):
+    """Mask: geoms of body i stand for it in the medium."""
+    found = real(d, 0.0)
+    for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
+        found = where(m.geom_fluid[NFLUID * g] > 0.0, 1.0, found)
+    return found > 0.0
+
+
+@kernel
+def medium_velocity(m, d, i, pos, R):
+    """(w, u): velocity of a point of body i relative to the medium, in the axes of R."""
+    v = load6(d.cvel, 6 * i)
+    w, r = (v[0], v[1], v[2]), sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i]))
+    u = sub3(add3((v[3], v[4], v[5]), cross(w, r)), load3(m.opt_wind, 0))
+    return mat_t_mul_vec(R, w), mat_t_mul_vec(R, u)
+
+
+# ---- the box of a body's inertia -------------------------------------------------------------------------------------
+@kernel
+def body_axes(m, d, i):
+    """Principal axes of inertia of body i."""
+    return quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
+
+
+@kernel
+def inertia_box(m, i):
+    """Sides of the box with the mass and the moments of inertia of body i, and whether it has mass."""
+    x, y, z = load3(m.body_inertia, 3 * i)
+    mass = m.body_mass[i]
+    s = 6.0 / fmax(mass, MINVAL)
+    sides = (
+        sqrt(s * fmax(y + z - x, MINVAL)),
+        sqrt(s * fmax(x + z - y, MINVAL)),
+        sqrt(s * fmax(x + y - z, MINVAL)),
+    )
+    return sides, mass >= MINVAL
+
+
+@kernel
+def box_resistance(m, box):
+    """(angular, linear) viscous resistance: that of the sphere with the mean side as diameter."""
+    diameter = (box[0] + box[1] + box[2]) * (1.0 / 3.0)
+    s = PI * m.opt_viscosity[0] * diameter
+    return s * (diameter * diameter), 3.0 * s
+
+
+@kernel
+def box_drag(m, box):
+    """Quadratic drag along the three axes: (angular, linear)."""
+    rho, x, y, z = m.opt_density[0], box[0], box[1], box[2]
+    x4, y4, z4 = (x * x) * (x * x), (y * y) * (y * y), (z * z) * (z * z)
+    s, h = rho * (1.0 / 64.0), 0.5 * rho
+    return (s * x * (y4 + z4), s * y * (x4 + z4), s * z * (x4 + y4)), (h * y * z, h * x * z, h * x * y)
+
+
+@kernel
+def _resist(a, c, v):
+    """-(a + c_i |v_i|) v_i."""
+    return (
+        -(v[0] * fma(c[0], fabs(v[0]), a)),
+        -(v[1] * fma(c[1], fabs(v[1]), a)),
+        -(v[2] * fma(c[2], fabs(v[2]), a)),
+    )
+
+
+@kernel
+def _box_wrench(m, d, i, mask):
+    """Wrench on the box of body i, at the com of its tree, in worlds of the mask."""
+    pos, R = load3(d.xipos, 3 * i), body_axes(m, d, i)
+    w, u = medium_velocity(m, d, i, pos, R)
+    box, heavy = inertia_box(m, i)
+    angular, linear = box_resistance(m, box)
+    turning, moving = box_drag(m, box)
+    return _to_com(m, d, i, pos, R, _resist(angular, turning, w), _resist(linear, moving, u), heavy & mask)
+
+
+@kernel
+def _to_com(m, d, i, pos, R, moment, force, mask):
+    """Moment and force at a point in the axes of R, as a wrench at the com of the tree; zeros beyond the mask."""
+    f = point_wrench(d, mat_mul_vec(R, force), mat_mul_vec(R, moment), pos, m.body_rootid[i])
+    return (
+        where(mask, f[0], 0.0),
+        where(mask, f[1], 0.0),
+        where(mask, f[2], 0.0),
+        where(mask, f[3], 0.0),
+        where(mask, f[4], 0.0),
+        where(mask, f[5], 0.0),
+    )
+
+
+# ---- the ellipsoid of a geom -----------------------------------------------------------------------------------------
+@kernel
+def semi_axes(m, g):
+    """Semi-axes of the ellipsoid for geom g."""
+    x, y, z = load3(m.geom_size, 3 * g)
+    kind = m.geom_type[g]
+    if kind == SPHERE:
+        y, z = x, x
+    elif kind == CAPSULE:
+        y, z = x, x + y
+    elif kind == CYLINDER:
+        y, z = x, y
+    return x, y, z
+
+
+@kernel
+def faces(r):
+    """(q, s): squares of r_y r_z and so on, as parts of the largest, s; they weigh the axes in a projection."""
+    x, y, z = r[1] * r[2], r[2] * r[0], r[0] * r[1]
+    largest = fmax(fmax(x, y), z)
+    s = 1.0 / fmax(largest, TINY)
+    x, y, z = s * x, s * y, s * z
+    return (x * x, y * y, z * z), largest
+
+
+@kernel
+def times3(a, b):
+    """Products of components."""
+    return a[0] * b[0], a[1] * b[1], a[2] * b[2]
+
+
+@kernel
+def sorted_axes(r):
+    """(middle, largest) semi-axis."""
+    largest = fmax(fmax(r[0], r[1]), r[2])
+    smallest = fmin(fmin(r[0], r[1]), r[2])
+    return r[0] + r[1] + r[2] - largest - smallest, largest
+
+
+@kernel
+def _moment(x, y, z):
+    """8/15 pi x max(y, z)^4."""
+    s = fmax(y, z)
+    s = s * s
+    return (8.0 / 15.0 * PI) * x * (s * s)
+
+
+@kernel
+def angular_coefficients(m, g, r):
+    """(m, s): moments of angular drag about the three axes as parts of the largest, s."""
+    slender, angular = m.geom_fluid[NFLUID * g + 2], m.geom_fluid[NFLUID * g + 3]
+    middle, largest = sorted_axes(r)
+    most = _moment(middle, largest, largest)
+    s = 1.0 / fmax(most, TINY)
+    x, y, z = s * _moment(r[0], r[1], r[2]), s * _moment(r[1], r[2], r[0]), s * _moment(r[2], r[0], r[1])
+    return (
+        fma(angular, x, slender * (1.0 - x)),
+        fma(angular, y, slender * (1.0 - y)),
+        fma(angular, z, slender * (1.0 - z)),
+    ), most
+
+
+@kernel
+def stokes(m, r):
+    """(angular, linear) viscous resistance of the sphere with the mean semi-axis as radius."""
+    diameter = (r[0] + r[1] + r[2]) * (2.0 / 3.0)
+    s = PI * m.opt_viscosity[0] * diameter
+    return s * (diameter * diameter), 3.0 * s
+
+
+@kernel
+def volume(r):
+    """Volume of the ellipsoid."""
+    return (4.0 / 3.0 * PI) * (r[0] * r[1] * r[2])
+
+
+@kernel
+def added_momentum(m, g, w, u):
+    """(L, P): angular and linear momentum of the medium that goes along."""
+    rho, a = m.opt_density[0], NFLUID * g
+    return (
+        scale3(rho, times3(load3(m.geom_fluid, a + 9), w)),
+        scale3(rho, times3(load3(m.geom_fluid, a + 6), u)),
+    )
+
+
+@kernel
+def area_drag(m, g, r, area):
+    """Area that counts for drag: blunt where the flow sees it, slender for the rest of the largest section."""
+    blunt, slender = m.geom_fluid[NFLUID * g + 1], m.geom_fluid[NFLUID * g + 2]
+    middle, largest = sorted_axes(r)
+    return fma(area, blunt, slender * (PI * largest * middle - area))
+
+
+@kernel
+def _ellipsoid_force(m, g, w, u):
+    """(moment, force) on the ellipsoid of geom g in its own axes."""
+    rho, a, r = m.opt_density[0], NFLUID * g, semi_axes(m, g)
+
+    # the projection along the velocity: its area, and the normal of the surface there
+    e, speed = normalize3(u)
+    q, face = faces(r)
+    n = times3(q, e)
+    slope, height = dot3(n, n), dot3(n, e)
+    area = PI * face * sqrt(slope / fmax(height, TINY))
+    lift = PI * face * sqrt(height / fmax(slope, TINY)) * (speed * speed)
+
+    turned, carried = added_momentum(m, g, w, u)
+    kutta = scale3(m.geom_fluid[a + 4] * rho * lift, cross(cross(n, e), e))
+    magnus = scale3(m.geom_fluid[a + 5] * rho * volume(r), cross(w, u))
+    angular, linear = stokes(m, r)
+    drag = fma(rho * speed, area_drag(m, g, r, area), linear)
+    moments, most = angular_coefficients(m, g, r)
+    twist = fma(rho * most, norm3(times3(moments, w)), angular)
+
+    moment = sub3(add3(cross(carried, u), cross(turned, w)), scale3(twist, w))
+    force = sub3(add3(cross(carried, w), add3(magnus, kutta)), scale3(drag, u))
+    return moment, force
+
+
+@kernel
+def _geom_wrench(m, d, i, g, mask):
+    """Wrench on the ellipsoid of geom g of body i, at the com of its tree, in worlds of the mask."""
+    pos, R = geom_pose(m, d, g)
+    w, u = medium_velocity(m, d, i, pos, R)
+    moment, force = _ellipsoid_force(m, g, w, u)
+    scale = m.geom_fluid[NFLUID * g]
+    heavy = m.body_mass[i] >= MINVAL
+    return _to_com(m, d, i, pos, R, scale3(scale, moment), scale3(scale, force), (scale != 0.0) & heavy & mask)
+
+
+# ---- all bodies ------------------------------------------------------------------------------------------------------
+@kernel
+def _body_wrench(m, d, i):
+    """Wrench of the medium on body i, at the com of its tree."""
+    zero, ellipsoids = real(d, 0.0), has_ellipsoids(m, d, i)
+    f = (zero, zero, zero, zero, zero, zero)
+    if any_(not_(ellipsoids)):
+        f = add6(f, _box_wrench(m, d, i, not_(ellipsoids)))
+    if any_(ellipsoids):
+        for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
+            if any_(m.geom_fluid[NFLUID * g] != 0.0):
+                f = add6(f, _geom_wrench(m, d, i, g, ellipsoids))
+    return f
+
+
+@kernel
+def fluid_force(m, d):
+    """qfrc_fluid <- forces of the medium on all bodies, in worlds that have one.
+
+    Wrenches of bodies are added up towards the root; a dof feels the part along its axis.
+    Source: MuJoCo mj_inertiaBoxFluidModel, mj_ellipsoidFluidModel.
+    Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.   Writes: qfrc_fluid (nv,) [N, N m]; cfrc_fluid.
+    Frame:  world axes at the tree's com.                        Cost: O(nbody + ngeom + nv).
+    """
+    medium = in_medium(m)
+    for i in range(1, m.nbody):
+        if m.body_treeid[i] >= 0:
+            store6(d.cfrc_fluid, 6 * i, _body_wrench(m, d, i))
+    for i in range(m.nbody - 1, 0, -1):
+        if m.body_treeid[i] >= 0:
+            f, p, first = load6(d.cfrc_fluid, 6 * i), m.body_parentid[i], m.body_dofadr[i]
+            if p > 0 and m.body_treeid[p] >= 0:
+                store6(d.cfrc_fluid, 6 * p, add6(load6(d.cfrc_fluid, 6 * p), f))
+            for k in range(first, first + m.body_dofnum[i]):
+                d.qfrc_fluid[k] = where(medium, dot6(load6(d.cdof, 6 * k), f), 0.0)

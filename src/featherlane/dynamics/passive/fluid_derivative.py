@@ -1,0 +1,409 @@
+"""How the forces of a medium change with the velocities, by composite bodies as for the inertia matrix.
+
+A body's wrench changes with its velocity by a 6 x 6 matrix, here about the centre of mass of its tree in world axes.
+The bodies beyond a joint move together, so their matrices add: with their sum B^c_b for body b, dof k of b and every
+dof j from the root down to k
+
+    D_jk = S_j . B^c_b S_k        D_kj = S_k . B^c_b S_j
+
+`implicit` and free bodies that stand alone take B, `implicitfast` its symmetric part.  `discrete` takes the symmetric
+part of drag and resistance alone: lift and added mass do no work that a metric could hold.
+Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); what `discrete` takes was found
+by experiment with 4.0.1: efm_fluid.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.kinematics import geom_pose
+from featherlane.dynamics.passive.fluid import (
+    NFLUID,
+    TINY,
+    added_momentum,
+    angular_coefficients,
+    area_drag,
+    body_axes,
+    box_drag,
+    box_resistance,
+    faces,
+    has_ellipsoids,
+    in_medium,
+    inertia_box,
+    medium_acts,
+    medium_velocity,
+    semi_axes,
+    stokes,
+    times3,
+    volume,
+)
+from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, sqrt, stage, where
+from featherlane.spatial.motion import dot6
+from featherlane.spatial.quaternion import PI
+from featherlane.spatial.vector import MINVAL, dot3, load3, load6, mat_mul, norm3, normalize3, scale3, sub3
+
+
+# ---- three by three --------------------------------------------------------------------------------------------------
+@kernel
+def _add9(A, B):
+    """A + B."""
+    return (
+        A[0] + B[0],
+        A[1] + B[1],
+        A[2] + B[2],
+        A[3] + B[3],
+        A[4] + B[4],
+        A[5] + B[5],
+        A[6] + B[6],
+        A[7] + B[7],
+        A[8] + B[8],
+    )
+
+
+@kernel
+def _scale9(s, A):
+    """s A."""
+    return s * A[0], s * A[1], s * A[2], s * A[3], s * A[4], s * A[5], s * A[6], s * A[7], s * A[8]
+
+
+@kernel
+def _transposed(A):
+    """A^T."""
+    return A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]
+
+
+@kernel
+def _outer(a, b):
+    """a b^T."""
+    return (
+        a[0] * b[0],
+        a[0] * b[1],
+        a[0] * b[2],
+        a[1] * b[0],
+        a[1] * b[1],
+        a[1] * b[2],
+        a[2] * b[0],
+        a[2] * b[1],
+        a[2] * b[2],
+    )
+
+
+@kernel
+def _diagonal(d, a):
+    """Matrix with a on its diagonal."""
+    zero = real(d, 0.0)
+    return a[0], zero, zero, zero, a[1], zero, zero, zero, a[2]
+
+
+@kernel
+def _cross_matrix(d, a):
+    """[a]x: a cross product with a from the left."""
+    zero = real(d, 0.0)
+    return zero, -a[2], a[1], a[2], zero, -a[0], -a[1], a[0], zero
+
+
+@kernel
+def _turn(R, A):
+    """R A R^T."""
+    return mat_mul(mat_mul(R, A), _transposed(R))
+
+
+# ---- one shape, in its own axes --------------------------------------------------------------------------------------
+@kernel
+def _box_rates(m, box, w, u):
+    """(angular, linear) rates along the axes of a box: -(a + 2 c |v|)."""
+    angular, linear = box_resistance(m, box)
+    turning, moving = box_drag(m, box)
+    return (
+        (
+            -fma(2.0 * turning[0], fabs(w[0]), angular),
+            -fma(2.0 * turning[1], fabs(w[1]), angular),
+            -fma(2.0 * turning[2], fabs(w[2]), angular),
+        ),
+        (
+            -fma(2.0 * moving[0], fabs(u[0]), linear),
+            -fma(2.0 * moving[1], fabs(u[1]), linear),
+            -fma(2.0 * moving[2], fabs(u[2]), linear),
+        ),
+    )
+
+
+@kernel
+def _torque_rate(m, d, g, r, w):
+    """d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance."""
+    c, most = angular_coefficients(m, g, r)
+    mw = times3(c, w)
+    s = m.opt_density[0] * most / fmax(norm3(mw), TINY)
+    square = times3(c, mw)
+    angular, _ = stokes(m, r)
+    uniform = -fma(s, dot3(w, square), angular)
+    return _add9(_diagonal(d, (uniform, uniform, uniform)), _outer(scale3(-s, w), square))
+
+
+@kernel
+def _weighted_differences(q, p, uu):
+    """Component i: the sum over j of p_j u_j^2 (q_i - q_j); exact zeros for a sphere."""
+    return (
+        fma(p[1] * uu[1], q[0] - q[1], p[2] * uu[2] * (q[0] - q[2])),
+        fma(p[0] * uu[0], q[1] - q[0], p[2] * uu[2] * (q[1] - q[2])),
+        fma(p[0] * uu[0], q[2] - q[0], p[1] * uu[1] * (q[2] - q[1])),
+    )
+
+
+@kernel
+def _drag_rate(m, d, g, r, u):
+    """d(drag and resistance) / du; the area changes with the direction."""
+    rho, a = m.opt_density[0], NFLUID * g
+    e, speed = normalize3(u)
+    q, face = faces(r)
+    n = times3(q, e)
+    slope, height = dot3(n, n), dot3(n, e)
+    area = PI * face * sqrt(slope / fmax(height, TINY))
+    _, linear = stokes(m, r)
+
+    # |u| dA/du_i = pi face / sqrt(height^3 slope) (height q_i - slope) n_i
+    along = PI * face / fmax(height * sqrt(height * slope), TINY)
+    change = scale3(along, times3(n, _weighted_differences(q, q, times3(e, e))))
+    turning = scale3(-(rho * speed * (m.geom_fluid[a + 1] - m.geom_fluid[a + 2])), e)
+
+    s = -(rho * speed * area_drag(m, g, r, area))
+    uniform = s - linear
+    fixed = _add9(_diagonal(d, (uniform, uniform, uniform)), _outer(scale3(s, e), e))
+    return _add9(fixed, _outer(turning, change))
+
+
+@kernel
+def _kutta_rate(m, d, g, r, u):
+    """d(Kutta lift) / du, the lift being c |u|^2 sqrt(height / slope) (height e - n) with the direction e of u."""
+    e, speed = normalize3(u)
+    q, face = faces(r)
+    n, one = times3(q, e), real(d, 1.0)
+    slope, height = dot3(n, n), dot3(n, e)
+    c = PI * face * m.geom_fluid[NFLUID * g + 4] * m.opt_density[0] * speed / fmax(sqrt(slope * height), TINY)
+    deviation = _weighted_differences(q, (one, one, one), times3(e, e))
+    lift = scale3(-1.0, times3(deviation, e))
+
+    s = height / fmax(slope, TINY)
+    along = (
+        e[0] * fma(-q[0] * q[0], s, q[0] - height),
+        e[1] * fma(-q[1] * q[1], s, q[1] - height),
+        e[2] * fma(-q[2] * q[2], s, q[2] - height),
+    )
+    turning = _scale9(2.0 * height, _add9(_outer(e, n), _scale9(-1.0, _outer(n, e))))
+    uniform = _diagonal(d, scale3(-height, deviation))
+    return _scale9(c, _add9(_outer(lift, along), _add9(turning, uniform)))
+
+
+@kernel
+def _carried(A, mass):
+    """A times a diagonal matrix."""
+    return (
+        A[0] * mass[0],
+        A[1] * mass[1],
+        A[2] * mass[2],
+        A[3] * mass[0],
+        A[4] * mass[1],
+        A[5] * mass[2],
+        A[6] * mass[0],
+        A[7] * mass[1],
+        A[8] * mass[2],
+    )
+
+
+@kernel
+def _lift_rates(m, d, g, r, w, u):
+    """Rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u."""
+    rho, a = m.opt_density[0], NFLUID * g
+    L, P = added_momentum(m, g, w, u)
+    mass, inertia = scale3(-rho, load3(m.geom_fluid, a + 6)), scale3(-rho, load3(m.geom_fluid, a + 9))
+    W, U, carried = _cross_matrix(d, w), _cross_matrix(d, u), _cross_matrix(d, P)
+    magnus = m.geom_fluid[a + 5] * rho * volume(r)
+    return (
+        _add9(_cross_matrix(d, L), _carried(W, inertia)),
+        _add9(carried, _carried(U, mass)),
+        _add9(carried, _scale9(-magnus, U)),
+        _add9(_add9(_carried(W, mass), _scale9(magnus, W)), _kutta_rate(m, d, g, r, u)),
+    )
+
+
+# ---- at the centre of mass of the tree -------------------------------------------------------------------------------
+@kernel
+def _add_quarter(d, a, A, scale, mask):
+    """Quarter at entry a of a body's matrix += scale A, in worlds of the mask."""
+    for r in range(3):
+        for c in range(3):
+            e, x = a + 6 * r + c, A[3 * r + c]
+            d.crb_drag[e] = where(mask, fma(scale, x, d.crb_drag[e]), d.crb_drag[e])
+
+
+@kernel
+def _add_moved(m, d, i, pos, R, rates, scale, mask):
+    """Matrix of body i += rates at a point in the axes of R, moved to the com of the tree.
+
+    With r from the com to the point a rotation moves it by w x r, and its force has the moment r x f.
+    """
+    X = _cross_matrix(d, sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i])))
+    aa, al, la, ll = _turn(R, rates[0]), _turn(R, rates[1]), _turn(R, rates[2]), _turn(R, rates[3])
+    al = _add9(al, mat_mul(X, ll))
+    aa = _add9(aa, _add9(mat_mul(X, la), _scale9(-1.0, mat_mul(al, X))))
+    la = _add9(la, _scale9(-1.0, mat_mul(ll, X)))
+    _add_quarter(d, 36 * i, aa, scale, mask)
+    _add_quarter(d, 36 * i + 3, al, scale, mask)
+    _add_quarter(d, 36 * i + 18, la, scale, mask)
+    _add_quarter(d, 36 * i + 21, ll, scale, mask)
+
+
+@kernel
+def _add_box(m, d, i, mask):
+    """Matrix of body i += rates of its box."""
+    pos, R, zero = load3(d.xipos, 3 * i), body_axes(m, d, i), real(d, 0.0)
+    w, u = medium_velocity(m, d, i, pos, R)
+    box, heavy = inertia_box(m, i)
+    angular, linear = _box_rates(m, box, w, u)
+    none = (zero, zero, zero, zero, zero, zero, zero, zero, zero)
+    _add_moved(m, d, i, pos, R, (_diagonal(d, angular), none, none, _diagonal(d, linear)), real(d, 1.0), heavy & mask)
+
+
+@kernel
+def _add_ellipsoid(m, d, i, g, dissipative, mask):
+    """Matrix of body i += rates of geom g: drag and resistance alone, or all."""
+    pos, R = geom_pose(m, d, g)
+    r, zero = semi_axes(m, g), real(d, 0.0)
+    w, u = medium_velocity(m, d, i, pos, R)
+    none = (zero, zero, zero, zero, zero, zero, zero, zero, zero)
+    rates = (_torque_rate(m, d, g, r, w), none, none, _drag_rate(m, d, g, r, u))
+    if not dissipative:
+        aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
+        rates = (_add9(rates[0], aa), al, la, _add9(rates[3], ll))
+    scale = m.geom_fluid[NFLUID * g]
+    _add_moved(m, d, i, pos, R, rates, scale, (scale != 0.0) & (m.body_mass[i] >= MINVAL) & mask)
+
+
+@kernel
+def _body_matrix(m, d, i, dissipative):
+    """crb_drag of body i <- d(wrench) / d(velocity)."""
+    zero, ellipsoids = real(d, 0.0), has_ellipsoids(m, d, i)
+    for e in range(36 * i, 36 * i + 36):
+        d.crb_drag[e] = zero
+    if any_(not_(ellipsoids)):
+        _add_box(m, d, i, not_(ellipsoids))
+    if any_(ellipsoids):
+        for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
+            if any_(m.geom_fluid[NFLUID * g] != 0.0):
+                _add_ellipsoid(m, d, i, g, dissipative, ellipsoids)
+
+
+@stage
+def composite_drag(m, d, dissipative):
+    """crb_drag <- rates of the medium's wrench on each body and all below it.
+
+    Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com.   Writes: crb_drag (nbody, 36), rows of force.
+    """
+    for i in range(1, m.nbody):
+        if m.body_treeid[i] >= 0:
+            _body_matrix(m, d, i, dissipative)
+    for i in range(m.nbody - 1, 0, -1):
+        p = m.body_parentid[i]
+        if m.body_treeid[i] >= 0 and p > 0 and m.body_treeid[p] >= 0:
+            for e in range(36):
+                d.crb_drag[36 * p + e] = d.crb_drag[36 * p + e] + d.crb_drag[36 * i + e]
+
+
+# ---- joint space -----------------------------------------------------------------------------------------------------
+@kernel
+def _row_times(B, a, S):
+    """Row at a times S."""
+    return dot6(load6(B, a), S)
+
+
+@kernel
+def _column_times(B, a, S):
+    """Column at a times S."""
+    return dot6((B[a], B[a + 6], B[a + 12], B[a + 18], B[a + 24], B[a + 30]), S)
+
+
+@kernel
+def _times(B, a, S):
+    """B S."""
+    return (
+        _row_times(B, a, S),
+        _row_times(B, a + 6, S),
+        _row_times(B, a + 12, S),
+        _row_times(B, a + 18, S),
+        _row_times(B, a + 24, S),
+        _row_times(B, a + 30, S),
+    )
+
+
+@kernel
+def _transposed_times(B, a, S):
+    """B^T S."""
+    return (
+        _column_times(B, a, S),
+        _column_times(B, a + 1, S),
+        _column_times(B, a + 2, S),
+        _column_times(B, a + 3, S),
+        _column_times(B, a + 4, S),
+        _column_times(B, a + 5, S),
+    )
+
+
+@kernel
+def _mean6(a, b):
+    """(a + b) / 2."""
+    return (
+        0.5 * (a[0] + b[0]),
+        0.5 * (a[1] + b[1]),
+        0.5 * (a[2] + b[2]),
+        0.5 * (a[3] + b[3]),
+        0.5 * (a[4] + b[4]),
+        0.5 * (a[5] + b[5]),
+    )
+
+
+@kernel
+def medium_counts(m):
+    """Is there a medium in some world of the tile, and does it act?"""
+    return medium_acts(m) and any_(in_medium(m))
+
+
+@kernel
+def add_fluid_vel(m, d):
+    """qDeriv += d qfrc_fluid / d qvel."""
+    medium = in_medium(m)
+    composite_drag(m, d, 0)
+    for k in range(m.nv):
+        S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
+        f, g = _times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S)
+        a, above = m.D_rowadr[k], m.D_diag[k]
+        for c in range(above):
+            j = m.D_colind[a + c]
+            T = load6(d.cdof, 6 * j)
+            d.qDeriv[a + c] = where(medium, d.qDeriv[a + c] + dot6(g, T), d.qDeriv[a + c])
+            # the descendants of j follow it at once
+            e = m.D_rowadr[j] + m.D_diag[j] + k - j
+            d.qDeriv[e] = where(medium, d.qDeriv[e] + dot6(f, T), d.qDeriv[e])
+        e = a + above
+        d.qDeriv[e] = where(medium, d.qDeriv[e] + dot6(f, S), d.qDeriv[e])
+
+
+@kernel
+def add_fluid_metric(m, d, dissipative, A):
+    """A -= h times the symmetric part of d qfrc_fluid / d qvel, where M's pattern has the entry."""
+    medium, h = in_medium(m), m.opt_timestep[0]
+    composite_drag(m, d, dissipative)
+    for k in range(m.nv):
+        S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
+        f = _mean6(_times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S))
+        for e in range(m.M_rowadr[k], m.M_rowadr[k] + m.M_rownnz[k]):
+            rate = dot6(f, load6(d.cdof, 6 * m.M_colind[e]))
+            A[e] = where(medium, fma(-h, rate, A[e]), A[e])
+
+
+@kernel
+def add_fluid_block(m, d, i, v):
+    """block -= h d qfrc_fluid / d qvel of the six dofs from v on, those of free body i, after `composite_drag`."""
+    medium, h = in_medium(m), m.opt_timestep[0]
+    for c in range(6):
+        f = _times(d.crb_drag, 36 * i, load6(d.cdof, 6 * (v + c)))
+        for r in range(6):
+            e = 6 * r + c
+            d.block[e] = where(medium, fma(-h, dot6(f, load6(d.cdof, 6 * (v + r))), d.block[e]), d.block[e])

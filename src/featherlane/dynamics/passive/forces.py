@@ -1,0 +1,144 @@
+"""Passive forces: springs and dampers of joints and tendons, gravity compensation, a medium's (fluid.py), adhesion."""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.body.com import last_dof, point_wrench
+from featherlane.dynamics.body.plastic import ball_reference, spring_reference
+from featherlane.dynamics.flags import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING, FREE, SLIDE
+from featherlane.dynamics.passive.fluid import fluid_force, in_medium, medium_acts
+from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_springs
+from featherlane.lanes import any_, fabs, fma, kernel, real, stage, where
+from featherlane.spatial.motion import dot6
+from featherlane.spatial.quaternion import quat_normalize, quat_sub
+from featherlane.spatial.vector import load3, load4, load6, norm3, scale3, sub3
+
+
+@kernel
+def stiffness(m, j):
+    """(k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
+    return m.jnt_stiffness[j], m.jnt_stiffnesspoly[2 * j], m.jnt_stiffnesspoly[2 * j + 1]
+
+
+@kernel
+def is_sprung(k):
+    """Mask: the joint has a spring."""
+    return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)
+
+
+@kernel
+def _vector_spring(d, v, k, x):
+    """Spring of three dofs from v on: along x, by its length."""
+    sprung, r = is_sprung(k), norm3(x)
+    s = fma(r, fma(r, k[2], k[1]), k[0])
+    d.qfrc_spring[v] = where(sprung, -(s * x[0]), 0.0)
+    d.qfrc_spring[v + 1] = where(sprung, -(s * x[1]), 0.0)
+    d.qfrc_spring[v + 2] = where(sprung, -(s * x[2]), 0.0)
+
+
+@kernel
+def ball_deflection(m, d, j):
+    """Rotation vector of ball j, or of free joint j, from its spring's rest."""
+    a = m.jnt_qposadr[j]
+    if m.jnt_type[j] == FREE:
+        a, rest = a + 3, load4(m.qpos_spring, a + 3)
+    else:
+        rest = ball_reference(m, d, j)
+    return quat_sub(quat_normalize(load4(d.qpos, a)), rest)
+
+
+@kernel
+def _springs(m, d):
+    """Spring force of each joint."""
+    for j in range(m.njnt):
+        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        k = stiffness(m, j)
+        if kind >= SLIDE:
+            x = d.qpos[a] - spring_reference(m, d, j)
+            d.qfrc_spring[v] = where(is_sprung(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
+        elif any_(is_sprung(k)):
+            if kind == FREE:
+                _vector_spring(d, v, k, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)))
+                v += 3
+            _vector_spring(d, v, k, ball_deflection(m, d, j))
+
+
+@kernel
+def _dampers(m, d):
+    """Damping force of each dof."""
+    for i in range(m.nv):
+        b, c, e = damping(m, d, i)
+        v = d.qvel[i]
+        s = fabs(v)
+        d.qfrc_damper[i] = where((b != 0.0) | (c != 0.0) | (e != 0.0), -(v * fma(s, fma(s, e, c), b)), 0.0)
+
+
+@kernel
+def _gravity_compensation(m, d):
+    """J^T of minus a part of each body's weight, at its centre of mass."""
+    zero = real(d, 0.0)
+    g = load3(m.opt_gravity, 0)
+    for i in range(1, m.nbody):
+        s = m.body_gravcomp[i]
+        if any_(s != 0.0):
+            force = scale3(-(m.body_mass[i] * s), g)
+            wrench = point_wrench(d, force, (zero, zero, zero), load3(d.xipos, 3 * i), m.body_rootid[i])
+            k = last_dof(m, i)
+            while k >= 0:
+                f = d.qfrc_gravcomp[k]
+                d.qfrc_gravcomp[k] = where(s != 0.0, f + dot6(load6(d.cdof, 6 * k), wrench), f)
+                k = m.dof_parentid[k]
+
+
+@kernel
+def add_adhesion(m, d, acts):
+    """The pull of adhesive contacts, which were found before, where anything passive acts."""
+    zero = real(d, 0.0)
+    for i in range(m.nv):
+        if acts:
+            d.qfrc_passive[i] = d.qfrc_passive[i] + d.qfrc_adhesion[i]
+        else:
+            d.qfrc_adhesion[i] = zero
+
+
+@stage
+def passive(m, d):
+    """Passive forces: springs, dampers, gravity compensation, forces of a medium and of adhesive contacts.
+
+    Spring -x (k + c x + e x^2), of a ball or a free joint along the deflection and by its length; damper
+    -v (b + c |v| + e v^2).  Compensation that counts as an actuator's (jnt_actgravcomp) is left to `actuation`.
+    Source: MuJoCo mj_passive; chapter Computation, passive forces.
+    Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof, ten_length, ten_velocity, ten_J; in a medium cvel and the
+            frames of bodies; qfrc_adhesion.
+    Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m].
+    Note:   with both springs and dampers disabled nothing passive acts, gravity compensation and media included.
+    """
+    flags, zero = m.opt_disableflags, real(d, 0.0)
+    for i in range(m.nv):
+        d.qfrc_spring[i] = zero
+        d.qfrc_damper[i] = zero
+        d.qfrc_gravcomp[i] = zero
+    if not (flags & DISABLE_SPRING):
+        _springs(m, d)
+        add_tendon_springs(m, d)
+    if not (flags & DISABLE_DAMPER):
+        _dampers(m, d)
+        add_tendon_dampers(m, d)
+    everything = flags & (DISABLE_SPRING | DISABLE_DAMPER)
+    if m.ngravcomp > 0 and everything != DISABLE_SPRING | DISABLE_DAMPER and not (flags & DISABLE_GRAVITY):
+        _gravity_compensation(m, d)
+    for i in range(m.nv):
+        f = d.qfrc_spring[i] + d.qfrc_damper[i]
+        if not m.jnt_actgravcomp[m.dof_jntid[i]]:
+            f = f + d.qfrc_gravcomp[i]
+        d.qfrc_passive[i] = f
+    medium = in_medium(m)
+    if medium_acts(m) and any_(medium):
+        fluid_force(m, d)
+        for i in range(m.nv):
+            d.qfrc_passive[i] = where(medium, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])
+    elif d.want_all:
+        for i in range(m.nv):
+            d.qfrc_fluid[i] = zero
+    if m.flg_adhesion:
+        add_adhesion(m, d, everything != DISABLE_SPRING | DISABLE_DAMPER)

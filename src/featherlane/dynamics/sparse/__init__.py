@@ -1,0 +1,1 @@
+"""Matrices on a tree: L^T D L, substitution, products, outer products."""

@@ -1,0 +1,1 @@
+"""Tendons: lengths, ways round geoms, and what they do by themselves."""

@@ -1,0 +1,217 @@
+"""What tendons do by themselves: springs with a dead band, dampers, and inertia that goes with the rate of a length.
+
+    spring     f = -x (k + c x + e x^2),      x the length beyond lengthspring, 0 between its two lengths
+    damper     f = -v (b + c |v| + e v^2),    v = J qvel
+    armature   M += J^T a J,                  bias force J^T a (dJ/dt) qvel
+
+and J^T f acts on the dofs.  Damping and armature of actuators that pull on the tendon count, times their gear squared.
+Of the armature M has what its pattern has: a tendon between branches adds to the diagonal alone.
+Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.plastic import tendon_reference
+from featherlane.dynamics.flags import TRN_TENDON
+from featherlane.dynamics.sparse.outer import add_full_outer, add_outer
+from featherlane.dynamics.tendon.length import PULLEY, SITE, add_tendon_force, is_fixed
+from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, sqrt, where
+from featherlane.spatial.vector import MINVAL, add3, cross, dot3, load3, sub3
+
+
+# ---- coefficients ----------------------------------------------------------------------------------------------------
+@kernel
+def tendon_stiffness(m, i):
+    """(k, c, e): the spring force of tendon i is -x (k + c x + e x^2)."""
+    return m.tendon_stiffness[i], m.tendon_stiffnesspoly[2 * i], m.tendon_stiffnesspoly[2 * i + 1]
+
+
+@kernel
+def pulls_tendon(m, k, i):
+    """Does actuator k pull on tendon i?"""
+    return m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == i
+
+
+@kernel
+def _gear_squared(m, k):
+    """Square of the actuator's gear."""
+    g = m.actuator_gear[6 * m.actuator_outadr[k]]
+    return g * g
+
+
+@kernel
+def tendon_damping(m, i):
+    """(b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), its own and its actuators' together."""
+    b, c, e = m.tendon_damping[i], m.tendon_dampingpoly[2 * i], m.tendon_dampingpoly[2 * i + 1]
+    if m.tendon_actuatorid[i] != -1:
+        for k in range(m.nactuator):
+            if pulls_tendon(m, k, i):
+                s = _gear_squared(m, k)
+                b = fma(m.actuator_damping[k], s, b)
+                c = fma(m.actuator_dampingpoly[2 * k], s, c)
+                e = fma(m.actuator_dampingpoly[2 * k + 1], s, e)
+    return b, c, e
+
+
+@kernel
+def tendon_armature(m, i):
+    """Inertia [kg] that goes with the rate of tendon i, its own and its actuators' together."""
+    a = m.tendon_armature[i]
+    if m.tendon_actuatorid[i] != -1:
+        for k in range(m.nactuator):
+            if pulls_tendon(m, k, i):
+                a = fma(m.actuator_armature[k], _gear_squared(m, k), a)
+    return a
+
+
+@kernel
+def _is_any(k):
+    """Mask: some coefficient is not zero."""
+    return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)
+
+
+# ---- forces ----------------------------------------------------------------------------------------------------------
+@kernel
+def stretch(m, d, i):
+    """The length of tendon i beyond those between which its spring is at rest [m], negative below."""
+    length = d.ten_length[i]
+    low, high = tendon_reference(m, d, i)
+    return where(length > high, length - high, where(length < low, length - low, 0.0))
+
+
+@kernel
+def spring_force(m, d, i):
+    """Force of the spring of tendon i [N]."""
+    k, x = tendon_stiffness(m, i), stretch(m, d, i)
+    return where(_is_any(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
+
+
+@kernel
+def damper_force(m, d, i):
+    """Force of the damper of tendon i [N]."""
+    k, v = tendon_damping(m, i), d.ten_velocity[i]
+    s = fabs(v)
+    return where(_is_any(k), -(v * fma(s, fma(s, k[2], k[1]), k[0])), 0.0)
+
+
+@kernel
+def add_tendon_springs(m, d):
+    """qfrc_spring += J^T f of each tendon's spring."""
+    for i in range(m.ntendon):
+        if any_(_is_any(tendon_stiffness(m, i))):
+            add_tendon_force(m, d, i, spring_force(m, d, i), d.qfrc_spring)
+
+
+@kernel
+def add_tendon_dampers(m, d):
+    """qfrc_damper += J^T f of each tendon's damper."""
+    for i in range(m.ntendon):
+        if any_(_is_any(tendon_damping(m, i))):
+            add_tendon_force(m, d, i, damper_force(m, d, i), d.qfrc_damper)
+
+
+@kernel
+def tendon_energy(m, d):
+    """Energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4)."""
+    energy = real(d, 0.0)
+    for i in range(m.ntendon):
+        k = tendon_stiffness(m, i)
+        if any_(_is_any(k)):
+            x = stretch(m, d, i)
+            part = (x * x) * fma(x, fma(0.25 * x, k[2], k[1] * (1.0 / 3.0)), 0.5 * k[0])
+            energy = energy + where(_is_any(k), part, 0.0)
+    return energy
+
+
+# ---- derivatives -----------------------------------------------------------------------------------------------------
+@kernel
+def tendon_damping_rate(m, d, i):
+    """-d(damping force) / d(rate) of tendon i: b + 2 c |v| + 3 e v^2."""
+    b, c, e = tendon_damping(m, i)
+    s = fabs(d.ten_velocity[i])
+    return fma(s, fma(3.0 * e, s, 2.0 * c), b)
+
+
+@kernel
+def tendon_spring_rate(m, d, i):
+    """-d(spring force) / d(length) of tendon i: k + 2 c x + 3 e x^2, 0 in the dead band."""
+    k, x = tendon_stiffness(m, i), stretch(m, d, i)
+    return where(_is_any(k) & (x != 0.0), fma(x, fma(3.0 * k[2], x, 2.0 * k[1]), k[0]), 0.0)
+
+
+@kernel
+def add_tendon_damping(m, d, s, A):
+    """A += s J^T (rate of damping) J of each tendon, where M's pattern has the entry; A is (nC,)."""
+    for i in range(m.ntendon):
+        rate = tendon_damping_rate(m, d, i)
+        if any_(rate != 0.0):
+            add_outer(m, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], s * rate, A)
+
+
+@kernel
+def add_full_tendon_damping(m, d, A):
+    """A -= J^T (rate of damping) J of each tendon, where qDeriv's pattern has the entry; A is (nD,)."""
+    for i in range(m.ntendon):
+        rate = tendon_damping_rate(m, d, i)
+        if any_(rate != 0.0):
+            add_full_outer(m, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], -rate, A)
+
+
+# ---- armature --------------------------------------------------------------------------------------------------------
+@kernel
+def add_tendon_armature(m, d):
+    """M += J^T a J of each tendon, where M's pattern has the entry."""
+    for i in range(m.ntendon):
+        a = tendon_armature(m, i)
+        if any_(a != 0.0):
+            add_outer(m, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], m.ten_J_rownnz[i], a, d.M)
+
+
+@kernel
+def _site_motion(m, d, s):
+    """Velocity and acceleration, at qacc = 0 and less gravity, of site s."""
+    b = m.site_bodyid[s]
+    r = sub3(load3(d.site_xpos, 3 * s), load3(d.subtree_com, 3 * m.body_rootid[b]))
+    w, a = load3(d.cvel, 6 * b), load3(d.cacc, 6 * b)
+    v = add3(load3(d.cvel, 6 * b + 3), cross(w, r))
+    return v, add3(add3(load3(d.cacc, 6 * b + 3), cross(a, r)), cross(w, v))
+
+
+@kernel
+def _segment_rate(m, d, s, t):
+    """(dJ/dt) qvel of the segment between two sites: u . (a_t - a_s) + |v across u|^2 / length."""
+    e = sub3(load3(d.site_xpos, 3 * t), load3(d.site_xpos, 3 * s))
+    v, a = _site_motion(m, d, s)
+    w, c = _site_motion(m, d, t)
+    v, a = sub3(w, v), sub3(c, a)
+    square = fmax(dot3(e, e), MINVAL * MINVAL)
+    along = dot3(e, v)
+    return (dot3(e, a) + dot3(v, v) - along * along / square) / sqrt(square)
+
+
+@kernel
+def jacobian_rate(m, d, i):
+    """(dJ/dt) qvel of tendon i; of a fixed one it is 0, and none with armature goes round a geom."""
+    rate, scale, k = real(d, 0.0), real(d, 1.0), m.tendon_adr[i]
+    last = k + m.tendon_num[i] - 1
+    while k < last:
+        if m.wrap_type[k] == PULLEY:
+            scale = 1.0 / m.wrap_prm[k]
+        elif m.wrap_type[k] == SITE and m.wrap_type[k + 1] == SITE:
+            s, t = m.wrap_objid[k], m.wrap_objid[k + 1]
+            if m.site_bodyid[s] != m.site_bodyid[t]:
+                rate = fma(scale, _segment_rate(m, d, s, t), rate)
+        k += 1
+    return rate
+
+
+@kernel
+def add_tendon_bias(m, d):
+    """qfrc_bias += J^T a (dJ/dt) qvel of each spatial tendon with armature.
+
+    Reads:  cvel, cacc of Newton-Euler without joint accelerations, site_xpos, subtree_com, ten_J.
+    """
+    for i in range(m.ntendon):
+        a = tendon_armature(m, i)
+        if any_(a != 0.0) and not is_fixed(m, i):
+            add_tendon_force(m, d, i, where(a != 0.0, a * jacobian_rate(m, d, i), 0.0), d.qfrc_bias)

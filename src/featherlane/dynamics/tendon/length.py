@@ -1,0 +1,188 @@
+"""Tendons: their lengths, the Jacobian of the lengths, and the rates.
+
+    fixed      L = sum of c_j q_j over slides and hinges
+    spatial    L = sum of the lengths of its segments, each over the divisor of the last pulley before it
+
+A segment from point x on body a to point y on body b changes its length by u . (dy - dx), u = (y - x) / |y - x|: it
+pulls the two bodies at its ends together.  So a row of the Jacobian is what a unit tension does to the dofs: the forces
+of all segments are added up on the bodies, as wrenches at the com of each tree, and passed on towards the root,
+
+    f_a -= u,  f_b += u;    J_i = S_i . f,  f_parent += f,
+
+as in the backward pass of Newton-Euler.  The part of a way that lies on a geom moves with the geom's body and does no
+work.  The pattern of the rows is fixed when a model is loaded: all dofs above any body on the path.
+Source: MuJoCo mj_tendon, mj_fwdVelocity; chapter Computation, "Actuation model" (moment arms).
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.com import point_wrench
+from featherlane.dynamics.tendon.wrap import wrap
+from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.spatial.motion import add6, dot6
+from featherlane.spatial.vector import load3, load6, normalize3, scale3, store6, sub3
+
+# mjtWrap
+JOINT, PULLEY, SITE, SPHERE = 1, 2, 3, 4
+
+
+@kernel
+def is_fixed(m, i):
+    """Is tendon i a combination of joints?"""
+    return m.wrap_type[m.tendon_adr[i]] == JOINT
+
+
+@kernel
+def _fixed(m, d, i):
+    """Length of the fixed tendon i; writes its row of the Jacobian."""
+    length, row = real(d, 0.0), m.ten_J_rowadr[i]
+    for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
+        j, c, e = m.wrap_objid[k], m.wrap_prm[k], row
+        while m.ten_J_colind[e] != m.jnt_dofadr[j]:
+            e += 1
+        d.ten_J[e] = c
+        length = fma(c, d.qpos[m.jnt_qposadr[j]], length)
+    return length
+
+
+# ---- a unit tension on the bodies ------------------------------------------------------------------------------------
+@kernel
+def carrier(m, b):
+    """The body with dofs that carries body b, 0: none."""
+    i = m.body_lastdof[b]
+    return m.dof_bodyid[i] if i >= 0 else 0
+
+
+@kernel
+def _clear_forces(m, d, i):
+    """No force on the bodies that tendon i can pull."""
+    zero = real(d, 0.0)
+    for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        k = m.ten_J_colind[e]
+        b = m.dof_bodyid[k]
+        if m.body_dofadr[b] == k:
+            store6(d.cfrc, 6 * b, (zero, zero, zero, zero, zero, zero))
+
+
+@kernel
+def _push(m, d, b, point, force):
+    """Force at a point of body b."""
+    c, zero = carrier(m, b), real(d, 0.0)
+    if c > 0:
+        f = point_wrench(d, force, (zero, zero, zero), point, m.body_rootid[c])
+        store6(d.cfrc, 6 * c, add6(load6(d.cfrc, 6 * c), f))
+
+
+@kernel
+def _pull(m, d, a, b, x, y, force):
+    """A segment from x on body a to y on body b: force on b, and its opposite on a."""
+    if carrier(m, a) != carrier(m, b):
+        _push(m, d, a, x, scale3(-1.0, force))
+        _push(m, d, b, y, force)
+
+
+@kernel
+def _forces_to_dofs(m, d, i):
+    """Row i of the Jacobian <- the part of the forces along each axis, from the leaves to the root."""
+    row = m.ten_J_rowadr[i]
+    for e in range(row + m.ten_J_rownnz[i] - 1, row - 1, -1):
+        k = m.ten_J_colind[e]
+        b, p = m.dof_bodyid[k], m.dof_parentid[k]
+        f = load6(d.cfrc, 6 * b)
+        d.ten_J[e] = dot6(load6(d.cdof, 6 * k), f)
+        if p >= 0 and m.body_dofadr[b] == k:
+            o = 6 * m.dof_bodyid[p]
+            store6(d.cfrc, o, add6(load6(d.cfrc, o), f))
+
+
+# ---- segments --------------------------------------------------------------------------------------------------------
+@kernel
+def _straight(m, d, s, t, scale):
+    """Length of the segment between sites s and t; pulls their bodies with the force scale."""
+    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
+    u, length = normalize3(sub3(y, x))
+    _pull(m, d, m.site_bodyid[s], m.site_bodyid[t], x, y, scale3(scale, u))
+    return length
+
+
+@kernel
+def _around(m, d, k, scale):
+    """Length of the way between the sites before and after element k, a geom; pulls the three bodies."""
+    s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
+    a, b, c = m.site_bodyid[s], m.geom_bodyid[g], m.site_bodyid[t]
+    x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
+    bends, p, q, arc = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
+    # where the way is straight, its first and last part are both the whole
+    p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
+    q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
+    u, first = normalize3(sub3(p, x))
+    v, last = normalize3(sub3(y, q))
+    u, v = scale3(scale, u), scale3(scale, v)
+    _push(m, d, a, x, scale3(-1.0, u))
+    _push(m, d, b, p, scale3(where(bends, 1.0, 0.0), u))
+    _push(m, d, b, q, scale3(where(bends, -1.0, 0.0), v))
+    _push(m, d, c, y, v)
+    return where(bends, first + arc + last, first)
+
+
+@kernel
+def _spatial(m, d, i):
+    """Length of the spatial tendon i; writes its row of the Jacobian."""
+    length, scale = real(d, 0.0), real(d, 1.0)
+    _clear_forces(m, d, i)
+    k = m.tendon_adr[i]
+    last = k + m.tendon_num[i] - 1
+    while k < last:
+        if m.wrap_type[k] == PULLEY:
+            scale = 1.0 / m.wrap_prm[k]
+            k += 1
+        elif m.wrap_type[k + 1] == PULLEY:
+            k += 1
+        elif m.wrap_type[k + 1] >= SPHERE:
+            length = fma(scale, _around(m, d, k + 1, scale), length)
+            k += 2
+        else:
+            length = fma(scale, _straight(m, d, m.wrap_objid[k], m.wrap_objid[k + 1], scale), length)
+            k += 1
+    _forces_to_dofs(m, d, i)
+    return length
+
+
+# ---- stages ----------------------------------------------------------------------------------------------------------
+@stage
+def tendon(m, d):
+    """Lengths of the tendons and their Jacobian.
+
+    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is found on request: see
+        simulation/query/tendon_path.py).
+    Reads:  qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
+    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; cfrc.
+    Frame:  world axes at the tree's com.   Cost: O(elements of the paths + nJten).
+    """
+    for i in range(m.ntendon):
+        if is_fixed(m, i):
+            d.ten_length[i] = _fixed(m, d, i)
+        else:
+            d.ten_length[i] = _spatial(m, d, i)
+
+
+@stage
+def tendon_velocity(m, d):
+    """ten_velocity = J qvel.
+
+    Source: MuJoCo mj_fwdVelocity.
+    Reads:  ten_J (nJten,), qvel (nv,).   Writes: ten_velocity (ntendon,) [m/s].
+    """
+    for i in range(m.ntendon):
+        rate = real(d, 0.0)
+        for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+            rate = fma(d.ten_J[e], d.qvel[m.ten_J_colind[e]], rate)
+        d.ten_velocity[i] = rate
+
+
+@kernel
+def add_tendon_force(m, d, i, force, x):
+    """x += J^T force of tendon i, nothing where the force is 0; x is (nv,)."""
+    for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
+        k = m.ten_J_colind[e]
+        x[k] = where(force != 0.0, fma(d.ten_J[e], force, x[k]), x[k])

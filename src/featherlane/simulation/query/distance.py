@@ -1,0 +1,166 @@
+"""Distances of geoms in one world, and in the worlds of a batch: what is given is checked and shaped here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.collision.distance import geom_distance as _geom_distance
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.errors import ModelError
+from featherlane.lanes import stage, width
+from featherlane.model.assign import regular
+from featherlane.model.candidates import HFIELD, MESH, SDF
+from featherlane.model.model import Model, check_model
+from featherlane.simulation.tile.tiles import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.world.data import Data, ready
+
+
+class Distances(NamedTuple):
+    """How far geoms are apart.
+
+    Attributes:
+        distance: (...) [m], negative where they overlap; distmax where they are farther apart.
+        fromto: (..., 6) [m] in world axes: the nearest point of geom1, then that of geom2; zeros beyond distmax.
+    """
+
+    distance: np.ndarray
+    fromto: np.ndarray
+
+
+@stage
+def distance_tiles(m, d, b, thread, first, last):
+    """Tiles first .. last - 1: the frames of their worlds, then nstep pairs of geoms of each world.
+
+    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    """
+    W = width(d)
+    for tile in range(first, last):
+        load_worlds(b, thread, tile, W)
+        kinematics(m, d)
+        frames(m, d)
+        for s in range(b.nstep):
+            read_controls(b, thread, tile, W, s)
+            _geom_distance(m, d)
+            write_records(b, thread, tile, W, s)
+
+
+# ---- what is given ------------------------------------------------------------------------------------------
+def _geoms(model: Model, name: str, value) -> np.ndarray:
+    """Numbers of geoms, given by name or number, one or many."""
+    given = regular("geom1, geom2", value)
+    if given.dtype.kind in "US":
+        given = np.array([model.geom(str(x)).id for x in given.ravel()], int).reshape(given.shape)
+    if given.dtype.kind not in "iu" or ((given < 0) | (given >= model.ngeom)).any():
+        raise ModelError(f"{name}: got {value!r}, allowed are names, or numbers from 0 to {model.ngeom - 1}")
+    return given
+
+
+class Query:
+    """Pairs of geoms as kernels take them, checked, and the rows of their results.
+
+    Args:
+        model: the model.
+        nworld: worlds, None for one world and pairs of any shape.
+        dtype: float64 or float32.
+        geom1, geom2, distmax: as for `geom_distance`.
+    """
+
+    def __init__(self, model: Model, nworld, dtype, geom1, geom2, distmax):
+        first, second = _geoms(model, "geom1", geom1), _geoms(model, "geom2", geom2)
+        try:
+            shape = np.broadcast_shapes(first.shape, second.shape)
+            if nworld is not None:
+                shape = np.broadcast_shapes(shape, (nworld, shape[-1] if shape else 1))
+        except ValueError:
+            raise ModelError(f"geom1, geom2: got shapes {first.shape}, {second.shape}, which do not fit") from None
+        if nworld is not None and len(shape) > 2:
+            raise ModelError(f"geom1, geom2: got shape {shape}, allowed is what broadcasts to (n, npair)")
+        self.shape, self.distmax = shape, _limit(distmax)
+        self.geom = np.empty((*shape, 2), dtype)
+        self.geom[..., 0], self.geom[..., 1] = first, second
+        self._check_types(model)
+        self.npair = int(np.prod(shape if nworld is None else shape[1:]))
+        self.distance, self.fromto = np.empty(shape, dtype), np.empty((*shape, 6), dtype)
+
+    def _check_types(self, model):
+        pairs = self.geom.reshape(-1, 2).astype(int)
+        kinds = np.sort(model.geom_type[pairs], axis=-1)
+        bad = (kinds[:, 1] <= HFIELD) | (kinds[:, 1] == SDF)
+        if bad.any():
+            g, h = pairs[np.flatnonzero(bad)[0]]
+            raise ModelError(f"geom1, geom2: geoms {g} and {h} have no distance; one of two has to be a convex shape")
+        used = pairs[model.geom_type[pairs] == MESH]
+        bare = used[model.hull_vertnum[model.geom_dataid[used]] == 0]
+        if bare.size:
+            raise ModelError(f"geom {bare[0]}: its mesh has no hull, because nothing collides with it")
+
+    def enter(self, workspace) -> None:
+        """Tell a tile the limit."""
+        workspace.arrays["distance_limit"][0] = self.distmax
+
+    def transfers(self) -> dict[str, list[Transfer]]:
+        """What `distance_tiles` takes: a step is a pair."""
+        return {
+            "control": [Transfer("distance_geom", self.geom)],
+            "record": [
+                Transfer("distance", self.distance.reshape(*self.shape, 1)),
+                Transfer("distance_fromto", self.fromto),
+            ],
+        }
+
+    def answer(self) -> Distances:
+        """The results; of one pair the distance is a number."""
+        return Distances(self.distance[()], self.fromto)
+
+
+def _limit(distmax) -> float:
+    try:
+        value = float(distmax)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not value >= 0:
+        raise ModelError(f"distmax: got {distmax!r}, allowed is a number from 0")
+    return value
+
+
+# ---- public -------------------------------------------------------------------------------------------------
+def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf) -> Distances:
+    """Signed distances of pairs of geoms, and their nearest points.
+
+    The depth of two convex shapes that overlap is the least distance by which one has to move to leave the other;
+    fromto then leads from the deepest point of geom1 against the direction of that motion.  Meshes are their hulls.
+
+    Args:
+        model: the model.
+        data: the world, with `kinematics` valid.
+        geom1, geom2: geoms by name or number, one or arrays that broadcast.
+        distmax: distances from this on are not looked for [m].
+
+    Returns:
+        `Distances`: distance (...) [m] and fromto (..., 6) [m]; distmax and zeros for a pair that is farther apart.
+
+    Raises:
+        ModelError: shapes that do not fit, a number out of range, a pair of planes or height fields, a geom whose shape
+            is a signed distance field.
+        UnknownNameError: no such geom.
+
+    Source: MuJoCo mj_geomDistance.  Deviation: all prisms of a height field that distmax can reach are asked, where
+        MuJoCo stops at the first 50; two planes or height fields are an error, where it answers distmax; so is a mesh
+        that nothing collides with, for it has no hull here.
+    """
+    check_model(model)
+    query = Query(model, None, np.float64, geom1, geom2, distmax)
+    distance, fromto = query.distance.reshape(-1), query.fromto.reshape(-1, 6)
+    with ready(model, data)._turn:
+        workspace = data.workspace
+        query.enter(workspace)
+        run, arrays = workspace.bound(_geom_distance), workspace.arrays
+        for k, pair in enumerate(query.geom.reshape(-1, 2)):
+            arrays["distance_geom"][:, 0] = pair
+            run()
+            distance[k], fromto[k] = arrays["distance"][0, 0], arrays["distance_fromto"][:, 0]
+    return query.answer()

@@ -1,0 +1,227 @@
+"""A batch whose worlds go through a stage again and again, each time with another coordinate moved.
+
+What a call needs is kept by the model for the next one: memory, tiles, the record of what moves where.  A call of one
+small world then takes some ten microseconds besides what it computes.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from featherlane.dynamics.flags import BALL
+from featherlane.lanes import Stage
+from featherlane.model.model import Model
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.work import Work
+from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
+from featherlane.simulation.world.batch import Batch, _cores
+from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
+
+POINTS = 4096  # points of a pass, about: what they give stays in cache
+TILE_DOFS = 128  # tiles times dofs that are worth a thread: some 100 us
+KEPT = 4  # of a kind, for threads that call at the same time
+
+
+class MovedWorlds:
+    """The worlds of a data or a batch in float64, and their points.
+
+    Args:
+        model: the model.
+        source: the world, or a batch.
+        loop: the stage that works through tiles of points.
+        outputs: fields that it gives, side by side.
+        n: coordinates.
+        centered: two points for each coordinate; else one, and the world as it is.
+        nthread: threads, 0: by the work.
+        disabled: bits of `opt.disableflags` that are set besides the model's.
+
+    Attributes:
+        batch: the worlds as they are.
+        flat: are positions numbers, each of its own dof?
+        up, down, span: (nworld, n) how far each coordinate moves, and from where to where; see `set_steps`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        source: Data | Batch,
+        loop: Stage,
+        outputs,
+        n: int,
+        centered: bool,
+        nthread: int,
+        disabled: int = 0,
+    ):
+        self.disabled = disabled
+        self.model, self.outputs, self.n, self.centered, self.loop = model, outputs, n, centered, loop
+        self.npoint = 2 * n if centered else n + 1
+        nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source._expanded))
+        self.each = min(nworld, max(1, POINTS // max(self.npoint, 1)))  # worlds of a pass
+        self.width = _width(source)
+        self.batch = Batch(model, nworld, nthread or _threads(model, nworld * self.npoint), "float64", source.ngiven)
+        if not self.width:
+            self.width = self.batch.width
+        for name in ON_DEMAND:
+            getattr(self.batch, name)
+        for name in names:
+            self.batch._expand(name)
+        self.flat = bool((model.jnt_type > BALL).all())
+        self._plan: Plan | None = None
+        self._revision, self._begun = None, None
+        self._rows = {name: a for name, a in self.batch._arrays.items() if name in LASTING and a.size}
+        for name in SLEEP_ROWS:
+            self._rows.pop(name, None)
+        # (n, 1) views as those of a data
+        self._columns = [(name, a.reshape(-1, 1)) for name, a in self._rows.items()] if nworld == 1 else []
+        self._qacc = np.zeros((nworld, model.nv))
+        self.up, self.down, self.span = np.zeros((3, nworld, n))
+        self._eps, self._written = None, False  # of the steps; do they stand where kernels read them?
+
+    def load(self, source: Data | Batch) -> None:
+        """Take over the state of the world, or of all worlds."""
+        if isinstance(source, Data):
+            arrays = source.workspace.arrays
+            for name, column in self._columns:
+                column[...] = arrays[name]
+            return
+        for name, rows in self._rows.items():
+            rows[...] = 0 if source.is_left_out(name) else source._arrays[name]
+        for name, rows in source._expanded.items():
+            self.batch._expanded[name][...] = rows
+
+    def set_steps(self, eps: float) -> None:
+        """Move every coordinate by eps."""
+        if self._eps != eps:
+            self.up[...], self.down[...] = eps, eps if self.centered else 0.0
+            self._steps_changed()
+            self._eps = eps
+
+    def set_some_steps(self, first: int, up: np.ndarray, down: np.ndarray) -> None:
+        """Other steps of the coordinates from `first` on, (nworld, ...); 0: a coordinate does not move."""
+        self.up[:, first:], self.down[:, first:] = up, down
+        self._steps_changed()
+
+    def _steps_changed(self) -> None:
+        np.add(self.up, self.down if self.centered else -self.down, out=self.span)
+        self.span[self.span == 0.0] = 1.0
+        self._eps, self._written = None, False
+
+    def run(self, first: int, nstep: int = 1, qacc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """A pass through the points of the next worlds, `each` at most.
+
+        Args:
+            first: the first of these worlds.
+            nstep: as the stage has it.
+            qacc: (nworld, nv) accelerations that it reads.
+
+        Returns:
+            Its outputs: (k, n, m) where coordinates moved up and where they moved down, or did not; valid until the
+            next pass.
+        """
+        n, batch = self.n, self.batch
+        k = min(self.each, batch.nworld - first)
+        plan = self._plan
+        if plan is None or self._revision != self.model.revision:
+            plan = self._plan = self._made_plan()
+        if not self._written:
+            self._write_steps(slice(first, first + k))
+        if qacc is not None:
+            self._qacc[...] = qacc
+        workspaces = batch._prepare(self.width)
+        if self.disabled:  # in the records of these worlds alone
+            for w in workspaces:
+                w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
+        if self._begun != (first, k, nstep):
+            plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
+            self._begun = first, k, nstep
+        ntile = -(-k * self.npoint // self.width)
+        if batch.nthread == 1:
+            plan.run[0](0, 0, ntile)
+            workspaces[0].calls.raise_errors()
+        else:
+            Work(plan, ntile, batch.nthread, batch._threads).finish()
+        if self._read:
+            shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
+            fill(self.model, shown, lambda name: self._read[name][: k * self.npoint])
+        out = self._out[: k * self.npoint].reshape(k, self.npoint, -1)
+        return (out[:, :n], out[:, n:]) if self.centered else (out[:, 1:], out[:, :1])
+
+    def _write_steps(self, worlds: slice) -> None:
+        """The steps of some worlds, to where kernels read them."""
+        up, down = self.up[worlds], self.down[worlds]
+        steps = self._steps[: len(up) * self.npoint].reshape(len(up), -1)
+        if self.centered:
+            steps[:, : self.n], steps[:, self.n :] = up, -down
+        else:
+            steps[:, 0], steps[:, 1:] = 0.0, up - down
+        self._written = self.each == self.batch.nworld
+
+    def _made_plan(self) -> Plan:
+        """The transfers, with memory for all points of a pass."""
+        batch, total, n = self.batch, self.each * self.npoint, self.n
+        sizes = [DATA[name].count(batch._sizes) for name in self.outputs]
+        ends = np.cumsum(sizes).tolist()
+        self._out, self._steps = np.zeros((total, 1, ends[-1])), np.zeros(total)
+        at = np.tile(np.arange(n), 2) if self.centered else np.arange(-1, n)
+        at = np.tile(at, self.each).astype(float)
+        self._order, self._place = np.repeat(np.arange(self.each), self.npoint), np.arange(total)
+        self._read = {}
+        if "sensordata" in self.outputs and plain_sensors(self.model):
+            read = fields_read(self.model) - {"sensordata"}
+            self._read = {name: np.empty((total, 1, *DATA[name].dims(batch._sizes))) for name in read}
+        load = [Transfer(name, rows) for name, rows in self._rows.items()]
+        load += [Transfer(name, rows, True) for name, rows in batch._expanded.items()]
+        load += [Transfer("qacc", self._qacc)]
+        brought = {"qacc_smooth": at, "qfrc_smooth": self._steps}
+        control = [Transfer(name, a.reshape(-1, 1, 1)) for name, a in brought.items()]
+        record = [
+            Transfer(name, self._out[:, :, end - size : end])
+            for name, size, end in zip(self.outputs, sizes, ends, strict=True)
+        ]
+        record += [Transfer(name, rows) for name, rows in self._read.items()]
+        transfers = {"load": load, "control": control, "record": record}
+        wanted = batch._wanted(set(self.outputs) | set(self._read))
+        plan = Plan(batch._prepare(self.width), transfers, total, wanted, self.loop)
+        plan.workspaces[0].calls.require(self.loop)
+        self._revision, self._begun, self._written = self.model.revision, None, False
+        return plan
+
+
+class Borrowed:
+    """`MovedWorlds` for one call: those that an earlier one left with the model, or new ones.
+
+    Args: as for `MovedWorlds`.
+    """
+
+    def __init__(self, model: Model, source: Data | Batch, loop: Stage, *how):
+        shape = None if isinstance(source, Data) else (source.nworld, *source._expanded)
+        key = loop.name, how, source.ngiven, _width(source), shape, os.getpid()
+        self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
+        self._arguments = model, source, loop, *how
+
+    def __enter__(self) -> MovedWorlds:
+        try:
+            self._worlds = self._idle.pop()
+        except IndexError:
+            self._worlds = MovedWorlds(*self._arguments)
+        return self._worlds
+
+    def __exit__(self, *error) -> None:
+        if error[0] is None and len(self._idle) < KEPT:
+            self._idle.append(self._worlds)
+
+
+def _width(source: Data | Batch) -> int:
+    """Width of tiles: 1 for piles of bodies, which have few couplings in common (see `Batch._parts`), 0: as usual."""
+    if isinstance(source, Data):
+        return int(source.workspace.arrays["ordered"][0, 0] > 0)
+    return int(source._arrays["ordered"].any())
+
+
+def _threads(model: Model, npoint: int) -> int:
+    """Threads that are worth their start."""
+    return max(1, min(_cores(), npoint * model.nv // (8 * TILE_DOFS)))

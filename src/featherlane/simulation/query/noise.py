@@ -1,0 +1,101 @@
+"""Noise of sensors: none is computed in a step; the user adds it to values that are there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.model.model import Model, check_model
+from featherlane.sensor.kinds import AXIS, POSITIVE, QUATERNION, RANGEFINDER
+from featherlane.simulation.world.batch import Batch
+from featherlane.simulation.world.data import Data, ready
+
+
+def add_sensor_noise(
+    model: Model, sensordata: Data | Batch | np.ndarray, rng: np.random.Generator | int | None = None
+) -> None:
+    """Add noise to the values of sensors, in place, each with the deviation `model.sensor_noise`.
+
+    A real value gets normal noise; a positive one, too, and stays at or above 0; an axis or a quaternion is turned by a
+    rotation vector of normal noise [rad], and keeps its length.  A distance of -1, where a ray meets nothing, stays.
+    The same generator, or seed, on values of the same shape gives the same noise.
+
+    Args:
+        model: the model.
+        sensordata: a data or a batch, whose sensordata is changed until the next step computes it anew, or an array
+            (..., nsensordata) such as `rollout` records.
+        rng: source of the numbers, a seed for a new one, None for an unpredictable one.
+
+    Raises:
+        ModelError: an array of another length or not of reals; the model is not the batch's.
+        UnsupportedFeatureError: the model has a sensor that is not computed.
+
+    Source: MuJoCo's documentation, XML reference, sensor: the attribute noise, which MuJoCo itself does not use.
+
+    Note:
+        A batch whose worlds differ in `sensor_noise` (`expand`) takes each world's own.
+    """
+    try:
+        rng = np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"rng: got {rng!r}, allowed is a generator or a seed ({error})") from None
+    check_model(model)
+    values, deviation = _target(model, sensordata)
+    for i in range(model.nsensor):
+        a, n = int(model.sensor_adr[i]), int(model.sensor_dim[i])
+        _disturb(values[..., a : a + n], _kind(model, i), deviation[..., i, None], rng)
+
+
+def _target(model: Model, sensordata: Data | Batch | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The array to change, and the deviations (..., nsensor)."""
+    if isinstance(sensordata, Data):
+        return ready(model, sensordata).sensordata, model.sensor_noise
+    if isinstance(sensordata, Batch):
+        if sensordata.model is not model:
+            raise ModelError("model: it is not the batch's")
+        own = sensordata.expanded("sensor_noise")
+        return sensordata.writable("sensordata"), model.sensor_noise if own is None else own
+    allowed = f"allowed is a Data, a Batch or a writable array of reals (..., {model.nsensordata})"
+    if not isinstance(sensordata, np.ndarray):
+        raise ModelError(f"sensordata: got {type(sensordata).__name__}, {allowed}")
+    if sensordata.shape[-1:] != (model.nsensordata,) or sensordata.dtype.kind != "f" or not sensordata.flags.writeable:
+        raise ModelError(f"sensordata: got {sensordata.dtype} {sensordata.shape}, {allowed}")
+    return sensordata, model.sensor_noise
+
+
+def _kind(model: Model, i: int) -> str:
+    """How noise acts on sensor i."""
+    if model.sensor_type[i] == RANGEFINDER and model.sensor_intprm[i, 0] == 1:
+        return "distance"
+    return {POSITIVE: "positive", AXIS: "axis", QUATERNION: "quaternion"}.get(int(model.sensor_datatype[i]), "real")
+
+
+def _disturb(values: np.ndarray, kind: str, deviation: np.ndarray, rng: np.random.Generator) -> None:
+    """Noise on the values (..., n) of one sensor."""
+    if kind in ("axis", "quaternion"):
+        turn = deviation * rng.standard_normal((*values.shape[:-1], 3))
+        values[...] = _turned_axis(values, turn) if kind == "axis" else _turned_quat(values, turn)
+        return
+    noisy = values + deviation * rng.standard_normal(values.shape)
+    if kind == "positive":
+        noisy = np.where(deviation > 0.0, np.maximum(noisy, 0.0), values)
+    if kind == "distance":
+        noisy = np.where(values < 0.0, values, np.maximum(noisy, 0.0))
+    values[...] = noisy
+
+
+def _turned_axis(axis: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Axes (..., 3) after rotations: Rodrigues' formula."""
+    angle = np.linalg.norm(turn, axis=-1, keepdims=True)
+    sine, versine = np.sinc(angle / np.pi), 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
+    once = np.cross(turn, axis)
+    return axis + sine * once + versine * np.cross(turn, once)
+
+
+def _turned_quat(quat: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Quaternions (..., 4) after rotations in their own frames."""
+    half = 0.5 * np.linalg.norm(turn, axis=-1, keepdims=True)
+    w, v = np.cos(half), 0.5 * np.sinc(half / np.pi) * turn
+    s, u = quat[..., :1], quat[..., 1:]
+    scalar = s * w - (u * v).sum(-1, keepdims=True)
+    return np.concatenate([scalar, s * v + w * u + np.cross(u, v)], -1)

@@ -1,0 +1,168 @@
+"""Points, bodies and contacts of one world: Jacobians, velocities, forces.  NumPy on the fields of a `Data`.
+
+A body, geom or site is given by name or number.  J qvel is the velocity of a point and the angular velocity of what
+carries it, in world axes.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from featherlane.dynamics.body import jacobian
+from featherlane.errors import ModelError, near
+from featherlane.model.assign import flag, reals
+from featherlane.model.model import Model, check_model
+from featherlane.simulation.world.data import Data, ready
+
+# what object_velocity takes: kind -> (lookup, position, orientation)
+OBJECTS = {
+    "body": ("body", "xipos", "ximat"),
+    "xbody": ("body", "xpos", "xmat"),
+    "geom": ("geom", "geom_xpos", "geom_xmat"),
+    "site": ("site", "site_xpos", "site_xmat"),
+}
+Key = str | int
+
+
+def _vector(name: str, value) -> np.ndarray:
+    vector = reals(name, value, "is (3,) of numbers")
+    if vector.shape != (3,):
+        raise ModelError(f"{name}: got shape {vector.shape}, allowed is (3,)")
+    return vector
+
+
+def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobians of a point that moves with a body.
+
+    Args:
+        model: the model.
+        data: the world, with `kinematics` and `com_pos` valid.
+        point: (3,) in world axes [m].
+        body: the body that carries it.
+
+    Returns:
+        (jacp, jacr), each (3, nv): velocity of the point and angular velocity of the body for each dof.
+
+    Raises:
+        UnknownNameError: no such body.
+        ModelError: the point is not (3,).
+
+    Source: Featherstone eq. 2.24; MuJoCo mj_jac.
+    """
+    return jacobian.jac(model, ready(model, data), _vector("point", point), model.body(body).id)
+
+
+def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobians (jacp, jacr), each (3, nv), of a body's frame.  Source: MuJoCo mj_jacBody."""
+    return jacobian.jac_body(model, ready(model, data), model.body(body).id)
+
+
+def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobians (jacp, jacr), each (3, nv), of a body's centre of mass.  Source: MuJoCo mj_jacBodyCom."""
+    return jacobian.jac_body_com(model, ready(model, data), model.body(body).id)
+
+
+def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
+    """Jacobian (3, nv) of the centre of mass of a body and all below it.  Source: MuJoCo mj_jacSubtreeCom."""
+    return jacobian.jac_subtree_com(model, ready(model, data), model.body(body).id)
+
+
+def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobians (jacp, jacr), each (3, nv), of a geom's centre.  Source: MuJoCo mj_jacGeom."""
+    return jacobian.jac_geom(model, ready(model, data), model.geom(geom).id)
+
+
+def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
+    """Jacobians (jacp, jacr), each (3, nv), of a site.  Source: MuJoCo mj_jacSite."""
+    return jacobian.jac_site(model, ready(model, data), model.site(site).id)
+
+
+def apply_ft(model: Model, data: Data, force, torque, point, body: Key) -> np.ndarray:
+    """The generalized force of a force and a torque on a body.
+
+    Args:
+        model: the model.
+        data: the world, with `kinematics` and `com_pos` valid.
+        force: (3,) in world axes [N].
+        torque: (3,) in world axes [N m].
+        point: (3,) where the force acts, in world axes [m].
+        body: the body that it acts on.
+
+    Returns:
+        (nv,) [N, N m], to be added to `data.qfrc_applied`.
+
+    Raises:
+        UnknownNameError: no such body.
+        ModelError: a vector is not (3,).
+
+    Source: MuJoCo mj_applyFT (which adds into an array).
+    """
+    jacp, jacr = jac(model, data, point, body)
+    return jacp.T @ _vector("force", force) + jacr.T @ _vector("torque", torque)
+
+
+def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
+    """Angular and linear velocity of a body, geom or site at its own origin.
+
+    Args:
+        model: the model.
+        data: the world, with `com_vel` valid.
+        kind: `body` (at its centre of mass), `xbody` (at its frame), `geom` or `site`.
+        key: name or number.
+        local: in the object's own axes; else in world axes.
+
+    Returns:
+        (6,): rotation [rad/s], then translation [m/s].
+
+    Raises:
+        ModelError: another kind.
+        UnknownNameError: no such object.
+
+    Source: MuJoCo mj_objectVelocity.
+    """
+    check_model(model)
+    if not isinstance(kind, str) or kind not in OBJECTS:
+        raise ModelError(f"kind: got {kind!r}, allowed are {', '.join(OBJECTS)}{near(str(kind), OBJECTS)}")
+    lookup, position, orientation = OBJECTS[kind]
+    i = getattr(model, lookup)(key).id
+    body = i if lookup == "body" else getattr(model, f"{lookup}_bodyid")[i]
+    com, twist = ready(model, data).subtree_com[model.body_rootid[body]], data.cvel[body]
+    parts = np.stack([twist[:3], twist[3:] + np.cross(twist[:3], getattr(data, position)[i] - com)])
+    if flag("local", local):
+        parts = parts @ getattr(data, orientation)[i].reshape(3, 3)
+    return parts.reshape(6)
+
+
+def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
+    """The force of a contact as the solver left it, in the contact's frame.
+
+    Args:
+        model: the model.
+        data: the world.
+        contact: number of the contact in `data.contact`.
+
+    Returns:
+        (6,): force along the normal and the two tangents [N], then torque about them [N m], zero in dimensions 1 and 3;
+        zeros for a contact without rows.  It acts on the second geom's body, its opposite on the first's.  An adhesive
+        contact's normal force is that of its rows less its adhesion: negative where it pulls.
+
+    Raises:
+        IndexError: no such contact.
+        ModelError: no whole number.
+
+    Source: MuJoCo mj_contactForce.
+    """
+    slots = ready(model, data).contact_slots()
+    try:
+        number = operator.index(contact)
+    except TypeError:
+        raise ModelError(f"contact: got {contact!r}, allowed is a whole number") from None
+    if not 0 <= number < len(slots):
+        raise IndexError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
+    k = slots[number]
+    force = data.con_force[k].copy()
+    if model.flg_adhesion:
+        force[0] -= data.con_adhesion[k]
+    return np.where(data.con_D[k] != 0.0, force, 0.0)

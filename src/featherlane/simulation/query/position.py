@@ -1,0 +1,174 @@
+"""Positions as points of a curved space: velocities move them, and the velocity between two of them.
+
+NumPy in and out, any number of leading axes.  A position (nq,) has a unit quaternion for each free and ball joint where
+a velocity (nv,) has a rotation vector in the joint's child frame, so the sum of the two is (+): exp on quaternions.
+Source: MuJoCo mj_integratePos, mj_differentiatePos, mj_normalizeQuat.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.dynamics.flags import BALL, FREE
+from featherlane.errors import ModelError
+from featherlane.model.assign import reals
+from featherlane.model.model import Model, check_model
+from featherlane.spatial.vector import MINVAL
+
+
+def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> np.ndarray:
+    """Positions after moving with constant velocities for a time: qpos (+) dt qvel.
+
+    Args:
+        model: the model.
+        qpos: positions (..., nq) [m, rad, quaternions].
+        qvel: velocities (..., nv) [m/s, rad/s]; leading axes broadcast.
+        dt: time [s].
+
+    Returns:
+        (..., nq), a new array; quaternions have unit length.
+
+    Raises:
+        ModelError: shapes that do not fit, a time that is no number.
+
+    Source: MuJoCo mj_integratePos (which works in place).
+    """
+    check_model(model)
+    dt = _time(dt)
+    start, velocity = _fitting(qpos=(qpos, model.nq), qvel=(qvel, model.nv))
+    out = np.array(start)
+    plain, plain_dof = _plain(model)
+    out[..., plain] += dt * velocity[..., plain_dof]
+    quats, dofs = _quaternions(model)
+    out[..., quats] = _unit(_product(start[..., quats], _exp(dt * velocity[..., dofs])))
+    return out
+
+
+def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLike) -> np.ndarray:
+    """The constant velocities that take one position to another in a given time: (qpos2 (-) qpos1) / dt.
+
+    Args:
+        model: the model.
+        dt: time [s], not 0.
+        qpos1: positions (..., nq) at the start [m, rad, quaternions].
+        qpos2: positions (..., nq) at the end; leading axes broadcast.
+
+    Returns:
+        (..., nv) [m/s, rad/s]; bodies turn the shorter way round, by at most pi.
+
+    Raises:
+        ModelError: shapes that do not fit, dt = 0.
+
+    Source: MuJoCo mj_differentiatePos.
+    """
+    check_model(model)
+    if _time(dt) == 0.0:
+        raise ModelError(f"dt: got {dt!r}, allowed is a number that is not 0")
+    start, end = _fitting(qpos1=(qpos1, model.nq), qpos2=(qpos2, model.nq))
+    out = np.empty((*start.shape[:-1], model.nv))
+    plain, plain_dof = _plain(model)
+    out[..., plain_dof] = (end[..., plain] - start[..., plain]) / dt
+    quats, dofs = _quaternions(model)
+    out[..., dofs] = _log(_product(_conjugate(start[..., quats]), end[..., quats])) / dt
+    return out
+
+
+def normalize_quat(model: Model, qpos: ArrayLike) -> np.ndarray:
+    """Positions with all quaternions of unit length.
+
+    Args:
+        model: the model.
+        qpos: positions (..., nq) [m, rad, quaternions].
+
+    Returns:
+        (..., nq), a new array; a quaternion without length becomes the identity.
+
+    Raises:
+        ModelError: a shape that does not fit.
+
+    Source: MuJoCo mj_normalizeQuat (which works in place).
+    """
+    check_model(model)
+    out = np.array(_fitting(qpos=(qpos, model.nq))[0])
+    quats, _ = _quaternions(model)
+    out[..., quats] = _unit(out[..., quats])
+    return out
+
+
+# ---- where coordinates stand -----------------------------------------------------------------------------------------
+def _time(dt) -> float:
+    """One real number."""
+    given = reals("dt", dt, "is a number")
+    if given.ndim:
+        raise ModelError(f"dt: got shape {given.shape}, allowed is a number")
+    return float(given)
+
+
+def _fitting(**given) -> list[np.ndarray]:
+    """Arrays in float64 with their leading axes broadcast, from name = (value, length of the last axis)."""
+    arrays = []
+    for name, (value, n) in given.items():
+        a = reals(name, value, f"are numbers (..., {n})")
+        if a.shape[-1:] != (n,):
+            raise ModelError(f"{name}: got shape {a.shape}, allowed is (..., {n})")
+        arrays.append(a)
+    try:
+        lead = np.broadcast_shapes(*(a.shape[:-1] for a in arrays))
+    except ValueError:
+        shapes = " and ".join(str(a.shape) for a in arrays)
+        raise ModelError(f"{', '.join(given)}: got shapes {shapes}, whose leading axes do not broadcast") from None
+    return [np.broadcast_to(a, (*lead, a.shape[-1])) for a in arrays]
+
+
+def _plain(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Places in qpos of all coordinates that are no quaternions, and their dofs."""
+    free, single = model.jnt_type == FREE, model.jnt_type > BALL
+    position, dof = (
+        np.concatenate([_span(adr[free], 3).ravel(), adr[single]]) for adr in (model.jnt_qposadr, model.jnt_dofadr)
+    )
+    return position, dof
+
+
+def _quaternions(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Places in qpos of the quaternions (n, 4), and their dofs (n, 3)."""
+    turning = model.jnt_type <= BALL
+    shift = np.where(model.jnt_type == FREE, 3, 0)
+    position, dof = ((adr + shift)[turning] for adr in (model.jnt_qposadr, model.jnt_dofadr))
+    return _span(position, 4), _span(dof, 3)
+
+
+def _span(first: np.ndarray, n: int) -> np.ndarray:
+    """(k, n): first, first + 1, ..."""
+    return first[:, None] + np.arange(n)
+
+
+# ---- quaternions, (..., 4) -------------------------------------------------------------------------------------------
+def _conjugate(q: np.ndarray) -> np.ndarray:
+    return q * [1.0, -1.0, -1.0, -1.0]
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Hamilton's product: first b, then a."""
+    s, u, t, v = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
+    scalar = s * t - (u * v).sum(-1, keepdims=True)
+    return np.concatenate([scalar, s * v + t * u + np.cross(u, v)], -1)
+
+
+def _unit(q: np.ndarray) -> np.ndarray:
+    n = np.linalg.norm(q, axis=-1, keepdims=True)
+    return np.where(n < MINVAL, [1.0, 0.0, 0.0, 0.0], q / np.maximum(n, MINVAL))
+
+
+def _exp(r: np.ndarray) -> np.ndarray:
+    """Rotation by |r| rad about r."""
+    angle = np.linalg.norm(r, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(0.5 * angle), 0.5 * np.sinc(angle / (2.0 * np.pi)) * r], -1)
+
+
+def _log(q: np.ndarray) -> np.ndarray:
+    """Rotation vector, |result| <= pi."""
+    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(sine, q[..., :1])
+    angle = np.where(angle > np.pi, angle - 2.0 * np.pi, angle)
+    return np.where(sine < MINVAL, 2.0, angle / np.maximum(sine, MINVAL)) * q[..., 1:]

@@ -1,0 +1,99 @@
+"""Products and solves with the joint-space inertia matrix of one world, for any number of vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.dynamics.inertia.joint_space import half_solve as _half_solve
+from featherlane.dynamics.inertia.joint_space import mul_m as _mul_m
+from featherlane.dynamics.inertia.joint_space import solve_m as _solve_m
+from featherlane.errors import ModelError
+from featherlane.lanes import Stage
+from featherlane.model.assign import reals
+from featherlane.model.model import Model
+from featherlane.simulation.world.data import Data, ready
+
+
+def solve_m(model: Model, data: Data, x) -> np.ndarray:
+    """M^-1 x, by the factors that `factor_m` left.
+
+    Args:
+        model: the model.
+        data: the world.
+        x: one vector (nv,) or many (..., nv) [N, N m].
+
+    Returns:
+        The same shape [m/s^2, rad/s^2].
+
+    Raises:
+        ModelError: the last axis of x is not nv long.
+
+    Source: Featherstone sec. 6.5, table 6.5; MuJoCo mj_solveM.
+    """
+    return _apply(model, data, x, _solve_m, "qvec")
+
+
+def half_solve(model: Model, data: Data, x) -> np.ndarray:
+    """D^-1/2 L^-T x, whose square is x^T M^-1 x, by the factors that `factor_m` left.
+
+    Args:
+        model: the model.
+        data: the world.
+        x: one vector (nv,) or many (..., nv).
+
+    Returns:
+        The same shape.
+
+    Raises:
+        ModelError: the last axis of x is not nv long.
+
+    Source: MuJoCo mj_solveM2 (which is given D^-1/2).
+    """
+    return _apply(model, data, x, _half_solve, "qvec")
+
+
+def mul_m(model: Model, data: Data, x) -> np.ndarray:
+    """M x, with the matrix that `crb` left.
+
+    Args:
+        model: the model.
+        data: the world.
+        x: one vector (nv,) or many (..., nv) [m/s^2, rad/s^2].
+
+    Returns:
+        The same shape [N, N m].
+
+    Raises:
+        ModelError: the last axis of x is not nv long.
+
+    Source: MuJoCo mj_mulM.
+    """
+    return _apply(model, data, x, _mul_m, "qproduct")
+
+
+def full_m(model: Model, data: Data) -> np.ndarray:
+    """The joint-space inertia matrix dense and symmetric, (nv, nv) [kg, kg m, kg m^2], as `crb` left it.
+
+    Source: MuJoCo mj_fullM.
+    """
+    entries = ready(model, data).M
+    row, column = np.repeat(np.arange(model.nv), model.M_rownnz), model.M_colind
+    out = np.zeros((model.nv, model.nv))
+    out[row, column] = out[column, row] = entries
+    return out
+
+
+def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:
+    """The stage on each vector of x; its answer stands in the field `result`."""
+    ready(model, data)
+    x = reals("x", x, f"are numbers (..., {model.nv})")
+    if x.shape[-1:] != (model.nv,):
+        raise ModelError(f"x: got shape {x.shape}, allowed is (..., {model.nv})")
+    out, source, target = np.empty_like(x, order="C"), data.qvec, getattr(data, result)
+    with data._turn:
+        run = data.workspace.bound(stage)
+        for vector, answer in zip(x.reshape(-1, model.nv), out.reshape(-1, model.nv), strict=True):
+            source[:] = vector
+            run()
+            answer[:] = target
+    return out

@@ -1,0 +1,78 @@
+"""The way of a tendon through space, as it is drawn: sites, and the two ends of each arc round a geom.
+
+Lengths and moments do not need it, so a step does not keep it: it is found on request, by the same functions that
+measure the way (dynamics/tendon/wrap.py), uncompiled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.dynamics.tendon.length import JOINT, PULLEY, SPHERE
+from featherlane.dynamics.tendon.wrap import wrap
+from featherlane.lanes.record import python_record
+from featherlane.model.model import Model, check_model
+from featherlane.simulation.world.data import Data, ready
+
+ON_SITE, AT_PULLEY = -1, -2  # what stands in `obj` beside geoms
+
+
+class TendonPath(NamedTuple):
+    """Points along a spatial tendon.
+
+    Attributes:
+        pos: (n, 3) [m] in world axes.  At a pulley, where one branch ends and the next one begins, zeros.
+        obj: (n,) the geom that the point lies on, -1: a site, -2: a pulley.
+    """
+
+    pos: np.ndarray
+    obj: np.ndarray
+
+    def branches(self) -> list[np.ndarray]:
+        """The polylines (k, 3) between pulleys."""
+        parts = np.split(self.pos, np.flatnonzero(self.obj == AT_PULLEY))
+        return [part[1:] if i else part for i, part in enumerate(parts)]
+
+
+def _arc(m, d, k: int) -> list[np.ndarray]:
+    """The two ends of the arc round the geom of element k; none where the tendon leaves the geom alone."""
+    start, geom, end = (int(m.wrap_objid[k + i]) for i in (-1, 0, 1))
+    bends, first, last, _ = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
+    return [np.ravel(point) for point in (first, last)] if np.all(bends) else []
+
+
+def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
+    """The way of a tendon through space.
+
+    Args:
+        model: the model.
+        data: the world, with `frames` valid, as `forward` leaves them.
+        tendon: name or number of the tendon.
+
+    Returns:
+        Its points; none for a fixed tendon, which has no way.
+
+    Raises:
+        UnknownNameError: no such tendon.
+
+    Source: MuJoCo mj_tendon, whose `wrap_xpos` and `wrap_obj` from `ten_wrapadr` on these are.
+    """
+    check_model(model)
+    i, workspace = model.tendon(tendon).id, ready(model, data).workspace
+    m, d = python_record(workspace.rows.record), python_record(workspace.record)
+    points, obj = [], []
+    for k in range(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i]):
+        kind, here = int(model.wrap_type[k]), int(model.wrap_objid[k])
+        if kind == JOINT:
+            continue
+        if kind >= SPHERE:
+            ends, mark = _arc(m, d, k), here
+        elif kind == PULLEY:
+            ends, mark = [np.zeros(3)], AT_PULLEY
+        else:
+            ends, mark = [data.site_xpos[here]], ON_SITE
+        points += ends
+        obj += [mark] * len(ends)
+    return TendonPath(np.reshape(points, (-1, 3)), np.array(obj, np.int32))

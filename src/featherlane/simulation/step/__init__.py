@@ -1,0 +1,1 @@
+"""Kernels of a step: its table of contents, sleep, bad numbers, tiles."""

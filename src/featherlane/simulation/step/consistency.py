@@ -1,0 +1,83 @@
+"""Do forward and inverse dynamics agree?  And the part of inverse dynamics that the comparison needs.
+
+Under the flag `fwdinv` each step asks, after the acceleration is found: the constraint forces that follow from it
+directly are compared with those that the solver reached, and the external force that would give it with the one that
+was applied.  Both differences vanish as the solver converges.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.awake import clear_asleep, sleeping
+from featherlane.dynamics.body.xfrc import add_xfrc
+from featherlane.dynamics.flags import DISCRETE
+from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.dynamics.inertia.joint_space import multiply
+from featherlane.dynamics.integrator.discrete import add_couplings, add_stiffness
+from featherlane.dynamics.integrator.free_body import multiply_untouched_bodies
+from featherlane.lanes import fma, real, sqrt, stage
+from featherlane.sensor.measure import sensor_rows
+from featherlane.simulation.step.part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
+from featherlane.simulation.step.wake import find_contacts
+
+
+@stage
+def inverse_constraint(m, d, store):
+    """Contacts, rows and their forces at the acceleration qacc."""
+    find_contacts(m, d)
+    if d.con_overflow[0] == 0:
+        rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
+    if d.con_overflow[0]:
+        solve_in_parts(m, d, STORE_FORCES if store else KEEP_FORCES)
+    else:
+        sensor_rows(m, d)
+
+
+@stage
+def inverse_force(m, d):
+    """qfrc_inverse <- M qacc + C(q, v) - passive - constraint forces; under `discrete` Mhat qacc + h K qvel + ...
+
+    A tree that sleeps needs no force.
+    Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
+    """
+    if m.opt_integrator == DISCRETE:
+        multiply(m, d.Mhat, d.qacc, d.Ma)
+        multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.Ma)
+        add_couplings(m, d, d.qacc, d.Ma)
+        add_stiffness(m, d, 1.0, d.Ma)
+    else:
+        inertia_times(m, d, d.qacc, d.Ma)
+    for i in range(m.nv):
+        d.qfrc_inverse[i] = ((d.Ma[i] + d.qfrc_bias[i]) - d.qfrc_passive[i]) - d.qfrc_constraint[i]
+    if sleeping(m):
+        clear_asleep(m, d, d.qfrc_inverse)
+
+
+@stage
+def compare_forward_inverse(m, d):
+    """Differences between forward and inverse dynamics, after forward.
+
+    solver_fwdinv = |qfrc_constraint - its inverse|, |applied and actuator forces - qfrc_inverse|.
+    Source: MuJoCo mj_compareFwdInv.  Deviations: a world without rows is compared, too, where MuJoCo says 0; the
+        acceleration is always taken as that of the moment, which it is here, also under `invdiscrete`.
+    Reads:  what forward left.   Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; the solver's scratch.
+    Note:   accelerations and forces stay as they are; of the rows' points J qacc - aref the last bits change.
+    """
+    full, rows_full, unconverged = d.warning[0], d.warning[1], d.warning[3]
+    for i in range(m.nv):
+        d.search[i] = d.qfrc_constraint[i]
+    d.in_stage[0] = 1
+    inverse_constraint(m, d, 0)
+    d.in_stage[0] = 0
+    # what does not fit was counted when forward met it
+    d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
+    inverse_force(m, d)
+    for i in range(m.nv):
+        d.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
+    add_xfrc(m, d, d.grad)
+    constraint, force = real(d, 0.0), real(d, 0.0)
+    for i in range(m.nv):
+        x, y = d.search[i] - d.qfrc_constraint[i], d.grad[i] - d.qfrc_inverse[i]
+        constraint, force = fma(x, x, constraint), fma(y, y, force)
+        d.qfrc_constraint[i] = d.search[i]
+    d.solver_fwdinv[0] = sqrt(constraint)
+    d.solver_fwdinv[1] = sqrt(force)

@@ -1,0 +1,71 @@
+"""Contacts before forces, in models in which some act through contacts: actuators on bodies, adhesive geoms.
+
+A tile whose slots do not fit goes part by part here, too, and each part leaves what its worlds take from their
+contacts.  The contacts themselves are found once more when the rows are made, for slots hold one part at a time.
+"""
+
+from __future__ import annotations
+
+from featherlane.collision.collision import collision
+from featherlane.dynamics.actuator.adhesion import adhesive_pull, contact_transmission
+from featherlane.lanes import kernel, lane_index, stage, where, width
+from featherlane.simulation.step.wake import find_contacts
+
+
+@kernel
+def forces_need_contacts(m):
+    """Do forces depend on contacts?"""
+    return m.nadhesion + m.flg_adhesion > 0
+
+
+@kernel
+def _take_from_contacts(m, d):
+    """What forces take from the contacts that stand in the slots."""
+    if m.nadhesion:
+        contact_transmission(m, d)
+    if m.flg_adhesion:
+        adhesive_pull(m, d)
+
+
+@kernel
+def _take_from_parts(m, d, size):
+    """What parts of `size` worlds take from their contacts, one part after the other; 0 if one of them does not fit."""
+    start, active = 0, d.lane_active[0] > 0.0
+    while start < width(d):
+        lane = lane_index(d)
+        d.active[0] = where((lane >= start) & (lane < start + size) & active, 1.0, 0.0)
+        collision(m, d)
+        if d.con_overflow[0]:
+            return 0
+        _take_from_contacts(m, d)
+        start += size
+    return 1
+
+
+@kernel
+def _take_in_parts(m, d):
+    """Halve the parts until all fit; the overflow stands, for the rows have to go by parts as well."""
+    d.lane_active[0] = d.active[0]
+    size, full = width(d) // 2, d.warning[0]
+    while size > 1 and _take_from_parts(m, d, size) == 0:
+        size = size // 2
+    if size <= 1:
+        _take_from_parts(m, d, 1)
+    d.active[0] = d.lane_active[0]
+    # contacts that were dropped are counted when the rows are made
+    d.warning[0] = full
+    d.con_overflow[0] = 1
+
+
+@stage
+def early_contacts(m, d):
+    """Contacts of the tile, where waking has not found them already, and what forces take from them.
+
+    Reads:  the frames, con_fresh.   Writes: con_* and ncon of `collision`, what `contact_transmission` and
+            `adhesive_pull` write.
+    """
+    find_contacts(m, d)
+    if d.con_overflow[0] == 0:
+        _take_from_contacts(m, d)
+    else:
+        _take_in_parts(m, d)

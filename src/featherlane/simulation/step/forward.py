@@ -1,0 +1,242 @@
+"""The table of contents: what a step computes, in order.  Passes are listed here, not written.
+
+forward    position -> velocity -> force -> constraint: the acceleration of every world
+step       forward, then one time step
+
+A forward pass by itself is `forward_pass`, which counts bad numbers, too.
+"""
+
+from __future__ import annotations
+
+from featherlane.constraint.metric import release_metric
+from featherlane.constraint.row import make_rows
+from featherlane.dynamics.actuator.actuation import actuation
+from featherlane.dynamics.actuator.transmission import transmission
+from featherlane.dynamics.awake import sleeping
+from featherlane.dynamics.body.com import com_pos, com_vel
+from featherlane.dynamics.body.kinematics import collision_frames, frames, kinematics, path_frames
+from featherlane.dynamics.body.link import link_positions
+from featherlane.dynamics.body.newton_euler import bias, rne
+from featherlane.dynamics.flags import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, LCP, RK4
+from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
+from featherlane.dynamics.inertia.joint_space import crb, factor_m
+from featherlane.dynamics.integrator.gyroscopic import replace_gyroscopic_torque
+from featherlane.dynamics.integrator.implicit import implicit
+from featherlane.dynamics.integrator.integrate import advance, euler, implicitfast
+from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
+from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
+from featherlane.dynamics.passive.forces import passive
+from featherlane.dynamics.tendon.force import add_tendon_bias
+from featherlane.dynamics.tendon.length import tendon, tendon_velocity
+from featherlane.lanes import any_, call, kernel, stage
+from featherlane.sensor.camera import cameras
+from featherlane.sensor.measure import (
+    needs_energy,
+    sensor_acc,
+    sensor_clocks,
+    sensor_history,
+    sensor_pos,
+    sensor_rows,
+    sensor_vel,
+)
+from featherlane.simulation.step.consistency import compare_forward_inverse
+from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
+from featherlane.simulation.step.health import bad_acceleration, count_bad, load_counts, reset_bad, take_back_counts
+from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
+from featherlane.simulation.step.sleep import drop_forces, fall_asleep, hold_asleep, settle
+from featherlane.simulation.step.wake import find_contacts, rests, wake_touched
+from featherlane.solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
+from featherlane.solver.solve import solve
+
+
+@stage
+def forward_position(m, d):
+    """All that depends on the position alone."""
+    kinematics(m, d)
+    if d.want_frames:
+        frames(m, d)
+    else:
+        collision_frames(m, d)
+        path_frames(m, d)
+    com_pos(m, d)
+    link_positions(m, d)
+    tendon(m, d)
+    if needs_inertia(m, d):
+        crb(m, d)
+    if needs_factor(m, d):
+        factor_m(m, d)
+    transmission(m, d)
+    if d.want_frames:
+        cameras(m, d)
+    sensor_pos(m, d)
+
+
+@stage
+def forward_velocity(m, d):
+    """What depends on position and velocity: bias and passive forces."""
+    if d.want_all:
+        com_vel(m, d)
+        rne(m, d)
+    else:
+        bias(m, d)
+    replace_gyroscopic_torque(m, d)
+    tendon_velocity(m, d)
+    add_tendon_bias(m, d)
+    passive(m, d)
+
+
+@stage
+def forward_constraint(m, d):
+    """Contacts, rows and the acceleration under them; a tile whose slots do not fit is solved in parts."""
+    find_contacts(m, d)
+    if d.con_overflow[0] == 0:
+        rows_and_forces(m, d, SOLVE)
+    if d.con_overflow[0]:
+        solve_in_parts(m, d, SOLVE)
+    else:
+        sensor_rows(m, d)
+
+
+@stage
+def make_constraint(m, d):
+    """The rows alone, in the metric of the integrator."""
+    enter_metric(m, d)
+    make_rows(m, d)
+    mark_touched(m, d)
+    leave_metric(m, d)
+
+
+@stage
+def solve_constraint(m, d):
+    """The acceleration under the rows alone, in the metric of the integrator."""
+    enter_metric(m, d)
+    solve(m, d)
+    turn_free_bodies(m, d)
+    release_metric(m, d)
+    leave_metric(m, d)
+
+
+@kernel
+def control_and_actuate(m, d):
+    """Controls of the user's function, and what actuators make of all controls."""
+    if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
+        call(d.user_control, m, d, 0)
+    actuation(m, d)
+
+
+@kernel
+def forward_at_rest(m, d):
+    """What goes on where everything sleeps: controls, which count where they are bad, sensors, and time.
+
+    All else stands as a pass would leave it, so that a world tells the same beside mates that are awake.
+    """
+    if m.nactuator > 0 or d.user_control != 0:
+        control_and_actuate(m, d)
+        drop_forces(m, d)
+    sensor_clocks(m, d)
+    sensor_acc(m, d)
+
+
+@stage
+def forward(m, d):
+    """The acceleration of every world of the tile, and everything on the way to it.
+
+    With the flag `sleep` trees wake first; where all sleep that the tile has, bodies stand as they are.
+    Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number; with the flag
+        `sleep`, and where forces depend on contacts, before them).
+    Reads:  the state.   Writes: every field down to qacc.
+    """
+    sleeps = sleeping(m)
+    if not sleeps or not rests(m, d):
+        forward_position(m, d)
+        if sleeps:
+            wake_touched(m, d)
+        if forces_need_contacts(m):
+            early_contacts(m, d)
+            d.con_fresh[0] = 1
+        forward_velocity(m, d)
+        control_and_actuate(m, d)
+        sensor_vel(m, d)
+        smooth_acceleration(m, d)
+        if sleeps:
+            drop_forces(m, d)
+        forward_constraint(m, d)
+        if sleeps:
+            settle(m, d)
+        if needs_energy(m, d):
+            energy(m, d)
+        sensor_acc(m, d)
+    else:
+        forward_at_rest(m, d)
+
+
+@stage
+def forward_pass(m, d):
+    """`forward` by itself: a world whose numbers are bad is counted, not reset.
+
+    Source: MuJoCo mj_forward, which counts nothing.
+    Reads:  the state.   Writes: every field down to qacc, warning (bad number).
+    """
+    forward(m, d)
+    count_bad(m, d)
+
+
+@stage
+def runge_kutta(m, d):
+    """The fourth-order step: three more accelerations."""
+    rk4_start(m, d)
+    d.in_stage[0] = 1
+    for k in range(1, 4):
+        rk4_stage(m, d, k)
+        forward(m, d)
+    d.in_stage[0] = 0
+    rk4_finish(m, d)
+
+
+@kernel
+def integrate(m, d):
+    """The next state."""
+    if m.opt_integrator == RK4:
+        runge_kutta(m, d)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast(m, d)
+    elif m.opt_integrator == IMPLICIT:
+        implicit(m, d)
+    elif m.opt_integrator == DISCRETE or m.opt_contact_model == LCP:
+        advance(m, d)
+    else:
+        euler(m, d)
+
+
+@kernel
+def integrate_awake(m, d):
+    """The next state where trees may sleep; where all do, time passes."""
+    if d.nstir[0]:
+        integrate(m, d)
+        hold_asleep(m, d)
+    else:
+        d.time[0] = d.time[0] + m.opt_timestep[0]
+
+
+@stage
+def step(m, d):
+    """One time step.  A world whose numbers turn bad is reset, as MuJoCo's autoreset does, and counted.
+
+    Source: MuJoCo mj_step.
+    Reads:  the state and the controls.   Writes: the next state; all else as forward left it at the old one.
+    """
+    reset_bad(m, d, 0)
+    counts = load_counts(d)
+    forward(m, d)
+    if any_(bad_acceleration(m, d)):
+        take_back_counts(m, d, counts)
+        reset_bad(m, d, 1)
+        forward(m, d)
+    if m.opt_enableflags & ENABLE_FWDINV:
+        compare_forward_inverse(m, d)
+    sensor_history(m, d)
+    if sleeping(m):
+        fall_asleep(m, d)
+        integrate_awake(m, d)
+    else:
+        integrate(m, d)

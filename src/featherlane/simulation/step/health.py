@@ -1,0 +1,158 @@
+"""Worlds whose numbers turn bad: found, reset to the model's defaults, counted; their tile-mates never notice.
+
+Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.  Deviation: activations, time, poses of mocap bodies
+    and switches of equalities are looked at, too: a contact with a body that is nowhere is none, and nobody would know.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.history import reset_histories
+from featherlane.dynamics.awake import sleeping
+from featherlane.dynamics.flags import BALL, DISABLE_AUTORESET
+from featherlane.lanes import any_, fabs, kernel, real, stage, where
+from featherlane.simulation.step.wake import unsettle
+from featherlane.spatial.quaternion import quat_normalize
+from featherlane.spatial.vector import load4
+
+LARGEST = 1e10  # beyond it a number is bad, as is NaN
+
+
+@kernel
+def bad(d, x, n):
+    """Where any of the n values of a field is NaN or beyond LARGEST."""
+    found = real(d, 0.0)
+    for i in range(n):
+        found = where(fabs(x[i]) <= LARGEST, found, 1.0)
+    return found > 0.0
+
+
+@kernel
+def bad_state(m, d):
+    """Worlds with a bad position, velocity, activation or time, pose of a mocap body or switch of an equality."""
+    found = bad(d, d.qpos, m.nq) | bad(d, d.qvel, m.nv) | bad(d, d.time, 1)
+    if m.na > 0:
+        found = found | bad(d, d.act, m.na)
+    if m.nmocap > 0:
+        found = found | bad(d, d.mocap_pos, 3 * m.nmocap) | bad(d, d.mocap_quat, 4 * m.nmocap)
+    if m.neq > 0:
+        found = found | bad(d, d.eq_active, m.neq)
+    return found
+
+
+@kernel
+def bad_acceleration(m, d):
+    """Worlds with a bad acceleration."""
+    return bad(d, d.qacc, m.nv)
+
+
+@kernel
+def clear(x, n, mask):
+    """Zero the n values of a field where the mask holds."""
+    for i in range(n):
+        x[i] = where(mask, 0.0, x[i])
+
+
+@kernel
+def reset_references(m, d, mask):
+    """References of springs that yield to those of the model where the mask holds."""
+    if m.nplastic > 0:
+        for j in range(m.njnt):
+            a, p = m.jnt_qposadr[j], m.jnt_plasticadr[j]
+            if p >= 0:
+                for k in range(4 if m.jnt_type[j] == BALL else 1):
+                    d.plastic[p + k] = where(mask, m.qpos_spring[a + k], d.plastic[p + k])
+        for t in range(m.ntendon):
+            p = m.tendon_plasticadr[t]
+            if p >= 0:
+                for k in range(2):
+                    d.plastic[p + k] = where(mask, m.tendon_lengthspring[2 * t + k], d.plastic[p + k])
+
+
+@kernel
+def reset_worlds(m, d, mask):
+    """The model's default state where the mask holds: qpos0, inputs as at the start, all else zero."""
+    for i in range(m.nq):
+        d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
+    reset_references(m, d, mask)
+    clear(d.qvel, m.nv, mask)
+    clear(d.act, m.na, mask)
+    reset_histories(m, d, mask)
+    clear(d.qacc_warmstart, m.nv, mask)
+    clear(d.time, 1, mask)
+    clear(d.ctrl, m.nu, mask)
+    clear(d.qfrc_applied, m.nv, mask)
+    clear(d.xfrc_applied, 6 * m.nbody, mask)
+    clear(d.given_present, d.ngiven, mask)
+    clear(d.given_replace, 1, mask)
+    for e in range(m.neq):
+        d.eq_active[e] = where(mask, 1.0 * m.eq_active0[e], d.eq_active[e])
+    for b in range(m.nbody):
+        k = m.body_mocapid[b]
+        if k >= 0:
+            w, x, y, z = quat_normalize(load4(m.body_quat, 4 * b))
+            for c in range(3):
+                d.mocap_pos[3 * k + c] = where(mask, m.body_pos[3 * b + c], d.mocap_pos[3 * k + c])
+            d.mocap_quat[4 * k] = where(mask, w, d.mocap_quat[4 * k])
+            d.mocap_quat[4 * k + 1] = where(mask, x, d.mocap_quat[4 * k + 1])
+            d.mocap_quat[4 * k + 2] = where(mask, y, d.mocap_quat[4 * k + 2])
+            d.mocap_quat[4 * k + 3] = where(mask, z, d.mocap_quat[4 * k + 3])
+
+
+@kernel
+def restart_sleep(m, d, mask):
+    """The trees that sleep at the start sleep again where the mask holds."""
+    unsettle(m, d)
+    for t in range(m.ntree):
+        d.tree_asleep[t] = where(mask, 1.0 * m.tree_asleep0[t], d.tree_asleep[t])
+    for i in range(m.nq):
+        d.sleep_qpos[i] = where(mask, m.qpos0[i], d.sleep_qpos[i])
+    for k in range(m.nmocap):
+        for c in range(3):
+            d.sleep_mocap[7 * k + c] = where(mask, d.mocap_pos[3 * k + c], d.sleep_mocap[7 * k + c])
+        for c in range(4):
+            d.sleep_mocap[7 * k + 3 + c] = where(mask, d.mocap_quat[4 * k + c], d.sleep_mocap[7 * k + 3 + c])
+
+
+@kernel
+def load_counts(d):
+    """Counts of contacts full, rows full, not converged and bad controls."""
+    return d.warning[0], d.warning[1], d.warning[3], d.warning[4]
+
+
+@kernel
+def take_back_counts(m, d, counts):
+    """The counts before a pass that is computed again, but for the worlds on account of which it is."""
+    bad = bad_acceleration(m, d)
+    d.warning[0] = where(bad, d.warning[0], counts[0])
+    d.warning[1] = where(bad, d.warning[1], counts[1])
+    d.warning[3] = where(bad, d.warning[3], counts[2])
+    d.warning[4] = where(bad, d.warning[4], counts[3])
+
+
+@kernel
+def count_bad(m, d):
+    """Count worlds with a bad state or acceleration; they stay as they are.
+
+    Writes: warning (bad number).
+    """
+    mask = bad_state(m, d) | bad_acceleration(m, d)
+    d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
+
+
+@stage
+def reset_bad(m, d, acceleration):
+    """Count bad worlds and, with autoreset, reset them: by their state, or by their acceleration.
+
+    Writes: warning (bad number), nbad, the state of the worlds concerned.
+    """
+    if acceleration:
+        mask = bad_acceleration(m, d)
+    else:
+        mask = bad_state(m, d)
+    if any_(mask):
+        d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
+        if m.opt_disableflags & DISABLE_AUTORESET == 0:
+            d.nbad[0] = where(mask, d.nbad[0] + 1.0, d.nbad[0])
+            reset_worlds(m, d, mask)
+            if sleeping(m):
+                restart_sleep(m, d, mask)

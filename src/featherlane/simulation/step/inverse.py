@@ -1,0 +1,85 @@
+"""The table of contents of inverse dynamics: from a state and an acceleration to the force that gives it.
+
+position -> velocity -> acceleration of the moment -> constraint -> force
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.actuator.actuation import actuation, output_velocities
+from featherlane.dynamics.awake import sleeping
+from featherlane.dynamics.flags import DISCRETE, ENABLE_INVDISCRETE, RK4
+from featherlane.dynamics.integrator.continuous import continuous_acceleration
+from featherlane.dynamics.integrator.discrete import discrete_metric
+from featherlane.dynamics.integrator.smooth import energy
+from featherlane.lanes import kernel, lane_index, stage, where, width
+from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
+from featherlane.simulation.step.consistency import inverse_constraint, inverse_force
+from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
+from featherlane.simulation.step.forward import forward, forward_position, forward_velocity
+from featherlane.simulation.step.wake import unsettle, wake_perturbed, wake_touched
+from featherlane.simulation.tile.tiles import load_worlds, read_controls, store_worlds, write_records
+
+
+@kernel
+def is_discrete(m):
+    """Is the acceleration that is given that of a step, and has to become that of the moment?"""
+    return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and m.opt_integrator != RK4 and m.opt_integrator != DISCRETE
+
+
+@stage
+def inverse(m, d):
+    """The external force that gives each world the acceleration qacc in its present state.
+
+    qfrc_inverse = M qacc + C(q, v) - passive - constraint forces = qfrc_applied + J^T xfrc_applied + qfrc_actuator.
+    Under `invdiscrete` qacc is that of a step, and what the integrator damped is put back first.  The integrator
+    `discrete` has no other qacc, and its metric in place of M.
+    Source: MuJoCo mj_inverse.  Deviation: under `invdiscrete` actuator forces are computed anew, because the rates of
+        those that are clamped vanish; MuJoCo takes what the last forward pass left.
+    Reads:  the state, qacc.   Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts, rows,
+        all that follows from position and velocity.
+    """
+    if sleeping(m):
+        wake_perturbed(m, d)
+    forward_position(m, d)
+    if sleeping(m):
+        wake_touched(m, d)
+    if forces_need_contacts(m):
+        early_contacts(m, d)
+    forward_velocity(m, d)
+    output_velocities(m, d)
+    sensor_vel(m, d)
+    discrete = is_discrete(m)
+    if discrete:
+        actuation(m, d)
+        continuous_acceleration(m, d)
+    elif m.opt_integrator == DISCRETE:
+        actuation(m, d)
+        discrete_metric(m, d)
+    inverse_constraint(m, d, 1)
+    inverse_force(m, d)
+    if needs_energy(m, d):
+        energy(m, d)
+    sensor_acc(m, d)
+    if discrete:
+        for i in range(m.nv):
+            d.qacc[i] = d.qacc_step[i]
+
+
+@stage
+def inverse_tiles(m, d, b, thread, first, last):
+    """Tiles first .. last - 1: inverse at the accelerations of the call, or at forward's where nstep is 0.
+
+    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    """
+    W = width(d)
+    for tile in range(first, last):
+        load_worlds(b, thread, tile, W)
+        d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+        unsettle(m, d)
+        if b.nstep == 0:
+            forward(m, d)
+        for s in range(b.nstep):
+            read_controls(b, thread, tile, W, s)
+        inverse(m, d)
+        write_records(b, thread, tile, W, 0)
+        store_worlds(b, thread, tile, W)

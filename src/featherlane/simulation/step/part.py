@@ -1,0 +1,118 @@
+"""A tile whose contact slots do not fit is solved part by part, so that no world loses a contact for its mates.
+
+A world alone has as many slots as it has contacts, so parts of one world always fit, or lose their own last contacts
+and say so.  The parts' results are gathered under masks: what a world ends with is what it would have alone.
+"""
+
+from __future__ import annotations
+
+from featherlane.collision.collision import collision
+from featherlane.constraint.metric import release_metric
+from featherlane.constraint.row import make_rows
+from featherlane.dynamics.awake import sleeping
+from featherlane.lanes import kernel, lane_index, stage, where, width
+from featherlane.sensor.measure import sensor_rows
+from featherlane.solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
+from featherlane.solver.inverse import constraint_forces
+from featherlane.solver.island import islands
+from featherlane.solver.solve import solve
+
+# what the rows are for: the acceleration, or the forces that follow from it, of the rows as well or of the dofs alone
+SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
+
+
+@kernel
+def keep(m, d, mask):
+    """Take over the results of the worlds in this part."""
+    for i in range(m.nv):
+        d.part[i] = where(mask, d.qacc[i], d.part[i])
+        d.part[m.nv + i] = where(mask, d.qfrc_constraint[i], d.part[m.nv + i])
+    n = 2 * m.nv
+    d.part[n] = where(mask, d.ncon[0], d.part[n])
+    d.part[n + 1] = where(mask, d.solver_niter[0], d.part[n + 1])
+    d.part[n + 2] = where(mask, d.solver_residual[0], d.part[n + 2])
+    d.part[n + 3] = where(mask, d.solver_gap[0], d.part[n + 3])
+    d.part[n + 4] = where(mask, d.ordered[0], d.part[n + 4])
+    if sleeping(m):
+        d.part[n + 5] = where(mask, d.nisland[0], d.part[n + 5])
+        for t in range(m.ntree):
+            d.part[n + 6 + t] = where(mask, d.tree_island[t], d.part[n + 6 + t])
+
+
+@kernel
+def give_back(m, d):
+    """The gathered results as the tile's."""
+    for i in range(m.nv):
+        d.qacc[i] = d.part[i]
+        d.qfrc_constraint[i] = d.part[m.nv + i]
+    n = 2 * m.nv
+    d.ncon[0] = d.part[n]
+    d.solver_niter[0] = d.part[n + 1]
+    d.solver_residual[0] = d.part[n + 2]
+    d.solver_gap[0] = d.part[n + 3]
+    d.ordered[0] = d.part[n + 4]
+    if sleeping(m):
+        d.nisland[0] = d.part[n + 5]
+        for t in range(m.ntree):
+            d.tree_island[t] = d.part[n + 6 + t]
+        for i in range(m.nv):
+            d.dof_island[i] = d.tree_island[m.dof_treeid[i]]
+
+
+@kernel
+def rows_and_forces(m, d, purpose):
+    """Rows of the tile and what they are for, in the metric of the integrator; the islands of what may fall asleep."""
+    enter_metric(m, d)
+    make_rows(m, d)
+    mark_touched(m, d)
+    if purpose == SOLVE:
+        solve(m, d)
+        turn_free_bodies(m, d)
+        if sleeping(m):
+            islands(m, d)
+    else:
+        constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
+    release_metric(m, d)
+    leave_metric(m, d)
+
+
+@kernel
+def solve_parts_of(m, d, size, purpose):
+    """Solve parts of `size` worlds one after the other; 0 if one of them does not fit."""
+    start = 0
+    while start < width(d):
+        lane = lane_index(d)
+        mask = (lane >= start) & (lane < start + size) & (d.lane_active[0] > 0.0)
+        d.active[0] = where(mask, 1.0, 0.0)
+        collision(m, d)
+        if d.con_overflow[0]:
+            return 0
+        rows_and_forces(m, d, purpose)
+        if d.con_overflow[0]:
+            return 0
+        sensor_rows(m, d)
+        keep(m, d, mask)
+        start += size
+    return 1
+
+
+@stage
+def solve_in_parts(m, d, purpose):
+    """Halve the parts until all fit.
+
+    Args:
+        purpose: SOLVE, STORE_FORCES or KEEP_FORCES.
+
+    Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap of
+            every world.
+    """
+    d.lane_active[0] = d.active[0]
+    size, full, rows_full, unconverged = width(d) // 2, d.warning[0], d.warning[1], d.warning[3]
+    while size > 1 and solve_parts_of(m, d, size, purpose) == 0:
+        size = size // 2
+        # what a part said before the next one failed to fit is said again by the smaller parts
+        d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
+    if size <= 1:
+        solve_parts_of(m, d, 1, purpose)
+    d.active[0] = d.lane_active[0]
+    give_back(m, d)

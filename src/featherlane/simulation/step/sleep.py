@@ -1,0 +1,178 @@
+"""Falling asleep, and the stillness of what sleeps.
+
+A tree whose velocities stay below the tolerance for 10 steps is ready to sleep; an island of which all trees are ready
+falls asleep, as a circle: tree_asleep of each tree is the number of the next one.  Its velocities and accelerations
+become 0, and it stays where it is to the bit.
+Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.awake import clear_asleep
+from featherlane.dynamics.flags import DISABLE_ISLAND
+from featherlane.lanes import (
+    any_,
+    fabs,
+    fmin,
+    has,
+    kernel,
+    not_,
+    read_lane,
+    real,
+    stage,
+    where,
+    whole,
+    width,
+    write_lane,
+)
+from featherlane.model.sleep import AWAKE
+from featherlane.simulation.step.wake import AUTO_NEVER, NEVER, mark_awake, positions
+
+
+# ---- which trees are ready ------------------------------------------------------------------------------------------
+@kernel
+def still(m, d, t):
+    """Mask: may tree t sleep?  Nothing is applied to it and its velocities are below the tolerance."""
+    busy = real(d, 1.0 if m.tree_sleep_policy[t] in (NEVER, AUTO_NEVER) else 0.0)
+    tolerance, b = m.opt_sleep_tolerance[0], m.tree_bodyadr[t]
+    for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
+        moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))
+        busy = where(moves | (d.qfrc_applied[i] != 0.0), 1.0, busy)
+    for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
+        busy = where(d.xfrc_applied[i] != 0.0, 1.0, busy)
+    return busy == 0.0
+
+
+@kernel
+def may_count(m, d):
+    """Mask: are islands known?  With islands disabled a world without rows is as good."""
+    mask = d.active[0] > 0.0
+    if m.opt_disableflags & DISABLE_ISLAND:
+        mask = mask & (d.nisland[0] == 0.0)
+    return mask
+
+
+@kernel
+def count_down(m, d):
+    """tree_asleep of awake trees towards -1 where they are still, else back; returns whether one is ready somewhere."""
+    ready, counts = 0, may_count(m, d)
+    for t in range(m.ntree):
+        n = d.tree_asleep[t]
+        if any_(n < 0.0):
+            n = where(counts & (n < 0.0), where(still(m, d, t), fmin(n + 1.0, real(d, -1.0)), 1.0 * AWAKE), n)
+            d.tree_asleep[t] = n
+            if any_(n == -1.0):
+                ready = 1
+    return ready
+
+
+# ---- one world ------------------------------------------------------------------------------------------------------
+@kernel
+def find_ready_islands(m, d, lane):
+    """island_ready: are all trees of an island ready?"""
+    for t in range(m.ntree):
+        d.island_ready[t], d.island_first[t] = 1, -1
+    for t in range(m.ntree):
+        i = whole(read_lane(d.tree_island, t, lane))
+        if i >= 0 and read_lane(d.tree_asleep, t, lane) != -1.0:
+            d.island_ready[i] = 0
+
+
+@kernel
+def link_islands(m, d, lane):
+    """The trees of ready islands as circles, in ascending order; a tree without rows is a circle of its own."""
+    find_ready_islands(m, d, lane)
+    for t in range(m.ntree):
+        if read_lane(d.tree_asleep, t, lane) == -1.0:
+            i = whole(read_lane(d.tree_island, t, lane))
+            if i < 0:
+                write_lane(d.tree_asleep, t, lane, 1.0 * t)
+            elif d.island_ready[i]:
+                if d.island_first[i] < 0:
+                    d.island_first[i] = t
+                else:
+                    write_lane(d.tree_asleep, d.island_last[i], lane, 1.0 * t)
+                d.island_last[i] = t
+    for i in range(m.ntree):
+        if d.island_ready[i] and d.island_first[i] >= 0:
+            write_lane(d.tree_asleep, d.island_last[i], lane, 1.0 * d.island_first[i])
+
+
+# ---- positions ------------------------------------------------------------------------------------------------------
+@kernel
+def stop(m, d):
+    """Trees that have just fallen asleep: no velocity, no acceleration, and their position is noted."""
+    for t in range(m.ntree):
+        falls = (d.tree_awake[t] > 0.0) & (d.tree_asleep[t] >= 0.0)
+        if any_(falls):
+            first, end = positions(m, t)
+            for a in range(first, end):
+                d.sleep_qpos[a] = where(falls, d.qpos[a], d.sleep_qpos[a])
+            for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
+                d.qvel[i] = where(falls, 0.0, d.qvel[i])
+                d.qacc[i] = where(falls, 0.0, d.qacc[i])
+
+
+@stage
+def fall_asleep(m, d):
+    """Put islands to sleep whose trees have been still long enough, before the step advances.
+
+    With islands disabled only trees of a world without rows can fall asleep.
+    Reads:  qvel, qfrc_applied, xfrc_applied, tree_island of this step.
+    Writes: tree_asleep, sleep_qpos, the masks; qvel and qacc of what falls asleep.   Cost: O(nv + nbody).
+    """
+    if count_down(m, d):
+        for lane in range(width(d)):
+            if has(may_count(m, d), lane):
+                link_islands(m, d, lane)
+        stop(m, d)
+        mark_awake(m, d)
+
+
+@stage
+def hold_asleep(m, d):
+    """After the step has advanced: what sleeps is where it was, at rest.
+
+    Reads: tree_awake, sleep_qpos.   Writes: qpos, qvel and qacc_warmstart of sleeping trees.
+    """
+    for t in range(m.ntree):
+        asleep = d.tree_awake[t] == 0.0
+        if any_(asleep):
+            first, end = positions(m, t)
+            for a in range(first, end):
+                d.qpos[a] = where(asleep, d.sleep_qpos[a], d.qpos[a])
+    clear_asleep(m, d, d.qvel)
+    clear_asleep(m, d, d.qacc_warmstart)
+
+
+@kernel
+def drop_actuators(m, d):
+    """No force of an actuator all of whose dofs sleep."""
+    for o in range(m.nout):
+        asleep = d.active[0] >= 0.0
+        for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
+            asleep = asleep & (d.tree_awake[m.dof_treeid[m.moment_colind[e]]] == 0.0)
+        if m.moment_rownnz[o] > 0:
+            d.actuator_force[o] = where(asleep, 0.0, d.actuator_force[o])
+
+
+@stage
+def drop_forces(m, d):
+    """No force acts on what sleeps, and no acceleration comes of it.
+
+    Source: MuJoCo keeps the forces and accelerations of the last step awake, of which nothing is read; an activation
+        goes on at its last rate there, and by its dynamics here.
+    Reads: tree_awake.   Writes: actuator_force, qfrc_actuator, qfrc_smooth, qacc_smooth of sleeping trees.
+    """
+    drop_actuators(m, d)
+    clear_asleep(m, d, d.qfrc_actuator)
+    clear_asleep(m, d, d.qfrc_smooth)
+    clear_asleep(m, d, d.qacc_smooth)
+
+
+@kernel
+def settle(m, d):
+    """After everything was computed: a tree that sleeps in all worlds stays as it is."""
+    for t in range(m.ntree):
+        if not any_(d.tree_awake[t] > 0.0):
+            d.tree_settled[t] = 1

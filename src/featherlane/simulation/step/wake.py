@@ -1,0 +1,356 @@
+"""Waking: which sleeping trees a step begins with, and which of them it wakes.
+
+A tree that sleeps is left alone until
+
+    the user changes its position, gives it a velocity, a force or a moment, or moves the mocap body that carries it,
+    an awake tree or a mocap body touches it,
+    a tendon at its limit ties it to an awake tree,
+    an active equality constraint joins it to an awake tree, a mocap body or a tree of another sleeping island.
+
+All trees of a sleeping island wake together: tree_asleep of each is the number of the next one, in a circle.
+Waking is rare, and done world by world; what is asked in each step is asked of all worlds at once.
+Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon, mj_wakeCollision, mj_wakeEquality.
+    Deviations: a changed position is told by qpos and not by the frames that follow; a woken tree that touches one of
+    another sleeping island wakes that, too, at once.
+"""
+
+from __future__ import annotations
+
+from featherlane.collision.collision import collision
+from featherlane.constraint.equality import JOINT, TENDON, fastened_body
+from featherlane.dynamics.awake import is_mocap
+from featherlane.dynamics.flags import BALL, FREE
+from featherlane.lanes import (
+    any_,
+    fmin,
+    has,
+    kernel,
+    lane_index,
+    read_lane,
+    real,
+    stage,
+    where,
+    whole,
+    width,
+    write_lane,
+)
+from featherlane.model.sleep import AWAKE
+
+NEVER, AUTO_NEVER = 3, 1  # mjtSleepPolicy
+
+
+# ---- one world ------------------------------------------------------------------------------------------------------
+@kernel
+def asleep_in(m, d, t, lane):
+    """tree_asleep of one world as an int, within its range whatever has been written there."""
+    x = read_lane(d.tree_asleep, t, lane)
+    return AWAKE if x < AWAKE else whole(x) if x < m.ntree else t
+
+
+@kernel
+def wake_island(m, d, t, lane, counter):
+    """Tree t of one world and all that sleep with it wake with this counter; an awake one takes it if it is lower."""
+    k = asleep_in(m, d, t, lane)
+    if k < 0:
+        write_lane(d.tree_asleep, t, lane, 1.0 * min(k, counter))
+    else:
+        write_lane(d.tree_asleep, t, lane, 1.0 * counter)
+        while asleep_in(m, d, k, lane) >= 0:
+            following = asleep_in(m, d, k, lane)
+            write_lane(d.tree_asleep, k, lane, 1.0 * counter)
+            k = following
+
+
+@kernel
+def first_of_island(m, d, t, lane):
+    """The smallest number of a tree in the sleeping island of tree t."""
+    smallest, k, n = t, asleep_in(m, d, t, lane), 0
+    while k != t and k >= 0 and n < m.ntree:
+        smallest, k, n = min(smallest, k), asleep_in(m, d, k, lane), n + 1
+    return smallest
+
+
+# ---- masks ----------------------------------------------------------------------------------------------------------
+@kernel
+def mark_trees(m, d):
+    """tree_awake from tree_asleep.  A tree that is awake in some world has to be computed."""
+    d.nstir[0] = 0
+    for t in range(m.ntree):
+        awake = d.tree_asleep[t] < 0.0
+        d.tree_awake[t] = where(awake, 1.0, 0.0)
+        if any_(awake):
+            d.tree_settled[t] = 0
+        d.nstir[0] = d.nstir[0] + 1 - d.tree_settled[t]
+
+
+@kernel
+def mark_bodies(m, d):
+    """body_awake, which says what may touch what."""
+    for b in range(m.nbody):
+        t = m.body_treeid[b]
+        if t >= 0:
+            d.body_awake[b] = d.tree_awake[t]
+        else:
+            d.body_awake[b] = real(d, 1.0 if is_mocap(m, b) else 0.0)
+        d.body_stirs[b] = 1 if any_(d.body_awake[b] > 0.0) else 0
+
+
+@stage
+def mark_awake(m, d):
+    """Masks over trees and bodies.
+
+    Reads: tree_asleep.   Writes: tree_awake (ntree,), body_awake (nbody,), tree_settled, body_stirs, nstir.
+    """
+    mark_trees(m, d)
+    mark_bodies(m, d)
+
+
+@kernel
+def unsettle(m, d):
+    """The tile's derived fields are those of other worlds."""
+    for t in range(m.ntree):
+        d.tree_settled[t] = 0
+
+
+# ---- the user -------------------------------------------------------------------------------------------------------
+@kernel
+def positions(m, t):
+    """(first, end) of a tree's entries in qpos."""
+    first = m.dof_jntid[m.tree_dofadr[t]]
+    last = m.dof_jntid[m.tree_dofadr[t] + m.tree_dofnum[t] - 1]
+    kind = m.jnt_type[last]
+    return m.jnt_qposadr[first], m.jnt_qposadr[last] + (7 if kind == FREE else 4 if kind == BALL else 1)
+
+
+@kernel
+def mocap_moved(d, k, moved):
+    """moved, and 1 where mocap body k is not where it was."""
+    for c in range(3):
+        moved = where(d.mocap_pos[3 * k + c] != d.sleep_mocap[7 * k + c], 1.0, moved)
+    for c in range(4):
+        moved = where(d.mocap_quat[4 * k + c] != d.sleep_mocap[7 * k + 3 + c], 1.0, moved)
+    return moved
+
+
+@kernel
+def perturbed(m, d, t):
+    """1 in the worlds in which tree t, if it sleeps, is not as it was left, else 0."""
+    changed = real(d, 1.0 if m.tree_sleep_policy[t] in (NEVER, AUTO_NEVER) else 0.0)
+    b = m.tree_bodyadr[t]
+    for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
+        changed = where((d.qvel[i] != 0.0) | (d.qfrc_applied[i] != 0.0), 1.0, changed)
+    first, end = positions(m, t)
+    for a in range(first, end):
+        changed = where(d.qpos[a] != d.sleep_qpos[a], 1.0, changed)
+    for i in range(6 * b, 6 * (b + m.tree_bodynum[t])):
+        changed = where(d.xfrc_applied[i] != 0.0, 1.0, changed)
+    k = m.body_mocapid[m.body_rootid[b]]
+    if k >= 0:
+        changed = mocap_moved(d, k, changed)
+    return where(d.tree_asleep[t] >= 0.0, changed, 0.0)
+
+
+@kernel
+def note_mocap(m, d):
+    """Where mocap bodies are; returns whether one of them has moved."""
+    moved = real(d, 0.0)
+    for k in range(m.nmocap):
+        moved = mocap_moved(d, k, moved)
+        for c in range(3):
+            d.sleep_mocap[7 * k + c] = d.mocap_pos[3 * k + c]
+        for c in range(4):
+            d.sleep_mocap[7 * k + 3 + c] = d.mocap_quat[4 * k + c]
+    return any_(moved > 0.0)
+
+
+@stage
+def wake_perturbed(m, d):
+    """Wake what the user has touched, and make the masks that the passes read.
+
+    nstir is 0 where nothing in the tile is awake and nothing could wake but by an equality constraint.  (Activations,
+    histories and yielding springs go on while their trees sleep.)
+    Reads:  tree_asleep, qpos, qvel, sleep_qpos, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, sleep_mocap.
+    Writes: tree_asleep, sleep_mocap, tree_awake, body_awake, tree_settled, body_stirs, nstir.   Cost: O(nq + nbody).
+    """
+    for t in range(m.ntree):
+        if any_(d.tree_asleep[t] >= 0.0):
+            d.sleep_perturbed[t] = perturbed(m, d, t)
+            if any_(d.sleep_perturbed[t] > 0.0):
+                for lane in range(width(d)):
+                    if has(d.sleep_perturbed[t] > 0.0, lane):
+                        wake_island(m, d, t, lane, AWAKE)
+    mark_awake(m, d)
+    if note_mocap(m, d) or m.ntree == 0 or d.ngiven + m.na + m.nhistory + m.nplastic > 0:
+        d.nstir[0] = d.nstir[0] + 1
+
+
+# ---- equality constraints -------------------------------------------------------------------------------------------
+@kernel
+def fastened(m, e, side):
+    """The body that equality e holds on that side, -1: none."""
+    if m.eq_type[e] == JOINT:
+        j = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
+        b = m.jnt_bodyid[j] if j >= 0 else -1
+    elif m.eq_type[e] == TENDON:
+        b = -1  # sleep is refused
+    else:
+        b = fastened_body(m, e, side)
+    return b
+
+
+@kernel
+def can_pull(m, b):
+    """Is there a body that may be awake?"""
+    return b >= 0 and (m.body_treeid[b] >= 0 or is_mocap(m, b))
+
+
+@kernel
+def wake_fastened_in(m, d, t1, t2, lane):
+    """One world whose active equality joins two trees, -1: a mocap body; returns whether a tree woke."""
+    awake1, awake2, woke = 1, 1, 0
+    if t1 >= 0 and not has(d.tree_awake[t1] > 0.0, lane):
+        awake1 = 0
+    if t2 >= 0 and not has(d.tree_awake[t2] > 0.0, lane):
+        awake2 = 0
+    if awake1 != awake2:
+        wake_island(m, d, t2 if awake1 else t1, lane, AWAKE)
+        woke = 1
+    elif awake1 == 0 and first_of_island(m, d, t1, lane) != first_of_island(m, d, t2, lane):
+        wake_island(m, d, t1, lane, AWAKE)
+        wake_island(m, d, t2, lane, AWAKE)
+        woke = 1
+    return woke
+
+
+@stage
+def wake_fastened(m, d):
+    """Wake trees that an active equality constraint joins to an awake one, or to one of another sleeping island.
+
+    The contacts of what wakes here come with the next step.
+    Source: MuJoCo mj_wakeEquality.
+    Reads:  eq_active, tree_awake, tree_asleep.   Writes: tree_asleep, tree_awake, tree_settled, nstir.
+    """
+    woke = 0
+    for e in range(m.neq):
+        b1, b2 = fastened(m, e, 0), fastened(m, e, 1)
+        if can_pull(m, b1) and can_pull(m, b2) and m.body_treeid[b1] != m.body_treeid[b2]:
+            t1, t2, asleep = m.body_treeid[b1], m.body_treeid[b2], d.active[0] < 0.0
+            if t1 >= 0:
+                asleep = asleep | (d.tree_awake[t1] == 0.0)
+            if t2 >= 0:
+                asleep = asleep | (d.tree_awake[t2] == 0.0)
+            asleep = asleep & (d.eq_active[e] != 0.0)
+            if any_(asleep):
+                for lane in range(width(d)):
+                    if has(asleep, lane):
+                        woke += wake_fastened_in(m, d, t1, t2, lane)
+    if woke:
+        mark_trees(m, d)
+
+
+# ---- tendons --------------------------------------------------------------------------------------------------------
+@kernel
+def wake_tied(m, d):
+    """Wake trees that a tendon at its limit ties to an awake one; returns whether there was one.
+
+    Source: MuJoCo mj_wakeTendon.
+    """
+    woke = 0
+    for i in range(m.ntendon):
+        if m.tendon_limited[i] != 0 and m.tendon_treenum[i] == 2:
+            t1, t2, length = m.tendon_treeid[2 * i], m.tendon_treeid[2 * i + 1], d.ten_length[i]
+            room = fmin(length - m.tendon_range[2 * i], m.tendon_range[2 * i + 1] - length)
+            near = room < m.tendon_margin[i]
+            near = near & (d.tree_awake[t1] != d.tree_awake[t2])
+            if any_(near):
+                woke = 1
+                for lane in range(width(d)):
+                    if has(near, lane):
+                        awake1 = has(d.tree_awake[t1] > 0.0, lane)
+                        counter = asleep_in(m, d, t1 if awake1 else t2, lane)
+                        wake_island(m, d, t2 if awake1 else t1, lane, counter)
+    return woke
+
+
+# ---- contacts -------------------------------------------------------------------------------------------------------
+@kernel
+def wake_by_contact(m, d, k, lane):
+    """One world in which slot k touches a sleeping tree: it wakes, with the counter of the tree that touches it."""
+    t1, t2 = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
+    sleeper, other = t1, t2
+    if t1 < 0 or (t2 >= 0 and has(d.tree_awake[t1] > 0.0, lane)):
+        sleeper, other = t2, t1
+    counter = AWAKE
+    if other >= 0:
+        counter = asleep_in(m, d, other, lane)
+    wake_island(m, d, sleeper, lane, counter)
+
+
+@kernel
+def wake_at_contacts(m, d):
+    """Wake the sleeping trees that something touches; returns whether there was one."""
+    woke = 0
+    for k in range(d.ncon_slot[0]):
+        t1, t2 = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
+        asleep = d.active[0] < 0.0
+        if t1 >= 0:
+            asleep = asleep | (d.tree_awake[t1] == 0.0)
+        if t2 >= 0:
+            asleep = asleep | (d.tree_awake[t2] == 0.0)
+        asleep = asleep & (d.con_present[k] > 0.0)
+        if any_(asleep):
+            woke = 1
+            for lane in range(width(d)):
+                if has(asleep, lane):
+                    wake_by_contact(m, d, k, lane)
+    return woke
+
+
+@kernel
+def collide_and_wake(m, d):
+    """Contacts of the active worlds, found anew until they wake nothing more."""
+    collision(m, d)
+    while d.con_overflow[0] == 0 and wake_at_contacts(m, d):
+        mark_awake(m, d)
+        collision(m, d)
+
+
+@kernel
+def find_contacts(m, d):
+    """Contacts of the present positions, where those that may have woken a tree no longer serve."""
+    if d.con_fresh[0]:
+        d.con_fresh[0] = 0
+    else:
+        collision(m, d)
+
+
+@stage
+def wake_touched(m, d):
+    """Wake what tendons tie to the awake, what those and mocap bodies touch, what equality constraints join to them.
+
+    Where the contacts of all worlds have room together they are kept (con_fresh); else each world is asked alone, and
+    they are found again.
+    Reads:  the frames, tree_asleep, body_awake, eq_active.
+    Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; contacts.
+    """
+    full, active = d.warning[0], d.active[0]
+    if wake_tied(m, d):
+        mark_awake(m, d)
+    collide_and_wake(m, d)
+    d.con_fresh[0] = 1 - d.con_overflow[0]
+    if d.con_overflow[0]:
+        for lane in range(width(d)):
+            d.active[0] = where(lane_index(d) == lane, active, 0.0)
+            collide_and_wake(m, d)
+        d.active[0] = active
+        d.warning[0] = full
+    wake_fastened(m, d)
+
+
+@kernel
+def rests(m, d):
+    """Wake what is not as it was left; is nothing awake in the whole tile, so that all derived fields stand?"""
+    wake_perturbed(m, d)
+    if d.nstir[0] == 0:
+        wake_fastened(m, d)
+    return d.nstir[0] == 0

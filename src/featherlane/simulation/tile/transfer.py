@@ -1,0 +1,89 @@
+"""Which rows of memory a batch call moves into tiles and out again: plans, whose record `run_tiles` reads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.lanes import Record
+from featherlane.lanes.record import address
+from featherlane.simulation.library import library
+from featherlane.simulation.tile.tiles import ROWS, run_tiles
+
+KINDS = ("load", "control", "record", "store")
+
+
+class Transfer(NamedTuple):
+    """One field's way between rows and tile.
+
+    Attributes:
+        field: name of the field of the tile, or of the model where `of_model`.
+        array: C-contiguous; the first axis counts worlds, and for control and record the second counts steps, some of
+            which it may be.
+    """
+
+    field: str
+    array: np.ndarray
+    of_model: bool = False
+
+
+class Plan:
+    """Transfers made ready for calls: the record, and for each thread the loop over the tiles bound to its workspace.
+
+    A plan outlives a call: the next one changes the worlds' order and the number of steps, and nothing else.
+
+    Args:
+        workspaces: one for each thread.
+        transfers: lists by kind (`load`, `control`, `record`, `store`).
+        nworld: worlds of a call, at most.
+        wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
+        loop: the stage that works through tiles.
+
+    Attributes:
+        has_places: does the call bring or take rows in the order in which it names worlds?
+    """
+
+    def __init__(
+        self, workspaces, transfers: dict[str, list[Transfer]], nworld: int, wanted: dict[str, int], loop=run_tiles
+    ):
+        self.workspaces, self.transfers, self.wanted, self.loop = workspaces, transfers, wanted, loop
+        self.width = workspaces[0].width
+        self.has_places = bool(transfers.get("control") or transfers.get("record"))
+        self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
+        self.record = self._make_record()
+        self.run = [library().bind(loop, w.rows.record, w.record, self.record) for w in workspaces]
+
+    def begin(self, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
+        """Make ready for a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles."""
+        n = len(order)
+        self.order[:n], self.place[:n] = order, place
+        self.record.set_size("nworld", n)
+        self.record.set_size("nstep", nstep)
+        for w in self.workspaces:
+            for name, value in self.wanted.items():
+                w.record.set_size(name, value)
+
+    def _make_record(self) -> Record:
+        first, nthread = self.workspaces[0], len(self.workspaces)
+        everything = [(kind, t) for kind in KINDS for t in self.transfers.get(kind, ()) if t.array.size]
+        sizes = {"nworld": 0, "nstep": 0, "nthread": nthread, "ntransfer": len(everything)}
+        tiles = np.zeros((nthread, max(len(everything), 1)), np.int64)
+        for k, (_, t) in enumerate(everything):
+            for thread, w in enumerate(self.workspaces):
+                tiles[thread, k] = address(w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field])
+        arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
+        for kind in KINDS:
+            rows = [(k, t.array) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
+            sizes[f"n{kind}"] = len(rows)
+            per_step = kind in ("control", "record")
+            columns = {
+                "row": [address(a) for _, a in rows],
+                "tile": [k for k, _ in rows],
+                "count": [a[0, 0].size if per_step else a[0].size for _, a in rows],
+                "stride": [a.strides[0] // a.itemsize for _, a in rows],
+                "step": [a.strides[1] // a.itemsize if per_step else 0 for _, a in rows],
+            }
+            for name, values in columns.items():
+                arrays[f"{kind}_{name}"] = np.asarray(values or [0], np.int64)
+        return Record(ROWS, sizes, arrays, first.width, first.dtype)

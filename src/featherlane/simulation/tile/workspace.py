@@ -1,0 +1,244 @@
+"""A workspace: the model's record and one tile's record for W worlds, on which stages run.
+
+`fl.Data` is a workspace of one world; each thread of a `Batch` has one of W worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from featherlane.dynamics.flags import BALL
+from featherlane.lanes import Record, Stage, allocate
+from featherlane.lanes.record import aligned
+from featherlane.model.fields import MODEL
+from featherlane.model.history import empty_history
+from featherlane.model.limits import check_precision
+from featherlane.model.model import BUFFERS
+from featherlane.model.option import Enable
+from featherlane.model.sleep import AWAKE
+from featherlane.simulation.library import library
+from featherlane.simulation.tile.capacity import capacities
+from featherlane.simulation.tile.fields import ADDRESSES, DATA, ROOM
+from featherlane.simulation.user.call import UserCalls
+
+
+class ModelRows:
+    """The model's record for tiles of W worlds.
+
+    At W = 1 in float64 it reads the model's own numbers, live.  Wider, or in float32, each real is a row of W equal
+    values, copied by `refresh` when the model has been edited; a field that differs by world has its own rows
+    (`own`).
+    """
+
+    def __init__(self, model, width: int, dtype: DTypeLike):
+        self.model, self.width, self.dtype = model, width, np.dtype(dtype)
+        self.live = width == 1 and self.dtype == np.float64
+        n = model.real_buffer.size
+        self._seen = model.real_buffer.copy()
+        self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
+        self.offsets, arrays, place = {}, {}, dict.fromkeys(BUFFERS, 0)
+        for f in MODEL.fields:
+            if f.kind in place:
+                start, count = place[f.kind], f.count(model.size_values())
+                place[f.kind] = start + count
+                if f.kind == "real":
+                    self.offsets[f.name] = start, count
+                    arrays[f.name] = self.rows[start : start + count] if count else aligned((1, width), dtype)
+                else:
+                    buffer = getattr(model, f"{f.kind}_buffer")
+                    arrays[f.name] = buffer[start : start + count] if count else aligned((1,), buffer.dtype)
+        self.record = Record(MODEL, model.size_values(), arrays, width, dtype)
+        self._revision = model.revision
+        self._fill()
+
+    def _fill(self):
+        if not self.live:
+            if self.dtype == np.float32:
+                check_precision(self.model, self.dtype)
+            with np.errstate(over="ignore"):  # of numbers that may be infinite
+                self.rows[...] = self.model.real_buffer[:, None]
+
+    def refresh_sizes(self) -> None:
+        """Take over sizes and integer options that were edited since the last call."""
+        if self._revision != self.model.revision:
+            self._revision = self.model.revision
+            for name, value in self.model.size_values().items():
+                self.record.set_size(name, value)
+
+    def refresh(self) -> None:
+        """Take over what was edited in the model since the last call.
+
+        Raises:
+            ModelError: a field was given a number that it cannot hold.
+        """
+        self.model.check_edits()
+        self.refresh_sizes()
+        if not self.live and not np.array_equal(self._seen, self.model.real_buffer):
+            self._fill()
+            self._seen[...] = self.model.real_buffer
+
+    def own(self, names) -> ModelRows:
+        """The same record for one thread, with rows of its own for the named fields."""
+        other = object.__new__(ModelRows)
+        other.__dict__.update(self.__dict__)
+        arrays = dict(self.record.arrays)
+        for name in names:
+            arrays[name] = aligned((self.offsets[name][1], self.width), self.dtype)
+        other.record = Record(MODEL, self.model.size_values(), arrays, self.width, self.dtype)
+        return other
+
+
+class Workspace:
+    """Arrays and records of one tile.
+
+    Args:
+        model: the model.
+        width: worlds in the tile.
+        dtype: float64 or float32.
+        rows: the model's record, shared by several workspaces; made here where it is not given.
+        given: contacts that the caller may give to each world.
+
+    Raises:
+        ModelError: a field of the model has a number that it cannot hold.
+
+    Attributes:
+        arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
+        calls: the functions of the user that stages call.
+    """
+
+    def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None, given: int = 0):
+        model.check_edits()
+        self.model, self.width, self.dtype = model, width, np.dtype(dtype)
+        self.rows = rows or ModelRows(model, width, dtype)
+        self.sizes = self.sizes_of(model, given, width)
+        self.arrays = allocate(DATA, self.sizes, width, dtype)
+        self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
+        self._bound = {}
+        self.calls = UserCalls(self)
+        self.calls.connect()
+        self.reset()
+
+    @staticmethod
+    def sizes_of(model, given: int = 0, width: int = 1) -> dict[str, int]:
+        """All sizes that shape a tile of the model, by name."""
+        return {**model.size_values(), **capacities(model, given, width)}
+
+    def change_model(self, model) -> None:
+        """Work with another model of the same sizes from now on."""
+        self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
+        self.arrays["H_pattern"][...] = 0  # the pattern of the Hessian is kept between calls
+        self._bound.clear()
+        self.calls.forget()
+        self.calls.connect()
+
+    def unbind(self) -> None:
+        """The functions of the user have changed."""
+        self._bound.clear()
+
+    def reset(self) -> None:
+        """Every world to the model's defaults: qpos0, no velocity, no force."""
+        for f in DATA.fields:
+            if f.kind != "size" and f.name not in ROOM | ADDRESSES:
+                self.arrays[f.name][...] = 0
+        self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
+        self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T
+        self.arrays["active"][...] = 1
+        rest = plastic_defaults(self.model, self.model.qpos_spring, self.model.tendon_lengthspring)
+        self.arrays["plastic"][: rest.size] = rest[:, None]
+        for name, value in input_defaults(self.model).items():
+            self.arrays[name][: value.size] = value.reshape(-1, 1)
+        self.reset_sleep(sleep_defaults(self.model))
+
+    def reset_sleep(self, start: dict[str, np.ndarray]) -> None:
+        """What sleeps, and the masks that follow from it."""
+        for name, value in start.items():
+            self.arrays[name][: value.size] = value.reshape(-1, 1)
+        awake = start["tree_asleep"] < 0
+        tree, mocap = self.model.body_treeid, self.model.body_mocapid[self.model.body_rootid] >= 0
+        bodies = np.where(tree >= 0, np.append(awake, False)[tree], mocap)
+        for name, value in (("tree_awake", awake), ("body_awake", bodies)):
+            self.arrays[name][: value.size] = value.reshape(-1, 1)
+        self.arrays["body_stirs"][: bodies.size] = bodies
+        self.arrays["tree_settled"][...] = 0
+
+    def bound(self, stage: Stage):
+        """The stage as a function of its whole numbers, on this workspace."""
+        if stage.name not in self._bound:
+            self.calls.require(stage)
+            run = library().bind(stage, self.rows.record, self.record)
+            self._bound[stage.name] = self.calls.raising(run)
+        return self._bound[stage.name]
+
+    def run(self, stage: Stage, *numbers: int) -> None:
+        """Run one stage here, with the model as it is now."""
+        self.rows.refresh()
+        self.calls.connect()
+        self.bound(stage)(*numbers)
+
+    def view(self, name: str) -> np.ndarray:
+        """A field shaped as declared, the lane axis last (left out at W = 1)."""
+        f = DATA[name]
+        a = self.arrays[name][: f.count(self.sizes)]
+        if f.kind == "real" and self.width > 1:
+            return a.reshape(*f.dims(self.sizes), self.width)
+        return a.reshape(f.dims(self.sizes))
+
+
+def sleep_defaults(model) -> dict[str, np.ndarray]:
+    """What sleeps after a reset: nothing without the flag `sleep`."""
+    sleeps, inputs = model.opt_enableflags & Enable.SLEEP, input_defaults(model)
+    return {
+        "tree_asleep": model.tree_asleep0.astype(float) if sleeps else np.full(model.ntree, float(AWAKE)),
+        "sleep_qpos": model.qpos0,
+        "sleep_mocap": np.hstack([inputs["mocap_pos"], inputs["mocap_quat"]]),
+    }
+
+
+def plastic_defaults(model, qpos_spring: np.ndarray, tendon_lengthspring: np.ndarray) -> np.ndarray:
+    """References of the springs that yield, where nothing has yielded yet.
+
+    Args:
+        model: the model.
+        qpos_spring: (..., nq) its own, or those of several worlds.
+        tendon_lengthspring: (..., ntendon, 2) likewise.
+
+    Returns:
+        (..., nplastic) [m, rad, quaternion].
+    """
+    lead = np.broadcast_shapes(qpos_spring.shape[:-1], tendon_lengthspring.shape[:-2])
+    out = np.zeros((*lead, model.nplastic))
+    for j in np.flatnonzero(model.jnt_plasticadr >= 0):
+        a, p, n = model.jnt_qposadr[j], model.jnt_plasticadr[j], 4 if model.jnt_type[j] == BALL else 1
+        out[..., p : p + n] = qpos_spring[..., a : a + n]
+    for t in np.flatnonzero(model.tendon_plasticadr >= 0):
+        p = model.tendon_plasticadr[t]
+        out[..., p : p + 2] = tendon_lengthspring[..., t, :]
+    return out
+
+
+def input_defaults(model) -> dict[str, np.ndarray]:
+    """Inputs that do not start at zero: mocap bodies where the model places them, equalities as it switches them."""
+    return mocap_defaults(model, model.__dict__.__getitem__) | {"eq_active": model.eq_active0.astype(float)}
+
+
+def mocap_defaults(model, values: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
+    """Where the model places mocap bodies.
+
+    Args:
+        model: the model.
+        values: a real model field by name: the model's (nbody, n), or those of several worlds, (..., nbody, n).
+
+    Returns:
+        `mocap_pos` (..., nmocap, 3) [m] and `mocap_quat` (..., nmocap, 4).
+    """
+    bodies = np.flatnonzero(model.body_mocapid >= 0)
+    bodies = bodies[np.argsort(model.body_mocapid[bodies])]
+    quat = values("body_quat")[..., bodies, :]
+    norm = np.linalg.norm(quat, axis=-1, keepdims=True)
+    return {
+        "mocap_pos": values("body_pos")[..., bodies, :],
+        "mocap_quat": quat / np.where(norm > 0, norm, 1.0),
+    }

@@ -1,0 +1,204 @@
+"""How a workspace gets to call functions of the user: addresses in the tile's record, and plain Python behind some."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from featherlane.dynamics.flags import BIAS_USER, DYN_USER, GAIN_USER
+from featherlane.errors import UnsupportedFeatureError, near
+from featherlane.lanes import Field, Layout, Record, Stage
+from featherlane.lanes.runtime import mode
+from featherlane.simulation.library import library
+from featherlane.simulation.user.function import UserFunction
+
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+KINDS = ("activation", "gain", "bias")  # the columns of the field user_actuator
+TYPES = {"activation": ("dyntype", DYN_USER), "gain": ("gaintype", GAIN_USER), "bias": ("biastype", BIAS_USER)}
+
+
+def readable(record: str, layout: Layout, name: str, reads) -> Field:
+    """A field of a record that a function of the user may read.
+
+    Raises:
+        AttributeError: it may not be read there and then.
+    """
+    if name in layout and (name in reads or layout[name].kind == "size"):
+        return layout[name]
+    raise AttributeError(f"{record}.{name} cannot be read here{near(name, reads)}")
+
+
+class WorldView:
+    """A record as plain Python sees one world of it: flat arrays that are not to be written, and sizes."""
+
+    def __init__(self, name: str, record: Record, lane: int, reads):
+        self.__dict__.update(_name=name, _record=record, _lane=lane, _reads=frozenset(reads))
+        self.__dict__.update(width=1, shape=(), dtype=np.dtype(float))
+
+    def __getattr__(self, field: str):
+        f = readable(self._name, self._record.layout, field, self._reads)
+        if f.kind == "size":
+            return self._record.size(field)
+        array = self._record.arrays[field]
+        view = array[:, self._lane] if f.kind == "real" else array[:]
+        view.flags.writeable = False
+        return view
+
+    def __setattr__(self, field: str, value):
+        raise AttributeError(f"{self._name}.{field} is no place to write to")
+
+
+class UserCalls:
+    """The functions that one workspace calls.
+
+    Args:
+        workspace: whose record gets their addresses; it owns this object, which must not keep it alive: memory of
+            hundreds of megabytes would wait for Python's collector of cycles, which counts objects, not bytes.
+    """
+
+    def __init__(self, workspace):
+        self._owner, self._revision = weakref.ref(workspace), None
+        workspace.record.functions[:] = [None]  # a number of 0 is no function
+        self._missing: list[str] = []
+        self._addresses: dict[UserFunction, int] = {}
+        self._kept: list = []  # callbacks, for as long as their addresses stand in the record
+        self._errors: list[BaseException] = []
+
+    @property
+    def _workspace(self) -> Any:
+        """The workspace, which is there while it calls."""
+        return self._owner()
+
+    @property
+    def calls_python(self) -> bool:
+        """Do compiled stages call plain Python?"""
+        return bool(self._kept)
+
+    def forget(self) -> None:
+        """The workspace has another model."""
+        self._revision = None
+
+    def connect(self) -> None:
+        """Take over what is registered with the model now."""
+        model = self._workspace.model
+        if self._revision == model.revision:
+            return
+        self._missing = missing_functions(model)
+        if model.user_actuators or model.user_sensors or self._addresses:
+            self._fill()
+        self._revision = model.revision
+
+    def _fill(self) -> None:
+        """Addresses of all functions into the record."""
+        w, model = self._workspace, self._workspace.model
+        w.unbind()
+        self._kept.clear()
+        self._addresses.clear()
+        del w.record.functions[1:]
+        for name in ("user_actuator", "user_sensor"):
+            w.arrays[name][...] = 0
+        for (i, kind), function in model.user_actuators.items():
+            w.arrays["user_actuator"][3 * i + KINDS.index(kind)] = self.address(function)
+        for i, function in model.user_sensors.items():
+            if isinstance(function, UserFunction):
+                w.arrays["user_sensor"][i] = self.address(function)
+
+    def require(self, stage: Stage) -> None:
+        """Raise where an actuator lacks a function and the stage computes its force.
+
+        Raises:
+            UnsupportedFeatureError: with the name of each of them.
+        """
+        if self._missing and _acts(stage):
+            what = "functions of the user are missing (featherlane.set_user_actuator registers them)"
+            raise UnsupportedFeatureError(self._missing, self._workspace.model.source, what)
+
+    def address(self, function: UserFunction) -> int:
+        """Where the workspace's stages call the function; uncompiled ones: its number in `record.functions`."""
+        if function not in self._addresses:
+            self._addresses[function] = self._new_address(function)
+        return self._addresses[function]
+
+    def _new_address(self, function: UserFunction) -> int:
+        w = self._workspace
+        if mode() == "python":
+            w.record.functions.append(function.stage if function.is_compiled else self._plain(function))
+            return len(w.record.functions) - 1
+        if function.is_compiled:
+            return function.compiled_address(w.dtype, w.width)
+        callback = CALLBACK(self._guarded(self._plain(function)))
+        self._kept.append(callback)
+        return ctypes.cast(callback, ctypes.c_void_p).value or 0
+
+    def raise_errors(self) -> None:
+        """Raise the first error of plain Python that stages have called: it cannot pass through them."""
+        if self._errors:
+            error = self._errors[0]
+            self._errors.clear()
+            raise error
+
+    def raising(self, run: Callable[..., None]) -> Callable[..., None]:
+        """A bound stage that raises errors of the plain Python that it calls; the stage itself where there is none."""
+        if not self._kept:
+            return run
+
+        def raising(*numbers):
+            run(*numbers)
+            self.raise_errors()
+
+        return raising
+
+    def _plain(self, function: UserFunction):
+        """The function for each world of the tile that takes part, one after the other."""
+        w, out = self._workspace, function.role.result
+        rows, place, active = w.arrays[out], function.place(w.model), w.arrays["active"]
+        m = [WorldView("m", w.rows.record, lane, w.rows.record.layout.index) for lane in range(w.width)]
+        d = [WorldView("d", w.record, lane, function.role.reads) for lane in range(w.width)]
+
+        def call(_m, _d, i):
+            for lane in np.flatnonzero(active[0]):
+                rows[place, lane] = function.function(m[lane], d[lane], i)
+
+        return call
+
+    def _guarded(self, call):
+        errors = self._errors
+
+        def guarded(m, d, i):
+            try:
+                call(m, d, i)
+            except BaseException as error:  # KeyboardInterrupt, too: no frame above could see it
+                errors.append(error)
+            return 0
+
+        return guarded
+
+
+def fields_called_for(model, sensors: bool) -> set[str]:
+    """Fields that the functions called within a step may read, those of sensors where these are computed."""
+    functions = list(model.user_actuators.values())
+    if sensors:
+        functions += [f for f in model.user_sensors.values() if isinstance(f, UserFunction)]
+    return {name for f in functions for name in f.fields}
+
+
+def missing_functions(model) -> list[str]:
+    """A line for each actuator of the type `user` that lacks a function."""
+    lines = []
+    for kind, (field, user) in TYPES.items():
+        for i in np.flatnonzero(getattr(model, f"actuator_{field}") == user):
+            if (int(i), kind) not in model.user_actuators:
+                name = model.names("actuator")[i]
+                lines.append(f"actuator {name!r}: {kind}" if name else f"actuator #{i}: {kind}")
+    return lines
+
+
+@functools.cache
+def _acts(stage: Stage) -> bool:
+    """Does the stage compute forces of actuators?"""
+    return any(s.name == "actuation" for s in library().required(stage))

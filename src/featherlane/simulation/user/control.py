@@ -1,0 +1,22 @@
+"""A control kernel: a function of the user that sets controls within each step of a rollout."""
+
+from __future__ import annotations
+
+from featherlane.lanes import Kernel
+from featherlane.model.model import Model
+from featherlane.simulation.user.function import UserFunction
+from featherlane.simulation.user.roles import CONTROL
+from featherlane.simulation.user.trial import try_function
+
+
+def control_function(model: Model, control: Kernel) -> UserFunction:
+    """The kernel `control(m, d)`, checked.
+
+    Raises:
+        ModelError: other parameters, a failure in a trial call, what cannot be compiled.
+        InstallationError: there is no compiler.
+    """
+    function = UserFunction(CONTROL, f"control {control.function.__name__}", control, 0, 0)
+    try_function(model, function)
+    function.check_compiled()
+    return function

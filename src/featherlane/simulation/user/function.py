@@ -1,0 +1,210 @@
+"""Functions of the user: what is asked of them, and how they are compiled.
+
+A function is written once, over values: numbers of one world, or of each of W worlds side by side.  Decorated with
+`featherlane.kernel` it is compiled, alone, into a stage of its own, and the engine's stages call it by its address;
+undecorated it is plain Python and is called world by world.  What breaks a rule of the kernel language is refused
+first, with the line, wherever kernels run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from featherlane.errors import InstallationError, ModelError
+from featherlane.lanes import Kernel, Stage, cache, kernel, processor
+from featherlane.lanes.runtime import mode
+from featherlane.simulation.library import library
+from featherlane.simulation.user.roles import Role
+
+ALLOWED = "numbers, tuples of numbers, other kernels, and the functions of featherlane.lanes"
+
+
+class UserFunction:
+    """A function in a role, for one element of a model.
+
+    Args:
+        role: what it is for.
+        label: the element and the role, for messages.
+        function: as the user wrote it.
+        element: the element's number.
+        number: values that it gives.
+
+    Raises:
+        ModelError: the function has other parameters, or breaks a rule of the kernel language.
+    """
+
+    def __init__(self, role: Role, label: str, function: Any, element: int, number: int):
+        self.role, self.label, self.function, self.element, self.number = role, label, function, element, number
+        if not callable(function) or isinstance(function, Stage):
+            raise ModelError(f"{label}: got {type(function).__name__}, allowed is a function")
+        _check_parameters(label, function, role.parameters)
+        if isinstance(function, Kernel):
+            _check_language(label, function, role)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Is it a kernel?"""
+        return isinstance(self.function, Kernel)
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "stage"}
+
+    @functools.cached_property
+    def stage(self) -> Stage:
+        """The function as a stage of its own, which writes what it gives."""
+        return _stage(self.function, self.role, self.number)
+
+    @functools.cached_property
+    def fields(self) -> frozenset[str]:
+        """Fields of the tile that it may read or set: those that a kernel names, all of its role for plain Python."""
+        if not self.is_compiled:
+            return self.role.reads
+        named = {name for k in self.function.contained() for name in k.attributes}
+        return frozenset(named & (self.role.reads | set(self.role.sets)))
+
+    def sets(self) -> list[str]:
+        """Fields of the tile that it sets itself, or may set."""
+        return [name for name in self.role.sets if name in self.fields]
+
+    def place(self, model) -> slice:
+        """The rows of `role.result` that it writes."""
+        start = int(getattr(model, self.role.address)[self.element]) if self.role.address else 0
+        return slice(start, start + self.number)
+
+    def compiled_address(self, dtype, width: int) -> int:
+        """Where the compiled function lies, for tiles of that width and precision."""
+        compiled: Any = library().function(self.stage, processor.base_of(dtype), width, mode() == "checked")
+        return ctypes.cast(compiled, ctypes.c_void_p).value or 0
+
+    def check_compiled(self) -> None:
+        """Compile for one world and for whole tiles, in both precisions.
+
+        Raises:
+            ModelError: the function cannot be compiled.
+            InstallationError: there is no compiler.
+        """
+        if mode() == "python":
+            return
+        if mode() == "prebuilt":
+            raise ModelError(f"{self.label}: kernels of the user are not prebuilt; allowed is FEATHERLANE_MODE auto")
+        try:
+            importlib.import_module("llvmlite.binding")
+        except ImportError:
+            raise InstallationError(
+                f"{self.label}: the kernel {self.name} is compiled by llvmlite, not installed; install it with "
+                "pip install 'featherlane[jit]', or leave the decorator off: plain Python is called world by world"
+            ) from None
+        for base, width in processor.variants():
+            self._compile(base, width)
+
+    def _compile(self, base: str, width: int) -> None:
+        """Into the cache, if the cache lacks it."""
+        from featherlane.lanes import toolchain
+        from featherlane.lanes.compiler.rules import KernelLanguageError
+
+        records, checked = library().records, mode() == "checked"
+        name = cache.key(self.stage, records, base, width, processor.cpu_level(), checked)
+        if cache.holds(name):
+            return
+        try:
+            text = toolchain.lower(self.stage, records, base, width, checked, alone=True)
+        except KernelLanguageError as error:
+            raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
+        cache.write(name, toolchain.emit(text, processor.cpu_level()))
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+def _check_parameters(label: str, function: Any, names: tuple[str, ...]) -> None:
+    allowed = f"allowed is {getattr(function, '__name__', 'f')}({', '.join(names)})"
+    try:
+        signature = inspect.signature(function.function if isinstance(function, Kernel) else function)
+    except (TypeError, ValueError):
+        raise ModelError(f"{label}: the parameters of {function!r} cannot be read, {allowed}") from None
+    plain = [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(plain) != len(signature.parameters) or len(plain) != len(names):
+        raise ModelError(f"{label}: its function has the parameters {signature}, {allowed}")
+    if any(p.default is not p.empty for p in plain):
+        raise ModelError(f"{label}: its function has a default argument, {allowed}")
+
+
+def _check_language(label: str, function: Kernel, role: Role) -> None:
+    """Refuse what the kernel language does not know, before anything is called or compiled."""
+    from featherlane.lanes.compiler.program import Program
+    from featherlane.lanes.compiler.rules import KernelLanguageError
+
+    for k in function.contained():
+        called = [name for name, value in k.references() if isinstance(value, Stage)]
+        if called:
+            raise ModelError(f"{label}: {k.function.__name__} calls the stage {called[0]}, allowed are {ALLOWED}")
+    try:
+        Program(library().records, "f64", processor.WIDTHS["f64"]).check(function, role.parameters)
+    except KernelLanguageError as error:
+        raise ModelError(f"{label}: {function.function.__name__} cannot be compiled: {error}") from None
+
+
+# ---- stages ----------------------------------------------------------------------------------------------------------
+@functools.cache
+def _store(number: int) -> Kernel:
+    """A kernel that writes a result to the rows from `a` on: a number, or a tuple of them."""
+    if number == 1:
+        return kernel(_store_number)
+    return _store_tuple(number)
+
+
+def _store_number(rows, a, x):
+    rows[a] = x
+
+
+def _store_tuple(number: int) -> Kernel:
+    """One value after the other: they may be of several types, so no loop can run over them."""
+    last = number - 1
+    if number == 1:
+
+        def store(rows, a, x):
+            rows[a] = x[last]
+    else:
+        others = _store_tuple(last)
+
+        def store(rows, a, x):
+            others(rows, a, x)
+            rows[a + last] = x[last]
+
+    return kernel(store)
+
+
+def _calling(function: Kernel, role: str, store: Kernel) -> Callable:
+    """The stage's function for a role."""
+
+    def activation(m, d, i):
+        store(d.act_dot, m.actuator_actadr[i], function(m, d, i))
+
+    def term(m, d, i):
+        store(d.user_term, 0, function(m, d, i))
+
+    def sensor(m, d, i):
+        store(d.sensor_now, m.sensor_adr[i], function(m, d, i))
+
+    def control(m, d, i):
+        function(m, d)
+
+    return {"activation": activation, "sensor": sensor, "control": control}.get(role, term)
+
+
+_stages: dict[str, Stage] = {}
+
+
+def _stage(function: Kernel, role: Role, number: int) -> Stage:
+    """The function's stage, named for all that it is made of: equal functions share one."""
+    calling = _calling(function, role.name, _store(max(number, 1)))
+    code = Kernel(calling).code_hash()
+    calling.__name__ = f"user_{role.name}_{code[:24]}"
+    return _stages.setdefault(calling.__name__, Stage(calling))

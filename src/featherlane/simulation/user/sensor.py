@@ -1,0 +1,142 @@
+"""Sensors of the user: a function of what a step has computed, called between steps, for all worlds at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.lanes import Kernel
+from featherlane.model.model import Model, check_model
+from featherlane.sensor.kinds import POSITIVE, REAL, USER
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.user.function import UserFunction
+from featherlane.simulation.user.roles import SENSOR
+from featherlane.simulation.user.trial import try_function
+from featherlane.simulation.world.worlds import EVOLVING, Worlds
+
+
+class UserSensor(NamedTuple):
+    """What `set_user_sensor` registers.
+
+    Attributes:
+        function: from the model and the arrays of `reads` to the values.
+        reads: names of fields.
+    """
+
+    function: Callable[..., np.ndarray]
+    reads: tuple[str, ...]
+
+
+def set_user_sensor(
+    model: Model,
+    sensor: str | int,
+    function: Callable[..., np.ndarray] | None,
+    reads: tuple[str, ...] = ("sensordata",),
+) -> None:
+    """Say how a sensor of the type `user` is computed.
+
+    A plain function is called between steps, a kernel within them.  After each call that computes sensors a plain
+    function is called with the model and with one array for each name in `reads`, shaped as in `fl.Data` behind any
+    number of leading axes: none for a data, worlds in a batch, worlds and steps in a rollout.  It returns the sensor's
+    values (..., dim), which are then cut off as the model says.  It works on all worlds at once, and must not write to
+    what it is given.
+
+        fl.set_user_sensor(model, "tilt", lambda model, xmat: xmat[..., 1, 8:], reads=("xmat",))
+
+    A kernel is compiled, and written as for `set_user_actuator`: from the model's record, the world's record and the
+    sensor's number to a number, or a tuple of dim of them.  It is called in each step that computes sensors, when all
+    else is known that follows from the state before it, positions and velocities included.
+
+        @fl.kernel
+        def tilt(m, d, i):
+            return d.xmat[9 * m.sensor_objid[i] + 8]
+
+    Args:
+        model: the model.
+        sensor: name or number of the sensor.
+        function: the function, or None to take it back.
+        reads: inputs, such as `ctrl`, and computed fields, such as `xpos`; `sensordata` has the values of all sensors
+            that are not the user's.  State fields are refused: a step has moved them on by then.  Not for a kernel,
+            whose source says what it reads.
+
+    Raises:
+        UnknownNameError: no such sensor.
+        ModelError: the sensor has another type; a field that cannot be read; in a trial call with zeros the function
+            fails or returns another shape; a kernel cannot be compiled, see `set_user_actuator`.
+        InstallationError: a kernel is given and there is no compiler.
+
+    Source: MuJoCo mjcb_sensor (called within a step, stage by stage).
+    """
+    check_model(model)
+    i = model.sensor(sensor).id
+    label = f"sensor {model.names('sensor')[i] or i!r}"
+    if model.sensor_type[i] != USER:
+        raise ModelError(f"{label}: allowed is a sensor of the type user")
+    if function is None:
+        model.user_sensors.pop(i, None)
+    elif isinstance(function, Kernel):
+        compiled = UserFunction(SENSOR, label, function, i, int(model.sensor_dim[i]))
+        try_function(model, compiled)
+        compiled.check_compiled()
+        model.user_sensors[i] = compiled
+    else:
+        reads = (reads,) if isinstance(reads, str) else tuple(reads)
+        _check_reads(label, reads)
+        _try(model, label, function, reads, int(model.sensor_dim[i]))
+        model.user_sensors[i] = UserSensor(function, reads)
+    model.__dict__["revision"] += 1
+
+
+def _check_reads(label: str, reads: tuple[str, ...]) -> None:
+    allowed = [n for n in DATA.index if n not in EVOLVING and Worlds._bindable(n) and DATA[n].shape != (1,)]
+    for name in reads:
+        if name in EVOLVING:
+            raise ModelError(f"{label}: reads {name!r}, which the step has moved on; read a sensor of it instead")
+        if name not in allowed:
+            raise ModelError(f"{label}: reads {name!r}, which is no field of a world{near(name, allowed)}")
+
+
+def _try(model: Model, label: str, function, reads: tuple[str, ...], dim: int) -> None:
+    """A call with zeros, for one world and for worlds and steps."""
+    sizes = Workspace.sizes_of(model)
+    for lead in ((), (2, 3)):
+        arrays = [np.zeros((*lead, *DATA[name].dims(sizes))) for name in reads]
+        try:
+            values = np.asarray(function(model, *arrays), float)
+        except Exception as error:
+            raise ModelError(f"{label}: its function fails with {type(error).__name__}: {error}") from error
+        if values.shape != (*lead, dim):
+            raise ModelError(f"{label}: its function returns shape {values.shape}, allowed is {(*lead, dim)}")
+
+
+# ---- calls -----------------------------------------------------------------------------------------------------------
+def plain_sensors(model: Model) -> dict[int, UserSensor]:
+    """The user's sensors that are computed between steps, by number."""
+    return {i: sensor for i, sensor in model.user_sensors.items() if isinstance(sensor, UserSensor)}
+
+
+def fields_read(model: Model) -> set[str]:
+    """All fields that these sensors read."""
+    return {name for sensor in plain_sensors(model).values() for name in sensor.reads}
+
+
+def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]) -> None:
+    """Write the values of these sensors into sensordata (..., nsensordata).
+
+    Args:
+        model: the model.
+        sensordata: the other sensors' values are there already.
+        read: from a field's name to its array, shaped and with the same leading axes.
+    """
+    others = sensordata.copy()
+    for i, sensor in plain_sensors(model).items():
+        arrays = [others if name == "sensordata" else read(name) for name in sensor.reads]
+        values = np.asarray(sensor.function(model, *arrays))
+        a, n, cutoff = int(model.sensor_adr[i]), int(model.sensor_dim[i]), model.sensor_cutoff[i]
+        if cutoff > 0.0 and model.sensor_datatype[i] in (REAL, POSITIVE):
+            values = np.clip(values, -cutoff if model.sensor_datatype[i] == REAL else None, cutoff)
+        sensordata[..., a : a + n] = values

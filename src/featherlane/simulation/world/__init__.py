@@ -1,0 +1,1 @@
+"""Worlds as users hold them: one (`Data`), many (`Batch`), their states and failures."""

@@ -1,0 +1,450 @@
+"""`Data`: one world of a model, every field of it a live NumPy array.
+
+A data is a workspace of one world in float64: what compiled stages read and write is what Python sees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from featherlane.collision.contact import contacts
+from featherlane.constraint.efc import efc
+from featherlane.constraint.row import EQUALITY, FRICTION_DOF
+from featherlane.dynamics.flags import ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON
+from featherlane.errors import ModelError, near
+from featherlane.lanes.layout import Field
+from featherlane.model.assign import assign, is_mixed
+from featherlane.model.model import Model
+from featherlane.model.names import NamedAccess
+from featherlane.model.option import Enable
+from featherlane.model.sleep import AWAKE
+from featherlane.simulation.tile.fields import ADDRESSES, DATA, MOMENTA, STATUS, WRENCHES
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.user.call import fields_called_for
+from featherlane.simulation.world.given import given_fields, room_for
+from featherlane.solver.lcp.fields import LCP_ROOM
+
+EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
+BAD = STATUS.index("bad_number")
+COUNTS = ("ncon", "solver_niter", "nbad", "nisland")  # whole numbers, kept as reals because they differ by world
+KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
+KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
+# a data can change over to a model that agrees in these
+SHAPING = sorted({n for f in DATA.fields for n in f.shape if isinstance(n, str)})
+
+
+def _is_scalar(f: Field) -> bool:
+    return f.shape == (1,)
+
+
+class Turn:
+    """One call at a time on the memory of a data: whoever takes the token runs, anyone else is told.
+
+    A list of one, whose `pop` and `append` are whole for other threads, takes a third of the time of a lock.
+    """
+
+    __slots__ = ("token",)
+
+    def __init__(self):
+        self.token = [None]
+
+    def __enter__(self) -> None:
+        try:
+            self.token.pop()
+        except IndexError:
+            raise busy() from None
+
+    def __exit__(self, *error) -> None:
+        self.token.append(None)
+
+
+def busy() -> RuntimeError:
+    """What a call on a data is told while another one is under way."""
+    return RuntimeError(
+        "another call of this data is under way, in another thread or in a function that it calls; "
+        "give each thread a data of its own (copy.copy)"
+    )
+
+
+# whole numbers are indices and addresses that compiled stages follow without a check
+SETTABLE = {f.name for f in DATA.fields if f.kind == "real" and not _is_scalar(f)} - {"warning"} | {"time"}
+
+
+class Data(NamedAccess):
+    """One world: state, controls and everything that is computed from them.
+
+    Args:
+        model: the model; its edits take effect at the next call.
+        given_contacts: how many contacts `give_contacts` may give, at most.
+
+    Every field of the layout `Data.layout` is an attribute under MuJoCo's name: arrays of the declared shape, such as
+    `data.qpos` (nq,) and `data.xpos` (nbody, 3), live for as long as the data lives; single numbers, such as
+    `data.time` [s].  Assigning to an array copies into it with broadcasting and never detaches it.
+    `data.body("torso").xpos` and `data.joint("knee").qpos` are live, too.
+
+    `copy.copy` gives a data of its own on the same model, `copy.deepcopy` and pickle copy the model along.
+
+    Attributes:
+        model: the model that this data was last used with.
+        workspace: the memory and the records behind; internal.
+
+    Raises:
+        TypeError: `model` is no Model.
+        ModelError: given_contacts is out of range.
+
+    Note:
+        Fields named `con_*`, `dofrow_*`, `genrow_*`, `coupling_*`, `H*`, `graph_*`, `panel_*`, `pair_*`, `dual_*`,
+        `stat_*`, `rk_*` and `part` are the slots and scratch memory of stages and may change with any release: read
+        `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Those of whole numbers, and `warning`,
+        are read-only.
+        A data is for one thread at a time: a call while another thread is in one raises RuntimeError.
+    """
+
+    layout = DATA
+
+    def __init__(self, model: Model, given_contacts: int = 0):
+        if not isinstance(model, Model):
+            raise TypeError(f"Data: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        self._start(model, room_for(given_contacts))
+
+    def _start(self, model: Model, given: int) -> None:
+        """Memory and views."""
+        own = self.__dict__
+        own["_told"] = False  # of bad numbers
+        own["model"], own["workspace"], own["_turn"] = model, Workspace(model, 1, given=given), Turn()
+        own["_turn_token"] = self._turn.token
+        own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD])  # read after each step: 30 ns
+        # the bound step, and the revision of the model that its record shows, with the stamp of a model without edits
+        own["_step"] = own["_revision"] = own["_stamp"] = None
+        for f in DATA.fields:
+            if f.kind != "size" and not _is_scalar(f) and f.name != "sensordata":
+                own[f.name] = view = self.workspace.view(f.name)
+                view.flags.writeable = f.name in SETTABLE
+
+    def use(self, model: Model) -> None:
+        """Work with this model as it is now; every stage does so before it runs.
+
+        Args:
+            model: the data's model, or another one of equal sizes.
+
+        Raises:
+            TypeError: `model` is no Model.
+            ModelError: the model's sizes are not those of this data.
+            RuntimeError: another thread is in a call of this data.
+        """
+        with self._turn:
+            self._use(model)
+
+    def _use(self, model: Model) -> None:
+        """The record, and what is asked of a step, as they follow from the model."""
+        own = self.__dict__
+        if model is not self.model:
+            self._check_sizes(model)
+            self.workspace.change_model(model)
+            own["model"] = model
+            own.pop("sensordata", None)
+        self.workspace.rows.refresh_sizes()
+        self.workspace.calls.connect()
+        read = fields_called_for(model, sensors=True)
+        energy = model.opt_enableflags & Enable.ENERGY or "energy" in read
+        wanted = {"want_energy": energy, "want_subtree": read & MOMENTA, "want_wrenches": read & WRENCHES}
+        for name, value in wanted.items():
+            self.workspace.record.set_size(name, int(bool(value)))
+        if not model.opt_enableflags & Enable.SLEEP:
+            self.tree_asleep[...] = AWAKE
+        self.workspace.arrays["tree_settled"][...] = 0
+        own["_revision"], own["_stamp"], own["_step"] = model.revision, model._own_stamp, None
+
+    def _check_sizes(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        old, new = self.workspace.sizes, Workspace.sizes_of(model, self.ngiven)
+        wrong = [f"{n} is {new[n]}, this data has {old[n]}" for n in SHAPING if new[n] != old[n]]
+        if wrong:
+            raise ModelError(f"a data belongs to its model, or to one of equal sizes: {'; '.join(wrong)}")
+
+    # ---- fields ------------------------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        workspace = self.__dict__.get("workspace")
+        if workspace is not None and name in DATA:
+            f = DATA[name]
+            if name == "sensordata":
+                return self._all_sensors()
+            if f.kind == "size":
+                return workspace.record.size(name)
+            number = workspace.arrays[name].item()
+            return int(number) if name in COUNTS else number
+        if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
+            if self.model.opt.contact_model == "lcp":
+                raise ModelError(
+                    f"{name}: rows of the contact model 'convex', which is not the model's; `contact_force`, "
+                    "`qfrc_constraint` and sensors serve both"
+                )
+            return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
+        raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "record_solver":
+            object.__setattr__(self, name, value)  # a property
+            return
+        if name not in DATA and name not in self.__dir__():
+            raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
+        if name not in SETTABLE:
+            raise AttributeError(f"data.{name} is computed; it cannot be set")
+        if name == "time":
+            assign(name, self.workspace.arrays[name], value, (0, 0))
+        else:
+            assign(name, getattr(self, name), value, mixed=is_mixed(name))
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *DATA.index, *(f"efc_{name}" for name in EFC)})
+
+    def __repr__(self) -> str:
+        return f"Data({self.model!r}, time={self.time:g})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        arrays = {name: array for name, array in self.workspace.arrays.items() if name not in LCP_ROOM}
+        return {"model": self.model, "given": self.ngiven, "arrays": arrays}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._start(state["model"], state["given"])
+        for name, array in state["arrays"].items():
+            if name in ADDRESSES:
+                continue
+            self.workspace.arrays[name][...] = array
+
+    # ---- sensors -----------------------------------------------------------------------------------------------------
+    def _all_sensors(self) -> np.ndarray:
+        """`sensordata` (nsensordata,), live; refused where a sensor of the model is not computed."""
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(self.model)
+        values = self.__dict__["sensordata"] = self.workspace.view("sensordata")
+        return values
+
+    def sensor_values(self, sensor: int) -> np.ndarray:
+        """`sensordata`, for a look at one sensor.
+
+        Raises:
+            UnsupportedFeatureError: the sensor is not computed.
+        """
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(self.model, [sensor])
+        return self.workspace.view("sensordata")
+
+    # ---- contacts, rows, reports -------------------------------------------------------------------------------------
+    @property
+    def status(self) -> dict[str, int]:
+        """Counts since the last reset: `contacts_full`, `rows_full`, `bad_number`, `not_converged`, `bad_control`.
+
+        Steps and forward passes in which contacts or rows had no room, a number of the state or the acceleration was
+        bad, the solver did not converge, and a control was NaN or beyond 1e10, so that all counted as 0.
+        """
+        return {name: int(count) for name, count in zip(STATUS, self.warning, strict=True)}
+
+    @property
+    def contact(self) -> np.recarray:
+        """The contacts, (ncon,), in MuJoCo's order with the names of its `mjContact`; a copy, not to be written.
+
+        `data.contact[i].dist` [m], `.pos` (3,) [m], `.frame` (9,): normal from geom 1 to geom 2 and two tangents as
+        rows, `.geom1`, `.geom2`, `.geom` (2,), `.dim`, `.friction` (5,), `.includemargin`, `.solref`, `.solimp`,
+        `.adhesion`; `.exclude` is 1 for a contact in the gap that cannot pull; `.efc_address` is its first row, -1
+        where it has none.  Without an index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
+        """
+        out = contacts(self.model, self.workspace.arrays)
+        rows = self._contact_rows()
+        starts = self.ne + self.nf + self.nl + np.cumsum(rows) - rows
+        out.efc_address = np.where(rows > 0, starts, -1)
+        out.flags.writeable = False
+        return out
+
+    def give_contacts(
+        self,
+        dist,
+        pos,
+        frame,
+        *,
+        geom=None,
+        body=None,
+        dim=None,
+        friction=None,
+        solref=None,
+        solreffriction=None,
+        solimp=None,
+        includemargin=None,
+        adhesion=None,
+        erp=None,
+        cfm=None,
+        restitution=None,
+        restitution_vel=None,
+        slip=None,
+        frictionforce=None,
+        motion=None,
+        replace: bool = False,
+    ) -> None:
+        """Give n contacts of one's own, beside those that are detected or instead of them.
+
+        They hold in every step, as they are, until others are given, they are cleared, or the data is reset; they come
+        first in `data.contact`.  A disabled `contact` or `constraint` flag switches them off, too.  They live in the
+        fields `given_*`, which may be written directly (`data.given_pos[i] += ...`) where no check is wanted.
+
+        Args:
+            dist: (n,) [m] distance, negative for penetration.
+            pos: (n, 3) [m] position, world axes.
+            frame: (n, 9) rows normal, tangent, tangent, as in `data.contact.frame`; or (n, 3) normals of any length.
+                The normal points from the first to the second geom or body.
+            geom: (n, 2) ids of the geoms that touch.
+            body: (n, 2) ids of the bodies that touch, in place of `geom`.
+            dim: (n,) 1, 3, 4 or 6.
+            friction: (n, 5) two sliding, spinning, two rolling.
+            solref: (n, 2) reference of the normal row.
+            solreffriction: (n, 2) elliptic cones: reference of the friction rows; zeros: as the normal's.
+            solimp: (n, 5) impedance.
+            includemargin: (n,) [m] the contact acts where dist < includemargin.
+            adhesion: (n,) [N] force with which the contact can pull; where it is not 0 the contact acts beyond its
+                margin, too, without friction.
+            erp, cfm: (n,) [1, m/(s N)] softness of the normal row; negative: the option's.  This and what follows is
+                read by the contact model `lcp` alone.
+            restitution, restitution_vel: (n,) [1, m/s] part of the approach speed with which the bodies part, and the
+                speed above which they do.
+            slip: (n, 2) [m/(s N)] compliance of the two rows of sliding friction.
+            frictionforce: (n,) 1: `friction` bounds sliding friction as a force [N], not as a coefficient.
+            motion: (n, 3) [m/s] velocity of the second body from the first at which the contact rests: along normal
+                and tangents, as of a belt.
+            replace: no contacts are detected while these hold, even where n = 0.
+
+        All broadcast over the contacts.  What is not given is what MuJoCo would mix from the two geoms at this moment
+        (explicit pairs aside), or MuJoCo's default where bodies are given.
+
+        Raises:
+            ModelError: more contacts than `Data(model, given_contacts=n)` made room for, a shape or a number that
+                does not fit; nothing is changed then.
+
+        Note:
+            A contact between bodies that are welded to each other is listed and has no rows, as in MuJoCo.
+        """
+        what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
+        what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+        what |= {"adhesion": adhesion}
+        what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
+        what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
+        rows = given_fields(self.model, self.ngiven, 1, lambda n: getattr(self.model, n)[None], replace, None, **what)
+        for name, value in rows.items():
+            self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
+
+    def clear_given_contacts(self) -> None:
+        """No given contacts, and contacts are detected."""
+        for name in ("given_present", "given_replace"):
+            self.workspace.arrays[name][...] = 0
+
+    @property
+    def record_solver(self) -> bool:
+        """Whether each iteration of the solver is recorded, for `solver_history`; set it to True or False."""
+        return bool(self.workspace.record.size("want_history"))
+
+    @record_solver.setter
+    def record_solver(self, value: bool) -> None:
+        self.workspace.record.set_size("want_history", int(bool(value)))
+
+    @property
+    def solver_history(self) -> np.recarray:
+        """The last solve, point by point: (solver_niter + 1,), the start first; a copy.
+
+        `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of its scaled gradient after i
+        iterations, `.improvement` what iteration i lowered the cost by (of PGS: its sweep, by the dual cost), `.step`
+        how far it went along its search direction (of PGS: the momentum).  Without an index the same names are arrays.
+        Costs are those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
+
+        Raises:
+            ModelError: nothing was recorded: `data.record_solver = True` comes before the solve.
+
+        Note:
+            MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
+        """
+        if not self.record_solver:
+            raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
+        n = min(self.solver_niter + 1, self.nrecord)
+        names = ("cost", "gradient", "improvement", "step")
+        columns = [self.__dict__[f"stat_{name}"][:n] for name in names]
+        return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
+
+    def contact_slots(self) -> np.ndarray:
+        """The slot of each contact, (ncon,)."""
+        return np.flatnonzero(self.con_present[: self.ncon_slot])
+
+    def _contact_rows(self) -> np.ndarray:
+        """Number of rows of each contact, (ncon,)."""
+        slots = self.contact_slots()
+        dim = self.con_dim[slots]
+        with_friction = dim if self.model.opt_cone == ELLIPTIC else 2 * (dim - 1)
+        return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, with_friction))
+
+    @property
+    def ne(self) -> int:
+        """Rows of equality constraints."""
+        n = self.ngenrow
+        return int(np.count_nonzero((self.genrow_type[:n] == EQUALITY) & (self.genrow_present[:n] > 0)))
+
+    @property
+    def nf(self) -> int:
+        """Rows of friction loss."""
+        n, k = self.ndofrow, self.ngenrow
+        dofs = (self.dofrow_type[:n] == FRICTION_DOF) & (self.dofrow_present[:n] > 0)
+        tendons = (self.genrow_type[:k] == FRICTION_TENDON) & (self.genrow_present[:k] > 0)
+        return int(np.count_nonzero(dofs) + np.count_nonzero(tendons))
+
+    @property
+    def nl(self) -> int:
+        """Rows of limits."""
+        n = self.ngenrow
+        general = (self.genrow_type[:n] <= LIMIT_TENDON) & (self.genrow_present[:n] > 0)
+        rows = np.count_nonzero(self.dofrow_present[: self.ndofrow]) + np.count_nonzero(general)
+        return int(rows) - self.ne - self.nf
+
+    @property
+    def nefc(self) -> int:
+        """Rows: the length of the arrays `efc_*`, which are made anew at each access (`efc_J` is dense, (nefc, nv))."""
+        return self.ne + self.nf + self.nl + int(self._contact_rows().sum())
+
+    # ---- whole states ------------------------------------------------------------------------------------------------
+    def reset(self, keyframe: str | int | None = None) -> None:
+        """To the model's default state, or to a keyframe; all else becomes zero.
+
+        Args:
+            keyframe: name or number of a keyframe, None for the defaults (qpos0, no velocity, no force).
+
+        Raises:
+            UnknownNameError: no such keyframe; the data is unchanged.
+        """
+        key = None if keyframe is None else self.model.keyframe(keyframe).id
+        with self._turn:
+            self.workspace.reset()
+            if key is not None:
+                for name, source in KEYFRAME.items():
+                    value = np.asarray(getattr(self.model, f"key_{source}")[key])
+                    self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
+
+    def forward(self) -> None:
+        """All that follows from the present state: `featherlane.forward` with the data's model."""
+        from featherlane.simulation.stages import forward
+
+        forward(self.model, self)
+
+
+def ready(model: Model, data: Data) -> Data:
+    """The data, for work with the model as it is now.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not those of the data; a field of it was given a number that it cannot hold.
+    """
+    if not isinstance(data, Data):
+        raise TypeError(f"data: got {type(data).__name__}, allowed is a Data (featherlane.Data(model))")
+    if isinstance(model, Model):
+        model.check_edits()
+    if data.model is not model or data._revision != model.revision:
+        data.use(model)
+    return data

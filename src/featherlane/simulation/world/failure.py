@@ -1,0 +1,268 @@
+"""What a batch kept of a world in which something went wrong, to be looked at and replayed to the same bits."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.lanes import Kernel
+from featherlane.simulation.stages import step
+from featherlane.simulation.user.control import control_function
+from featherlane.simulation.user.function import UserFunction
+from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.worlds import GIVEN_ROWS, INPUTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from featherlane.model.model import Model
+    from featherlane.simulation.world.batch import Batch
+
+SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # a failure's cause first
+MADE = ("_model", "_data", "_function")  # when they are first asked for
+GIVEN = frozenset((*INPUTS, *GIVEN_ROWS))  # what the user sets; all else follows from step to step
+
+
+class Failure:
+    """A step of one world of a batch that says it is not right, with the steps before it.
+
+    `fl.Batch(model, nworld, record_bad=n)` keeps them in `batch.failures`, `load_failure` reads one that was saved.
+
+        failure = batch.failures[0]
+        data = failure.replay(-1)  # the world before the step that went wrong, and `data.forward()` in the midst of it
+        data = failure.replay()    # after it, bit for bit as in the batch
+
+    Attributes:
+        world: number of the world.
+        step: steps that the world had taken before this one since the batch was made (resets do not start it anew).
+        causes: all counts of `status` that grew in the step.
+        nstep: steps that are kept, the one that went wrong the last: at most `record_bad`, and fewer after a reset,
+            after an edit of the model, or soon after the start.
+        states: all that lasts of the world, inputs included, before each of these steps: name -> (nstep, ...), in the
+            batch's dtype.
+        dtype: the batch's.
+        control: the kernel that set controls within the steps of a rollout, or None.  A file does not hold it: assign
+            it before a replay.
+
+    Note:
+        `data` and `model` are made when they are first asked for, and are the failure's own.  Edits of the model
+        (`failure.model.opt.iterations = 50`) take effect in the next `replay`, which so says what would have been.
+    """
+
+    control: Kernel | None
+
+    def __init__(
+        self,
+        world: int,
+        step: int,
+        causes: tuple[str, ...],
+        states: dict[str, np.ndarray],
+        model: Model,
+        own: dict[str, np.ndarray],
+        given_contacts: int = 0,
+        control: Kernel | None = None,
+    ):
+        self.world, self.step, self.causes = world, step, causes
+        self.states, self.control = states, control
+        self._given_contacts = given_contacts
+        self._common, self._own = model, own  # shared with other failures: never given away
+        self._edits: list[list[str]] | None = None
+        self._needed = ""  # name of the control kernel that a file could not hold
+        self._model: Model | None = None
+        self._data: Data | None = None
+        self._function: UserFunction | None = None
+
+    @property
+    def cause(self) -> str:
+        """The gravest of `causes`: `bad_number`, `bad_control`, `not_converged`, `rows_full` or `contacts_full`."""
+        return next(name for name in SEVERITY if name in self.causes)
+
+    @property
+    def nstep(self) -> int:
+        return len(self.states["time"])
+
+    @property
+    def time(self) -> float:
+        """Simulation time before the step that went wrong [s]."""
+        return float(self.states["time"][-1, 0])
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.states["time"].dtype
+
+    @property
+    def model(self) -> Model:
+        """The world's own model as it was, expanded fields included."""
+        if self._model is None:
+            self._model = self._made_model()
+        return self._model
+
+    @property
+    def data(self) -> Data:
+        """The world in float64, `nstep` steps before; `replay` moves it on."""
+        if self._data is None:
+            self.replay(0)
+        assert self._data is not None
+        return self._data
+
+    def replay(self, stop: int | None = None) -> Data:
+        """Put `data` back to the start and step it, with the inputs that were recorded.
+
+        Args:
+            stop: steps to take, 0 to nstep; negative: counted from the end; None: all, the one that went wrong the
+                last.
+
+        Returns:
+            `data`.  Where steps are left its inputs are those of the next one.  Derived fields are those of the last
+            step; `data.forward()` computes them for the state that is reached.
+
+        Raises:
+            ModelError: stop is out of range; the failure was read from a file and lacks its `control`.
+            UnsupportedFeatureError: the failure was read from a file and its model called functions of the user, which
+                `set_user_actuator(failure.model, ...)` registers again.
+
+        Note:
+            The bits are those of the batch's world where the batch was in float64; of a float32 batch `replay_batch`
+            has them.  A world that was reset for bad numbers is reset here, too: `replay(-1)` and `data.forward()`
+            show where they came from.
+        """
+        stop = self._stop(stop)
+        edits = self._edited()
+        if self._data is None:
+            self._data = Data(self.model, self._given_contacts)
+            self._data.__dict__["_told"] = True  # whoever replays knows
+        data, model = self._data, self.model
+        data.reset()
+        address = self._control_address(data, model)
+        for k in range(stop):
+            self._enter(data, k, edits)
+            data.workspace.record.set_size("user_control", address)
+            try:
+                step(model, data)
+            finally:
+                data.workspace.record.set_size("user_control", 0)
+        if stop < self.nstep:
+            self._enter(data, stop, edits)
+        return data
+
+    def replay_batch(self, stop: int | None = None) -> Batch:
+        """The same in a batch of one world and of the dtype of the batch that failed: equal bits in float32, too.
+
+        Args:
+            stop: as in `replay`.
+
+        Returns:
+            A new `Batch` of one world of `model`.
+
+        Raises:
+            ModelError, UnsupportedFeatureError: as `replay` does.
+        """
+        stop = self._stop(stop)
+        edits = self._edited()
+        batch = self._made_batch(self.model)
+        for k in range(stop):
+            self._enter_batch(batch, k, edits)
+            batch.rollout(1, self.control, ())
+        if stop < self.nstep:
+            self._enter_batch(batch, stop, edits)
+        return batch
+
+    def save(self, path: str | Path) -> None:
+        """Write the failure, its model and meshes included, into a file that `load_failure` reads.
+
+        Args:
+            path: of a .npz file; kernels of the user are named there, not held.
+
+        Raises:
+            ModelError: the path does not end in .npz, or cannot be written.
+        """
+        from featherlane.simulation.world.failure_file import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        return f"Failure(world={self.world}, step={self.step}, time={self.time:g}, cause={self.cause!r})"
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name not in MADE}
+
+    def __setstate__(self, state):
+        self.__dict__.update(dict.fromkeys(MADE), **state)
+
+    # ---- inside ------------------------------------------------------------------------------------------------------
+    def _control_name(self) -> str:
+        """The control kernel's name, "" without one."""
+        return self._needed if self.control is None else self.control.function.__name__
+
+    def _stop(self, stop) -> int:
+        """How many steps to take, checked."""
+        if self._control_name() and self.control is None:
+            raise ModelError(
+                f"failure.control: got None, allowed is the kernel {self._needed!r} that set this world's controls; "
+                "a file does not hold it"
+            )
+        n = self.nstep
+        try:
+            count = n if stop is None else operator.index(stop)
+        except TypeError:
+            count = n + 1
+        if isinstance(stop, bool) or not -n <= count <= n:
+            raise ModelError(f"stop: got {stop!r}, allowed are whole numbers from {-n} to {n}")
+        return count + n if count < 0 else count
+
+    def _made_model(self) -> Model:
+        model = copy.deepcopy(self._common)
+        for name, value in self._own.items():
+            model.__dict__[name][...] = value
+        return model
+
+    def _made_batch(self, model: Model) -> Batch:
+        from featherlane.simulation.world.batch import Batch
+
+        batch = Batch(model, 1, 1, self.dtype, self._given_contacts)
+        batch.__dict__["_told"] = True
+        return batch
+
+    def _control_address(self, data: Data, model: Model) -> int:
+        """Where a step of these data calls the control kernel, 0 without one."""
+        if self.control is None:
+            return 0
+        data.use(model)
+        if self._function is None or self._function.function is not self.control:
+            self._function = control_function(model, self.control)
+        return data.workspace.calls.address(self._function)
+
+    def _edited(self) -> list[list[str]]:
+        """What the user himself had written into the state before each step: where it is not what the last one left."""
+        if self._edits is None:
+            edits: list[list[str]] = [list(self.states)]
+            batch = self._made_batch(self._made_model())
+            for k in range(self.nstep - 1):
+                self._enter_batch(batch, k, edits)
+                batch.rollout(1, self.control, ())
+                came = {name: batch._arrays.get(name) for name in self.states if name not in GIVEN}
+                edits.append(
+                    [n for n, a in came.items() if a is None or a[0].tobytes() != self.states[n][k + 1].tobytes()]
+                )
+            self._edits = edits
+        return self._edits
+
+    def _set_names(self, k: int, edits: list[list[str]]) -> list[str]:
+        """Fields that are set before step k."""
+        return [name for name in self.states if name in GIVEN or name in edits[k]]
+
+    def _enter(self, data: Data, k: int, edits: list[list[str]]) -> None:
+        """State or inputs of step k into the data."""
+        for name in self._set_names(k, edits):
+            value = self.states[name][k]
+            data.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
+
+    def _enter_batch(self, batch: Batch, k: int, edits: list[list[str]]) -> None:
+        """State or inputs of step k into the batch's world."""
+        for name in self._set_names(k, edits):
+            getattr(batch, name)  # rows that are kept on demand
+            batch._arrays[name][0] = self.states[name][k]

@@ -1,0 +1,505 @@
+"""What lasts of a batch: a row per world for each state field, per-world model fields, and what is kept or reset."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from featherlane.errors import ModelError, near
+from featherlane.lanes import processor
+from featherlane.model.assign import assign, is_mixed, regular
+from featherlane.model.fields import MODEL
+from featherlane.model.history import empty_history
+from featherlane.model.lent import Lent
+from featherlane.model.limits import check_field
+from featherlane.model.model import Model
+from featherlane.model.names import NamedAccess
+from featherlane.model.option import Enable
+from featherlane.model.sleep import AWAKE
+from featherlane.simulation.tile.fields import DATA, GIVEN, STATUS
+from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
+from featherlane.simulation.world.given import given_fields, room_for
+
+MOCAP = ("mocap_pos", "mocap_quat")
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
+EVOLVING = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
+STATE = EVOLVING + INPUTS
+GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
+ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
+SLEEP_ROWS = ("tree_asleep", "sleep_qpos", "sleep_mocap")  # kept once the flag `sleep` was on
+LASTING = (*STATE, *GIVEN_ROWS, *SLEEP_ROWS)
+REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
+SLEEPS = int(Enable.SLEEP)  # flags of Python's take a microsecond
+# slots and scratch: of a tile, not of a world
+MOST = 2**31 - 1  # of steps, worlds
+HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_", "sensor_now")
+HIDDEN += ("user_",)
+
+
+class Worlds(NamedAccess):
+    """The rows of nworld worlds of one model, `(nworld, ...)` in C order, with checks of what is written to them.
+
+    Raises:
+        TypeError: `model` is no Model.
+        ModelError: nworld out of range, an unknown dtype.
+    """
+
+    layout = DATA
+    world_axes = 1
+    model: Model
+    dtype: np.dtype
+    nworld: int
+    ngiven: int
+    _arrays: dict[str, np.ndarray]
+    _bound: dict[str, np.ndarray]
+    _expanded: dict[str, np.ndarray]
+    _lent: dict[str, Lent]
+    _edited: set[str]
+
+    def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
+        if not isinstance(model, Model):
+            raise TypeError(f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        own = self.__dict__
+        own["model"], own["dtype"], own["nworld"] = model, _precision(dtype), count("nworld", nworld, 1)
+        own["ngiven"] = room_for(given_contacts)
+        own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
+        own["_lent"], own["_edited"] = {}, set()
+        given = GIVEN_ROWS if self.ngiven else ()
+        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", "eq_active", *given):
+            own["_arrays"][name] = self._rows(DATA[name])
+        self._set_defaults(np.arange(nworld))
+        self._keep_sleep()
+
+    def _rows(self, field) -> np.ndarray:
+        return np.zeros((self.nworld, *field.dims(self._sizes)), self.dtype)
+
+    @property
+    def _sizes(self):
+        if "_size_table" not in self.__dict__:
+            self.__dict__["_size_table"] = Workspace.sizes_of(self.model, self.ngiven)
+        return self.__dict__["_size_table"]
+
+    # ---- fields ------------------------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        arrays = self.__dict__.get("_arrays", {})
+        if name in arrays:
+            a = arrays[name]
+            return a[:, 0] if a.ndim == 2 and DATA[name].shape == (1,) else a
+        if name in ON_DEMAND:
+            arrays[name] = self._rows(DATA[name])
+            self._rows_changed()
+            return arrays[name]
+        if name in SLEEP_ROWS:
+            self._add_sleep()
+            return arrays[name]
+        if name in DATA and self._bindable(name):
+            return self.bind(name)
+        if name == "failures":
+            return self._found_failures()
+        raise AttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
+
+    def __setattr__(self, name: str, value):
+        if name in STATE:
+            assign(name, getattr(self, name), value, mixed=is_mixed(name))
+        elif name in DATA or name in self.__dict__:
+            raise AttributeError(f"{name} is computed; it cannot be set (state fields are {', '.join(STATE)})")
+        else:
+            raise AttributeError(f"batch has no {name!r} to set{near(name, STATE)}")
+
+    @staticmethod
+    def _bindable(name: str) -> bool:
+        f = DATA[name]
+        return (f.kind == "real" and f.stage != "" and not name.startswith(HIDDEN)) or name in STATE
+
+    def _check_bindable(self, call: str, name: str) -> None:
+        """A field that each world has, or an error of the call that asks for it."""
+        if isinstance(name, str) and name == "sensordata":
+            from featherlane.model.features import refuse_sensors
+
+            refuse_sensors(self.model)
+        if not isinstance(name, str) or name not in DATA or not self._bindable(name):
+            allowed = [n for n in DATA.index if self._bindable(n)]
+            raise ModelError(f"{call}: {name!r} is no field of a world{near(name, allowed)}")
+
+    def bind(self, name: str) -> np.ndarray:
+        """A live array over a field: state itself, or an output that each call refreshes.
+
+        After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
+        output bound between calls is zero until the next call.
+
+        Args:
+            name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
+
+        Returns:
+            (nworld, ...) array; outputs are read-only.
+
+        Raises:
+            ModelError: no such field, or one that belongs to a tile and not to a world.
+            UnsupportedFeatureError: `sensordata`, with the sensors that are not computed.
+        """
+        self._check_bindable("bind", name)
+        if name in LASTING or name in self._arrays:
+            return getattr(self, name)
+        return self._bind(name)
+
+    def _bind(self, name: str) -> np.ndarray:
+        """A live array over an output."""
+        if name not in self._bound:
+            self._bound[name] = self._rows(DATA[name])
+            self._rows_changed()
+        view = self._bound[name].view()
+        view.flags.writeable = False
+        return view
+
+    def writable(self, name: str) -> np.ndarray:
+        """An output as `bind` gives it, to be written; what is written lasts until the next call."""
+        self._check_bindable("bind", name)
+        self._bind(name)
+        return self._bound[name]
+
+    def sensor_values(self, sensor: int) -> np.ndarray:
+        """`sensordata`, for a look at one sensor.
+
+        Raises:
+            UnsupportedFeatureError: the sensor is not computed.
+        """
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(self.model, [sensor])
+        return self._bind("sensordata")
+
+    def expand(self, name: str) -> np.ndarray:
+        """Give a real model field its own values in each world.
+
+        After writing fields that others depend on (masses, inertias, ...), call `set_const`.
+
+        Args:
+            name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.
+
+        Returns:
+            (nworld, ...) live array, at first the model's values.
+
+        Raises:
+            ModelError: no such real field.
+        """
+        if isinstance(name, str):
+            name = name.replace("opt.", "opt_")
+        if not isinstance(name, str) or name not in MODEL or MODEL[name].kind != "real":
+            allowed = [f.name for f in MODEL.fields if f.kind == "real"]
+            raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
+        self._expand(name)
+        return self._lend(name)
+
+    def _expand(self, name: str) -> np.ndarray:
+        """The rows of a model field, for the engine."""
+        if name not in self._expanded:
+            value = self.model.__dict__[name]
+            self._expanded[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype, order="C")
+            self._expansion_changed()
+        return self._expanded[name]
+
+    def expanded(self, name: str) -> np.ndarray | None:
+        """The per-world values of a model field, or None where all worlds share the model's."""
+        if isinstance(name, str):
+            name = name.replace("opt.", "opt_")
+        return self._lend(name) if isinstance(name, str) and name in self._expanded else None
+
+    def _lend(self, name: str) -> np.ndarray:
+        """The rows of an expanded field, for a user."""
+        if name not in self._lent:
+            self._lent[name] = Lent(self._expanded[name])
+        view = self._lent[name].view
+        self._edited.add(name)
+        return view
+
+    def _check_edits(self) -> None:
+        """Refuse numbers that fields of the model cannot hold, expanded or not; see `Model.check_edits`."""
+        self.model.check_edits()
+        for name in tuple(self._edited):
+            lent = self._lent[name]
+            if lent.has_changed():
+                check_field(self.model, name, lent.array, worlds=True)
+                lent.keep()
+            self._edited.discard(name)
+            if lent.is_held():
+                self._edited.add(name)
+
+    def set_const(self, ids=None) -> None:
+        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
+        from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
+
+        chosen, constants = self._ids(ids), Constants(self.model)
+        inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS or n in BOTH}
+        # most models have no geom for a medium: their worlds need no coefficients of their own
+        media = "geom_fluid" in self._expanded or self.model.geom_fluid.any()
+        self._check_edits()
+        targets = {n: self._expand(n) for n in DEPENDENT_REALS if n != "geom_fluid" or media}
+        for w in chosen:
+            values = constants({n: a[w].astype(np.float64) for n, a in inputs.items()})
+            for name, rows in targets.items():
+                rows[w] = values[name]
+
+    # ---- given contacts ----------------------------------------------------------------------------------------------
+    def give_contacts(
+        self,
+        dist,
+        pos,
+        frame,
+        *,
+        geom=None,
+        body=None,
+        dim=None,
+        friction=None,
+        solref=None,
+        solreffriction=None,
+        solimp=None,
+        includemargin=None,
+        adhesion=None,
+        erp=None,
+        cfm=None,
+        restitution=None,
+        restitution_vel=None,
+        slip=None,
+        frictionforce=None,
+        motion=None,
+        replace=False,
+        count=None,
+        ids=None,
+    ) -> None:
+        """Give each world contacts of its own, beside those that are detected or instead of them.
+
+        As `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so that (n, ...)
+        gives all worlds the same.  Contacts live in the rows of their world: a reset clears them, a checkpoint holds
+        them, and worlds whose contacts join other bodies may share a tile.
+
+        Args:
+            dist, pos, frame, geom, body, dim, friction, solref, solreffriction, solimp, includemargin, adhesion, erp,
+                cfm, restitution, restitution_vel, slip, frictionforce, motion: as in `Data.give_contacts`.
+            replace: () or (nworld,): no contacts are detected in this world.
+            count: (nworld,) a world's contacts are its first `count`; None: all n.
+            ids: the worlds, by number or as a mask, whose contacts are given; None for all.
+
+        Raises:
+            ModelError: as in `Data.give_contacts`; room is made by `Batch(..., given_contacts=n)`.
+        """
+        chosen = self._ids(ids)
+        what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
+        what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
+        what |= {"adhesion": adhesion}
+        what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
+        what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
+
+        def values(name):
+            rows = self._expanded.get(name)
+            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+
+        rows = given_fields(self.model, self.ngiven, len(chosen), values, replace, count, **what)
+        for name, value in rows.items():
+            self._arrays[name][chosen] = value
+
+    def clear_given_contacts(self, ids=None) -> None:
+        """No given contacts in these worlds, and contacts are detected."""
+        if self.ngiven:
+            for name in ("given_present", "given_replace"):
+                self._arrays[name][self._ids(ids)] = 0
+
+    @property
+    def status(self) -> dict[str, np.ndarray]:
+        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        return {n: self._arrays["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
+
+    def is_left_out(self, name: str) -> bool:
+        """Is it an input that nobody has asked for yet, zero in all worlds?"""
+        return isinstance(name, str) and name in ON_DEMAND and name not in self._arrays
+
+    def _rows_changed(self) -> None:
+        """Called when worlds get rows of another field."""
+
+    def _expansion_changed(self) -> None:
+        """Called when a model field becomes per-world."""
+
+    def _worlds_set(self, worlds) -> None:
+        """Called when worlds are set anew: their state does not follow from their last step."""
+
+    def _found_failures(self) -> list:
+        """Steps that went wrong."""
+        raise NotImplementedError
+
+    # ---- worlds ------------------------------------------------------------------------------------------------------
+    def _ids(self, ids) -> np.ndarray:
+        """World numbers (n,) int64, checked."""
+        if ids is None:
+            return np.arange(self.nworld)
+        a = regular("ids", ids)
+        if a.dtype == bool:
+            if a.shape != (self.nworld,):
+                raise ModelError(f"ids: got a mask of shape {a.shape}, allowed is ({self.nworld},)")
+            return np.flatnonzero(a)
+        a = np.atleast_1d(a)
+        if a.size == 0:
+            return np.zeros(0, np.int64)
+        if a.ndim != 1 or a.dtype.kind not in "iu":
+            raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
+        wrong = a[(a < 0) | (a >= self.nworld)]
+        if wrong.size:
+            raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {self.nworld - 1}")
+        if len(np.unique(a)) != len(a):
+            raise ModelError("ids: a world is named twice")
+        return a.astype(np.int64)
+
+    def _world(self, world) -> int:
+        """One world's number, checked."""
+        if count("world", world, 0) >= self.nworld:
+            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
+        return int(world)
+
+    def _keyframes(self, keyframe, n: int) -> np.ndarray:
+        if isinstance(keyframe, str):
+            keyframe = self.model.keyframe(keyframe).id
+        given = regular("keyframe", keyframe)
+        try:
+            keys = np.broadcast_to(given, (n,))
+        except ValueError:
+            raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
+        if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= self.model.nkey)).any():
+            raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {self.model.nkey - 1}, or a name")
+        return keys
+
+    def _set_defaults(self, at: np.ndarray) -> None:
+        """The model's default state, with per-world qpos0 and references of springs where they are expanded."""
+        self._worlds_set(at)
+        for name in (*EVOLVING, *REPORTS):
+            self._arrays[name][at] = 0
+        q0 = self._expanded.get("qpos0")
+        self._arrays["qpos"][at] = self.model.qpos0 if q0 is None else q0[at]
+        if self.model.nhistory:
+            step, interval = (self._own(name, at) for name in ("opt_timestep", "sensor_interval"))
+            self._arrays["history"][at] = empty_history(self.model, step.ravel(), interval)
+        if self.model.nplastic:
+            rest = (self._own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
+            self._arrays["plastic"][at] = plastic_defaults(self.model, *rest)
+        self._clear_inputs(at)
+        if "tree_asleep" in self._arrays:
+            self._set_sleep_defaults(at)
+
+    def _own(self, name: str, at: np.ndarray) -> np.ndarray:
+        """A real model field of the worlds named, (n, ...) float64."""
+        rows = self._expanded.get(name)
+        value = self.model.__dict__[name]
+        return np.broadcast_to(value, (len(at), *value.shape)) if rows is None else rows[at].astype(float)
+
+    def _add_sleep(self) -> None:
+        """Rows of what sleeps."""
+        for name in SLEEP_ROWS:
+            self._arrays[name] = self._rows(DATA[name])
+        self._set_sleep_defaults(np.arange(self.nworld))
+        self._rows_changed()
+
+    def _set_sleep_defaults(self, at: np.ndarray) -> None:
+        """Worlds as the model starts them, asleep or awake."""
+        for name, value in sleep_defaults(self.model).items():
+            self._arrays[name][at] = value
+        self._arrays["sleep_qpos"][at] = self._arrays["qpos"][at]
+        self._arrays["sleep_mocap"][at] = np.concatenate([self._arrays[name][at] for name in MOCAP], axis=-1)
+
+    def _keep_sleep(self) -> None:
+        """Rows of what sleeps where the flag `sleep` is on; all awake where it was switched off."""
+        if self.model.opt_enableflags & SLEEPS:
+            if "tree_asleep" not in self._arrays:
+                self._add_sleep()
+        elif "tree_asleep" in self._arrays:
+            self._arrays["tree_asleep"][...] = AWAKE
+
+    def _clear_inputs(self, at: np.ndarray) -> None:
+        """Inputs as after a reset: mocap bodies where each world's model places them."""
+        self._drop_inputs(at)
+        for name, value in mocap_defaults(self.model, lambda name: self._own(name, at)).items():
+            self._arrays[name][at] = value
+
+    def _drop_inputs(self, at: np.ndarray) -> None:
+        """The same without mocap bodies, which a world that the engine resets brings along."""
+        for name in (*INPUTS, "given_present", "given_replace"):
+            if name in self._arrays and name not in MOCAP:
+                self._arrays[name][at] = 0
+        self._arrays["eq_active"][at] = self.model.eq_active0
+
+    # ---- keeping -----------------------------------------------------------------------------------------------------
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copies of all that lasts: state rows, reports, expanded model fields; for `restore`, np.savez, pickle."""
+        kept = {name: a.copy() for name, a in self._arrays.items()}
+        return kept | {f"model.{name}": a.copy() for name, a in self._expanded.items()}
+
+    def _kept_shape(self, key) -> tuple[int, ...] | None:
+        """The shape that a checkpoint's array has; None where there is no such field."""
+        name = key.removeprefix("model.") if isinstance(key, str) else ""
+        if name != key:
+            real = name in MODEL and MODEL[name].kind == "real"
+            return (self.nworld, *self.model.__dict__[name].shape) if real else None
+        if name in self._arrays or name in (*ON_DEMAND, *SLEEP_ROWS):
+            return (self.nworld, *DATA[name].dims(self._sizes))
+        return None
+
+    def restore(self, kept) -> None:
+        """Take over a checkpoint; the worlds go on bit for bit.
+
+        Raises:
+            ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
+        """
+        if not isinstance(kept, Mapping):
+            raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
+        for name in self._arrays:
+            if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
+                raise ModelError(f"restore: the checkpoint lacks {name!r}")
+        values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
+        for key, value in values.items():
+            shape = self._kept_shape(key)
+            if shape is None or value.shape != shape or value.dtype != self.dtype:
+                allowed = "no such field" if shape is None else f"allowed is {self.dtype} {shape}"
+                raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
+            if key.startswith("model."):
+                check_field(self.model, key.removeprefix("model."), value, worlds=True)
+        self._worlds_set(slice(None))
+        for key, value in values.items():
+            target = self.expand(key.removeprefix("model.")) if key.startswith("model.") else getattr(self, key)
+            target[...] = value.reshape(target.shape)
+        for name in ON_DEMAND:
+            if name in self._arrays and name not in kept:
+                self._arrays[name][...] = 0
+        if "tree_asleep" in self._arrays and "tree_asleep" not in kept:
+            self._arrays["tree_asleep"][...] = AWAKE
+        for name, rows in self._expanded.items():
+            if f"model.{name}" not in kept:
+                rows[...] = self.model.__dict__[name]
+
+    def get_model(self, world: int):
+        """One world's model: a copy with its expanded fields."""
+        w = self._world(world)
+        model = copy.deepcopy(self.model)
+        for name, a in self._expanded.items():
+            model.__dict__[name][...] = a[w]
+        return model
+
+
+def _precision(dtype) -> np.dtype:
+    """A dtype that kernels compute in, checked."""
+    try:
+        processor.base_of(dtype)
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    given = np.dtype(dtype)
+    if not given.isnative:
+        raise ModelError(f"dtype is {given.str!r}; allowed are float64 and float32 in this machine's byte order")
+    return given
+
+
+def count(name: str, value, least: int) -> int:
+    """A whole number not below `least`, nor above what compiled loops count to, checked."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= MOST:
+        limit = f" to {MOST}" if whole and value > MOST else ""
+        raise ModelError(f"{name}: got {value!r}, allowed is a whole number from {least}{limit}")
+    return int(value)

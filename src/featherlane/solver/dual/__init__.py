@@ -1,0 +1,1 @@
+"""Solvers in forces: projected Gauss-Seidel, and the pass against slip."""

@@ -1,0 +1,106 @@
+"""Friction of one elliptic contact with its normal force held: a quadratic over a disc.
+
+    minimise over t:  1/2 t^T A t + b^T t      with |t| <= r,
+
+t the forces across n in the basis scaled by friction, n = 2, 3 or 5 of them (dimension 4 has the spin alone).  Inside
+the disc t = -A^-1 b; else t = -(A + l)^-1 b with the multiplier l > 0 at which |t| = r.  1 / |t(l)| is concave and
+nearly linear in l, so that Newton's method on 1 / |t| = 1 / r climbs to the root from 0 without passing it.
+Source: MuJoCo documentation, Computation, "Algorithms" (PGS, elliptic cones); More, "The Levenberg-Marquardt
+algorithm", 1978, for the equation in 1 / |t|, where MuJoCo takes |t|^2.
+Note:   a direction in which nothing moves (pivot 0) gets no force; MuJoCo leaves all friction of that contact out.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fma, fmax, kernel, real, single_precision, sqrt, where
+
+ROUNDS = 20  # of Newton's method; 3 to 6 are usual
+FLAT = 1e-12  # a pivot this small beside the trace is 0
+BLOCKED = 1e30  # in its place
+
+# places in dual_room: t, b, the solution w of one more equation, A and its factor by packed lower triangles
+T, B, W, A, L = 20, 25, 30, 36, 51
+
+
+@kernel
+def entry(c, e):
+    """Place of entry (c, e), c >= e, in a packed triangle."""
+    return c * (c + 1) // 2 + e
+
+
+@kernel
+def factor_disc(d, n, multiplier, least):
+    """L D L^T of A + multiplier; D stands on the diagonal."""
+    for c in range(n):
+        for e in range(c + 1):
+            x = d.dual_room[A + entry(c, e)]
+            if c == e:
+                x = x + multiplier
+            for k in range(e):
+                lk = d.dual_room[L + entry(c, k)] * d.dual_room[L + entry(k, k)]
+                x = fma(-lk, d.dual_room[L + entry(e, k)], x)
+            if c == e:
+                x = where(x > least, x, BLOCKED)
+            else:
+                x = x / d.dual_room[L + entry(e, e)]
+            d.dual_room[L + entry(c, e)] = x
+
+
+@kernel
+def solve_disc(d, n, x):
+    """dual_room[x ..] <- (A + multiplier)^-1 dual_room[x ..]."""
+    for c in range(n):
+        s = d.dual_room[x + c]
+        for e in range(c):
+            s = fma(-d.dual_room[L + entry(c, e)], d.dual_room[x + e], s)
+        d.dual_room[x + c] = s
+    for c in range(n):
+        d.dual_room[x + c] = d.dual_room[x + c] / d.dual_room[L + entry(c, c)]
+    for c in range(n - 1, -1, -1):
+        s = d.dual_room[x + c]
+        for e in range(c + 1, n):
+            s = fma(-d.dual_room[L + entry(e, c)], d.dual_room[x + e], s)
+        d.dual_room[x + c] = s
+
+
+@kernel
+def product(d, n, x, y):
+    """Scalar product of two vectors of the room."""
+    s = real(d, 0.0)
+    for c in range(n):
+        s = fma(d.dual_room[x + c], d.dual_room[y + c], s)
+    return s
+
+
+@kernel
+def solve_on_disc(d, n, r):
+    """t, from A and b in dual_room.
+
+    Reads:  dual_room at A and B.   Writes: dual_room at T; W and L for itself.   Cost: O(n^3) a round.
+    """
+    trace, multiplier = real(d, 0.0), real(d, 0.0)
+    for c in range(n):
+        trace = trace + d.dual_room[A + entry(c, c)]
+    slack = real(d, 1e-13)
+    if single_precision(d):
+        slack = real(d, 1e-6)
+    outside, length = r >= 0.0, r
+    for _ in range(ROUNDS):
+        factor_disc(d, n, multiplier, FLAT * trace)
+        for c in range(n):
+            d.dual_room[T + c] = -d.dual_room[B + c]
+        solve_disc(d, n, T)
+        length = sqrt(product(d, n, T, T))
+        outside = outside & (length > fma(slack, r, r)) & (r > 0.0)
+        if not any_(outside):
+            break
+        for c in range(n):
+            d.dual_room[W + c] = d.dual_room[T + c]
+        solve_disc(d, n, W)
+        slope = where(outside, product(d, n, T, W), 1.0)
+        gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
+        multiplier = where(outside, multiplier + gain, multiplier)
+    # on the rim exactly; no disc, no force
+    scale = where(length > r, r / fmax(length, 1e-30), 1.0)
+    for c in range(n):
+        d.dual_room[T + c] = where(r > 0.0, scale * d.dual_room[T + c], 0.0)

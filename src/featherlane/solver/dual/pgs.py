@@ -1,0 +1,431 @@
+"""Projected Gauss-Seidel on the dual problem, with momentum, W worlds at once.
+
+A sweep visits block by block (dual_rows.py) and sets each force to what is best with all others as they are:
+
+    one row      f <- clip(f - (A + R)^-1 (y + R f), lo, hi),  y = b + Y z  its acceleration
+    pyramid      the same for each edge, twice around the contact, in turn from either end
+    cone         along the ray through the force, then across it on the disc |t| <= f_0 (friction_disc.py), twice
+
+Before a sweep forces go on along their last change by beta = (k - 1) / (k + 2), and back to where they are admissible;
+k counts sweeps since one last went against that, or left the cost higher than the one before.  A world stops where a
+sweep gains less than the tolerance; it has not converged if what is left is neither small nor rounding (rounding.py).
+Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
+after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Where we differ: A is not
+formed; blocks are shuffled in each fourth sweep alone (visit_order.py); a contact is visited twice in a row, which
+costs no row product; a contact without force looks along its rim, too; and momentum ends where the cost grows.
+"""
+
+from __future__ import annotations
+
+from featherlane.constraint.row import UNBOUNDED
+from featherlane.dynamics.flags import DISABLE_WARMSTART
+from featherlane.lanes import any_, clip, fma, fmax, kernel, not_, real, single_precision, sqrt, stage, where
+from featherlane.solver.dual.friction_disc import A as DISC_A
+from featherlane.solver.dual.friction_disc import B as DISC_B
+from featherlane.solver.dual.friction_disc import T as DISC_T
+from featherlane.solver.dual.friction_disc import entry, solve_on_disc
+from featherlane.solver.dual.problem import (
+    accelerate,
+    add_three,
+    basis_force,
+    drop_forces,
+    dual_gap,
+    force_count,
+    forces_at_rows,
+    has_edges,
+    primal_at_forces,
+    row_add,
+    row_dot,
+    store_dual_forces,
+    sum_forces,
+    three_dots,
+)
+from featherlane.solver.dual.rows import packed, place
+from featherlane.solver.dual.visit_order import is_scrambled, order_blocks, visited
+from featherlane.solver.primal.history import record
+from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
+from featherlane.solver.primal.rounding import is_left, is_rounding
+from featherlane.spatial.vector import load3
+
+ROUNDS = 2  # visits of a contact within a sweep
+PATIENCE = 4.0  # sweeps without progress
+TOUCHING = 1e-15  # N: a smaller normal force is none
+
+# places in dual_room: accelerations along the rows of a block, the change of their forces, the forces, a ray
+Y, CHANGE, FORCE, RAY = 0, 6, 12, 70
+
+
+# ---- one block -----------------------------------------------------------------------------------------------------
+@kernel
+def resistance(D):
+    """R = 1 / D; of an absent row so large that it has no force."""
+    return 1.0 / fmax(D, TINY)
+
+
+@kernel
+def drift(d, q, e, f, live):
+    """(f_new - f_start) (f_start - f_old) of a force: negative where the sweep goes against the momentum."""
+    start = d.dual_f[10 * q + e]
+    d.dual_f[10 * q + e] = where(live, f, start)
+    return (f - start) * (start - d.dual_old[10 * q + e])
+
+
+@kernel
+def visit_row(d, q, b, D, lo, hi, live):
+    """The block of one row; returns the cost's fall and the drift."""
+    f, R = d.dual_f[10 * q], resistance(D)
+    y, a = fma(R, f, b + row_dot(d, q, 0)), d.dual_A[21 * q] + R
+    g = clip(f - y / a, lo, hi)
+    delta = where(live, g - f, 0.0)
+    row_add(d, q, 0, delta)
+    return -(delta * fma(0.5 * a, delta, y)), drift(d, q, 0, g, live)
+
+
+@kernel
+def load_contact(m, d, k, q):
+    """Accelerations along the rows of contact k, and no change yet."""
+    dim, first = d.con_dim[k], 0
+    while first + 3 <= dim:
+        x = three_dots(d, q, first)
+        for c in range(3):
+            d.dual_room[Y + first + c] = d.con_warm[place(d, k, first + c)] + x[c]
+        first += 3
+    for c in range(first, dim):
+        d.dual_room[Y + c] = d.con_warm[place(d, k, c)] + row_dot(d, q, c)
+    for c in range(dim):
+        d.dual_room[CHANGE + c] = real(d, 0.0)
+
+
+@kernel
+def change_force(d, q, dim, c, delta):
+    """The force along row c of a contact changes: accelerations follow."""
+    d.dual_room[CHANGE + c] = d.dual_room[CHANGE + c] + delta
+    for e in range(dim):
+        d.dual_room[Y + e] = fma(d.dual_A[21 * q + packed(c, e)], delta, d.dual_room[Y + e])
+
+
+@kernel
+def add_change(d, q, dim):
+    """z follows the change of a contact's forces."""
+    first = 0
+    while first + 3 <= dim:
+        add_three(d, q, first, load3(d.dual_room, CHANGE + first))
+        first += 3
+    for c in range(first, dim):
+        row_add(d, q, c, d.dual_room[CHANGE + c])
+
+
+@kernel
+def visit_edge(d, q, dim, e, R, live):
+    """Edge e of a pyramid; returns the cost's fall."""
+    i, a = 1 + e // 2, 21 * q
+    s = real(d, 1.0 - 2.0 * (e % 2))
+    f = d.dual_room[FORCE + e]
+    y = fma(R, f, fma(s, d.dual_room[Y + i], d.dual_room[Y]))
+    A = ((d.dual_A[a] + d.dual_A[a + packed(i, i)]) + (2.0 * s) * d.dual_A[a + packed(i, 0)]) + R
+    delta = where(live, fmax(f - y / A, 0.0) - f, 0.0)
+    d.dual_room[FORCE + e] = f + delta
+    change_force(d, q, dim, 0, delta)
+    change_force(d, q, dim, i, s * delta)
+    return -(delta * fma(0.5 * A, delta, y))
+
+
+@kernel
+def visit_pyramid(m, d, k, q, sweep, live):
+    """The edges of contact k; returns the cost's fall and the drift."""
+    dim, n, R = d.con_dim[k], force_count(m, d, k), resistance(d.con_D[k])
+    load_contact(m, d, k, q)
+    for e in range(n):
+        d.dual_room[FORCE + e] = d.dual_f[10 * q + e]
+    fall, against = real(d, 0.0), real(d, 0.0)
+    for turn in range(ROUNDS):
+        for at in range(n):
+            e = at if (sweep + turn) % 2 == 0 else n - 1 - at
+            fall = fall + visit_edge(d, q, dim, e, R, live)
+    for e in range(n):
+        against = against + drift(d, q, e, d.dual_room[FORCE + e], live)
+    add_change(d, q, dim)
+    return fall, against
+
+
+@kernel
+def cone_row(d, q, c, R, Rt):
+    """Acceleration along row c with its regularisation."""
+    return fma(R if c == 0 else Rt, d.dual_room[FORCE + c], d.dual_room[Y + c])
+
+
+@kernel
+def move_on_cone(d, q, dim, c, target, R, Rt, live):
+    """Force c goes to its target; returns the cost's fall."""
+    delta = where(live, target - d.dual_room[FORCE + c], 0.0)
+    a = d.dual_A[21 * q + packed(c, c)] + (R if c == 0 else Rt)
+    fall = -(delta * fma(0.5 * a, delta, cone_row(d, q, c, R, Rt)))
+    d.dual_room[FORCE + c] = d.dual_room[FORCE + c] + delta
+    change_force(d, q, dim, c, delta)
+    return fall
+
+
+@kernel
+def set_ray(d, q, dim, R, Rt, held):
+    """The direction in which the force grows: its own; of no force the normal, or where that leads up the steepest rim.
+
+    At the tip the normal alone would be stuck: an acceleration of the contact away from the surface and fast along it
+    asks for friction, and friction for a normal force.
+    """
+    s, up = real(d, 0.0), cone_row(d, q, 0, R, Rt)
+    for c in range(1, dim):
+        y = cone_row(d, q, c, R, Rt)
+        s = fma(y, y, s)
+    inverse = where(up > 0.0, 1.0 / fmax(sqrt(s), TINY), 0.0)
+    for c in range(dim):
+        tip = real(d, 1.0) if c == 0 else -(cone_row(d, q, c, R, Rt) * inverse)
+        d.dual_room[RAY + c] = where(held, d.dual_room[FORCE + c], tip)
+
+
+@kernel
+def ray_length(d, q, dim, R, Rt):
+    """How far to go along the ray to the minimum of the cost."""
+    up, curvature = real(d, 0.0), real(d, 0.0)
+    for c in range(dim):
+        v, s = d.dual_room[RAY + c], real(d, 0.0)
+        up = fma(v, cone_row(d, q, c, R, Rt), up)
+        for e in range(dim):
+            s = fma(d.dual_A[21 * q + packed(c, e)], d.dual_room[RAY + e], s)
+        curvature = fma(v, fma(R if c == 0 else Rt, v, s), curvature)
+    bent = curvature > 0.0
+    return where(bent, -(up / where(bent, curvature, 1.0)), 0.0)
+
+
+@kernel
+def push_along(d, q, dim, R, Rt, live):
+    """The force along its ray, not beyond the tip of the cone; returns the cost's fall."""
+    held, fall = d.dual_room[FORCE] > TOUCHING, real(d, 0.0)
+    set_ray(d, q, dim, R, Rt, held)
+    x = ray_length(d, q, dim, R, Rt)
+    x = fmax(x, where(held, -1.0, 0.0))
+    for c in range(dim):
+        start = where(held, d.dual_room[FORCE + c], 0.0)
+        fall = fall + move_on_cone(d, q, dim, c, fma(x, d.dual_room[RAY + c], start), R, Rt, live)
+    return fall
+
+
+@kernel
+def slide_across(d, q, dim, R, Rt, live):
+    """Friction with the normal force as it is; returns the cost's fall."""
+    n = dim - 1
+    for c in range(n):
+        b = d.dual_room[Y + c + 1]
+        for e in range(n):
+            b = fma(-d.dual_A[21 * q + packed(c + 1, e + 1)], d.dual_room[FORCE + e + 1], b)
+        d.dual_room[DISC_B + c] = b
+        for e in range(c + 1):
+            a = d.dual_A[21 * q + packed(c + 1, e + 1)]
+            d.dual_room[DISC_A + entry(c, e)] = a + Rt if c == e else a
+    r = d.dual_room[FORCE]
+    solve_on_disc(d, n, where(r > TOUCHING, r, 0.0))
+    fall = real(d, 0.0)
+    for c in range(n):
+        fall = fall + move_on_cone(d, q, dim, c + 1, d.dual_room[DISC_T + c], R, Rt, live)
+    return fall
+
+
+@kernel
+def visit_cone(m, d, k, q, live):
+    """The forces of an elliptic contact; returns the cost's fall and the drift."""
+    dim, R, Rt = d.con_dim[k], resistance(d.con_D[k]), resistance(d.con_Dt[k])
+    load_contact(m, d, k, q)
+    for c in range(dim):
+        d.dual_room[FORCE + c] = d.dual_f[10 * q + c]
+    fall, against = real(d, 0.0), real(d, 0.0)
+    for _ in range(ROUNDS):
+        fall = fall + push_along(d, q, dim, R, Rt, live)
+        fall = fall + slide_across(d, q, dim, R, Rt, live)
+    for c in range(dim):
+        against = against + drift(d, q, c, d.dual_room[FORCE + c], live)
+    add_change(d, q, dim)
+    return fall, against
+
+
+# ---- all blocks ----------------------------------------------------------------------------------------------------
+@kernel
+def visit_contact(m, d, k, q, sweep, live):
+    """The block of contact k; returns the cost's fall and the drift."""
+    if has_edges(m, d, k):
+        fall, against = visit_pyramid(m, d, k, q, sweep, live)
+    elif d.con_dim[k] > 1:
+        fall, against = visit_cone(m, d, k, q, live)
+    else:
+        zero, most = real(d, 0.0), real(d, UNBOUNDED)
+        fall, against = visit_row(d, q, d.con_warm[3 * k], d.con_D[k], zero, most, live)
+    return fall, against
+
+
+@kernel
+def sweep_blocks(m, d, sweep, live):
+    """One sweep; returns the cost's fall and the drift of all forces."""
+    fall, against = real(d, 0.0), real(d, 0.0)
+    first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
+    if is_scrambled(sweep):
+        order_blocks(d, sweep)
+    for at in range(d.ndual[0]):
+        q = visited(d, sweep, at)
+        if q < first:
+            s, t = visit_row(d, q, d.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
+        elif q < joint:
+            k = q - first
+            s, t = visit_row(d, q, d.genrow_v[k], d.genrow_D[k], d.genrow_lo[k], d.genrow_hi[k], live)
+        else:
+            s, t = visit_contact(m, d, q - joint, q, sweep, live)
+        fall, against = fall + s, against + t
+    return fall, against
+
+
+@kernel
+def extrapolated(d, q, e, beta):
+    """Force e of block q, on along its last change; keeps where it was."""
+    f = d.dual_f[10 * q + e]
+    g = fma(beta, f - d.dual_old[10 * q + e], f)
+    d.dual_old[10 * q + e] = f
+    return g
+
+
+@kernel
+def extrapolate_contact(m, d, k, q, beta):
+    """The forces of contact k go on, and back to the cone."""
+    n = force_count(m, d, k)
+    for e in range(n):
+        d.dual_f[10 * q + e] = extrapolated(d, q, e, beta)
+    if has_edges(m, d, k) or n == 1:
+        for e in range(n):
+            d.dual_f[10 * q + e] = fmax(d.dual_f[10 * q + e], 0.0)
+    else:
+        s, r = real(d, 0.0), fmax(d.dual_f[10 * q], 0.0)
+        for e in range(1, n):
+            s = fma(d.dual_f[10 * q + e], d.dual_f[10 * q + e], s)
+        length = sqrt(s)
+        # without momentum nothing is moved, not by rounding either
+        scale = where((length > r) & (beta > 0.0), r / fmax(length, TINY), 1.0)
+        d.dual_f[10 * q] = r
+        for e in range(1, n):
+            d.dual_f[10 * q + e] = scale * d.dual_f[10 * q + e]
+
+
+@kernel
+def gather_momentum(m, d, beta):
+    """All forces go on along their last change, where beta > 0, and stay admissible; z follows."""
+    first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
+    for q in range(d.ndual[0]):
+        if q < first:
+            d.dual_f[10 * q] = clip(extrapolated(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
+        elif q < joint:
+            k = q - first
+            d.dual_f[10 * q] = clip(extrapolated(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
+        else:
+            extrapolate_contact(m, d, q - joint, q, beta)
+    sum_forces(m, d)
+
+
+# ---- the start, and the loop ---------------------------------------------------------------------------------------
+@kernel
+def row_cost(f, b, D):
+    """f b + 1/2 R f^2."""
+    return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * resistance(D))
+
+
+@kernel
+def dual_cost(m, d):
+    """1/2 f^T (A + R) f + f^T b, f^T A f = z^T z."""
+    s, first, joint = real(d, 0.0), d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
+    for i in range(m.nv):
+        s = fma(d.dual_z[i], d.dual_z[i], s)
+    s = 0.5 * s
+    for q in range(d.ndual[0]):
+        if q < first:
+            s = s + row_cost(d.dual_f[10 * q], d.dofrow_v[q], d.dofrow_D[q])
+        elif q < joint:
+            s = s + row_cost(d.dual_f[10 * q], d.genrow_v[q - first], d.genrow_D[q - first])
+        else:
+            k = q - joint
+            for c in range(d.con_dim[k]):
+                s = fma(basis_force(m, d, k, c), d.con_warm[place(d, k, c)], s)
+            for e in range(force_count(m, d, k)):
+                D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
+                s = s + row_cost(d.dual_f[10 * q + e], real(d, 0.0), D)
+    return s
+
+
+@kernel
+def start_forces(m, d):
+    """b = J a0 - aref, and forces: those of the last acceleration where their cost is negative, else none."""
+    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
+    subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
+    blocks, take = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], real(d, 0.0) > 0.0
+    if m.opt_disableflags & DISABLE_WARMSTART == 0:
+        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
+        subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+        forces_at_rows(m, d)
+        drop_forces(m, d)
+        sum_forces(m, d)
+        take = dual_cost(m, d) < 0.0
+    for q in range(blocks):
+        for e in range(10):
+            f = where(take, d.dual_f[10 * q + e], 0.0)
+            d.dual_f[10 * q + e] = f
+            d.dual_old[10 * q + e] = f
+    sum_forces(m, d)
+
+
+@kernel
+def record_forces(m, d, k, scale, improvement, beta):
+    """The primal cost and gradient at the forces, for the record alone."""
+    if d.want_history:
+        cost, gradient = primal_at_forces(m, d)
+        record(d, k, scale * cost, scale * gradient, improvement, beta)
+
+
+@stage
+def pgs(m, d):
+    """Sweeps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
+
+    Reads:  blocks (see `make_blocks`), qLD, qacc_smooth, qfrc_smooth, qacc_warmstart.
+    Writes: dual_f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces,
+            solver_niter, solver_residual, solver_gap, warning.
+    Cost:   per sweep three products with Y.
+    """
+    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
+    start_forces(m, d)
+    zero = real(d, 0.0)
+    record_forces(m, d, 0, scale, zero, zero)
+    # a sweep's gain goes with the square of what forces change by: this is rounding, squared
+    noise = real(d, 1e-28)
+    if single_precision(d):
+        noise = real(d, 1e-12)
+    niter, k, total, idle, cost = zero, zero, zero, zero, dual_cost(m, d)
+    live = d.active[0] > 0.0
+    for sweep in range(m.opt_iterations):
+        if not any_(live):
+            break
+        beta = where(live & (k > 1.0), (k - 1.0) / (k + 2.0), 0.0)
+        gather_momentum(m, d, beta)
+        before, started = cost, dual_cost(m, d)
+        fall, against = sweep_blocks(m, d, sweep, live)
+        cost = started - fall
+        k = where((against < 0.0) | (cost > before), 0.0, k + 1.0)
+        niter, total = where(live, niter + 1.0, niter), total + fall
+        record_forces(m, d, sweep + 1, scale, scale * fall, beta)
+        # rounding ends progress where sweeps gain nothing of what all have gained; a single one may seem to lose
+        idle = where(fall <= noise * total, idle + 1.0, 0.0)
+        small = (scale * fall <= tolerance) & (tolerance > 0.0)
+        live = live & not_(small) & (idle < PATIENCE)
+    _, gradient = primal_at_forces(m, d)
+    d.solver_niter[0] = niter
+    d.solver_residual[0] = scale * gradient
+    gap = scale * dual_gap(m, d)
+    d.solver_gap[0] = gap
+    left = is_left(m, d, gradient, gap)
+    if any_(left):
+        left = left & not_(is_rounding(m, d, gradient, left))
+        # that moved some: back to where the forces lead
+        accelerate(m, d)
+    d.warning[3] = where(live | left, d.warning[3] + 1.0, d.warning[3])
+    store_dual_forces(m, d)

@@ -1,0 +1,287 @@
+"""The dual problem: forces f of all rows, from them the acceleration, and how far both are from the solution.
+
+    minimise over the admissible forces:  1/2 f^T (A + R) f + f^T b,      b = J a0 - aref,
+
+with a0 the acceleration without constraints.  Forces are admissible within their bounds, edges of a pyramid and limits
+where they push, and a contact with an elliptic cone where |force across| <= force along n in the basis scaled by
+friction.  The forces of the primal problem at any acceleration are admissible.
+
+At the solution its value is the primal cost, negative; elsewhere the two leave a gap, which bounds how far either is
+from the solution:
+
+    gap = cost(a) + 1/2 f^T (A + R) f + f^T b  >=  0.
+
+For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, g the gradient; for a = a0 + M^-1 J^T f (PGS) it is the sum
+over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), f(x) a row's force at x = J a - aref.
+Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import PYRAMIDAL
+from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.lanes import fma, fmax, fmin, kernel, real, sqrt, where
+from featherlane.solver.dual.rows import contact_block, place
+from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
+from featherlane.solver.rows.cone import cone
+from featherlane.solver.rows.contacts import push_bodies, turn_bodies
+from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
+
+
+@kernel
+def row_dot(d, q, c):
+    """Row c of block q times z: (J M^-1 J^T f) along it."""
+    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
+    row, x = d.dual_rowadr[q] + c * n, real(d, 0.0)
+    for p in range(n):
+        x = fma(d.dual_Y[row + p], d.dual_z[d.dual_dof[o + p]], x)
+    return x
+
+
+@kernel
+def row_add(d, q, c, f):
+    """z += f y for row c of block q."""
+    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
+    row = d.dual_rowadr[q] + c * n
+    for p in range(n):
+        i = d.dual_dof[o + p]
+        d.dual_z[i] = fma(d.dual_Y[row + p], f, d.dual_z[i])
+
+
+@kernel
+def three_dots(d, q, c):
+    """`row_dot` of rows c to c + 2 of block q: z is read once."""
+    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
+    row, zero = d.dual_rowadr[q] + c * n, real(d, 0.0)
+    x, y, w = zero, zero, zero
+    for p in range(n):
+        z, e = d.dual_z[d.dual_dof[o + p]], row + p
+        x, y, w = fma(d.dual_Y[e], z, x), fma(d.dual_Y[e + n], z, y), fma(d.dual_Y[e + 2 * n], z, w)
+    return x, y, w
+
+
+@kernel
+def add_three(d, q, c, f):
+    """`row_add` for rows c to c + 2 of block q: z is read and written once."""
+    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
+    row = d.dual_rowadr[q] + c * n
+    for p in range(n):
+        i, e = d.dual_dof[o + p], row + p
+        z = fma(d.dual_Y[e + n], f[1], fma(d.dual_Y[e], f[0], d.dual_z[i]))
+        d.dual_z[i] = fma(d.dual_Y[e + 2 * n], f[2], z)
+
+
+@kernel
+def has_edges(m, d, k):
+    """Are the forces of contact k those of a pyramid's edges?"""
+    return m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1
+
+
+@kernel
+def force_count(m, d, k):
+    """How many forces contact k has."""
+    return 2 * (d.con_dim[k] - 1) if has_edges(m, d, k) else d.con_dim[k]
+
+
+@kernel
+def basis_force(m, d, k, c):
+    """Force of contact k along basis vector c."""
+    f = 10 * contact_block(d, k)
+    x = d.dual_f[f + c]
+    if has_edges(m, d, k):
+        if c > 0:
+            x = d.dual_f[f + 2 * c - 2] - d.dual_f[f + 2 * c - 1]
+        else:
+            x = real(d, 0.0)
+            for e in range(2 * (d.con_dim[k] - 1)):
+                x = x + d.dual_f[f + e]
+    return x
+
+
+@kernel
+def regularisation(D):
+    """R = 1 / D; 0 where the row is absent."""
+    return where(D > 0.0, 1.0 / fmax(D, TINY), 0.0)
+
+
+# ---- forces at a point ---------------------------------------------------------------------------------------------
+@kernel
+def contact_force_at(m, d, k, e, s):
+    """Force e of contact k at con_y; s is what an elliptic cone multiplies y_i by."""
+    y = d.con_y[3 * k]
+    if has_edges(m, d, k):
+        u = d.con_y[place(d, k, 1 + e // 2)]
+        f = -(d.con_D[k] * fmin(y + u if e % 2 == 0 else y - u, 0.0))
+    elif e == 0:
+        f = -(d.con_D[k] * fmin(y, 0.0))
+        if d.con_dim[k] > 1:
+            f, _, _ = cone(d, k, d.con_y)
+    else:
+        f = s * d.con_y[place(d, k, e)]
+    return f
+
+
+@kernel
+def cone_factor(m, d, k):
+    """What y_i is multiplied by to give the forces of contact k across n; 0 where it has no elliptic cone."""
+    s = real(d, 0.0)
+    if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
+        _, s, _ = cone(d, k, d.con_y)
+    return s
+
+
+@kernel
+def forces_at_rows(m, d):
+    """dual_f <- the forces of the primal problem at the current rows."""
+    for k in range(d.ndofrow[0]):
+        d.dual_f[10 * k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+    for k in range(d.ngenrow[0]):
+        f, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        d.dual_f[10 * (d.ndofrow[0] + k)] = f
+    for k in range(d.ncon_slot[0]):
+        s = cone_factor(m, d, k)
+        for e in range(force_count(m, d, k)):
+            d.dual_f[10 * contact_block(d, k) + e] = contact_force_at(m, d, k, e, s)
+
+
+@kernel
+def drop_forces(m, d):
+    """Blocks that found no room have no force."""
+    for q in range(d.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
+        for e in range(10):
+            d.dual_f[10 * q + e] = real(d, 0.0)
+
+
+@kernel
+def sum_forces(m, d):
+    """z = Y^T f."""
+    for i in range(m.nv):
+        d.dual_z[i] = real(d, 0.0)
+    joint = d.ndofrow[0] + d.ngenrow[0]
+    for q in range(d.ndual[0]):
+        if q < joint:
+            row_add(d, q, 0, d.dual_f[10 * q])
+        else:
+            for c in range(d.con_dim[q - joint]):
+                row_add(d, q, c, basis_force(m, d, q - joint, c))
+
+
+@kernel
+def whiten_forces(m, d):
+    """The same from qfrc_constraint = J^T f, where blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
+    for i in range(m.nv):
+        d.dual_z[i] = d.qfrc_constraint[i]
+    for i in range(m.nv - 1, -1, -1):
+        a, x = m.M_rowadr[i], d.dual_z[i]
+        for c in range(m.M_rownnz[i] - 1):
+            j = m.M_colind[a + c]
+            d.dual_z[j] = fma(-d.qLD[a + c], x, d.dual_z[j])
+        d.dual_z[i] = x * sqrt(d.qLDiagInv[i])
+
+
+# ---- the way back to joints ----------------------------------------------------------------------------------------
+@kernel
+def push_forces(m, d):
+    """qfrc_constraint = J^T f."""
+    for i in range(m.nv):
+        d.qfrc_constraint[i] = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        i = d.dofrow_dof[k]
+        d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual_f[10 * k], d.qfrc_constraint[i])
+    for k in range(d.ngenrow[0]):
+        o, f = d.genrow_dofadr[k], d.dual_f[10 * (d.ndofrow[0] + k)]
+        for e in range(o, o + d.genrow_dofnum[k]):
+            i = d.genrow_dof[e]
+            d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+    clear_body_forces(m, d)
+    zero = real(d, 0.0)
+    for k in range(d.ncon_slot[0]):
+        f, t, s = basis_force(m, d, k, 0), zero, zero
+        if d.con_dim[k] > 1:
+            t, s = basis_force(m, d, k, 1), basis_force(m, d, k, 2)
+        push_bodies(d, k, (f, t, s))
+        if d.con_dim[k] > 3:
+            f, t, s = basis_force(m, d, k, 3), zero, zero
+            if d.con_dim[k] > 4:
+                t, s = basis_force(m, d, k, 4), basis_force(m, d, k, 5)
+            turn_bodies(d, k, (f, t, s))
+    body_forces_to_dofs(m, d, d.qfrc_constraint)
+
+
+@kernel
+def accelerate(m, d):
+    """qacc = a0 + M^-1 J^T f, and M qacc."""
+    push_forces(m, d)
+    for i in range(m.nv):
+        d.qacc[i] = d.qfrc_constraint[i]
+    solve(m, d.qLD, d.qLDiagInv, d.qacc)
+    for i in range(m.nv):
+        d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
+        d.Ma[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+
+
+@kernel
+def store_dual_forces(m, d):
+    """Row forces as they are; contact forces along normal and tangents, moments about them."""
+    for k in range(d.ndofrow[0]):
+        d.dofrow_force[k] = d.dual_f[10 * k]
+    for k in range(d.ngenrow[0]):
+        d.genrow_force[k] = d.dual_f[10 * (d.ndofrow[0] + k)]
+    for k in range(d.ncon_slot[0]):
+        d.con_force[6 * k] = basis_force(m, d, k, 0)
+        for c in range(1, 6):
+            x = real(d, 0.0)
+            if c < d.con_dim[k]:
+                x = d.con_friction[5 * k + c - 1] * basis_force(m, d, k, c)
+            d.con_force[6 * k + c] = x
+
+
+# ---- honesty -------------------------------------------------------------------------------------------------------
+@kernel
+def primal_at_forces(m, d):
+    """(cost, norm of the gradient) of the primal problem at qacc = a0 + M^-1 J^T f, whose rows are left in place."""
+    accelerate(m, d)
+    place_rows(m, d, d.qacc, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
+    subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+    for i in range(m.nv):
+        d.Mv[i] = d.qfrc_constraint[i]
+    cost, gradient = evaluate(m, d)
+    for i in range(m.nv):
+        d.qfrc_constraint[i] = d.Mv[i]
+    return cost, gradient
+
+
+@kernel
+def row_gap(f, g, x, D):
+    """What a row with force f leaves, g its force at x."""
+    return (f - g) * fma(0.5 * regularisation(D), f + g, x)
+
+
+@kernel
+def contact_gap(m, d, k):
+    """What the forces of contact k leave."""
+    f, s, gap = 10 * contact_block(d, k), cone_factor(m, d, k), real(d, 0.0)
+    for e in range(force_count(m, d, k)):
+        g, x, D = contact_force_at(m, d, k, e, s), d.con_y[3 * k], d.con_D[k]
+        if has_edges(m, d, k):
+            u = d.con_y[place(d, k, 1 + e // 2)]
+            x = x + u if e % 2 == 0 else x - u
+        elif e > 0:
+            x, D = d.con_y[place(d, k, e)], d.con_Dt[k]
+        gap = gap + row_gap(d.dual_f[f + e], g, x, D)
+    return gap
+
+
+@kernel
+def dual_gap(m, d):
+    """The gap of dual_f, after `primal_at_forces`."""
+    gap = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        g, _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        gap = gap + row_gap(d.dual_f[10 * k], g, d.dofrow_x[k], d.dofrow_D[k])
+    for k in range(d.ngenrow[0]):
+        g, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        gap = gap + row_gap(d.dual_f[10 * (d.ndofrow[0] + k)], g, d.genrow_x[k], d.genrow_D[k])
+    for k in range(d.ncon_slot[0]):
+        gap = gap + contact_gap(m, d, k)
+    return fmax(gap, 0.0)

@@ -1,0 +1,377 @@
+"""The rows of the dual problem, block by block, in coordinates in which M is the identity.
+
+With M = L^T D L, a row of the Jacobian becomes the row y = J L^-1 D^-1/2, so that the matrix of the dual problem is
+
+    A + R = Y Y^T + R,      and  J M^-1 J^T f = Y z  with  z = Y^T f.
+
+A dof's row of L^-T reaches its ancestors alone: y has entries at the dofs of J and at those above them, and nowhere
+else.  So a sweep over all rows costs two products per entry of Y, and A is not formed but for each block's own part.
+A block is a one-dof row, a general row, or a contact, whose rows are its basis (rows.py); the edges of a pyramid are
+sums and differences of those.
+Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
+"""
+
+from __future__ import annotations
+
+from featherlane.collision.slot import active_worlds
+from featherlane.dynamics.flags import FRICTION_TENDON, PGS
+from featherlane.lanes import fma, kernel, real, sqrt, stage, where
+from featherlane.solver.rows.rows import arm, other_arm, turn
+from featherlane.spatial.vector import add3, cross, dot3, load3
+
+DUAL_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all general rows
+
+# how a dof is marked while a block is made: it moves the first body, the other one, or both alike
+FIRST, OTHER, BOTH = 1, 2, 3
+
+
+def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[str, int]:
+    """Sizes ndualmax, ndualdofmax, ndualYmax of a tile: what all rows take that can exist, contacts up to DUAL_LIMIT.
+
+    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, a general row any.  Part
+    of a split tile has fewer contacts, but the joints' rows of the whole: so these have room of their own.
+
+    Args:
+        model: the model.
+        ncon: contact slots.
+        rows: capacities of the other rows, see `row_capacity`.
+        given: contacts that the caller gives to one world, of any dimension.
+    """
+    nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
+    dims = [*model.geom_condim, *model.pair_dim, 6 if given else 1]
+    joint = rows["ndofrowmax"] * chain + min(rows["ngenrowmax"] * nv, DUAL_LIMIT) + nv + 1
+    contacts = ncon * min(2 * chain, nv)
+    return {
+        "ndualmax": rows["ndofrowmax"] + rows["ngenrowmax"] + ncon,
+        "ndualdofmax": joint + min(contacts, DUAL_LIMIT),
+        "ndualYmax": joint + min(max(dims) * contacts, DUAL_LIMIT) + 5 * nv,
+    }
+
+
+@kernel
+def packed(c, e):
+    """Place of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
+    return c * (c + 1) // 2 + e if c >= e else e * (e + 1) // 2 + c
+
+
+@kernel
+def contact_block(d, k):
+    """The block of contact slot k."""
+    return d.ndofrow[0] + d.ngenrow[0] + k
+
+
+@kernel
+def place(d, k, c):
+    """Where the value along basis vector c of contact k stands in con_y, con_z and con_warm."""
+    return 3 * k + c if c < 3 else 3 * turn(d, k) + c - 3
+
+
+# ---- dofs of a block -----------------------------------------------------------------------------------------------
+@kernel
+def add_chain(m, d, i, mark, start, n):
+    """Append dof i and all above it to the n dofs of a block, up to one that it has; returns their number."""
+    while i >= 0 and d.dual_mark[i] == 0:
+        d.dual_mark[i] = mark
+        d.dual_dof[start + n] = i
+        n += 1
+        i = m.dof_parentid[i]
+    return n
+
+
+@kernel
+def sort_descending(dofs, start, n):
+    """Sort n dofs of a list by insertion; a chain is sorted, and so are two, unless they share a tree."""
+    for a in range(start + 1, start + n):
+        i, b = dofs[a], a
+        while b > start and dofs[b - 1] < i:
+            dofs[b] = dofs[b - 1]
+            b -= 1
+        dofs[b] = i
+
+
+@kernel
+def add_second(m, d, i, mark, start, n):
+    """Append the second chain; dofs that the block has already move both bodies alike."""
+    n = add_chain(m, d, i, mark, start, n)
+    while i >= 0:
+        if d.dual_mark[i] != mark:
+            d.dual_mark[i] = BOTH
+        i = m.dof_parentid[i]
+    return n
+
+
+@kernel
+def contact_dofs(m, d, k, start):
+    """The dofs of contact k: those that move its bodies; returns their number."""
+    i, j = m.body_lastdof[d.con_body[2 * k]], -1
+    if d.con_body[2 * k + 1] > 0:
+        j = m.body_lastdof[d.con_body[2 * k + 1]]
+    n = 0
+    if j > i:
+        # the later tree first; the roles of the two bodies stay
+        n = add_chain(m, d, j, OTHER, start, n)
+        n = add_second(m, d, i, FIRST, start, n)
+    else:
+        n = add_chain(m, d, i, FIRST, start, n)
+        n = add_second(m, d, j, OTHER, start, n)
+    return n
+
+
+@kernel
+def clear_marks(d, start, n):
+    """No dof is marked any more."""
+    for p in range(start, start + n):
+        d.dual_mark[d.dual_dof[p]] = 0
+
+
+# ---- entries -------------------------------------------------------------------------------------------------------
+@kernel
+def translation_entries(d, k, i):
+    """How fast dof i parts the bodies of contact k at its point; a dof that moves both alike does not."""
+    first = d.dual_mark[i] == FIRST
+    r = arm(d, k) if first else other_arm(d, k)
+    return add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r))
+
+
+@kernel
+def contact_entries(d, k, i, e, n, dim):
+    """Column of dof i in the Jacobian of contact k: at dual_Y[e] along the first basis vector, then each n further."""
+    for c in range(dim):
+        d.dual_Y[e + c * n] = real(d, 0.0)
+    if d.dual_mark[i] != BOTH:
+        s = real(d, 1.0)
+        if d.dual_mark[i] != FIRST:
+            s = -s
+        v = translation_entries(d, k, i)
+        for c in range(3 if dim > 3 else dim):
+            d.dual_Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * k + 3 * c), v)
+        w = load3(d.cdof, 6 * i)
+        for c in range(3, dim):
+            d.dual_Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * turn(d, k) + 3 * (c - 3)), w)
+
+
+@kernel
+def precedes_parent(m, d, start, n, p):
+    """Is the next dof of the block the parent of dof p, with the same dofs above it in M?"""
+    i, j = d.dual_dof[start + p], d.dual_dof[start + (p + 1 if p + 1 < n else p)]
+    return m.dof_parentid[i] == j and m.M_rownnz[i] == m.M_rownnz[j] + 1
+
+
+@kernel
+def reduce_row(m, d, i, row, o):
+    """Take what dof i, at o, leaves at the dofs above it, and scale it by D^-1/2, which stands in `search`."""
+    a, x = m.M_rowadr[i], d.dual_Y[o]
+    for c in range(m.M_rownnz[i] - 1):
+        e = row + d.dual_place[m.M_colind[a + c]]
+        d.dual_Y[e] = fma(-d.qLD[a + c], x, d.dual_Y[e])
+    d.dual_Y[o] = x * d.search[i]
+
+
+@kernel
+def reduce_pair(m, d, i, j, row, o):
+    """The same for dof i and its parent j, which stands next to it: what is above is read and written once."""
+    a, b, n = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1
+    x = d.dual_Y[o]
+    y = fma(-d.qLD[a + n], x, d.dual_Y[o + 1])
+    for c in range(n):
+        e = row + d.dual_place[m.M_colind[a + c]]
+        d.dual_Y[e] = fma(-d.qLD[b + c], y, fma(-d.qLD[a + c], x, d.dual_Y[e]))
+    d.dual_Y[o], d.dual_Y[o + 1] = x * d.search[i], y * d.search[j]
+
+
+@kernel
+def whiten_row(m, d, start, n, row):
+    """dual_Y[row ..] <- D^-1/2 L^-T dual_Y[row ..] on the n dofs from start on, whose places stand in dual_place."""
+    p = 0
+    while p < n:
+        i = d.dual_dof[start + p]
+        if precedes_parent(m, d, start, n, p):
+            reduce_pair(m, d, i, d.dual_dof[start + p + 1], row, row + p)
+            p += 2
+        else:
+            reduce_row(m, d, i, row, row + p)
+            p += 1
+
+
+@kernel
+def reduce_three_pairs(m, d, i, j, row, n, o):
+    """`reduce_pair` in three rows of n at once."""
+    a, b, above = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1
+    link = -d.qLD[a + above]
+    x0, x1, x2 = d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n]
+    y0, y1, y2 = d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1]
+    y0, y1, y2 = fma(link, x0, y0), fma(link, x1, y1), fma(link, x2, y2)
+    for c in range(above):
+        e, K, L = row + d.dual_place[m.M_colind[a + c]], -d.qLD[a + c], -d.qLD[b + c]
+        d.dual_Y[e] = fma(L, y0, fma(K, x0, d.dual_Y[e]))
+        d.dual_Y[e + n] = fma(L, y1, fma(K, x1, d.dual_Y[e + n]))
+        d.dual_Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual_Y[e + 2 * n]))
+    s, t = d.search[i], d.search[j]
+    d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n] = x0 * s, x1 * s, x2 * s
+    d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1] = y0 * t, y1 * t, y2 * t
+
+
+@kernel
+def whiten_three(m, d, start, n, row):
+    """`whiten_row` for three rows at once: L is read once for them."""
+    p = 0
+    while p < n:
+        i = d.dual_dof[start + p]
+        if precedes_parent(m, d, start, n, p):
+            reduce_three_pairs(m, d, i, d.dual_dof[start + p + 1], row, n, row + p)
+            p += 2
+        else:
+            for c in range(3):
+                reduce_row(m, d, i, row + c * n, row + c * n + p)
+            p += 1
+
+
+@kernel
+def whiten(m, d, start, n, row, dim):
+    """All rows of a block."""
+    for p in range(n):
+        d.dual_place[d.dual_dof[start + p]] = p
+    c = 0
+    while c + 3 <= dim:
+        whiten_three(m, d, start, n, row + c * n)
+        c += 3
+    while c < dim:
+        whiten_row(m, d, start, n, row + c * n)
+        c += 1
+
+
+@kernel
+def block_matrix(d, q, dim):
+    """dual_A of block q <- Y Y^T of its rows."""
+    n, row = d.dual_dofnum[q], d.dual_rowadr[q]
+    for c in range(dim):
+        for e in range(c + 1):
+            s = real(d, 0.0)
+            for p in range(n):
+                s = fma(d.dual_Y[row + c * n + p], d.dual_Y[row + e * n + p], s)
+            d.dual_A[21 * q + packed(c, e)] = s
+
+
+@kernel
+def set_block(d, q, start, n, row):
+    """Block q has n dofs from start on, and its rows stand from row on."""
+    d.dual_dofadr[q] = start
+    d.dual_dofnum[q] = n
+    d.dual_rowadr[q] = row
+
+
+@kernel
+def fits(m, d, start, row):
+    """Is there room for one more block, whatever its dofs?"""
+    return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax
+
+
+@kernel
+def dof_row_block(m, d, k, start, row):
+    """The block of one-dof row k; returns its number of dofs."""
+    i = d.dofrow_dof[k]
+    n = add_chain(m, d, i, FIRST, start, 0)
+    clear_marks(d, start, n)
+    set_block(d, k, start, n, row)
+    for p in range(n):
+        d.dual_Y[row + p] = real(d, 0.0)
+    d.dual_Y[row] = d.dofrow_J[k]
+    whiten(m, d, start, n, row, 1)
+    block_matrix(d, k, 1)
+    return n
+
+
+@kernel
+def general_row_block(m, d, k, start, row):
+    """The block of general row k; returns its number of dofs."""
+    q, o, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
+    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
+        n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
+    clear_marks(d, start, n)
+    sort_descending(d.dual_dof, start, n)
+    set_block(d, q, start, n, row)
+    for p in range(n):
+        d.dual_Y[row + p] = real(d, 0.0)
+        d.dual_place[d.dual_dof[start + p]] = p
+    for e in range(o, o + d.genrow_dofnum[k]):
+        d.dual_Y[row + d.dual_place[d.genrow_dof[e]]] = d.genrow_J[e]
+    whiten(m, d, start, n, row, 1)
+    block_matrix(d, q, 1)
+    return n
+
+
+@kernel
+def contact_rows_block(m, d, k, start, row):
+    """The block of contact k; returns its number of dofs."""
+    q, n, dim = contact_block(d, k), contact_dofs(m, d, k, start), d.con_dim[k]
+    sort_descending(d.dual_dof, start, n)
+    set_block(d, q, start, n, row)
+    for p in range(n):
+        contact_entries(d, k, d.dual_dof[start + p], row + p, n, dim)
+    clear_marks(d, start, n)
+    whiten(m, d, start, n, row, dim)
+    block_matrix(d, q, dim)
+    return n
+
+
+@kernel
+def empty_block(d, q, start, row):
+    """Block q is of a row whose force nobody changes."""
+    set_block(d, q, start, 0, row)
+    return 0
+
+
+@stage
+def make_blocks(m, d):
+    """All blocks of the dual problem, up to the first one that finds no room.
+
+    Where another solver has found the forces and friction alone is solved once more, the other rows' blocks are empty.
+    Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
+    Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; for itself dual_place,
+            search.
+    Cost:   O(rows * depth^2).
+    """
+    start, row, q, room, whole = 0, 0, 0, 1, m.opt_solver == PGS
+    for i in range(m.nv):
+        d.dual_mark[i] = 0
+        d.search[i] = sqrt(d.qLDiagInv[i])
+    for k in range(d.ndofrow[0]):
+        room = 1 if room == 1 and fits(m, d, start, row) else 0
+        if room:
+            if whole or k < d.nfrictionrow[0]:
+                n = dof_row_block(m, d, k, start, row)
+            else:
+                n = empty_block(d, k, start, row)
+            start, row, q = start + n, row + n, q + 1
+    for k in range(d.ngenrow[0]):
+        room = 1 if room == 1 and fits(m, d, start, row) else 0
+        if room:
+            if whole or d.genrow_type[k] == FRICTION_TENDON:
+                n = general_row_block(m, d, k, start, row)
+            else:
+                n = empty_block(d, q, start, row)
+            start, row, q = start + n, row + n, q + 1
+    for k in range(d.ncon_slot[0]):
+        room = 1 if room == 1 and fits(m, d, start, row) else 0
+        if room:
+            if whole or d.con_dim[k] > 1:
+                n = contact_rows_block(m, d, k, start, row)
+            else:
+                n = empty_block(d, q, start, row)
+            start, row, q = start + n, row + n * d.con_dim[k], q + 1
+    d.ndual[0] = q
+
+
+@kernel
+def all_fit(d):
+    """Did all blocks find room?"""
+    return d.ndual[0] == d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+
+
+@kernel
+def report_full(d):
+    """Blocks do not fit: a tile is to be split, a world alone does without its last ones and counts that."""
+    if active_worlds(d) > 1:
+        d.con_overflow[0] = 1
+    else:
+        d.warning[1] = where(d.active[0] > 0.0, d.warning[1] + 1.0, d.warning[1])

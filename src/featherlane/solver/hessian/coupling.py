@@ -1,0 +1,149 @@
+"""Contacts between bodies of two trees as stiffnesses between the bodies: K = sum of w_ab q_a q'_b^T.
+
+A contact acts on its two bodies by the same force at two arms, each from the com of its body's tree:
+
+    K += q F q'^T with q = ([r], 1), q' = ([r'], 1),
+    K += [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]] for its turns,
+
+with F, A, p, s as in stiffness.py.  All contacts of a pair of bodies are added up before the dofs come in:
+
+    H_ij -= S_i^T K S_j   for the dofs i above the first body and j above the other.
+
+The first body is the one with the higher dofs.  Two bodies of one tree have pair.py: dofs above both must cancel.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import FREE
+from featherlane.lanes import fma, kernel, real
+from featherlane.solver.hessian.pattern import block_place, coupling_tips
+from featherlane.spatial.vector import cross, dot3, load3, load6
+
+
+@kernel
+def within_tree(m, d, k):
+    """Does contact slot k join two bodies of one tree?"""
+    return m.body_treeid[d.con_body[2 * k]] == m.body_treeid[d.con_body[2 * k + 1]]
+
+
+@kernel
+def clear_couplings(m, d):
+    """No stiffness between any two bodies."""
+    zero = real(d, 0.0)
+    for c in range(36 * d.ncoupling[0]):
+        d.coupling_K[c] = zero
+
+
+@kernel
+def arms(m, d, k):
+    """(arm on the body with the higher dofs, arm on the other one)."""
+    first, other = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
+    if d.con_body[2 * k] < d.con_body[2 * k + 1]:
+        first, other = other, first
+    return first, other
+
+
+@kernel
+def add_to_block(K, o, x, y, z):
+    """Add three rows to the 3x3 block at o of a 6x6 matrix."""
+    for i in range(3):
+        K[o + i] = K[o + i] + x[i]
+        K[o + 6 + i] = K[o + 6 + i] + y[i]
+        K[o + 12 + i] = K[o + 12 + i] + z[i]
+
+
+@kernel
+def add_point_stiffness(m, d, k, F):
+    """K += q F q'^T for a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) of contact k's point."""
+    r, t = arms(m, d, k)
+    o = 36 * d.con_coupling[k]
+    fx, fy, fz = (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
+    gx, gy, gz = cross(t, fx), cross(t, fy), cross(t, fz)  # rows of F [r']^T
+    a0, a1, a2 = (
+        cross(r, (gx[0], gy[0], gz[0])),
+        cross(r, (gx[1], gy[1], gz[1])),
+        cross(r, (gx[2], gy[2], gz[2])),
+    )
+    c0, c1, c2 = cross(r, fx), cross(r, fy), cross(r, fz)  # columns of [r] F
+    add_to_block(d.coupling_K, o, (a0[0], a1[0], a2[0]), (a0[1], a1[1], a2[1]), (a0[2], a1[2], a2[2]))
+    add_to_block(d.coupling_K, o + 3, (c0[0], c1[0], c2[0]), (c0[1], c1[1], c2[1]), (c0[2], c1[2], c2[2]))
+    add_to_block(d.coupling_K, o + 18, gx, gy, gz)
+    add_to_block(d.coupling_K, o + 21, fx, fy, fz)
+
+
+@kernel
+def add_turning_stiffness(m, d, k, A, p, s):
+    """K += what the turns of contact k add: A on the rotations, p s^T between rotation and translation."""
+    r, t = arms(m, d, k)
+    o, x, y = 36 * d.con_coupling[k], cross(r, s), cross(t, s)
+    a = ((A[0], A[1], A[2]), (A[1], A[3], A[4]), (A[2], A[4], A[5]))
+    for i in range(3):
+        for j in range(3):
+            e = o + 6 * i + j
+            d.coupling_K[e] = d.coupling_K[e] + fma(p[i], y[j], fma(x[i], p[j], a[i][j]))
+            d.coupling_K[e + 3] = fma(p[i], s[j], d.coupling_K[e + 3])
+            d.coupling_K[e + 18] = fma(s[i], p[j], d.coupling_K[e + 18])
+
+
+# ---- on the dofs ----------------------------------------------------------------------------------------------------
+@kernel
+def is_translation(m, j):
+    """Is dof j a translation of a free joint?  Its motion axis is then a unit vector, whose product with f is f_j."""
+    a = m.dof_jntid[j]
+    return m.jnt_type[a] == FREE and j - m.jnt_dofadr[a] < 3
+
+
+@kernel
+def dofs_above(m, c, tip):
+    """How many dofs of block c lie above dof tip, itself included: all but in the block of tip."""
+    n = tip + 1 - m.block_dofadr[c]
+    return n if n < m.block_dofnum[c] else m.block_dofnum[c]
+
+
+@kernel
+def couple_block(m, d, K, c, n):
+    """K S_j for the first n dofs j of block c, in pair_J."""
+    first = m.block_dofadr[c]
+    for e in range(n):
+        s, o = load6(d.cdof, 6 * (first + e)), 6 * e
+        for i in range(6):
+            k = K + 6 * i
+            x = dot3(load3(d.coupling_K, k + 3), (s[3], s[4], s[5]))
+            if not is_translation(m, first + e):
+                x = x + dot3(load3(d.coupling_K, k), (s[0], s[1], s[2]))
+            d.pair_J[o + i] = x
+
+
+@kernel
+def subtract_block(m, d, b, rows, c, n):
+    """H_ij -= S_i . K S_j for the first dofs i of block b and j of block c, so many each; K S_j in pair_J."""
+    i0, j0 = m.block_dofadr[b], m.block_dofadr[c]
+    below = b > c
+    place = block_place(m, d, b, c) if below else block_place(m, d, c, b)
+    for i in range(i0, i0 + rows):
+        s, unit = load6(d.cdof, 6 * i), is_translation(m, i)
+        axis = i - m.jnt_dofadr[m.dof_jntid[i]]
+        for e in range(n):
+            o = 6 * e
+            if unit:
+                x = d.pair_J[o + 3 + axis]
+            else:
+                f = load6(d.pair_J, o)
+                x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], fma(s[3], f[3], fma(s[4], f[4], s[5] * f[5])))))
+            a = d.H_rowadr[i] + place + e if below else d.H_rowadr[j0 + e] + place + i - i0
+            d.H[a] = d.H[a] - x
+
+
+@kernel
+def subtract_coupling(m, d, k):
+    """H_ij -= S_i . K S_j for all dofs above the two bodies of coupling k, unless they belong to one tree."""
+    tip, other = coupling_tips(d, k)
+    c = m.dof_blockid[other] if m.dof_treeid[tip] != m.dof_treeid[other] else -1
+    while c >= 0:
+        n = dofs_above(m, c, other)
+        couple_block(m, d, 36 * k, c, n)
+        b = m.dof_blockid[tip]
+        while b >= 0:
+            subtract_block(m, d, b, dofs_above(m, b, tip), c, n)
+            b = m.block_parentid[b]
+        c = m.block_parentid[c]

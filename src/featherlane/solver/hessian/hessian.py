@@ -1,0 +1,414 @@
+"""The Hessian of the primal problem, H = M + J^T D J, assembled on the tree and factored without needless fill-in.
+
+Contacts with the world (and all contacts' shares on one body) are added to the bodies as 6x6 stiffnesses K_b = sum of
+w_ab q_a q_b^T, with q the contact's basis wrenches, and composed toward the root exactly as composite inertias are:
+
+    H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
+
+A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (coupling.py); one between two bodies
+of one tree has pair.py.  Where no row couples two branches H has the tree's own rows, those of the ancestors; else
+those of a wider tree (path.py), or block rows with exact fill (pattern.py, block_factor.py).  Zeros that a wider
+pattern brings are exact, so the pattern, which the worlds of a tile share, never shows in a world's bits.
+
+Where the rows of the pattern do not fit (a pile of thousands of bodies), a tile is split; a world that is alone takes
+the trees apart: each of a contact's two bodies gets its stiffness, and the coupling is left out.  What comes out is
+still positive definite, so its direction descends, and the exact line search makes it converge, in more iterations.
+Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); the stiffness composition is ours.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import FREE, PYRAMIDAL
+from featherlane.dynamics.sparse.tree_factor import (
+    expand_columns,
+    expand_rows,
+    factor_and_reduce,
+    factor_columns,
+    factor_listed,
+)
+from featherlane.lanes import any_, fma, kernel, real, stage, where
+from featherlane.solver.hessian.block_factor import expand_blocks, factor_blocks
+from featherlane.solver.hessian.coupling import (
+    add_point_stiffness,
+    add_turning_stiffness,
+    clear_couplings,
+    is_translation,
+    subtract_coupling,
+    within_tree,
+)
+from featherlane.solver.hessian.ordered import solve_ordered
+from featherlane.solver.hessian.pair import add_normal_pair, add_pair, add_wide_pair
+from featherlane.solver.hessian.pattern import (
+    APART,
+    COUPLED,
+    ORDERED,
+    PATHS,
+    column_block,
+    column_place,
+    has_block_rows,
+    has_couplings,
+    is_above,
+    last_block,
+)
+from featherlane.solver.hessian.stiffness import (
+    add_cone,
+    add_stiffness,
+    add_turning,
+    add_turns,
+    clear_stiffness,
+    compose_stiffness,
+    cone_stiffness,
+    contact_stiffness,
+    normal_stiffness,
+    outer,
+    stiffness_times,
+    turning_stiffness,
+    turning_weight,
+)
+from featherlane.solver.rows.cone import is_held
+from featherlane.solver.rows.pyramid import least_edge
+from featherlane.solver.rows.rows import has_stiffness
+from featherlane.spatial.vector import load3, load6
+
+
+# ---- assembly -----------------------------------------------------------------------------------------------------
+@kernel
+def entry(d, j, f, x):
+    """x + S_j . f."""
+    s = load6(d.cdof, 6 * j)
+    y = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
+    return fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], y)))
+
+
+@kernel
+def translations(m, a, n):
+    """3 where the row at a begins with the translations of a free joint, else 0: there S_j . f is f itself."""
+    root = m.chain_colind[a]
+    return 3 if n > 3 and m.jnt_type[m.dof_jntid[root]] == FREE else 0
+
+
+@kernel
+def is_full(m, i):
+    """Does M store row i with all ancestors, and not the diagonal alone?"""
+    return m.M_rownnz[i] == m.chain_rownnz[i]
+
+
+@kernel
+def clear_row(m, d, i):
+    """Row i of H is zero, where not all of its entries are those of M."""
+    if d.H_rownnz[i] > m.M_rownnz[i]:
+        zero = real(d, 0.0)
+        for e in range(d.H_rowadr[i], d.H_rowadr[i] + d.H_rownnz[i]):
+            d.H[e] = zero
+
+
+@kernel
+def inertia_row(m, d, i):
+    """Row i of ancestors: H_ij = M_ij."""
+    clear_row(m, d, i)
+    h, q, n = d.H_rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
+    if is_full(m, i):
+        a = m.chain_rowadr[i]
+        for e in range(n):
+            d.H[h + d.H_rownnz[m.chain_colind[a + e]]] = d.M[q + e]
+    else:
+        d.H[h + d.H_rownnz[i]] = d.M[q]
+
+
+@kernel
+def stiffness_row(m, d, i):
+    """Row i of ancestors: H_ij += S_j . K^c S_i."""
+    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
+    h, a, n = d.H_rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
+    start = translations(m, a, n)
+    if start > 0:
+        u = h + d.H_rownnz[m.chain_colind[a]]
+        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.H[u], f[4] + d.H[u + 1], f[5] + d.H[u + 2]
+    for e in range(start, n):
+        j = m.chain_colind[a + e]
+        u = h + d.H_rownnz[j]
+        d.H[u] = entry(d, j, f, d.H[u])
+
+
+@kernel
+def row_pair(m, d, i):
+    """Rows i and i - 1, its parent, of M + S^T K^c S: each S_j is read once for both."""
+    clear_row(m, d, i)
+    clear_row(m, d, i - 1)
+    f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
+    g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
+    h, k, p, q = d.H_rowadr[i] - 1, d.H_rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
+    a, n = m.chain_rowadr[i], m.chain_rownnz[i]
+    start = translations(m, a, n - 1)
+    if start > 0:
+        c = d.H_rownnz[m.chain_colind[a]]
+        u, v = h + c, k + c
+        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.M[p], f[4] + d.M[p + 1], f[5] + d.M[p + 2]
+        d.H[v], d.H[v + 1], d.H[v + 2] = g[3] + d.M[q], g[4] + d.M[q + 1], g[5] + d.M[q + 2]
+    for e in range(start, n - 1):
+        j = m.chain_colind[a + e]
+        s, c = load6(d.cdof, 6 * j), d.H_rownnz[j]
+        x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], d.M[p + e])))
+        y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], d.M[q + e])))
+        d.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
+        d.H[k + c] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
+    d.H[h + d.H_rownnz[i]] = entry(d, i, f, d.M[p + n - 1])
+
+
+@kernel
+def assemble_rows(m, d):
+    """H = M + S^T K^c S on rows of ancestors, where dof j stands at place H_rownnz[j] - 1 of every row that has it."""
+    i = m.nv - 1
+    while i >= 0:
+        stiff = has_stiffness(d, m.dof_bodyid[i])
+        if stiff and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
+            row_pair(m, d, i)
+            i -= 2
+        else:
+            inertia_row(m, d, i)
+            if stiff:
+                stiffness_row(m, d, i)
+            i -= 1
+
+
+@kernel
+def stiffness_columns(m, d, u, first, n, f):
+    """H_ij += S_j . f for n dofs j from the first of a block on, at u; a free joint's translations always three."""
+    start = 0
+    if is_translation(m, first):
+        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.H[u], f[4] + d.H[u + 1], f[5] + d.H[u + 2]
+        start = 3
+    for c in range(start, n):
+        d.H[u + c] = entry(d, first + c, f, d.H[u + c])
+
+
+@kernel
+def block_row(m, d, i):
+    """Row i of M + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
+    b, zero = m.dof_blockid[i], real(d, 0.0)
+    h, end = d.H_rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
+    for e in range(h, h + d.H_rownnz[i] + end - i - 1):
+        d.H[e] = zero
+    stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
+    f = load6(d.cdof, 6 * i)
+    if stiff:
+        f = stiffness_times(d, m.dof_bodyid[i], f)
+    d.H[h + d.H_rownnz[i] - 1] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    e, j = last_block(m, d, i), i
+    while j >= 0 and (stiff or full):
+        e = column_block(m, d, e, j)
+        first = m.block_dofadr[m.dof_blockid[j]]
+        u, n = h + d.H_blockplace[e], j - first + 1
+        if full:
+            q = m.M_rowadr[i] + m.chain_rownnz[first] - 1
+            for c in range(n):
+                d.H[u + c] = d.M[q + c]
+        if stiff:
+            stiffness_columns(m, d, u, first, n, f)
+        j = m.dof_parentid[first]
+
+
+@kernel
+def assemble_blocks(m, d):
+    """H = M + S^T K^c S on block rows."""
+    for i in range(m.nv):
+        block_row(m, d, i)
+
+
+@kernel
+def add_dof_rows(m, d):
+    """H_ii += D J^2 for the one-dof rows that are not at a bound."""
+    for k in range(d.nfrictionrow[0]):
+        D = d.dofrow_D[k]
+        t = -(D * d.dofrow_x[k])
+        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), D, 0.0)
+        i, J = d.dofrow_dof[k], d.dofrow_J[k]
+        e = d.H_rowadr[i] + d.H_rownnz[i] - 1
+        d.H[e] = fma(w * J, J, d.H[e])
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        i, J = d.dofrow_dof[k], d.dofrow_J[k]
+        e = d.H_rowadr[i] + d.H_rownnz[i] - 1
+        d.H[e] = fma(where(d.dofrow_x[k] < 0.0, d.dofrow_D[k], 0.0) * J, J, d.H[e])
+
+
+@kernel
+def weighted_sum(d, e, step, y, x):
+    """x + sum of y_r J_r over three rows whose entries of one dof stand at e, e + step, e + 2 step."""
+    return fma(y[0], d.genrow_J[e], fma(y[1], d.genrow_J[e + step], fma(y[2], d.genrow_J[e + 2 * step], x)))
+
+
+@kernel
+def add_tree_entries(m, d, o, step, a, y):
+    """Row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for the ancestors j of i."""
+    i = d.genrow_dof[o + a]
+    for b in range(a + 1):
+        j = d.genrow_dof[o + b]
+        if d.H_pattern[0] == PATHS or is_above(m, j, i):
+            e = d.H_rowadr[i] + d.H_rownnz[j] - 1
+            d.H[e] = weighted_sum(d, o + b, step, y, d.H[e])
+
+
+@kernel
+def add_block_entries(m, d, o, step, a, y):
+    """The same in block rows."""
+    i = d.genrow_dof[o + a]
+    h, e = d.H_rowadr[i], last_block(m, d, i)
+    for b in range(a, -1, -1):
+        j = d.genrow_dof[o + b]
+        e = column_block(m, d, e, j)
+        u = h + column_place(m, d, e, j)
+        d.H[u] = weighted_sum(d, o + b, step, y, d.H[u])
+
+
+@kernel
+def free_weight(d, k):
+    """D of a general row that is not at a bound, else 0."""
+    D = d.genrow_D[k]
+    t = -(D * d.genrow_x[k])
+    return where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
+
+
+@kernel
+def add_general_rows(m, d):
+    """H += D J^T J for the general rows that are not at a bound: three at a time where they share their dofs."""
+    k, zero = 0, real(d, 0.0)
+    while k < d.ngenrow[0]:
+        o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
+        w, step, rows = (free_weight(d, k), zero, zero), 0, 1
+        if d.genrow_rownum[k] >= 3:
+            w, step, rows = (w[0], free_weight(d, k + 1), free_weight(d, k + 2)), n, 3
+        for a in range(n):
+            e = o + a
+            y = (w[0] * d.genrow_J[e], w[1] * d.genrow_J[e + step], w[2] * d.genrow_J[e + 2 * step])
+            if has_block_rows(d):
+                add_block_entries(m, d, o, step, a, y)
+            else:
+                add_tree_entries(m, d, o, step, a, y)
+        k += rows
+
+
+@kernel
+def is_pushing(m, d, k):
+    """Where some row of contact k is free to act: elsewhere it adds nothing to H."""
+    if d.con_dim[k] == 1:
+        acts = (d.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
+    elif m.opt_cone == PYRAMIDAL:
+        acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
+    else:
+        acts = is_held(d, k)
+    return acts
+
+
+@kernel
+def add_contact(m, d, k, side):
+    """K_b += the stiffness of a contact, on the body that it pushes (side 0) or the other one."""
+    b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
+    if d.con_dim[k] == 1:
+        add_stiffness(d, b, r, normal_stiffness(d, k))
+    elif m.opt_cone == PYRAMIDAL:
+        add_stiffness(d, b, r, contact_stiffness(d, k))
+    else:
+        add_cone(m, d, k, side)
+    if d.con_dim[k] > 3:
+        add_turns(m, d, k, side)
+
+
+@stage
+def add_between_trees(m, d, k):
+    """The stiffness of a contact on each of its two bodies, and between them."""
+    r, t = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
+    if d.con_dim[k] == 1:
+        F = normal_stiffness(d, k)
+    elif m.opt_cone == PYRAMIDAL:
+        F = contact_stiffness(d, k)
+    else:
+        F = cone_stiffness(d, k)
+    if d.con_dim[k] > 3:
+        if m.opt_cone == PYRAMIDAL:
+            F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
+        A, p, s = turning_stiffness(m, d, k)
+        add_turning(d, d.con_body[2 * k], r, A, p, s)
+        add_turning(d, d.con_body[2 * k + 1], t, A, p, s)
+        add_turning_stiffness(m, d, k, A, p, s)
+    add_stiffness(d, d.con_body[2 * k], r, F)
+    add_stiffness(d, d.con_body[2 * k + 1], t, F)
+    add_point_stiffness(m, d, k, F)
+
+
+@kernel
+def assemble_bodies(m, d):
+    """Stiffnesses of bodies, and between bodies of two trees: of all contacts but those within one tree."""
+    clear_stiffness(m, d)
+    for k in range(d.ncon_slot[0]):
+        other = d.con_body[2 * k + 1]
+        if other == 0 or d.H_pattern[0] == APART:
+            if any_(is_pushing(m, d, k)):
+                for side in range(2 if other > 0 else 1):
+                    add_contact(m, d, k, side)
+        elif not within_tree(m, d, k) and any_(is_pushing(m, d, k)):
+            add_between_trees(m, d, k)
+    compose_stiffness(m, d)
+
+
+@kernel
+def add_within_trees(m, d):
+    """Contacts between two bodies of one tree."""
+    for k in range(d.ncon_slot[0]):
+        if d.con_body[2 * k + 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
+            if d.con_dim[k] == 1:
+                add_normal_pair(m, d, k)
+            elif d.con_dim[k] > 3 or m.opt_cone != PYRAMIDAL:
+                add_wide_pair(m, d, k)
+            else:
+                add_pair(m, d, k)
+
+
+@kernel
+def assemble_hessian(m, d):
+    """H = M + J^T D J at the current rows, on the tile's pattern."""
+    coupled = has_couplings(d)
+    if coupled:
+        clear_couplings(m, d)
+    assemble_bodies(m, d)
+    if has_block_rows(d):
+        assemble_blocks(m, d)
+    else:
+        assemble_rows(m, d)
+    add_dof_rows(m, d)
+    add_general_rows(m, d)
+    if coupled:
+        add_within_trees(m, d)
+        for k in range(d.ncoupling[0]):
+            subtract_coupling(m, d, k)
+
+
+# ---- solve ----------------------------------------------------------------------------------------------------------
+@kernel
+def solve_hessian(m, d):
+    """search <- H^-1 search; H becomes its factor L^T D L, H_dinv 1 / D."""
+    if d.H_pattern[0] == ORDERED:
+        solve_ordered(m, d)
+    elif d.H_pattern[0] == COUPLED:
+        factor_blocks(m, d)
+        expand_blocks(m, d)
+    elif d.H_pattern[0] == PATHS:
+        factor_listed(
+            m.nv,
+            d.H_rowadr,
+            d.H_rownnz,
+            d.H_colind,
+            d.H_below,
+            d.H_belowadr,
+            d.H_belowrow,
+            d.H,
+            d.H_dinv,
+            d.search,
+        )
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, d.search)
+    elif m.nC == m.nchain:
+        # the pattern is that of M: column by column, in two thirds of the time
+        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, m.M_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
+    else:
+        factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
+        expand_rows(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)

@@ -1,0 +1,158 @@
+"""A pile of bodies: the Hessian of each world is factored alone, in an order of its own.
+
+Where many trees are coupled every which way, their model's order fills the factor, and the worlds of a tile have few
+couplings in common.  So H is assembled in lanes, on block rows without fill-in; then world after world takes its
+entries, orders its trees by minimum degree (minimum_degree.py) and solves on panels (panel.py), eight columns at once.
+In a pile of 64 balls that is a third of the multiplications in one world, a tenth of those on the union of eight.
+
+Which way a world goes depends on its own couplings alone: on what its factor would cost in the model's order, and how
+much of that is fill-in.  A tile of both kinds is split.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import has, kernel, read_lane, stage, width, write_lane
+from featherlane.solver.hessian.minimum_degree import clear_graph, count_in_model_order, join_trees, order_trees
+from featherlane.solver.hessian.panel import place_panels, solve_panels
+
+COSTLY = 60000.0  # multiplications of a factor: fewer are quicker in lanes, 10 us for a tile
+FILLED = 1.5  # times those without fill-in: stacks and scattered pairs gain nothing from another order
+
+
+# ---- the way that a world goes -------------------------------------------------------------------------------------
+@kernel
+def join_by_row(m, d, k):
+    """Trees of general row k are coupled."""
+    o = d.genrow_dofadr[k]
+    for a in range(o, o + d.genrow_dofnum[k]):
+        t = m.dof_treeid[d.genrow_dof[a]]
+        for b in range(o, a):
+            u = m.dof_treeid[d.genrow_dof[b]]
+            if t != u:
+                join_trees(m, d, t, u)
+
+
+@kernel
+def join_world(m, d, lane):
+    """The graph of one world's trees."""
+    clear_graph(m, d)
+    for k in range(d.ncon_slot[0]):
+        if d.con_coupling[k] >= 0 and has(d.con_D[k] > 0.0, lane):
+            t, u = m.body_treeid[d.con_body[2 * k]], m.body_treeid[d.con_body[2 * k + 1]]
+            if t != u:
+                join_trees(m, d, t, u)
+    for k in range(d.ngenrow[0]):
+        if has(d.genrow_present[k] > 0.0, lane):
+            join_by_row(m, d, k)
+
+
+@kernel
+def mark_ordered(m, d):
+    """ordered = 1 where a world's factor is costly in the model's order; returns whether there are such, and others."""
+    some, others = 0, 0
+    for lane in range(width(d)):
+        if has(d.active[0] > 0.0, lane):
+            join_world(m, d, lane)
+            count_in_model_order(m, d)
+            if d.panel_cost[0] > COSTLY and d.panel_cost[0] > FILLED * d.panel_cost[1]:
+                write_lane(d.ordered, 0, lane, 1.0)
+                some = 1
+            else:
+                write_lane(d.ordered, 0, lane, 0.0)
+                others = 1
+    return some, others
+
+
+# ---- from block rows to panels -------------------------------------------------------------------------------------
+@kernel
+def column_of(d, t, u):
+    """The first column of tree u in the panel of t, -1 where it has none."""
+    place = -1
+    for e in range(d.graph_rowadr[t], d.graph_rowadr[t] + d.graph_rownnz[t]):
+        if d.graph_col[e] == u:
+            place = d.graph_colplace[e]
+    return place
+
+
+@kernel
+def load_between(m, d, lane, i, t, a, c, u):
+    """Entries of dof i of tree t with the dofs of block c of tree u, which stand at a."""
+    last, last_u = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.tree_dofadr[u] + m.tree_dofnum[u] - 1
+    first = m.block_dofadr[c]
+    if d.graph_place[t] < d.graph_place[u]:
+        o = d.panel_adr[t] + (last - i) * d.panel_width[t] + column_of(d, t, u) + last_u - first
+        for e in range(m.block_dofnum[c]):
+            d.panel[o - e] = read_lane(d.H, a + e, lane)
+    else:
+        o = d.panel_adr[u] + (last_u - first) * d.panel_width[u] + column_of(d, u, t) + last - i
+        for e in range(m.block_dofnum[c]):
+            d.panel[o - e * d.panel_width[u]] = read_lane(d.H, a + e, lane)
+
+
+@kernel
+def load_within(m, d, lane, i, t, a, c):
+    """Entries of dof i with the dofs up to i of block c of the same tree."""
+    last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[c]
+    o = d.panel_adr[t] + (last - i) * d.panel_width[t] + last - first
+    n = m.block_dofnum[c]
+    if first + n > i + 1:
+        n = i + 1 - first
+    for e in range(n):
+        d.panel[o - e] = read_lane(d.H, a + e, lane)
+
+
+@kernel
+def has_column(d, t, u):
+    """Are trees t and u coupled in the factor?"""
+    if d.graph_place[t] > d.graph_place[u]:
+        t, u = u, t
+    return column_of(d, t, u) >= 0
+
+
+@kernel
+def load_world(m, d, lane):
+    """One world's entries of H in its panels; what it does not couple is zero there."""
+    for b in range(m.nblock):
+        first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
+        for e in range(d.H_blockadr[b], d.H_blockadr[b] + d.H_blocknum[b]):
+            c, place = d.H_blockcol[e], d.H_blockplace[e]
+            u = m.dof_treeid[m.block_dofadr[c]]
+            if t == u:
+                for i in range(first, first + m.block_dofnum[b]):
+                    load_within(m, d, lane, i, t, d.H_rowadr[i] + place, c)
+            elif has_column(d, t, u):
+                for i in range(first, first + m.block_dofnum[b]):
+                    load_between(m, d, lane, i, t, d.H_rowadr[i] + place, c, u)
+
+
+@kernel
+def place_world(m, d, lane):
+    """An order and places for one world's panels; where they do not fit its trees are taken apart: ordered = 2."""
+    join_world(m, d, lane)
+    order_trees(m, d)
+    place_panels(m, d)
+    if d.panel_fits[0] == 0:
+        write_lane(d.ordered, 0, lane, 2.0)
+        clear_graph(m, d)
+        order_trees(m, d)
+        place_panels(m, d)
+
+
+@stage
+def solve_ordered(m, d):
+    """search <- H^-1 search, world after world, in those that the solver goes on in."""
+    for lane in range(width(d)):
+        if has((d.active[0] > 0.0) & (d.live[0] > 0.0), lane):
+            place_world(m, d, lane)
+            load_world(m, d, lane)
+            for i in range(m.nv):
+                d.panel_x[i] = read_lane(d.search, i, lane)
+            solve_panels(m, d)
+            for i in range(m.nv):
+                write_lane(d.search, i, lane, d.panel_x[i])
+
+
+@kernel
+def taken_apart(d):
+    """Worlds in whose direction the couplings of trees do not count."""
+    return d.ordered[0] > 1.5

@@ -1,0 +1,133 @@
+"""Contacts between two bodies of one tree: H += J^T W J, with J of the dofs that are above one of the two only.
+
+The dofs above both must cancel, as they would not in stiffnesses of the bodies.  Bodies of two trees have coupling.py.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import PYRAMIDAL
+from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.solver.hessian.pattern import has_block_rows, last_block, next_place
+from featherlane.solver.rows.cone import cone_weights
+from featherlane.solver.rows.pyramid import edge_weights, turning_weights
+from featherlane.solver.rows.rows import arm, other_arm, turn
+from featherlane.spatial.vector import axpy3, cross, dot3, load3, load6, scale3
+
+
+@kernel
+def pair_column(m, d, k, count, dof, r, sign):
+    """One column: the basis rows of the velocity that a unit of the dof gives the point at arm r."""
+    s = load6(d.cdof, 6 * dof)
+    x = cross((s[0], s[1], s[2]), r)
+    x = (sign * (s[3] + x[0]), sign * (s[4] + x[1]), sign * (s[5] + x[2]))
+    d.pair_dof[count] = dof
+    d.pair_J[3 * count] = dot3(load3(d.con_basis, 9 * k), x)
+    if d.con_dim[k] > 1:
+        d.pair_J[3 * count + 1] = dot3(load3(d.con_basis, 9 * k + 3), x)
+        d.pair_J[3 * count + 2] = dot3(load3(d.con_basis, 9 * k + 6), x)
+    if d.con_dim[k] > 3:
+        turns, a = turn(d, k), (sign * s[0], sign * s[1], sign * s[2])
+        for i in range(3):
+            d.pair_J[3 * (m.nv + count) + i] = dot3(load3(d.con_basis, 9 * turns + 3 * i), a)
+
+
+@kernel
+def pair_jacobian(m, d, k):
+    """Columns of a contact between two moving bodies: dofs above one of them only, descending; returns how many.
+
+    pair_dof[c], and pair_J[3c ..] = the three basis rows at that dof, at 3 (nv + c) those of the turns.
+    """
+    j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
+    r, r_other = arm(d, k), other_arm(d, k)
+    plus, minus = real(d, 1.0), real(d, -1.0)
+    count = 0
+    while i != j:
+        if i > j:
+            pair_column(m, d, k, count, i, r_other, minus)
+            i = m.dof_parentid[i]
+        else:
+            pair_column(m, d, k, count, j, r, plus)
+            j = m.dof_parentid[j]
+        count += 1
+    return count
+
+
+@kernel
+def add_pair(m, d, k):
+    """H += J^T W J for a contact with friction between two moving bodies."""
+    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
+    for a in range(count):
+        i = d.pair_dof[a]
+        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
+        x, y, z = load3(d.pair_J, 3 * a)
+        gx = fma(nn, x, fma(n1, y, n2 * z))
+        gy = fma(n1, x, w11 * y)
+        gz = fma(n2, x, w22 * z)
+        for b in range(a, count):
+            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            u = h + place
+            p, q, r = load3(d.pair_J, 3 * b)
+            d.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.H[u])))
+
+
+@kernel
+def add_normal_pair(m, d, k):
+    """The same for a contact without friction."""
+    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
+    w = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
+    for a in range(count):
+        i = d.pair_dof[a]
+        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
+        g = w * d.pair_J[3 * a]
+        for b in range(a, count):
+            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            u = h + place
+            d.H[u] = fma(g, d.pair_J[3 * b], d.H[u])
+
+
+@kernel
+def weighted_cone(d, k, x, y):
+    """W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
+    (w, e, q, b), inverse = cone_weights(d, k)
+    t1, t2 = d.con_y[3 * k + 1] * inverse, d.con_y[3 * k + 2] * inverse
+    u = scale3(inverse, load3(d.con_y, 3 * turn(d, k)))
+    along = fma(t1, x[1], t2 * x[2])
+    if d.con_dim[k] > 3:
+        along = along + dot3(u, y)
+    c = fma(q, along, -(e * x[0]))
+    f = (fma(w, x[0], -(e * along)), fma(c, t1, b * x[1]), fma(c, t2, b * x[2]))
+    return f, axpy3(c, u, scale3(b, y))
+
+
+@kernel
+def weighted_pyramid(d, k, x, y):
+    """The same for a pyramid with turns."""
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
+    c, w = turning_weights(d, k)
+    nn = nn + (w[0] + (w[1] + w[2]))
+    f = (fma(nn, x[0], fma(n1, x[1], fma(n2, x[2], dot3(c, y)))), fma(n1, x[0], w11 * x[1]), fma(n2, x[0], w22 * x[2]))
+    return f, (fma(c[0], x[0], w[0] * y[0]), fma(c[1], x[0], w[1] * y[1]), fma(c[2], x[0], w[2] * y[2]))
+
+
+@stage
+def add_wide_pair(m, d, k):
+    """H += J^T W J for a contact whose cone is elliptic or that has turns."""
+    count, blocks, zero = pair_jacobian(m, d, k), has_block_rows(d), real(d, 0.0)
+    for a in range(count):
+        i = d.pair_dof[a]
+        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
+        x, y = load3(d.pair_J, 3 * a), (zero, zero, zero)
+        if d.con_dim[k] > 3:
+            y = load3(d.pair_J, 3 * (m.nv + a))
+        if m.opt_cone == PYRAMIDAL:
+            f, g = weighted_pyramid(d, k, x, y)
+        else:
+            f, g = weighted_cone(d, k, x, y)
+        for b in range(a, count):
+            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            u = h + place
+            z = d.H[u]
+            if d.con_dim[k] > 3:
+                z = z + dot3(g, load3(d.pair_J, 3 * (m.nv + b)))
+            d.H[u] = z + dot3(f, load3(d.pair_J, 3 * b))

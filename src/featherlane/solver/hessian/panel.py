@@ -1,0 +1,212 @@
+"""L^T D L of one world's Hessian in an order of its own: a panel of rows for each kinematic tree.
+
+Trees go in the order of elimination, and within a tree its dofs from the last one to the first.  Row k of a tree's
+panel holds, in the order of elimination, the tree's own dofs from k on and all dofs of the trees in its row of the
+factor.  A tree is eliminated as a whole: each row of a tree behind it takes one update of the rank of its dofs.
+Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import eights, fma, kernel, stage
+from featherlane.solver.hessian.minimum_degree import WORD_BITS, low_bit
+
+MANY_TREES = 8  # a model of fewer is never worth an order of its own
+PANEL_LIMIT = 1 << 24  # entries
+
+
+# ---- where things are ----------------------------------------------------------------------------------------------
+@kernel
+def list_row(d1, t, adr):
+    """Trees in the row of t, by their place in the order; returns how many."""
+    n = 0
+    for w in range(d1.ngraphword):
+        left = d1.graph[t * d1.ngraphword + w]
+        while left != 0:
+            u = w * WORD_BITS + low_bit(left)
+            left = left & (left - 1)
+            e = adr + n
+            while e > adr and d1.graph_place[d1.graph_col[e - 1]] > d1.graph_place[u]:
+                d1.graph_col[e] = d1.graph_col[e - 1]
+                e -= 1
+            d1.graph_col[e] = u
+            n += 1
+    return n
+
+
+@kernel
+def room_of(m1, t):
+    """Columns that tree t takes in a panel: its dofs, filled up to eights."""
+    return (m1.tree_dofnum[t] + 7) // 8 * 8
+
+
+@stage
+def place_panels(m1, d1):
+    """Where each tree's panel begins, and the columns of each tree in it; panel_fits = 0 if there is no room."""
+    adr, entries = 0, 0
+    d1.panel_fits[0] = 1
+    for k in range(d1.ngraph):
+        t = d1.graph_order[k]
+        if adr + d1.graph_degree[t] > d1.nfill:
+            d1.panel_fits[0] = 0
+            break
+        n, width = list_row(d1, t, adr), room_of(m1, t)
+        for e in range(adr, adr + n):
+            d1.graph_colplace[e] = width
+            width += room_of(m1, d1.graph_col[e])
+        d1.graph_rowadr[t], d1.graph_rownnz[t] = adr, n
+        d1.panel_adr[t], d1.panel_width[t] = entries, width
+        adr += n
+        entries += m1.tree_dofnum[t] * width
+        if entries > d1.npanel:
+            d1.panel_fits[0] = 0
+            break
+    if d1.panel_fits[0]:
+        P, zero = eights(d1.panel), eights(d1.panel_zero)[0]
+        for e in range(entries // 8):
+            P[e] = zero
+
+
+# ---- the factor ----------------------------------------------------------------------------------------------------
+@kernel
+def factor_tree(d1, a, size, width, first):
+    """The tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
+    P, x, E = d1.panel, d1.panel_x, eights(d1.panel)
+    for k in range(size):
+        o = a + k * width
+        inv = 1.0 / P[o + k]
+        i = first + size - 1 - k
+        d1.panel_inverse[i] = inv
+        for r in range(k + 1, size):
+            s, q, p = -(P[o + r] * inv), (a + r * width) // 8, o // 8
+            for c in range(r // 8, width // 8):
+                E[q + c] = fma(s, E[p + c], E[q + c])
+            x[first + size - 1 - r] = fma(s, x[i], x[first + size - 1 - r])
+
+
+@kernel
+def scale_rows(m1, d1, t, u, column):
+    """panel_scale[8 r + k] = -L for row r of u and row k of t, eliminated; x of u less what x of t takes from it."""
+    a, width, size, rows = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
+    last, target = m1.tree_dofadr[t] + size - 1, m1.tree_dofadr[u] + rows - 1
+    f = d1.panel_scale
+    for r in range(rows):
+        y, o = d1.panel_x[target - r], a + column + r
+        for k in range(size):
+            s = -(d1.panel[o + k * width] * d1.panel_inverse[last - k])
+            f[r * size + k] = s
+            y = fma(s, d1.panel_x[last - k], y)
+        d1.panel_x[target - r] = y
+
+
+@kernel
+def update_row(d1, q, o, width, size, f, count):
+    """Target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
+    E, s = eights(d1.panel), d1.panel_scale
+    if size == 6:
+        s0, s1, s2, s3, s4, s5 = s[f], s[f + 1], s[f + 2], s[f + 3], s[f + 4], s[f + 5]
+        o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
+        for c in range(count):
+            y = fma(s1, E[o1 + c], fma(s0, E[o + c], E[q + c]))
+            y = fma(s3, E[o3 + c], fma(s2, E[o2 + c], y))
+            E[q + c] = fma(s5, E[o5 + c], fma(s4, E[o4 + c], y))
+    else:
+        for k in range(size):
+            p = o + k * width
+            for c in range(count):
+                E[q + c] = fma(s[f + k], E[p + c], E[q + c])
+
+
+@kernel
+def update_tree(m1, d1, t, u, at):
+    """Rows of tree u, which is number `at` in the row of t, less what eliminating t takes from them; the same for x."""
+    a, width, size = d1.panel_adr[t] // 8, d1.panel_width[t] // 8, m1.tree_dofnum[t]
+    b, stride, rows = d1.panel_adr[u] // 8, d1.panel_width[u] // 8, m1.tree_dofnum[u]
+    e, end, f = d1.graph_rowadr[t] + at, d1.graph_rowadr[t] + d1.graph_rownnz[t], d1.graph_rowadr[u]
+    scale_rows(m1, d1, t, u, d1.graph_colplace[e])
+    o, own = a + d1.graph_colplace[e] // 8, room_of(m1, u) // 8
+    for r in range(rows):
+        update_row(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
+    e += 1
+    while e < end:
+        while d1.graph_col[f] != d1.graph_col[e]:
+            f += 1
+        # trees that follow each other in both rows are one run
+        o, q, count = a + d1.graph_colplace[e] // 8, b + d1.graph_colplace[f] // 8, 0
+        while e < end and d1.graph_col[f] == d1.graph_col[e]:
+            count += room_of(m1, d1.graph_col[e]) // 8
+            e += 1
+            f += 1
+        for r in range(rows):
+            update_row(d1, q + r * stride, o, width, size, r * size, count)
+
+
+@kernel
+def sum_of_eight(d1, o):
+    """Sum of eight numbers of panel_sum."""
+    s = d1.panel_sum
+    return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
+
+
+@kernel
+def gather_columns(m1, d1, t):
+    """x of the trees in the row of t, placed as in its panel; the rest stays zero."""
+    for e in range(d1.graph_rowadr[t], d1.graph_rowadr[t] + d1.graph_rownnz[t]):
+        u, p = d1.graph_col[e], d1.graph_colplace[e]
+        n = m1.tree_dofnum[u]
+        last = m1.tree_dofadr[u] + n - 1
+        for c in range(n):
+            d1.panel_column[p + c] = d1.panel_x[last - c]
+        for c in range(n, room_of(m1, u)):
+            d1.panel_column[p + c] = 0.0
+
+
+@kernel
+def expand_tree(m1, d1, t):
+    """x of tree t: D^-1 (x less the products with what follows)."""
+    P, x, E, X, S = d1.panel, d1.panel_x, eights(d1.panel), eights(d1.panel_column), eights(d1.panel_sum)
+    a, width, size = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t]
+    last, start = m1.tree_dofadr[t] + size - 1, room_of(m1, t) // 8
+    gather_columns(m1, d1, t)
+    for k in range(size):
+        r = size - 1 - k
+        q = a + r * width
+        y = eights(d1.panel_zero)[0]
+        for c in range(start, width // 8):
+            y = fma(E[q // 8 + c], X[c], y)
+        S[0] = y
+        z = x[last - r] - sum_of_eight(d1, 0)
+        for c in range(r + 1, size):
+            z = fma(-P[q + c], x[last - c], z)
+        x[last - r] = z * d1.panel_inverse[last - r]
+
+
+@stage
+def solve_panels(m1, d1):
+    """panel_x <- H^-1 panel_x; the panels become D L.
+
+    Reads:  panel (npanel,), its places.   Writes: panel, panel_inverse (nv,) = 1 / D, panel_x (nv,).
+    Cost:   sum over trees of s n^2 / 2, n the width of the panel, eight at a time.
+    """
+    for k in range(d1.ngraph):
+        t = d1.graph_order[k]
+        factor_tree(d1, d1.panel_adr[t], m1.tree_dofnum[t], d1.panel_width[t], m1.tree_dofadr[t])
+        for at in range(d1.graph_rownnz[t]):
+            update_tree(m1, d1, t, d1.graph_col[d1.graph_rowadr[t] + at], at)
+    for k in range(d1.ngraph):
+        expand_tree(m1, d1, d1.graph_order[d1.ngraph - 1 - k])
+
+
+def panel_capacity(model) -> dict[str, int]:
+    """Room for one world's factor in an order of its own, up to a full one; none for a model of few trees."""
+    many = model.ntree >= MANY_TREES
+    columns = sum(-(-int(n) // 8) * 8 for n in model.tree_dofnum) if many else 0
+    ntree = int(model.ntree) if many else 0
+    return {
+        "ngraph": ntree,
+        "ngraphword": -(-ntree // WORD_BITS),
+        "nfill": ntree * (ntree - 1) // 2,
+        "npanel": min(model.nv * columns, PANEL_LIMIT),
+        "npanelcolumn": columns,
+        "npanelscale": int(model.tree_dofnum.max()) ** 2 if many else 0,
+    }

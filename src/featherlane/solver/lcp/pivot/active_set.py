@@ -1,0 +1,176 @@
+"""The end of a pivoting: from an x within its bounds to the minimum of x^T A x / 2 - b^T x, whose multipliers are w.
+
+Rows between their bounds move towards w = 0, as far as the first bound; where all of them are there, the row whose w
+has the wrong sign most goes over to them.  Each pass takes w anew from A, b and x, so that it refines the solution of
+an ill-conditioned problem as well; after a pivoting that met no trouble there is one pass, which changes nothing.
+Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A that is only semidefinite a row that
+    depends on the others moves them along a direction in which w does not change.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fabs, kernel
+from featherlane.solver.lcp.pivot.factor import (
+    SMALLEST_PIVOT,
+    append_row,
+    eights_of_row,
+    expand_backward,
+    gather_error,
+    gather_row,
+    pivot_of,
+    reduce_forward,
+    refactor,
+    remove_row,
+)
+from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, refresh
+from featherlane.solver.lcp.status import INFEASIBLE
+
+GIVEN_UP = 1 << 30  # mark of a row that no step can help
+
+
+@kernel
+def to_bound(r1, p, upper):
+    """Place p stands at a bound."""
+    if upper:
+        r1.place_x[p], r1.one_state[p] = r1.place_hi[p], UPPER
+    else:
+        r1.place_x[p], r1.one_state[p] = r1.place_lo[p], LOWER
+    if r1.place_lo[p] == 0.0 and r1.place_hi[p] == 0.0:
+        r1.one_state[p] = FIXED
+
+
+@kernel
+def room_along(r1, p, y):
+    """How many times y place p can move before it meets a bound."""
+    s = INF
+    if y > 0.0:
+        s = (r1.place_hi[p] - r1.place_x[p]) / y
+    elif y < 0.0:
+        s = (r1.place_lo[p] - r1.place_x[p]) / y
+    return s if s > 0.0 else 0.0
+
+
+@kernel
+def move(r1, longest):
+    """x of the factor's rows += s one_y, s as far as the bounds let it be, at most the longest; the row that stops it.
+
+    Returns (s, place or -1).
+    """
+    s, first = longest, -1
+    for k in range(r1.one_count[0]):
+        p = r1.one_factor[k]
+        if p >= 0:
+            t = room_along(r1, p, r1.one_y[k])
+            if t < s:
+                s, first = t, p
+    if s < INF:
+        for k in range(r1.one_count[0]):
+            p = r1.one_factor[k]
+            if p >= 0:
+                r1.place_x[p] = r1.place_x[p] + s * r1.one_y[k]
+    return s, first
+
+
+@kernel
+def stop_at(r1, p):
+    """Place p of the factor met the bound towards which it moved."""
+    to_bound(r1, p, r1.one_y[r1.one_slot[p]] > 0.0)
+    remove_row(r1, p)
+
+
+@kernel
+def error_between(r1):
+    """Largest |w| of the rows between their bounds."""
+    worst = 0.0
+    for k in range(r1.one_count[0]):
+        p = r1.one_factor[k]
+        if p >= 0 and fabs(r1.place_w[p]) > worst:
+            worst = fabs(r1.place_w[p])
+    return worst
+
+
+@kernel
+def approach(r1):
+    """One step towards w = 0 of the rows between their bounds; returns 1 if no bound stopped it."""
+    gather_error(r1)
+    reduce_forward(r1, r1.one_turn)
+    expand_backward(r1, r1.one_turn, r1.one_y)
+    _, p = move(r1, 1.0)
+    if p >= 0:
+        stop_at(r1, p)
+    return 1 if p < 0 else 0
+
+
+@kernel
+def most_wrong(r1, noise, least_index):
+    """The place outside the factor whose w has the wrong sign most, or the first one; -1 where there is none."""
+    worst, found = noise, -1
+    for p in range(r1.one_n[0]):
+        state, w, wrong = r1.one_state[p], r1.place_w[p], 0.0 * noise
+        if r1.one_mark[p] != GIVEN_UP:
+            if state == LOWER:
+                wrong = -w
+            elif state == UPPER:
+                wrong = w
+            elif state == WAITING:
+                wrong = fabs(w)
+        if wrong > worst and (found < 0 or not least_index):
+            worst, found = wrong, p
+    return found
+
+
+@kernel
+def release(r1, p):
+    """Place p, whose w has the wrong sign, goes into the factor, or along a direction without curvature to a bound."""
+    if r1.one_count[0] == 8 * eights_of_row(r1):
+        refactor(r1)
+    gather_row(r1, p, r1.one_ell)
+    reduce_forward(r1, r1.one_ell)
+    pivot = pivot_of(r1, p, r1.one_ell)
+    expand_backward(r1, r1.one_ell, r1.one_y)
+    sign = 1.0 if r1.place_w[p] < 0.0 else -1.0
+    size = 1.0
+    for k in range(r1.one_count[0]):
+        size += r1.one_y[k] * r1.one_y[k]
+        r1.one_y[k] = -sign * r1.one_y[k]
+    if pivot > SMALLEST_PIVOT * size:
+        append_row(r1, p, r1.one_ell, pivot)
+        r1.one_state[p] = BETWEEN
+    else:
+        s, q = move(r1, room_along(r1, p, 0.0 * pivot + sign))
+        if s < INF:
+            r1.place_x[p] = r1.place_x[p] + s * sign
+            r1.one_state[p] = WAITING
+            if q >= 0:
+                stop_at(r1, q)
+            else:
+                to_bound(r1, p, sign > 0.0)
+        else:
+            r1.one_mark[p] = GIVEN_UP
+            r1.one_status[0] = INFEASIBLE
+
+
+@kernel
+def improve(r1, most, loose):
+    """Go to the minimum from an x within its bounds, in at most so many passes; returns how many it took.
+
+    Reads:  place_A, place_b, place_lo, place_hi, place_x, one_state, the factor; errors of w below so many times
+            rounding are let be.
+    Writes: place_x, place_w, one_state, the factor; one_status where there is no minimum.
+    """
+    used, before, done = 0, INF, 0
+    while used < most and done == 0:
+        used += 1
+        noise = loose * refresh(r1)
+        error = error_between(r1)
+        if error > noise and error < 0.5 * before:
+            # anew after a bound: the error has no meaning for the rows that are left
+            before = error if approach(r1) else INF
+        else:
+            p = most_wrong(r1, noise, 2 * used > most)
+            if p >= 0:
+                release(r1, p)
+            else:
+                done = 1
+            before = INF
+    return used

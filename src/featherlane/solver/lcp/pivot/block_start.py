@@ -1,0 +1,212 @@
+"""A start for the pivoting: rows change sides all at once, in the hope that a few rounds are enough.
+
+All rows that have room are put between their bounds and solved for; then every row that ends outside them goes to the
+bound it passed, and every row at a bound whose w has the wrong sign comes back.  Where the number of such rows stops
+falling, only the last of them changes, until there are fewer than ever.  On most problems of contact a few rounds are
+enough; where they are not, nothing is left of the attempt, and the rows are driven one by one.
+Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
+    J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
+    squares problems with nonnegative variables" (1994), for boxes.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import eights, kernel
+from featherlane.solver.lcp.pivot.factor import (
+    eights_of_row,
+    expand_backward,
+    gather_error,
+    reduce_forward,
+    refactor,
+    remove_row,
+)
+from featherlane.solver.lcp.pivot.many_rows import put_all_between
+from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING, multiply, rounding_of
+
+PATIENCE = 3  # rounds in which no fewer rows are on the wrong side than ever before, then rows change one by one
+SINGLE = 8  # rounds of single rows, and one more for so many rows of the problem, before the attempt is given up
+FEW, SHARE = 2, 16  # rows that leave the factor one by one, and one more for so many; more, and it is built anew
+ENTERING = 4  # state of a row that is to go between its bounds
+
+
+@kernel
+def put_all(r1, count):
+    """So many places that stand behind the factor go into it, and are counted."""
+    put_all_between(r1, count)
+    r1.one_niter[0] = r1.one_niter[0] + count
+
+
+@kernel
+def place_all(r1, first, last):
+    """Places first to last - 1 go between their bounds, but for those whose bound 0 holds them alone, with x = 0."""
+    m, count = r1.one_count[0], 0
+    for p in range(first, last):
+        lo, hi, b = r1.place_lo[p], r1.place_hi[p], r1.place_b[p]
+        if lo == 0.0 and hi == 0.0:
+            r1.one_state[p] = FIXED
+        elif lo == 0.0 and b <= 0.0:
+            r1.one_state[p] = LOWER
+        elif hi == 0.0 and b >= 0.0:
+            r1.one_state[p] = UPPER
+        else:
+            r1.one_factor[m + count] = p
+            count += 1
+    put_all(r1, count)
+
+
+@kernel
+def solve_between(r1, last):
+    """x of the factor's rows for w = 0, whatever the bounds, and w = A x - b of all places before the last.
+
+    A_CC x_C = b_C - A_CN x_N.
+    """
+    m, blocks = r1.one_count[0], (last + 7) // 8
+    X, W, b, DX = eights(r1.place_x), eights(r1.place_w), eights(r1.place_b), eights(r1.place_dx)
+    for k in range(m):
+        if r1.one_factor[k] >= 0:
+            r1.place_x[r1.one_factor[k]] = 0.0
+    for c in range(blocks):
+        W[c], DX[c] = -b[c], 0.0
+    multiply(r1, r1.place_x, r1.place_w, last, blocks)
+    gather_error(r1)
+    reduce_forward(r1, r1.one_turn)
+    expand_backward(r1, r1.one_turn, r1.one_y)
+    for k in range(m):
+        if r1.one_factor[k] >= 0:
+            r1.place_dx[r1.one_factor[k]] = r1.one_y[k]
+    multiply(r1, r1.place_dx, r1.place_w, last, blocks)
+    for c in range(blocks):
+        X[c] = X[c] + DX[c]
+
+
+@kernel
+def right_side(r1, p, noise):
+    """The state that place p should have by its x and w."""
+    state, x, w = r1.one_state[p], r1.place_x[p], r1.place_w[p]
+    if state == BETWEEN:
+        if x < r1.place_lo[p]:
+            state = LOWER
+        elif x > r1.place_hi[p]:
+            state = UPPER
+    elif (w < -noise and state in (LOWER, WAITING)) or (w > noise and state in (UPPER, WAITING)):
+        state = ENTERING
+    return state
+
+
+@kernel
+def count_wrong(r1, last, noise):
+    """(how many places should have another state, the last of them)."""
+    wrong, found = 0, -1
+    for p in range(last):
+        if right_side(r1, p, noise) != r1.one_state[p]:
+            wrong, found = wrong + 1, p
+    return wrong, found
+
+
+@kernel
+def change_sides(r1, first, last, noise):
+    """Set the states that places from the first to the one before the last should have, and x of those at a bound."""
+    for p in range(first, last):
+        state = right_side(r1, p, noise)
+        if state != r1.one_state[p]:
+            r1.one_state[p] = state
+            if state == LOWER:
+                r1.place_x[p] = r1.place_lo[p]
+            elif state == UPPER:
+                r1.place_x[p] = r1.place_hi[p]
+
+
+@kernel
+def count_leaving(r1):
+    """Rows of the factor whose places should be elsewhere."""
+    count = 0
+    for k in range(r1.one_count[0]):
+        p = r1.one_factor[k]
+        if p >= 0 and r1.one_state[p] != BETWEEN:
+            count += 1
+    return count
+
+
+@kernel
+def count_entering(r1, last):
+    """Places that are to go into the factor."""
+    count = 0
+    for p in range(last):
+        if r1.one_state[p] == ENTERING:
+            count += 1
+    return count
+
+
+@kernel
+def build_anew(r1):
+    """The factor without rows that should be elsewhere: what stands before the first of them, or a gap, stays."""
+    m, k, gone = r1.one_count[0], 0, 0
+    while k < m and gone == 0:
+        p = r1.one_factor[k]
+        if p >= 0 and r1.one_state[p] == BETWEEN:
+            k += 1
+        else:
+            gone = 1
+    for j in range(k, m):
+        r1.one_D[j] = 0.0
+        if r1.one_factor[j] >= 0:
+            r1.one_slot[r1.one_factor[j]] = -1
+    r1.one_count[0], r1.one_count[1] = k, 0
+    count = 0
+    for j in range(k, m):
+        p = r1.one_factor[j]
+        if p >= 0 and r1.one_state[p] == BETWEEN:
+            r1.one_factor[k + count] = p
+            count += 1
+    put_all_between(r1, count)
+
+
+@kernel
+def follow_states(r1, last):
+    """The factor of the places whose states say so."""
+    leaving = count_leaving(r1)
+    if leaving > FEW + r1.one_count[0] // SHARE:
+        build_anew(r1)
+    else:
+        k = 0
+        while leaving > 0:
+            p = r1.one_factor[k]
+            k += 1
+            if p >= 0 and r1.one_state[p] != BETWEEN:
+                remove_row(r1, p)
+                leaving, k = leaving - 1, 0
+    entering = count_entering(r1, last)
+    if r1.one_count[0] + entering > 8 * eights_of_row(r1):
+        refactor(r1)
+    m, count = r1.one_count[0], 0
+    for p in range(last):
+        if r1.one_state[p] == ENTERING:
+            r1.one_factor[m + count] = p
+            count += 1
+    put_all(r1, count)
+
+
+@kernel
+def start_with_all(r1, first, last):
+    """Make the places before the last complementary, those before the first being so; returns 1 if that went well.
+
+    Reads:  place_A, place_b, place_lo, place_hi.   Writes: place_x, place_w, one_state, the factor.
+    """
+    if r1.one_count[1] > 0:
+        refactor(r1)
+    place_all(r1, first, last)
+    patience, single, least, wrong = PATIENCE, SINGLE + last // SINGLE, last + 1, 1
+    while single > 0 and wrong > 0:
+        solve_between(r1, last)
+        noise = rounding_of(r1, last)
+        wrong, found = count_wrong(r1, last, noise)
+        if wrong < least:
+            least, patience = wrong, PATIENCE
+        elif patience > 0:
+            patience -= 1
+        else:
+            single -= 1
+        if wrong > 0 and single > 0:
+            change_sides(r1, 0 if patience > 0 else found, last, noise)
+            follow_states(r1, last)
+    return 1 if wrong == 0 else 0

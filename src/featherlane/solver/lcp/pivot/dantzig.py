@@ -1,0 +1,323 @@
+"""Dantzig's method: the rows of a boxed LCP one after another, each driven until it is complementary.
+
+A row's place is where it stands in the pivoting: first rows without bounds, then bounded ones, last friction, whose
+bounds follow from other rows.  When the row at place i is driven, all places before it are complementary and stay so:
+x_i moves, x of the rows between their bounds follows so that their w stays 0, w of the others follows, too, and the row
+that meets the end of its range first goes over from the one set to the other.  Friction limits are set once, when the
+first friction row is driven (`frozen`), or follow the normals they came from to a fixed point (`consistent`).
+
+Inside, each row is scaled by a power of two, so that the diagonal of A is about 1: no number is rounded, and what
+counts as zero does not depend on units.
+Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force computation for nonpenetrating rigid
+    bodies" (1994), as ODE's dSolveLCP has it.  Degenerate steps end by the least index: Y. Y. Chang and R. W. Cottle,
+    "Least-index resolution of degeneracy in quadratic programming" (1980).  Rows that depend on others are not taken
+    between their bounds; ODE stops at them.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import CONSISTENT
+from featherlane.lanes import any_, eights, fabs, fmax, kernel, stage
+from featherlane.solver.lcp.method import ONE, Choice, Count, Method
+from featherlane.solver.lcp.pivot.active_set import improve, to_bound
+from featherlane.solver.lcp.pivot.block_start import start_with_all
+from featherlane.solver.lcp.pivot.factor import (
+    SMALLEST_PIVOT,
+    append_row,
+    clear_matrix,
+    eights_of_row,
+    expand_backward,
+    gather_row,
+    is_independent,
+    pivot_of,
+    reduce_forward,
+    refactor,
+    remove_row,
+)
+from featherlane.solver.lcp.pivot.friction import limit_friction, settle_friction
+from featherlane.solver.lcp.pivot.places import (
+    BETWEEN,
+    FIXED,
+    INF,
+    LOWER,
+    ROUNDING,
+    UPPER,
+    WAITING,
+    clear_direction,
+    load_places,
+    multiply,
+    order_rows,
+    product_of_row,
+    residual_of,
+    solve_nothing,
+    unload_places,
+)
+from featherlane.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED, UNSETTLED
+
+BLOCK, BY_ROWS = 0, 1
+TOLERANCE = 1e-10  # residual of a solution
+DONE, AT_BOUND = -1, -2  # what ends a drive, beside the number of another place
+PIVOTS_PER_ROW = 200  # before a problem counts as one that pivoting does not solve
+NEAR_ZERO = 1e-9  # of w, which rounding may have given the wrong sign
+STANDSTILL = 2  # steps of no length in a drive, for each row, before it is left to the active set
+
+
+# ---- one step of a drive ---------------------------------------------------------------------------------------------
+@kernel
+def find_direction(r1, i, sign):
+    """place_dx and place_dw as x_i moves by sign; returns (sum of |dx|, of dx^2).
+
+    dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
+    """
+    blocks = i // 8 + 1
+    clear_direction(r1, blocks)
+    expand_backward(r1, r1.one_ell, r1.one_y)
+    size, square = 1.0, 1.0
+    for k in range(r1.one_count[0]):
+        p = r1.one_factor[k]
+        if p >= 0:
+            y = -sign * r1.one_y[k]
+            r1.place_dx[p] = y
+            size, square = size + fabs(y), square + y * y
+    r1.place_dx[i] = sign
+    multiply(r1, r1.place_dx, r1.place_dw, i + 1, blocks)
+    return size, square
+
+
+@kernel
+def step_of_factor(r1, j, best):
+    """How far until place j, between its bounds, meets one; best if that is nearer."""
+    d, s = r1.place_dx[j], best
+    room = r1.place_hi[j] - r1.place_x[j]
+    if d < 0.0:
+        d, room = -d, r1.place_x[j] - r1.place_lo[j]
+    if room < best * d:
+        s = fmax(room, 0.0) / d
+    return s
+
+
+@kernel
+def step_of_rest(r1, j, best, noise):
+    """How far until w of place j, outside the factor, becomes 0; best if that is nearer or w moves away from 0."""
+    d, w, s = r1.place_dw[j], r1.place_w[j], best
+    state = r1.one_state[j]
+    if state == UPPER:
+        d, w = -d, -w
+    if state == WAITING:
+        if fabs(d) > noise:
+            s = 0.0 * best
+    elif state != FIXED and d < -noise and w < -best * d:
+        s = fmax(w, 0.0) / -d
+    return s
+
+
+@kernel
+def may_end(r1, c, best, noise):
+    """Could any of eight places, from 8 c on, end the step before `best`?  None that does is passed over.
+
+    w of a place at a bound has its right sign, or is as good as 0.
+    """
+    X, W, DX, DW = eights(r1.place_x), eights(r1.place_w), eights(r1.place_dx), eights(r1.place_dw)
+    x, dx, w, dw = X[c], best * DX[c], fabs(W[c]), fabs(DW[c])
+    meets = (eights(r1.place_hi)[c] - x < dx) | (x - eights(r1.place_lo)[c] < -dx)
+    return any_(meets | ((dw > noise) & ((w < best * dw) | (w < NEAR_ZERO))))
+
+
+@kernel
+def find_step(r1, i, sign, size, square):
+    """(length of the step, what ends it: DONE, AT_BOUND or the place that changes sides); the least place of equals."""
+    best, end = INF, AT_BOUND
+    curvature = sign * r1.place_dw[i]
+    if curvature > SMALLEST_PIVOT * square:
+        best, end = fabs(r1.place_w[i]) / curvature, DONE
+    room = r1.place_hi[i] - r1.place_x[i]
+    if sign < 0.0:
+        room = r1.place_x[i] - r1.place_lo[i]
+    if room < best:
+        best, end = room, AT_BOUND
+    noise = ROUNDING * size
+    for c in range((i + 7) // 8):
+        if may_end(r1, c, best, noise):
+            for j in range(8 * c, min(8 * c + 8, i)):
+                if r1.one_state[j] == BETWEEN:
+                    s = step_of_factor(r1, j, best)
+                elif r1.one_mark[j] == i:
+                    s = best
+                else:
+                    s = step_of_rest(r1, j, best, noise)
+                if s < best:
+                    best, end = s, j
+    return best, end
+
+
+@kernel
+def advance(r1, i, s):
+    """x += s dx, w += s dw."""
+    x, w, dx, dw = eights(r1.place_x), eights(r1.place_w), eights(r1.place_dx), eights(r1.place_dw)
+    for c in range(i // 8 + 1):
+        x[c] = x[c] + s * dx[c]
+        w[c] = w[c] + s * dw[c]
+
+
+@kernel
+def enter(r1, i, j):
+    """Place j, whose w is 0, goes over to the rows between their bounds, or is passed over if it depends on them."""
+    if r1.one_count[0] == 8 * eights_of_row(r1):
+        refactor(r1)
+    gather_row(r1, j, r1.one_turn)
+    reduce_forward(r1, r1.one_turn)
+    pivot = pivot_of(r1, j, r1.one_turn)
+    if is_independent(r1, r1.one_turn, pivot):
+        append_row(r1, j, r1.one_turn, pivot)
+        r1.one_state[j], r1.place_w[j] = BETWEEN, 0.0
+    else:
+        r1.one_mark[j] = i
+
+
+# ---- rows one by one ------------------------------------------------------------------------------------------------
+@kernel
+def push(r1, i, noise):
+    """Move x_i until w_i = 0 or a bound stops it."""
+    sign = 1.0 if r1.place_w[i] < 0.0 else -1.0
+    still, moving = STANDSTILL * r1.one_n[0] + 8, 1
+    while moving:
+        if r1.one_count[0] == 8 * eights_of_row(r1):
+            refactor(r1)
+        gather_row(r1, i, r1.one_ell)
+        reduce_forward(r1, r1.one_ell)
+        s, end = 0.0 * noise, DONE
+        if fabs(r1.place_w[i]) > noise:
+            size, square = find_direction(r1, i, sign)
+            s, end = find_step(r1, i, sign, size, square)
+        moving = 0
+        if s == INF:
+            r1.one_state[i], r1.one_status[0] = WAITING, INFEASIBLE
+        elif s == 0.0 and still == 0:
+            r1.one_state[i] = WAITING
+        else:
+            still -= 1 if s == 0.0 else 0
+            if s > 0.0:
+                advance(r1, i, s)
+            if end == DONE:
+                settle(r1, i)
+            elif end == AT_BOUND:
+                to_bound(r1, i, sign > 0.0)
+            else:
+                moving = 1
+                if r1.one_state[end] == BETWEEN:
+                    to_bound(r1, end, r1.place_dx[end] > 0.0)
+                    remove_row(r1, end)
+                else:
+                    enter(r1, i, end)
+        r1.one_niter[0] = r1.one_niter[0] + 1
+        if r1.one_niter[0] > PIVOTS_PER_ROW * r1.one_n[0] and moving:
+            r1.one_state[i], moving = WAITING, 0
+
+
+@kernel
+def settle(r1, i):
+    """Place i, whose w is 0 and whose row of the factor is in one_ell, goes between the bounds."""
+    pivot = pivot_of(r1, i, r1.one_ell)
+    r1.one_state[i] = WAITING
+    if is_independent(r1, r1.one_ell, pivot):
+        append_row(r1, i, r1.one_ell, pivot)
+        r1.one_state[i], r1.place_w[i] = BETWEEN, 0.0
+
+
+@kernel
+def drive(r1, i):
+    """Make place i complementary, and keep all places before it so."""
+    product, size = product_of_row(r1, i)
+    b, lo, hi = r1.place_b[i], r1.place_lo[i], r1.place_hi[i]
+    w, noise = product - b, ROUNDING * (size + fabs(b))
+    r1.place_w[i] = w
+    if lo == 0.0 and hi == 0.0:
+        r1.one_state[i] = FIXED
+    elif lo == 0.0 and w >= -noise:
+        r1.one_state[i] = LOWER
+    elif hi == 0.0 and w <= noise:
+        r1.one_state[i] = UPPER
+    else:
+        push(r1, i, noise)
+
+
+# ---- all rows -------------------------------------------------------------------------------------------------------
+@kernel
+def drive_all(r1, first, last):
+    """Make places complementary one by one."""
+    for i in range(first, last):
+        drive(r1, i)
+
+
+@kernel
+def solve_from(r1, friction, start):
+    """Make the rows without friction complementary, or with these solved, the rows of friction, too."""
+    rows, n = r1.one_count[3], r1.one_n[0]
+    first, last = (rows, n) if friction else (0, rows)
+    done = 0
+    if start == BLOCK:
+        done = start_with_all(r1, first, last)
+        if done == 0:
+            solve_nothing(r1)
+            if friction and start_with_all(r1, 0, rows) == 0:
+                solve_nothing(r1)
+                drive_all(r1, 0, rows)
+    if done == 0:
+        drive_all(r1, first, last)
+
+
+@kernel
+def principal_pivoting(r1, policy, passes, start):
+    """Solve the problem one_A, one_b, ... of a record.
+
+    Reads:  one_n, one_findex, one_A, one_b, one_lo, one_hi, one_add; policy FROZEN or CONSISTENT, with at most so many
+            passes of the friction limits; start BLOCK or BY_ROWS.
+    Writes: one_x, one_w, one_lower, one_upper, one_status, one_residual, one_niter (pivots).
+    Cost:   O(n^3) in all, n the number of rows: each row takes a few substitutions and a product with A.
+    """
+    n = r1.one_n[0]
+    r1.one_status[0], r1.one_niter[0] = SOLVED, 0
+    order_rows(r1)
+    load_places(r1)
+    clear_matrix(r1)
+    solve_nothing(r1)
+    solve_from(r1, 0, start)
+    if r1.one_count[3] < n:
+        limit_friction(r1)
+        solve_from(r1, 1, start)
+    most = 4 * n + 16
+    used = improve(r1, most, 1.0)
+    settled = 1
+    if policy == CONSISTENT and r1.one_count[3] < n:
+        settled = settle_friction(r1, passes, most)
+    unload_places(r1)
+    residual = residual_of(r1)
+    r1.one_residual[0] = residual
+    if residual <= TOLERANCE:
+        r1.one_status[0] = SOLVED if settled else UNSETTLED
+    elif r1.one_status[0] != INFEASIBLE:
+        r1.one_status[0] = INACCURATE if used < most else ITERATIONS
+
+
+@kernel
+def dantzig(r1, policy, passes):
+    """Solve the problem of a record as `principal_pivoting` does, from a start with all rows."""
+    principal_pivoting(r1, policy, passes, BLOCK)
+
+
+@stage
+def solve_dantzig(p1, policy, passes, start):
+    """A problem that stands alone, by `principal_pivoting`."""
+    principal_pivoting(p1, policy, passes, start)
+
+
+METHOD = Method(
+    "dantzig",
+    solve_dantzig,
+    form=ONE,
+    numbers={
+        "friction": Choice("frozen", ("frozen", "consistent"), "limits set once, or following the normals"),
+        "iterations": Count(100, "most passes of consistent limits"),
+        "start": Choice("block", ("block", "rows"), "rows change sides all at once first, or only one by one"),
+    },
+)

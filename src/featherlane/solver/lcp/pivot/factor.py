@@ -1,0 +1,260 @@
+"""L D L^T of the rows of one LCP that lie between their bounds, kept up to date as rows come and go.
+
+Row k of the factor belongs to the place one_factor[k] of the pivoting; L^T is stored by rows, so that a substitution
+adds whole rows, eight numbers at a time.  A row that comes is the last one.  A row that goes leaves a gap, a row of the
+identity, and its column becomes a positive update of rank one of what is behind it; the factor is built anew where
+gaps take more than a quarter of it.
+Source: R. W. Cottle and G. B. Dantzig, "Complementary pivot theory of mathematical programming" (1968); Gill, Golub,
+    Murray and Saunders, "Methods for modifying matrix factorizations" (1974), method C1.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import eights, fma, kernel
+
+SMALLEST_PIVOT = 1e-14  # below this part of the numbers that it is the rest of, a row depends on the others
+DOUBTFUL = 1e-10  # pivot below which these are looked at
+
+
+@kernel
+def eights_of_row(r1):
+    """Eights that a row of the matrices takes."""
+    return (r1.one_n[0] + 7) // 8
+
+
+@kernel
+def sum_of_eight(s, o):
+    """Sum of eight numbers that stand side by side."""
+    return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
+
+
+@kernel
+def clear_matrix(r1):
+    """Zeros below the diagonal, where they stay, and finite numbers behind the last row: 0 times these is 0."""
+    E, width = eights(r1.one_L), eights_of_row(r1)
+    for k in range(r1.one_n[0] * width):
+        E[k] = 0.0
+
+
+@kernel
+def clear_factor(r1):
+    """The factor of no rows."""
+    r1.one_count[0] = 0
+    r1.one_count[1] = 0
+    D = eights(r1.one_D)
+    for c in range(eights_of_row(r1)):
+        D[c] = 0.0
+
+
+# ---- substitution ---------------------------------------------------------------------------------------------------
+@kernel
+def gather_row(r1, p, t):
+    """t <- A of place p in the columns of the factor, zero in its gaps and behind it."""
+    m, a = r1.one_count[0], p * 8 * eights_of_row(r1)
+    for k in range(m):
+        q = r1.one_factor[k]
+        t[k] = 0.0
+        if q >= 0:
+            t[k] = r1.place_A[a + q]
+    for k in range(m, (m + 7) // 8 * 8):
+        t[k] = 0.0
+
+
+@kernel
+def gather_error(r1):
+    """one_turn <- -w of the factor's rows, zero in its gaps and behind it."""
+    m = r1.one_count[0]
+    for k in range((m + 7) // 8 * 8):
+        r1.one_turn[k] = 0.0
+        if k < m and r1.one_factor[k] >= 0:
+            r1.one_turn[k] = -r1.place_w[r1.one_factor[k]]
+
+
+@kernel
+def reduce_eight(U, o, w, t, b):
+    """L^-1 of eight numbers at b, in registers; the triangle's rows of L^T are w apart from o on."""
+    p, q, r, s, u, v = o + w, o + 2 * w, o + 3 * w, o + 4 * w, o + 5 * w, o + 6 * w
+    y0 = t[b]
+    y1 = fma(-U[o + 1], y0, t[b + 1])
+    y2 = fma(-U[p + 2], y1, fma(-U[o + 2], y0, t[b + 2]))
+    y3 = fma(-U[q + 3], y2, fma(-U[p + 3], y1, fma(-U[o + 3], y0, t[b + 3])))
+    y4 = fma(-U[q + 4], y2, fma(-U[p + 4], y1, fma(-U[o + 4], y0, t[b + 4])))
+    y4 = fma(-U[r + 4], y3, y4)
+    y5 = fma(-U[q + 5], y2, fma(-U[p + 5], y1, fma(-U[o + 5], y0, t[b + 5])))
+    y5 = fma(-U[s + 5], y4, fma(-U[r + 5], y3, y5))
+    y6 = fma(-U[q + 6], y2, fma(-U[p + 6], y1, fma(-U[o + 6], y0, t[b + 6])))
+    y6 = fma(-U[u + 6], y5, fma(-U[s + 6], y4, fma(-U[r + 6], y3, y6)))
+    y7 = fma(-U[q + 7], y2, fma(-U[p + 7], y1, fma(-U[o + 7], y0, t[b + 7])))
+    y7 = fma(-U[v + 7], y6, fma(-U[u + 7], y5, fma(-U[s + 7], y4, fma(-U[r + 7], y3, y7))))
+    t[b + 1], t[b + 2], t[b + 3], t[b + 4], t[b + 5], t[b + 6], t[b + 7] = y1, y2, y3, y4, y5, y6, y7
+    return -y0, -y1, -y2, -y3, -y4, -y5, -y6, -y7
+
+
+@kernel
+def expand_eight(U, o, w, y, b):
+    """L^-T of eight numbers at b, in registers."""
+    p, q, r, s, u, v = o + w, o + 2 * w, o + 3 * w, o + 4 * w, o + 5 * w, o + 6 * w
+    y7 = y[b + 7]
+    y6 = fma(-U[v + 7], y7, y[b + 6])
+    y5 = fma(-U[u + 6], y6, fma(-U[u + 7], y7, y[b + 5]))
+    y4 = fma(-U[s + 5], y5, fma(-U[s + 6], y6, fma(-U[s + 7], y7, y[b + 4])))
+    y3 = fma(-U[r + 5], y5, fma(-U[r + 6], y6, fma(-U[r + 7], y7, y[b + 3])))
+    y3 = fma(-U[r + 4], y4, y3)
+    y2 = fma(-U[q + 5], y5, fma(-U[q + 6], y6, fma(-U[q + 7], y7, y[b + 2])))
+    y2 = fma(-U[q + 3], y3, fma(-U[q + 4], y4, y2))
+    y1 = fma(-U[p + 5], y5, fma(-U[p + 6], y6, fma(-U[p + 7], y7, y[b + 1])))
+    y1 = fma(-U[p + 2], y2, fma(-U[p + 3], y3, fma(-U[p + 4], y4, y1)))
+    y0 = fma(-U[o + 5], y5, fma(-U[o + 6], y6, fma(-U[o + 7], y7, y[b])))
+    y0 = fma(-U[o + 1], y1, fma(-U[o + 2], y2, fma(-U[o + 3], y3, fma(-U[o + 4], y4, y0))))
+    y[b], y[b + 1], y[b + 2], y[b + 3], y[b + 4], y[b + 5], y[b + 6] = y0, y1, y2, y3, y4, y5, y6
+
+
+@kernel
+def reduce_forward(r1, t):
+    """t <- L^-1 t: the triangle of eight rows, then what they take from all rows behind them."""
+    m, width = r1.one_count[0], eights_of_row(r1)
+    U, E, T = r1.one_L, eights(r1.one_L), eights(t)
+    last = (m + 7) // 8
+    for c in range(last):
+        b, o = 8 * c, 8 * c * width + c
+        y0, y1, y2, y3, y4, y5, y6, y7 = reduce_eight(U, 8 * o, 8 * width, t, b)
+        for e in range(1, last - c):
+            q = o + e
+            v = fma(y1, E[q + width], fma(y0, E[q], T[c + e]))
+            v = fma(y3, E[q + 3 * width], fma(y2, E[q + 2 * width], v))
+            v = fma(y5, E[q + 5 * width], fma(y4, E[q + 4 * width], v))
+            T[c + e] = fma(y7, E[q + 7 * width], fma(y6, E[q + 6 * width], v))
+
+
+@kernel
+def expand_backward(r1, t, y):
+    """y <- L^-T D^-1 t."""
+    m, width = r1.one_count[0], eights_of_row(r1)
+    U, E, Y, S = r1.one_L, eights(r1.one_L), eights(y), eights(r1.one_sum)
+    T, D = eights(t), eights(r1.one_D)
+    last = (m + 7) // 8
+    for back in range(last):
+        c = last - 1 - back
+        b, o = 8 * c, 8 * c * width + c
+        Y[c] = T[c] * D[c]
+        if back:
+            v = Y[c + 1]
+            s0, s1, s2, s3 = E[o + 1] * v, E[o + width + 1] * v, E[o + 2 * width + 1] * v, E[o + 3 * width + 1] * v
+            s4, s5 = E[o + 4 * width + 1] * v, E[o + 5 * width + 1] * v
+            s6, s7 = E[o + 6 * width + 1] * v, E[o + 7 * width + 1] * v
+            for e in range(2, back + 1):
+                q, v = o + e, Y[c + e]
+                s0, s1 = fma(E[q], v, s0), fma(E[q + width], v, s1)
+                s2, s3 = fma(E[q + 2 * width], v, s2), fma(E[q + 3 * width], v, s3)
+                s4, s5 = fma(E[q + 4 * width], v, s4), fma(E[q + 5 * width], v, s5)
+                s6, s7 = fma(E[q + 6 * width], v, s6), fma(E[q + 7 * width], v, s7)
+            S[0], S[1], S[2], S[3], S[4], S[5], S[6], S[7] = s0, s1, s2, s3, s4, s5, s6, s7
+            for k in range(8):
+                y[b + k] = y[b + k] - sum_of_eight(r1.one_sum, 8 * k)
+        expand_eight(U, 8 * o, 8 * width, y, b)
+
+
+# ---- rows that come and go --------------------------------------------------------------------------------------
+@kernel
+def pivot_of(r1, p, t):
+    """The pivot that place p would have, t = L^-1 of its row: A_pp - t^T D^-1 t."""
+    last = (r1.one_count[0] + 7) // 8
+    T, D, S = eights(t), eights(r1.one_D), eights(r1.one_sum)
+    d = r1.place_A[p * 8 * eights_of_row(r1) + p]
+    if last > 0:
+        v = T[0] * (T[0] * D[0])
+        for c in range(1, last):
+            v = fma(T[c], T[c] * D[c], v)
+        S[0] = v
+        d = d - sum_of_eight(r1.one_sum, 0)
+    return d
+
+
+@kernel
+def is_independent(r1, t, pivot):
+    """Is a pivot more than rounding, t = L^-1 of its row?  It is y^T A y for y = (-A_CC^-1 A_Cp, 1).  Room: one_y."""
+    least = SMALLEST_PIVOT
+    if least < pivot < DOUBTFUL:
+        expand_backward(r1, t, r1.one_y)
+        size = 1.0
+        for k in range(r1.one_count[0]):
+            size += r1.one_y[k] * r1.one_y[k]
+        least = SMALLEST_PIVOT * size
+    return pivot > least
+
+
+@kernel
+def append_row(r1, p, t, pivot):
+    """Place p becomes the last row of the factor; t = L^-1 of its row."""
+    m, width = r1.one_count[0], 8 * eights_of_row(r1)
+    for k in range(m):
+        r1.one_L[k * width + m] = t[k] * r1.one_D[k]
+    r1.one_D[m] = 1.0 / pivot
+    r1.one_factor[m], r1.one_slot[p] = p, m
+    r1.one_count[0] = m + 1
+
+
+@kernel
+def drop_last_rows(r1):
+    """Gaps at the end of the factor go."""
+    m = r1.one_count[0]
+    while m > 0 and r1.one_factor[m - 1] < 0:
+        m -= 1
+        r1.one_count[1] = r1.one_count[1] - 1
+    r1.one_count[0] = m
+
+
+@kernel
+def update_behind(r1, q):
+    """L33 D33 L33^T + d l l^T for the rows behind q, whose pivot was d and whose column l."""
+    m, width = r1.one_count[0], eights_of_row(r1)
+    E, v, V = eights(r1.one_L), r1.one_turn, eights(r1.one_turn)
+    first, last = q // 8, (m + 7) // 8
+    for c in range(first, last):
+        V[c] = E[q * width + c]
+    a = 1.0 / r1.one_D[q]
+    for j in range(q + 1, m):
+        p = v[j]
+        if p != 0.0:
+            v[j] = 0.0
+            d = 1.0 / r1.one_D[j]
+            inverse = 1.0 / fma(a * p, p, d)
+            beta = a * p * inverse
+            a = a * d * inverse
+            r1.one_D[j] = inverse
+            o = j * width
+            for c in range(j // 8, last):
+                x = fma(-p, E[o + c], V[c])
+                V[c] = x
+                E[o + c] = fma(beta, x, E[o + c])
+
+
+@kernel
+def refactor(r1):
+    """The factor anew, without gaps, its rows in the order in which they came."""
+    m = r1.one_count[0]
+    clear_factor(r1)
+    for k in range(m):
+        p = r1.one_factor[k]
+        if p >= 0:
+            gather_row(r1, p, r1.one_turn)
+            reduce_forward(r1, r1.one_turn)
+            append_row(r1, p, r1.one_turn, pivot_of(r1, p, r1.one_turn))
+
+
+@kernel
+def remove_row(r1, p):
+    """Place p leaves the factor."""
+    q, width = r1.one_slot[p], eights_of_row(r1)
+    E = eights(r1.one_L)
+    update_behind(r1, q)
+    for c in range(q // 8, width):
+        E[q * width + c] = 0.0
+    for k in range(q):
+        r1.one_L[k * 8 * width + q] = 0.0
+    r1.one_D[q] = 0.0
+    r1.one_factor[q], r1.one_slot[p] = -1, -1
+    r1.one_count[1] = r1.one_count[1] + 1
+    drop_last_rows(r1)
+    if 4 * r1.one_count[1] > r1.one_count[0]:
+        refactor(r1)

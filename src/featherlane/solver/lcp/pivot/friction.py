@@ -1,0 +1,288 @@
+"""Friction limits of one LCP: +-(mu |x[findex]| + add), set once, or followed to a fixed point.
+
+At a fixed point x is complementary under the limits that follow from x itself.  Taking the limits from x again and
+again need not get there: a block that tips over its edge presses harder the harder it is held.  So the limits of the
+rows that slip are solved for together, with all rows as they stand, before each new solution: Newton's method on a map
+that is linear between changes of sides, and exact as soon as none is left.  Where its steps do not come nearer, sweeps
+of projected Gauss-Seidel under live limits find other sides to begin from.  There may be no fixed point, or many.
+Source: D. E. Stewart and J. C. Trinkle, "An implicit time-stepping scheme for rigid body dynamics with inelastic
+    collisions and Coulomb friction" (1996) for the problem; L. Qi and J. Sun, "A nonsmooth version of Newton's method"
+    (1993).
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import eights, fabs, fmax, kernel
+from featherlane.solver.lcp.pivot.active_set import improve, to_bound
+from featherlane.solver.lcp.pivot.factor import (
+    clear_factor,
+    eights_of_row,
+    expand_backward,
+    gather_row,
+    reduce_forward,
+    refactor,
+)
+from featherlane.solver.lcp.pivot.many_rows import put_all_between
+from featherlane.solver.lcp.pivot.places import (
+    BETWEEN,
+    FIXED,
+    INF,
+    LOWER,
+    UPPER,
+    WAITING,
+    clear_direction,
+    force_inside,
+    multiply,
+    product_of_row,
+)
+
+SETTLED = 1e-11  # change of a limit, as a part of the largest one, at a fixed point
+LOOSE = 32.0  # times rounding: w of rows between their bounds that is let be, for each correction moves x in an
+# ill-conditioned problem, and the limits with it
+SHORTEST = 0.01  # part of Newton's step
+NEWTON, SWEEPS = 6, 10  # steps between two attempts to come nearer by sweeps, and how many more of these each time
+SINGULAR = 1e-12  # pivot, where the diagonal is about 1
+
+
+# ---- the limits that follow from x -----------------------------------------------------------------------------------
+@kernel
+def limit_of(r1, i):
+    """The friction limit of place i at the present x: no force, no friction, whatever mu."""
+    k = r1.one_order[i]
+    f = r1.one_place[r1.one_findex[k]]
+    force, limit = fabs(r1.place_x[f]) * r1.place_scale[f], fabs(r1.one_add[k])
+    if force > 0.0:
+        limit = limit + r1.one_hi[k] * force
+    return limit / r1.place_scale[i]
+
+
+@kernel
+def limit_friction(r1):
+    """Bounds that follow from the present x."""
+    for i in range(r1.one_count[3], r1.one_n[0]):
+        limit = limit_of(r1, i)
+        r1.place_lo[i], r1.place_hi[i] = -limit, limit
+
+
+@kernel
+def mismatch(r1):
+    """(largest difference of a friction limit and what follows from x, largest limit), finite ones."""
+    change, largest = 0.0, 0.0
+    for i in range(r1.one_count[3], r1.one_n[0]):
+        limit = limit_of(r1, i)
+        if limit < INF:
+            change, largest = fmax(fabs(limit - r1.place_hi[i]), change), fmax(limit, largest)
+    return change, largest
+
+
+@kernel
+def follow_bounds(r1):
+    """Friction rows at a bound stay there as it moves, unless it is gone; others are pushed inside."""
+    for i in range(r1.one_count[3], r1.one_n[0]):
+        state = r1.one_state[i]
+        if r1.place_hi[i] == INF:
+            if state != BETWEEN:
+                r1.one_state[i] = WAITING
+        elif state == FIXED:
+            to_bound(r1, i, r1.place_w[i] < 0.0)
+        elif state in (LOWER, UPPER):
+            to_bound(r1, i, state == UPPER)
+        else:
+            force_inside(r1, i)
+
+
+# ---- limits and forces together --------------------------------------------------------------------------------------
+@kernel
+def list_slipping(r1):
+    """Places of friction at a bound that moves with a row between its bounds, behind the factor's; returns how many."""
+    m, count = r1.one_count[0], 0
+    for i in range(r1.one_count[3], r1.one_n[0]):
+        k = r1.one_order[i]
+        f = r1.one_place[r1.one_findex[k]]
+        if r1.one_state[i] in (LOWER, UPPER) and r1.one_slot[f] >= 0 and 0.0 < r1.one_hi[k] < INF:
+            r1.one_factor[m + count] = i
+            count += 1
+    return count
+
+
+@kernel
+def side_of(r1, i):
+    """1 at the upper bound, -1 at the lower one."""
+    return 1.0 if r1.one_state[i] == UPPER else -1.0
+
+
+@kernel
+def write_system(r1, count):
+    """1 - d limit_i / d limit_j, and limit_i(x) - limit_i behind it, in rows of one_L that the factor leaves free."""
+    m, width = r1.one_count[0], 8 * eights_of_row(r1)
+    for j in range(count):
+        p = r1.one_factor[m + j]
+        gather_row(r1, p, r1.one_turn)
+        reduce_forward(r1, r1.one_turn)
+        expand_backward(r1, r1.one_turn, r1.one_y)
+        for i in range(count):
+            q = r1.one_factor[m + i]
+            k = r1.one_order[q]
+            f = r1.one_place[r1.one_findex[k]]
+            mu = r1.one_hi[k] * r1.place_scale[f] / r1.place_scale[q]
+            if r1.place_x[f] < 0.0:
+                mu = -mu
+            one = 1.0 if i == j else 0.0
+            r1.one_L[(m + i) * width + j] = one + mu * side_of(r1, p) * r1.one_y[r1.one_slot[f]]
+    for i in range(count):
+        q = r1.one_factor[m + i]
+        r1.one_L[(m + i) * width + count] = limit_of(r1, q) - r1.place_hi[q]
+
+
+@kernel
+def eliminate(r1, first, count):
+    """Gaussian elimination with row exchanges on rows of one_L from the first on; the solution stands behind each row.
+
+    Returns 1, or 0 where the system is singular.
+    """
+    U, width, regular = r1.one_L, 8 * eights_of_row(r1), 1
+    for j in range(count):
+        best = j
+        for i in range(j + 1, count):
+            if fabs(U[(first + i) * width + j]) > fabs(U[(first + best) * width + j]):
+                best = i
+        a, b = (first + j) * width, (first + best) * width
+        for c in range(j, count + 1):
+            x, y = U[a + c], U[b + c]
+            U[a + c], U[b + c] = y, x
+        if fabs(U[a + j]) < SINGULAR:
+            regular = 0
+        else:
+            for i in range(count):
+                o = (first + i) * width
+                if i != j:
+                    s = U[o + j] / U[a + j]
+                    for c in range(j, count + 1):
+                        U[o + c] = U[o + c] - s * U[a + c]
+    if regular:
+        for j in range(count):
+            a = (first + j) * width
+            U[a + count] = U[a + count] / U[a + j]
+    return regular
+
+
+@kernel
+def move_slipping(r1, count):
+    """Limits, x at them, and x of the rows between their bounds, which keep w = 0, by the solution of the system."""
+    n, m, width = r1.one_n[0], r1.one_count[0], eights_of_row(r1)
+    clear_direction(r1, width)
+    for i in range(count):
+        q = r1.one_factor[m + i]
+        limit = fmax(r1.place_hi[q] + r1.one_L[(m + i) * 8 * width + count], 0.0)
+        x = side_of(r1, q) * limit
+        r1.place_dx[q] = x - r1.place_x[q]
+        r1.place_lo[q], r1.place_hi[q], r1.place_x[q] = -limit, limit, x
+    multiply(r1, r1.place_dx, r1.place_dw, n, width)
+    for k in range((m + 7) // 8 * 8):
+        r1.one_turn[k] = -r1.place_dw[r1.one_factor[k]] if k < m else 0.0
+    reduce_forward(r1, r1.one_turn)
+    expand_backward(r1, r1.one_turn, r1.one_y)
+    for k in range(m):
+        p = r1.one_factor[k]
+        r1.place_x[p] = r1.place_x[p] + r1.one_y[k]
+        force_inside(r1, p)
+
+
+@kernel
+def solve_slipping(r1):
+    """Limits that slip and forces between bounds together, with all rows on the side where they are."""
+    if r1.one_count[1] > 0:
+        refactor(r1)
+    count, m, E, width = list_slipping(r1), r1.one_count[0], eights(r1.one_L), eights_of_row(r1)
+    if count > 0 and m > 0:
+        write_system(r1, count)
+        if eliminate(r1, m, count):
+            move_slipping(r1, count)
+        for c in range(m * width, (m + count) * width):
+            E[c] = 0.0
+
+
+@kernel
+def aim(r1):
+    """one_best: the limits as they are; one_upper: those to go to, at which the rows that slip would be settled."""
+    for i in range(r1.one_count[3], r1.one_n[0]):
+        r1.one_best[i] = r1.place_hi[i]
+    solve_slipping(r1)
+    for i in range(r1.one_count[3], r1.one_n[0]):
+        r1.one_upper[i] = limit_of(r1, i)
+
+
+@kernel
+def go(r1, part):
+    """Limits so much of the way from one_best to one_upper; friction rows follow them."""
+    for i in range(r1.one_count[3], r1.one_n[0]):
+        limit = r1.one_upper[i]
+        if part < 1.0 and limit < INF and r1.one_best[i] < INF:
+            limit = r1.one_best[i] + part * (limit - r1.one_best[i])
+        r1.place_lo[i], r1.place_hi[i] = -limit, limit
+    follow_bounds(r1)
+
+
+# ---- all together ----------------------------------------------------------------------------------------------------
+@kernel
+def sweep(r1):
+    """One sweep of projected Gauss-Seidel, friction limits as they are when a row is visited."""
+    n, width = r1.one_n[0], 8 * eights_of_row(r1)
+    for i in range(n):
+        if i >= r1.one_count[3]:
+            limit = limit_of(r1, i)
+            r1.place_lo[i], r1.place_hi[i] = -limit, limit
+        a = r1.place_A[i * width + i]
+        product, _ = product_of_row(r1, i)
+        if a > 0.0:
+            r1.place_x[i] = r1.place_x[i] - (product - r1.place_b[i]) / a
+        force_inside(r1, i)
+
+
+@kernel
+def start_from(r1):
+    """States and the factor by where x is: at a bound or between."""
+    clear_factor(r1)
+    count = 0
+    for i in range(r1.one_n[0]):
+        x = r1.place_x[i]
+        r1.one_slot[i] = -1
+        if x == r1.place_lo[i] or x == r1.place_hi[i]:
+            to_bound(r1, i, x == r1.place_hi[i])
+        else:
+            r1.one_factor[count] = i
+            count += 1
+    put_all_between(r1, count)
+
+
+@kernel
+def settle_friction(r1, passes, most):
+    """Let friction limits follow the normals until both are settled; returns 1 if they are.
+
+    A step that does not bring the limits nearer to what follows from them is halved, and from time to time sweeps take
+    the place of a step.
+    """
+    before, _ = mismatch(r1)
+    settled, left, rounds = 0, passes, 0
+    while left > 0 and settled == 0:
+        aim(r1)
+        part, trying = 1.0, 1
+        while trying:
+            go(r1, part)
+            used = improve(r1, most, LOOSE)
+            left -= 1
+            rest, largest = mismatch(r1)
+            settled = 1 if used == 1 and rest <= SETTLED * largest else 0
+            trying = 1 if left > 0 and settled == 0 and part > SHORTEST and rest > (1.0 - 0.25 * part) * before else 0
+            part = 0.5 * part
+        before = rest
+        rounds += 1
+        if rounds % NEWTON == 0 and settled == 0:
+            for _ in range(SWEEPS * rounds):
+                sweep(r1)
+            start_from(r1)
+            limit_friction(r1)
+            follow_bounds(r1)
+            improve(r1, most, LOOSE)
+            before, _ = mismatch(r1)
+    return settled

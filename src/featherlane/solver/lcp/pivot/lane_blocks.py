@@ -1,0 +1,365 @@
+"""Block principal pivoting for dense problems, W of one structure at once.
+
+With the present set C of free rows and all others at bounds, x_C solves A_CC x_C = b_C - A_CN x_N.  Then every row that
+breaks its condition changes sides at once: a free one beyond a bound goes there, one at a bound whose w has the wrong
+sign becomes free.  Mostly three to six passes are enough; where sets come back the method never ends, so a world gives
+up after some passes, and leaves the problem to single pivots (lane_by_lane.py).
+
+A_CC is factored anew in each pass, as L D L^T of all rows that are free in any world; where a row is at its bound 1 / D
+is 0.  So all worlds of a tile share the order of elimination.  Every sum runs over rows in their order, and rows at a
+bound add 0 to it: which rows are free in other worlds changes no bit.
+
+Friction is *frozen*, as ODE has it: first all other rows are solved, with x = 0 in those of friction, then all of them
+at the limits that this gives.
+Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
+problems", Computers & Operations Research 21 (1994).
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, clip, fabs, fma, fmax, kernel, not_, real, stage, where
+from featherlane.solver.lcp.sweep.product import dense_dot, place_w
+from featherlane.solver.lcp.sweep.projection import largest_diagonal
+from featherlane.solver.lcp.sweep.residual import finish_at
+
+SINGULAR = 1e-13  # of the largest diagonal: a smaller pivot leaves its row where it is
+EXACT = 1e-12  # beyond its bound by less than this part of the largest x, or of w by the diagonal: rounding
+OPEN = 0.0  # in lcp_best a row is -1 at its lower bound, 1 at its upper one, 0 free
+
+
+# ---- sums of products, two rows and two columns at once --------------------------------------------------------------
+@kernel
+def start_of(a):
+    """Where row a of the lower triangle begins in lcp_L."""
+    return a * (a + 1) // 2
+
+
+@kernel
+def factor_pair(p, a, b, count):
+    """Sums over k < count of u_k L_k for u of rows a and a + 1, L of rows b and b + 1."""
+    i, j, c, d = start_of(a), start_of(a + 1), start_of(b), start_of(b + 1)
+    q, r, s, t = real(p, 0.0), real(p, 0.0), real(p, 0.0), real(p, 0.0)
+    for k in range(count):
+        u, v = p.lcp_L[i + k], p.lcp_L[j + k]
+        x, y = p.lcp_L[c + k], p.lcp_L[d + k]
+        q, r, s, t = fma(u, x, q), fma(u, y, r), fma(v, x, s), fma(v, y, t)
+    return q, r, s, t
+
+
+# ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
+@kernel
+def list_active(p):
+    """lcp_order = the rows that are free in any world; returns how many."""
+    m = 0
+    for i in range(p.lcp_n[0]):
+        if any_(p.lcp_best[i] == OPEN):
+            p.lcp_order[m] = i
+            m += 1
+    return m
+
+
+@kernel
+def entry(p, a, b):
+    """A of active rows a and b."""
+    return p.lcp_A[p.lcp_order[a] * p.lcp_n[0] + p.lcp_order[b]]
+
+
+@kernel
+def invert(p, a, d, least):
+    """1 / D of active row a; 0 of a row at a bound, and where the pivot is none."""
+    regular = (d > least) & (p.lcp_best[p.lcp_order[a]] == OPEN)
+    p.lcp_step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
+
+
+@kernel
+def finish_row(p, a, least):
+    """Row a of L = u / D, and 1 / D_a."""
+    row, d = start_of(a), entry(p, a, a) + 0.0
+    for k in range(a):
+        u = p.lcp_L[row + k]
+        v = u * p.lcp_step[k]
+        d = fma(-u, v, d)
+        p.lcp_L[row + k] = v
+    invert(p, a, d, least)
+
+
+@kernel
+def finish_two(p, a, least):
+    """Rows a and a + 1 of L: three sums side by side, because one alone waits for itself."""
+    i, j = start_of(a), start_of(a + 1)
+    c, d, e = real(p, 0.0), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
+    for k in range(a):
+        u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp_step[k]
+        x, y = u * r, v * r
+        c, d, e = fma(v, x, c), fma(-u, x, d), fma(-v, y, e)
+        p.lcp_L[i + k], p.lcp_L[j + k] = x, y
+    invert(p, a, d, least)
+    u = entry(p, a + 1, a) - c
+    x = u * p.lcp_step[a]
+    p.lcp_L[j + a] = x
+    invert(p, a + 1, fma(-u, x, e), least)
+
+
+@kernel
+def fill_two(p, a, b, rows):
+    """Columns b and b + 1 of u, of row a and, of two `rows`, row a + 1."""
+    i, j = start_of(a), start_of(a + 1)
+    q, r, s, t = factor_pair(p, a, b, b)
+    e = p.lcp_L[start_of(b + 1) + b]
+    x = entry(p, a, b) - q
+    p.lcp_L[i + b], p.lcp_L[i + b + 1] = x, entry(p, a, b + 1) - fma(x, e, r)
+    if rows > 1:
+        y = entry(p, a + 1, b) - s
+        p.lcp_L[j + b], p.lcp_L[j + b + 1] = y, entry(p, a + 1, b + 1) - fma(y, e, t)
+
+
+@kernel
+def fill_four(p, a, b):
+    """Columns b and b + 1 of u, of rows a to a + 3: eight sums side by side."""
+    i, j, k, m = start_of(a), start_of(a + 1), start_of(a + 2), start_of(a + 3)
+    c, d, zero = start_of(b), start_of(b + 1), real(p, 0.0)
+    q0, q1, q2, q3, r0, r1, r2, r3 = zero, zero, zero, zero, zero, zero, zero, zero
+    for h in range(b):
+        x, y = p.lcp_L[c + h], p.lcp_L[d + h]
+        u0, u1, u2, u3 = p.lcp_L[i + h], p.lcp_L[j + h], p.lcp_L[k + h], p.lcp_L[m + h]
+        q0, q1, q2, q3 = fma(u0, x, q0), fma(u1, x, q1), fma(u2, x, q2), fma(u3, x, q3)
+        r0, r1, r2, r3 = fma(u0, y, r0), fma(u1, y, r1), fma(u2, y, r2), fma(u3, y, r3)
+    e = p.lcp_L[d + b]
+    u0, u1, u2, u3 = entry(p, a, b) - q0, entry(p, a + 1, b) - q1, entry(p, a + 2, b) - q2, entry(p, a + 3, b) - q3
+    p.lcp_L[i + b], p.lcp_L[i + b + 1] = u0, entry(p, a, b + 1) - fma(u0, e, r0)
+    p.lcp_L[j + b], p.lcp_L[j + b + 1] = u1, entry(p, a + 1, b + 1) - fma(u1, e, r1)
+    p.lcp_L[k + b], p.lcp_L[k + b + 1] = u2, entry(p, a + 2, b + 1) - fma(u2, e, r2)
+    p.lcp_L[m + b], p.lcp_L[m + b + 1] = u3, entry(p, a + 3, b + 1) - fma(u3, e, r3)
+
+
+@kernel
+def factor_free(p, m, least):
+    """lcp_L = L, lcp_step = 1 / D of the active rows.
+
+    Where a row is at its bound 1 / D is 0, and so is its column of L: what stands in its own row reaches no other.
+    """
+    fours = m // 4
+    for four in range(fours):
+        a = 4 * four
+        for block in range(2 * four):
+            fill_four(p, a, 2 * block)
+        finish_two(p, a, least)
+        fill_two(p, a + 2, a, 2)
+        finish_two(p, a + 2, least)
+    a = 4 * fours
+    while a < m:
+        rows = 2 if a + 1 < m else 1
+        for block in range(a // 2):
+            fill_two(p, a, 2 * block, rows)
+        if rows > 1:
+            finish_two(p, a, least)
+        else:
+            finish_row(p, a, least)
+        a += rows
+
+
+@kernel
+def solve_free(p, m):
+    """lcp_old = -A_CC^-1 w_C of the active rows, 0 of the others."""
+    for i in range(p.lcp_n[0]):
+        p.lcp_old[i] = real(p, 0.0)
+    reduce_forward(p, m)
+    for a in range(m):
+        p.lcp_change[a] = p.lcp_change[a] * p.lcp_step[a]
+    expand_backward(p, m)
+    for a in range(m):
+        p.lcp_old[p.lcp_order[a]] = p.lcp_change[a]
+
+
+@kernel
+def reduce_forward(p, m):
+    """lcp_change = -L^-1 w of the active rows, two rows at once."""
+    for half in range(m // 2):
+        a = 2 * half
+        i, j = start_of(a), start_of(a + 1)
+        s, t = -p.lcp_w[p.lcp_order[a]], -p.lcp_w[p.lcp_order[a + 1]]
+        for k in range(a):
+            y = p.lcp_change[k] + 0.0
+            s, t = fma(-p.lcp_L[i + k], y, s), fma(-p.lcp_L[j + k], y, t)
+        p.lcp_change[a], p.lcp_change[a + 1] = s, fma(-p.lcp_L[j + a], s, t)
+    if m % 2 == 1:
+        a = m - 1
+        s = -p.lcp_w[p.lcp_order[a]]
+        for k in range(a):
+            s = fma(-p.lcp_L[start_of(a) + k], p.lcp_change[k], s)
+        p.lcp_change[a] = s
+
+
+@kernel
+def expand_backward(p, m):
+    """lcp_change <- L^-T lcp_change, two rows at once."""
+    b = m - 2
+    while b >= 0:
+        i, j = start_of(b), start_of(b + 1)
+        t = p.lcp_change[b + 1] + 0.0
+        s = fma(-p.lcp_L[j + b], t, p.lcp_change[b])
+        p.lcp_change[b] = s
+        for k in range(b):
+            p.lcp_change[k] = fma(-p.lcp_L[i + k], s, fma(-p.lcp_L[j + k], t, p.lcp_change[k]))
+        b -= 2
+
+
+# ---- a pass ----------------------------------------------------------------------------------------------------------
+@kernel
+def list_changed(p):
+    """lcp_order = the rows of which x changes in any world; returns how many."""
+    m = 0
+    for i in range(p.lcp_n[0]):
+        if any_(p.lcp_old[i] != 0.0):
+            p.lcp_order[m] = i
+            m += 1
+    return m
+
+
+@kernel
+def add_column(p, j):
+    """w follows the change of x_j."""
+    n, d = p.lcp_n[0], p.lcp_old[j] + 0.0
+    for i in range(n):
+        p.lcp_w[i] = fma(p.lcp_A[j * n + i], d, p.lcp_w[i])
+
+
+@kernel
+def add_two_columns(p, j, k):
+    """`add_column` of j, then of k, with half the loads."""
+    n, c, d = p.lcp_n[0], p.lcp_old[j] + 0.0, p.lcp_old[k] + 0.0
+    for i in range(n):
+        p.lcp_w[i] = fma(p.lcp_A[k * n + i], d, fma(p.lcp_A[j * n + i], c, p.lcp_w[i]))
+
+
+@kernel
+def add_change(p):
+    """x += lcp_old, and w follows."""
+    for i in range(p.lcp_n[0]):
+        p.lcp_x[i] = p.lcp_x[i] + p.lcp_old[i]
+    m = list_changed(p)
+    for half in range(m // 2):
+        add_two_columns(p, p.lcp_order[2 * half], p.lcp_order[2 * half + 1])
+    if m % 2 == 1:
+        add_column(p, p.lcp_order[m - 1])
+
+
+@kernel
+def exceeds(p, i, far, pull):
+    """(below its bound, above it, w of the wrong sign) of row i; `far` and `pull` are rounding of x and of w."""
+    x, w, s = p.lcp_x[i], p.lcp_w[i], p.lcp_best[i]
+    free, moves = s == OPEN, p.lcp_y[i] < p.lcp_g[i]
+    low, high = free & (x < p.lcp_y[i] - far), free & (x > p.lcp_g[i] + far)
+    wrong = moves & not_(free) & (where(s < 0.0, -w, w) > pull)
+    return low, high, wrong
+
+
+@kernel
+def exchange_rows(p, live):
+    """Rows that break their condition change sides: lcp_old = change of their x; returns in which worlds one did."""
+    size, step = real(p, 0.0), largest_diagonal(p)
+    for i in range(p.lcp_n[0]):
+        size = fmax(fabs(p.lcp_x[i]), size)
+        size = fmax(fabs(p.lcp_b[i]) / step, size)
+    far = EXACT * size
+    moved = size < 0.0
+    for i in range(p.lcp_n[0]):
+        low, high, wrong = exceeds(p, i, far, far * step)
+        low, high, wrong = live & low, live & high, live & wrong
+        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_best[i])))
+        bound = where(low, p.lcp_y[i], p.lcp_g[i])
+        p.lcp_old[i] = where(low | high, bound - p.lcp_x[i], 0.0)
+        p.lcp_best[i] = state
+        moved = moved | low | high | wrong
+    return moved
+
+
+@kernel
+def start_sets(p):
+    """x = 0, w = -b; rows that can move against w are free, others at the bound that w asks for; friction waits."""
+    for i in range(p.lcp_n[0]):
+        p.lcp_y[i], p.lcp_g[i] = p.lcp_lo[i] + 0.0, p.lcp_hi[i] + 0.0
+        if p.lcp_findex[i] >= 0:
+            p.lcp_y[i], p.lcp_g[i] = real(p, 0.0), real(p, 0.0)
+        p.lcp_x[i], p.lcp_w[i] = real(p, 0.0), -p.lcp_b[i]
+        low = (p.lcp_y[i] == 0.0) & (p.lcp_w[i] >= 0.0)
+        high = (p.lcp_g[i] == 0.0) & (p.lcp_w[i] <= 0.0)
+        p.lcp_best[i] = where(low, -1.0, where(high, 1.0, OPEN))
+
+
+@kernel
+def open_friction(p, ready):
+    """Limits of friction from the normals, in worlds that are ready."""
+    for i in range(p.lcp_n[0]):
+        k = p.lcp_findex[i]
+        if k >= 0:
+            load = fabs(p.lcp_x[k])
+            most = where(load > 0.0, p.lcp_hi[i] * load, 0.0) + p.lcp_add[i]
+            p.lcp_y[i] = where(ready, -most, p.lcp_y[i])
+            p.lcp_g[i] = where(ready, most, p.lcp_g[i])
+
+
+@kernel
+def free_friction(p, ready):
+    """Friction rows have limits now, and are free where these are not 0."""
+    open_friction(p, ready)
+    for i in range(p.lcp_n[0]):
+        if p.lcp_findex[i] >= 0:
+            p.lcp_best[i] = where(ready & (p.lcp_g[i] > 0.0), OPEN, p.lcp_best[i])
+
+
+@kernel
+def solve_sets(p, least):
+    """x of the free rows, and w of the others; where w of the free ones is 0 already, nothing changes."""
+    m = list_active(p)
+    factor_free(p, m, least)
+    solve_free(p, m)
+    for i in range(p.lcp_n[0]):
+        p.lcp_x[i] = p.lcp_x[i] + p.lcp_old[i]
+    for i in range(p.lcp_n[0]):
+        bound = p.lcp_best[i] != OPEN
+        if any_(bound):
+            p.lcp_w[i] = where(bound, dense_dot(p, p.lcp_x, i) - p.lcp_b[i], 0.0)
+        else:
+            p.lcp_w[i] = real(p, 0.0)
+
+
+@kernel
+def lane_blocks(p, passes):
+    """Passes from x = 0 until every world is solved, at most so many of each.
+
+    Reads:  the problem, dense; lcp_parameter: tolerance of the status.
+    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual; limits in effect in lcp_y and lcp_g.
+    Cost:   per pass 1/6 n^3 products in all worlds.
+    """
+    least, count = SINGULAR * largest_diagonal(p), real(p, 0.0)
+    start_sets(p)
+    opened = count > 0.0
+    live = not_(opened)
+    for _ in range(passes):
+        solve_sets(p, least)
+        count = count + where(live, 1.0, 0.0)
+        moved = exchange_rows(p, live)
+        ready = live & not_(moved | opened)
+        live = live & (moved | ready)
+        opened = opened | ready
+        if not any_(live):
+            break
+        free_friction(p, ready)
+        add_change(p)
+    place_w(p)
+    m = list_active(p)
+    if any_(live):
+        # their sets changed since the last factor, and with them the order of its rows, in all worlds
+        factor_free(p, m, least)
+    solve_free(p, m)
+    for i in range(p.lcp_n[0]):
+        p.lcp_x[i] = clip(p.lcp_x[i] + p.lcp_old[i], p.lcp_y[i], p.lcp_g[i])
+    finish_at(p, p.lcp_y, p.lcp_g)
+    p.lcp_niter[0] = count
+
+
+@stage
+def solve_lane_blocks(p, passes):
+    """Block principal pivoting on problems that stand alone; see `lane_blocks`."""
+    lane_blocks(p, passes)

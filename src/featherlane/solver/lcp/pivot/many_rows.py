@@ -1,0 +1,183 @@
+"""Rows that come into the factor of one LCP together: as many as fill the next eight columns of L^T, side by side.
+
+The places that are to come stand behind the factor's in one_factor.  L^-1 of their rows is found for all of them at
+once, lane by lane, in the columns of L^T where it belongs; what the factor leaves of their block of A is factored in
+the rows where that belongs.  A row whose pivot is in doubt ends the group and comes alone.
+Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import eights, fma, kernel, where
+from featherlane.solver.lcp.pivot.factor import (
+    DOUBTFUL,
+    append_row,
+    eights_of_row,
+    gather_row,
+    is_independent,
+    pivot_of,
+    reduce_forward,
+)
+from featherlane.solver.lcp.pivot.places import BETWEEN, WAITING
+
+MASK = 56  # in one_sum: 1 in the lanes of the rows that come
+
+
+@kernel
+def put_between(r1, p):
+    """Place p goes into the factor, or waits if it depends on what is there."""
+    gather_row(r1, p, r1.one_turn)
+    reduce_forward(r1, r1.one_turn)
+    pivot = pivot_of(r1, p, r1.one_turn)
+    r1.one_state[p] = WAITING
+    if is_independent(r1, r1.one_turn, pivot):
+        append_row(r1, p, r1.one_turn, pivot)
+        r1.one_state[p] = BETWEEN
+
+
+# ---- a group --------------------------------------------------------------------------------------------------------
+@kernel
+def gather_group(r1, count):
+    """A of the places that come: in the columns of the rows before them, and in their own rows; their lanes."""
+    m, width = r1.one_count[0], 8 * eights_of_row(r1)
+    U, A, first = r1.one_L, r1.place_A, m // 8 * 8
+    for k in range(m):
+        p, o = r1.one_factor[k], k * width + m
+        for q in range(count):
+            U[o + q] = 0.0
+            if p >= 0:
+                U[o + q] = A[p * width + r1.one_factor[m + q]]
+    for i in range(count):
+        p, o = r1.one_factor[m + i], (m + i) * width + m
+        for q in range(count):
+            U[o + q] = A[p * width + r1.one_factor[m + q]]
+    for lane in range(8):
+        r1.one_sum[MASK + lane] = 0.0
+    for q in range(count):
+        r1.one_sum[MASK + m - first + q] = 1.0
+
+
+@kernel
+def reduce_group(r1):
+    """L^-1 of the columns that come, four rows at a time; the lanes beside them stay."""
+    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
+    U, E, w = r1.one_L, eights(r1.one_L), 8 * eights_of_row(r1)
+    mask = eights(r1.one_sum)[MASK // 8] > 0.5
+    k = 0
+    while k + 4 <= m:
+        e = k * width + c
+        x0, x1, x2, x3 = E[e], E[e + width], E[e + 2 * width], E[e + 3 * width]
+        y0, y1, y2, y3 = x0, x1, x2, x3
+        for j in range(k):
+            v, o = E[j * width + c], j * w + k
+            y0, y1 = fma(-U[o], v, y0), fma(-U[o + 1], v, y1)
+            y2, y3 = fma(-U[o + 2], v, y2), fma(-U[o + 3], v, y3)
+        o = k * w + k
+        y1 = fma(-U[o + 1], y0, y1)
+        y2 = fma(-U[o + w + 2], y1, fma(-U[o + 2], y0, y2))
+        y3 = fma(-U[o + 2 * w + 3], y2, fma(-U[o + w + 3], y1, fma(-U[o + 3], y0, y3)))
+        E[e], E[e + width] = where(mask, y0, x0), where(mask, y1, x1)
+        E[e + 2 * width], E[e + 3 * width] = where(mask, y2, x2), where(mask, y3, x3)
+        k += 4
+    while k < m:
+        x = E[k * width + c]
+        y = x
+        for j in range(k):
+            y = fma(-U[j * w + k], E[j * width + c], y)
+        E[k * width + c] = where(mask, y, x)
+        k += 1
+
+
+@kernel
+def subtract_before(r1, lane, count):
+    """Rows in four lanes from that one on: A less t^T D^-1 t, t = L^-1 of the columns that come; only theirs change."""
+    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
+    U, E, D = r1.one_L, eights(r1.one_L), r1.one_D
+    e = (8 * c + lane) * width + c
+    y0, y1, y2, y3 = E[e], E[e + width], E[e + 2 * width], E[e + 3 * width]
+    for k in range(m):
+        v, d, o = E[k * width + c], -D[k], 8 * (k * width + c) + lane
+        y0, y1 = fma(U[o] * d, v, y0), fma(U[o + 1] * d, v, y1)
+        y2, y3 = fma(U[o + 2] * d, v, y2), fma(U[o + 3] * d, v, y3)
+    first = m - 8 * c
+    last = first + count
+    if first <= lane < last:
+        E[e] = y0
+    if first <= lane + 1 < last:
+        E[e + width] = y1
+    if first <= lane + 2 < last:
+        E[e + 2 * width] = y2
+    if first <= lane + 3 < last:
+        E[e + 3 * width] = y3
+
+
+@kernel
+def finish_row(r1, i, count, inverse):
+    """Row i of those that come is a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
+    m, width = r1.one_count[0], 8 * eights_of_row(r1)
+    U, o, lane = r1.one_L, (m + i) * width + m // 8 * 8, m % 8
+    for k in range(8):
+        if lane + i < k < lane + count:
+            U[o + k] = U[o + k] * inverse
+        else:
+            U[o + k] = 0.0
+    p = r1.one_factor[m + i]
+    r1.one_D[m + i] = inverse
+    r1.one_slot[p], r1.one_state[p] = m + i, BETWEEN
+
+
+@kernel
+def factor_group(r1, count):
+    """L D L^T of the rows that come among themselves; returns how many of them went in."""
+    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
+    U, E, w, taken = r1.one_L, eights(r1.one_L), 8 * eights_of_row(r1), 0
+    while taken < count and U[(m + taken) * w + m + taken] > DOUBTFUL:
+        o = (m + taken) * w + m
+        inverse = 1.0 / U[o + taken]
+        for i in range(taken + 1, count):
+            e = (m + i) * width + c
+            E[e] = fma(-(U[o + i] * inverse), E[(m + taken) * width + c], E[e])
+        finish_row(r1, taken, count, inverse)
+        taken += 1
+    for i in range(taken, count):
+        E[(m + i) * width + c] = 0.0
+    return taken
+
+
+@kernel
+def put_group(r1, count):
+    """The first places behind the factor, all in the same eight columns, go into it; returns how many did."""
+    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
+    E, lane = eights(r1.one_L), r1.one_count[0] % 8
+    gather_group(r1, count)
+    reduce_group(r1)
+    if lane < 4:
+        subtract_before(r1, 0, count)
+    if lane + count > 4:
+        subtract_before(r1, 4, count)
+    mask = eights(r1.one_sum)[MASK // 8] > 0.5
+    for k in range(m):
+        v = E[k * width + c]
+        E[k * width + c] = where(mask, v * r1.one_D[k], v)
+    taken = factor_group(r1, count)
+    r1.one_count[0] = m + taken
+    return taken
+
+
+# ---- any number -----------------------------------------------------------------------------------------------------
+@kernel
+def put_all_between(r1, count):
+    """So many places that stand behind the factor in one_factor go into it; those that depend on others wait."""
+    left = count
+    while left > 0:
+        group = 8 - r1.one_count[0] % 8
+        group = group if group < left else left
+        taken = put_group(r1, group)
+        left -= taken
+        if taken < group:
+            m, p = r1.one_count[0], r1.one_factor[r1.one_count[0]]
+            put_between(r1, p)
+            left -= 1
+            if r1.one_state[p] == WAITING:
+                for q in range(m, m + left):
+                    r1.one_factor[q] = r1.one_factor[q + 1]

@@ -1,0 +1,1 @@
+"""The rows of the LCP of a step."""

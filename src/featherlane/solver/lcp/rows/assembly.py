@@ -1,0 +1,47 @@
+"""The LCP of a tile: all rows in their order, from the constraint layer, the contacts, and what else ties bodies.
+
+First what is unbounded, then what is bounded by numbers, then contacts, each normal before its friction.  A world's own
+rows keep this order in any company.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel, stage
+from featherlane.solver.lcp.rows.contact import contact_rows
+from featherlane.solver.lcp.rows.joint import bounded_rows, dof_rows, equality_rows
+from featherlane.solver.lcp.rows.link import link_rows
+from featherlane.solver.lcp.rows.metric import factor_step_inertia
+from featherlane.solver.lcp.rows.motor import motor_rows
+from featherlane.solver.lcp.status import SOLVED
+
+
+@kernel
+def clear_rows(m, d):
+    """No rows."""
+    d.lcp_n[0] = 0
+    d.lcp_dense[0] = 0
+    d.one_status[0] = SOLVED
+    for i in range(m.nv):
+        d.dual_mark[i] = 0
+
+
+@stage
+def make_lcp(m, d):
+    """The rows of the LCP, and the acceleration without them.
+
+    A = J Mh^-1 J^T + cfm / h,   b = c / h - J (v / h + Mh^-1 f),   x in [N, N m].
+    Source: ODE manual; the recorded steps of its world replay to rounding.
+    Reads:  M, qfrc_smooth, qvel, all rows and contacts.
+    Writes: lcp_n, lcp_findex, lcp_coladr, lcp_colnum, lcp_rowadr, lcp_col, lcp_Y, lcp_cfm, lcp_diag, lcp_b, lcp_lo,
+            lcp_hi, lcp_add; qH, qHDiagInv, qacc_step, lcp_scale; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0
+            where a contact acts; con_overflow where the rows of a tile do not fit.
+    Cost:   O(rows depth^2).
+    """
+    clear_rows(m, d)
+    factor_step_inertia(m, d)
+    equality_rows(m, d)
+    link_rows(m, d)
+    dof_rows(m, d)
+    bounded_rows(m, d)
+    motor_rows(m, d)
+    contact_rows(m, d)

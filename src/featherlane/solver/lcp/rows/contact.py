@@ -1,0 +1,126 @@
+"""Rows of contacts in the LCP: a normal that pushes, and friction bounded by it.
+
+    normal      J v' >= c,  x >= 0;   c = min(max_vel, erp / h (depth - min_depth)+ + belt_n), or depth / h + belt_n < 0
+                where it bounces, with s = belt_n - J v above the least speed:  c >= restitution s + belt_n
+    friction    J v' = belt,  |x| <= mu x_normal, each direction alone (a pyramid); or |x| <= mu [N]
+    turns       about the normal, then about both tangents: omega = 0, |x| <= rho x_normal
+
+The CFM of sliding friction is its slip, where there is none the model's.
+
+J is the velocity of body 2 from body 1 at the contact point, along normal and tangents.  The depth counts from
+includemargin on.  A contact has rows where it touches, see contact_reduction.py; in the gap that counts as touching its
+depth is negative, and may close within the step, no faster.
+Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
+    time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
+"""
+
+from __future__ import annotations
+
+from featherlane.constraint.impedance import impedance, inverse_regularisation
+from featherlane.constraint.row import contact_inertia
+from featherlane.dynamics.flags import BY_SOLREF
+from featherlane.lanes import any_, fmax, fmin, kernel, real, where
+from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_parameters
+from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
+from featherlane.solver.lcp.rows.rows import (
+    BOTH,
+    FIRST,
+    INFINITE,
+    NO_ROW,
+    SECOND,
+    append_row,
+    clear_marks,
+    has_room,
+    open_columns,
+    pair_columns,
+    report_full,
+    set_friction,
+    set_row,
+)
+from featherlane.solver.lcp.rows.softness import by_reference
+from featherlane.spatial.vector import add3, cross, dot3, load2, load3, load5, sub3
+
+
+@kernel
+def arm(m, d, k, place):
+    """The contact point from the com of the tree of one of the two bodies."""
+    b = d.con_carrier[2 * k + place]
+    return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+
+
+@kernel
+def fill_row(m, d, k, c, start, n, present):
+    """J of contact k in direction c: along normal and tangents, then about them."""
+    u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), arm(m, d, k, 0), arm(m, d, k, 1)
+    for p in range(start, start + n):
+        i, x = d.lcp_col[p], real(d, 0.0)
+        mark, w = d.dual_mark[i], load3(d.cdof, 6 * i)
+        if mark != BOTH:
+            if c < 3:
+                w = add3(load3(d.cdof, 6 * i + 3), cross(w, first if mark == FIRST else second))
+            x = dot3(u, w) if mark == SECOND else -dot3(u, w)
+        d.search[i] = where(present, x, 0.0)
+
+
+@kernel
+def contact_softness(m, d, k):
+    """(erp, cfm) of the normal row."""
+    E, C = d.con_erp[k], d.con_cfm[k]
+    if m.opt_softness == BY_SOLREF:
+        r, solimp = d.con_dist[k] - d.con_includemargin[k], load5(d.con_solimp, 5 * k)
+        D = inverse_regularisation(impedance(solimp, r), contact_inertia(m, d, k, 1, real(d, 1.0)))
+        E, C = by_reference(m, load2(d.con_solref, 2 * k), solimp, r, 1.0 / D)
+    return E, C
+
+
+@kernel
+def normal_velocity(m, d, k, erp, v):
+    """Velocity with which contact k is to part, v its velocity now."""
+    depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
+    c = (erp / m.opt_timestep[0]) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
+    c = where(depth < 0.0, depth / m.opt_timestep[0] + push, c)
+    c, e, s = fmin(c, m.opt_contact_max_vel[0]), d.con_restitution[k], push - v
+    bounces = (e > 0.0) & (s > d.con_restitution_vel[k])
+    return where(bounces, fmax(c, e * s + push), c)
+
+
+@kernel
+def append_contact(m, d, k, start, n, present):
+    """All rows of contact k."""
+    spin, zero = set_parameters(m, d, k), real(d, 0.0)
+    E, C = contact_softness(m, d, k)
+    fill_row(m, d, k, 0, start, n, present)
+    normal, v, a = append_row(m, d, start, n)
+    set_row(m, d, normal, v, a, present, normal_velocity(m, d, k, E, v), C, zero, real(d, INFINITE))
+    d.con_lcprow[k] = normal
+    for c in range(1, d.con_dim[k]):
+        fill_row(m, d, k, c, start, n, present)
+        r, v, a = append_row(m, d, start, n)
+        goal, soft, force = zero, m.opt_cfm[0], zero
+        if c < 3:
+            slip = d.con_compliance[2 * k + c - 1]
+            goal, soft, force = d.con_belt[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
+        elif c == 3:
+            goal = spin
+        set_row(m, d, r, v, a, present, goal, soft, zero, zero)
+        set_friction(d, r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
+
+
+@kernel
+def contact_rows(m, d):
+    """The rows of all contacts; con_D > 0 where a contact has them."""
+    choose_contacts(m, d)
+    for k in range(d.ncon_slot[0]):
+        d.con_lcprow[k] = NO_ROW
+        acts = d.con_D[k] > 0.0
+        if any_(acts):
+            n, start = 0, open_columns(d)
+            if has_room(m, d, d.con_dim[k]):
+                n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
+            else:
+                report_full(d)
+            if n > 0:
+                append_contact(m, d, k, start, n, acts)
+                clear_marks(d, start, n)
+            else:
+                d.con_D[k] = real(d, 0.0)

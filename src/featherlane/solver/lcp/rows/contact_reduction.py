@@ -1,0 +1,116 @@
+"""Which contacts have rows: those that touch, less points that lie between others of their pair.
+
+Where the edges of two boxes run along each other, rounding decides whether their crossing is a contact point, too.
+Between rigid bodies such a point adds nothing: what keeps its neighbours apart keeps it apart.  Between soft ones it
+would be one more spring, beside which a stack starts to lean.  So of more than 4 points of a pair one goes that
+
+    lies on the line between two others, and as deep as they say there; or falls together with an earlier one.
+
+What the caller gives stays as it is.
+
+A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii (in float32 more, see `touching`).  Where
+bodies rest on each other rounding makes their distance 0, or a bit more, point by point: without rows there a box would
+fall on its other corners, by g h^2 in a step, and be pushed up again; a tower walked by 6 mm in 20 s or fell.
+Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a choice of this project.
+"""
+
+from __future__ import annotations
+
+from featherlane.collision.given import NO_CANDIDATE
+from featherlane.collision.mixing import touching
+from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
+from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, where
+from featherlane.spatial.vector import cross, dot3, load3, sub3
+
+ENOUGH = 4.0  # points of a pair, of which none is looked at
+CLOSE = 1e-6  # of the larger bounding radius: no distance
+ALIKE = 1e-6  # 1 - cosine of two normals that are one
+
+
+@kernel
+def mark_acting(m, d):
+    """con_D > 0 where a contact touches and its bodies are not welded to each other, else 0."""
+    enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
+    for k in range(d.ncon_slot[0]):
+        b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+        if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
+            reach = d.con_includemargin[k]
+            if d.con_cand[k] != NO_CANDIDATE:
+                reach = reach + (touching(m, d, d.con_geom[2 * k]) + touching(m, d, d.con_geom[2 * k + 1]))
+            acts = (d.con_present[k] > 0.0) & (d.con_dist[k] <= reach)
+            # what touches exactly has no 1 / R from the model convex
+            d.con_D[k] = where(acts, where(d.con_D[k] > 0.0, d.con_D[k], 1.0), 0.0)
+        else:
+            d.con_D[k] = real(d, 0.0)
+
+
+@kernel
+def alike(d, k, a):
+    """Mask: points k and a both act, along one normal."""
+    n = dot3(load3(d.con_frame, 9 * k), load3(d.con_frame, 9 * a))
+    return (d.con_D[k] > 0.0) & (d.con_D[a] > 0.0) & (n > 1.0 - ALIKE)
+
+
+@kernel
+def coincides(d, k, a, close):
+    """Mask: point k is point a."""
+    r = sub3(load3(d.con_pos, 3 * k), load3(d.con_pos, 3 * a))
+    return alike(d, k, a) & (dot3(r, r) <= close * close)
+
+
+@kernel
+def lies_between(d, k, a, b, close):
+    """Mask: point k lies on the line from point a to point b, and its depth between theirs."""
+    p = load3(d.con_pos, 3 * a)
+    u, v = sub3(load3(d.con_pos, 3 * b), p), sub3(load3(d.con_pos, 3 * k), p)
+    square, along, off = dot3(u, u), dot3(u, v), cross(u, v)
+    part = along / where(square > 0.0, square, 1.0)
+    depth = fma(part, d.con_dist[b] - d.con_dist[a], d.con_dist[a]) - d.con_dist[k]
+    on_line = (dot3(off, off) <= close * close * square) & (along > 0.0) & (along < square)
+    return alike(d, k, a) & alike(d, k, b) & on_line & (fabs(depth) <= close)
+
+
+@kernel
+def reduce_pair(m, d, first, end):
+    """Drop what is redundant among the points of one pair, slots first .. end - 1, point by point."""
+    count = real(d, 0.0)
+    for k in range(first, end):
+        count = count + where(d.con_D[k] > 0.0, 1.0, 0.0)
+    many = count > ENOUGH
+    if any_(many):
+        g, h = d.con_geom[2 * first], d.con_geom[2 * first + 1]
+        close = CLOSE * fmax(m.geom_rbound[g], m.geom_rbound[h])
+        for k in range(first, end):
+            drop = real(d, 0.0) > 1.0
+            for a in range(first, end):
+                if a < k:
+                    drop = drop | coincides(d, k, a, close)
+                for b in range(a + 1, end):
+                    if k not in (a, b):
+                        drop = drop | lies_between(d, k, a, b, close)
+            d.con_D[k] = where(many & drop, 0.0, d.con_D[k])
+
+
+@kernel
+def same_pair(d, k, a):
+    """Do two slots hold points of one pair?  Of a crowd con_cand does not tell, so the geoms are asked, too."""
+    return (
+        d.con_cand[k] == d.con_cand[a]
+        and d.con_pair[k] == d.con_pair[a]
+        and d.con_geom[2 * k] == d.con_geom[2 * a]
+        and d.con_geom[2 * k + 1] == d.con_geom[2 * a + 1]
+    )
+
+
+@kernel
+def choose_contacts(m, d):
+    """con_D > 0 where a contact has rows."""
+    mark_acting(m, d)
+    k, n = 0, d.ncon_slot[0]
+    while k < n:
+        end = k + 1
+        while end < n and same_pair(d, end, k):
+            end += 1
+        if d.con_cand[k] != NO_CANDIDATE and end - k > 4:
+            reduce_pair(m, d, k, end)
+        k = end

@@ -1,0 +1,189 @@
+"""Rows of the LCP that are no contacts: equalities, friction loss, limits, from the rows of the constraint layer.
+
+    equality        J v' = -erp / h r, unbounded
+    friction loss   J v' = 0, |x| <= loss
+    limit           J v' >= -erp / h r, x >= 0; or, where it bounces, >= -bounce J v
+
+with r the position error less the margin.  A row whose softness is not its own has the model's.
+Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
+from featherlane.lanes import fma, fmax, kernel, real, sqrt, where
+from featherlane.solver.dual.rows import sort_descending
+from featherlane.solver.lcp.rows.rows import (
+    FIRST,
+    INFINITE,
+    NO_ROW,
+    add_chain,
+    append_row,
+    clear_entries,
+    clear_marks,
+    has_room,
+    open_columns,
+    report_full,
+    set_row,
+)
+from featherlane.solver.lcp.rows.softness import loss_softness, softness
+from featherlane.spatial.vector import load2, load5
+
+
+# ---- one dof -------------------------------------------------------------------------------------------------------
+@kernel
+def append_dof_row(m, d, i, J):
+    """A row with one entry, J at dof i, as `append_row`; there has to be room."""
+    start = open_columns(d)
+    n = add_chain(m, d, i, FIRST, start, 0)
+    clear_entries(d, start, n)
+    clear_marks(d, start, n)
+    d.search[i] = J
+    return append_row(m, d, start, n)
+
+
+@kernel
+def loss_row(m, d, k):
+    """Friction loss of a dof, one-dof row k."""
+    i, present = d.dofrow_dof[k], d.dofrow_present[k] > 0.0
+    cfm = loss_softness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), d.dofrow_D[k])
+    r, v, a = append_dof_row(m, d, i, d.dofrow_J[k])
+    set_row(m, d, r, v, a, present, real(d, 0.0), cfm, d.dofrow_lo[k], d.dofrow_hi[k])
+    return r
+
+
+@kernel
+def stop_velocity(m, j, erp, err, v):
+    """Velocity that a limit of joint j seeks, err its error (negative: beyond it) and v the velocity of the error."""
+    c, e = -(erp / m.opt_timestep[0]) * err, m.jnt_stop_bounce[j]
+    return where((e > 0.0) & (v < 0.0), fmax(c, -(e * v)), c)
+
+
+@kernel
+def limit_row(m, d, k):
+    """Limit of a slide or hinge, one-dof row k."""
+    j, present = d.dofrow_id[k], d.dofrow_present[k] > 0.0
+    err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
+    erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
+    r, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
+    c = stop_velocity(m, j, erp, err, v)
+    set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
+    return r
+
+
+@kernel
+def dof_rows(m, d):
+    """Friction loss of dofs, limits of slides and hinges."""
+    for k in range(d.ndofrow[0]):
+        d.dofrow_lcprow[k] = NO_ROW
+        if has_room(m, d, 1):
+            if d.dofrow_type[k] == FRICTION_DOF:
+                d.dofrow_lcprow[k] = loss_row(m, d, k)
+            else:
+                d.dofrow_lcprow[k] = limit_row(m, d, k)
+        else:
+            report_full(d)
+
+
+# ---- several dofs --------------------------------------------------------------------------------------------------
+@kernel
+def append_general_row(m, d, k):
+    """General row k of the constraint layer, as `append_row`; there has to be room."""
+    start, o, n = open_columns(d), d.genrow_dofadr[k], 0
+    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
+        n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
+    sort_descending(d.lcp_col, start, n)
+    clear_entries(d, start, n)
+    clear_marks(d, start, n)
+    for e in range(o, o + d.genrow_dofnum[k]):
+        d.search[d.genrow_dof[e]] = d.genrow_J[e]
+    return append_row(m, d, start, n)
+
+
+@kernel
+def equality_row(m, d, k, size):
+    """Row k of an equality; size: the norm of the errors of all its rows."""
+    q, present, h = d.genrow_id[k], d.genrow_present[k] > 0.0, m.opt_timestep[0]
+    solref, solimp = load2(m.eq_solref, 2 * q), load5(m.eq_solimp, 5 * q)
+    erp, cfm = softness(m, m.eq_erp[q], m.eq_cfm[q], solref, solimp, size, d.genrow_D[k])
+    r, v, a = append_general_row(m, d, k)
+    c, most = -(erp / h) * d.genrow_pos[k], real(d, INFINITE)
+    set_row(m, d, r, v, a, present, c, cfm, -most, most)
+    return r
+
+
+@kernel
+def size_of_error(d, k, size):
+    """The norm of the errors of the rows of one equality, from its first row k; `size` at its other rows."""
+    q = d.genrow_id[k]
+    if k == 0 or d.genrow_type[k - 1] != EQUALITY or d.genrow_id[k - 1] != q:
+        s, e = real(d, 0.0), k
+        while e < d.ngenrow[0] and d.genrow_type[e] == EQUALITY and d.genrow_id[e] == q:
+            s = fma(d.genrow_pos[e], d.genrow_pos[e], s)
+            e += 1
+        size = sqrt(s)
+    return size
+
+
+@kernel
+def equality_rows(m, d):
+    """All equalities."""
+    size = real(d, 0.0)
+    for k in range(d.ngenrow[0]):
+        d.genrow_lcprow[k] = NO_ROW
+        if d.genrow_type[k] == EQUALITY:
+            size = size_of_error(d, k, size)
+            if has_room(m, d, 1):
+                d.genrow_lcprow[k] = equality_row(m, d, k, size)
+            else:
+                report_full(d)
+
+
+@kernel
+def tendon_loss_row(m, d, k):
+    """Friction loss of a tendon, general row k."""
+    t, present = d.genrow_id[k], d.genrow_present[k] > 0.0
+    cfm = loss_softness(m, load2(m.tendon_solref_fri, 2 * t), load5(m.tendon_solimp_fri, 5 * t), d.genrow_D[k])
+    r, v, a = append_general_row(m, d, k)
+    set_row(m, d, r, v, a, present, real(d, 0.0), cfm, d.genrow_lo[k], d.genrow_hi[k])
+    return r
+
+
+@kernel
+def ball_limit_row(m, d, k):
+    """Limit of a ball, general row k."""
+    j, present = d.genrow_id[k], d.genrow_present[k] > 0.0
+    err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
+    erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
+    r, v, a = append_general_row(m, d, k)
+    c = stop_velocity(m, j, erp, err, v)
+    set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
+    return r
+
+
+@kernel
+def tendon_limit_row(m, d, k):
+    """Limit of a tendon's length, general row k."""
+    t, present, own = d.genrow_id[k], d.genrow_present[k] > 0.0, real(d, -1.0)
+    err = d.genrow_pos[k] - d.genrow_margin[k]
+    solref, solimp = load2(m.tendon_solref_lim, 2 * t), load5(m.tendon_solimp_lim, 5 * t)
+    erp, cfm = softness(m, own, own, solref, solimp, err, d.genrow_D[k])
+    r, v, a = append_general_row(m, d, k)
+    c = -(erp / m.opt_timestep[0]) * err
+    set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
+    return r
+
+
+@kernel
+def bounded_rows(m, d):
+    """General rows that are no equalities: friction loss and limits of tendons, limits of balls."""
+    for k in range(d.ngenrow[0]):
+        if d.genrow_type[k] != EQUALITY:
+            if not has_room(m, d, 1):
+                report_full(d)
+            elif d.genrow_type[k] == FRICTION_TENDON:
+                d.genrow_lcprow[k] = tendon_loss_row(m, d, k)
+            elif d.genrow_type[k] == LIMIT_JOINT:
+                d.genrow_lcprow[k] = ball_limit_row(m, d, k)
+            else:
+                d.genrow_lcprow[k] = tendon_limit_row(m, d, k)

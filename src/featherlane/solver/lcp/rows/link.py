@@ -1,0 +1,174 @@
+"""Rows of links: bilateral rows between any two bodies, free ones above all, in ODE's form.
+
+    ball     the velocities of the two anchors agree
+    hinge    and the angular velocities, across the axis
+    slider   the angular velocities agree, and the velocities half way between the bodies, across the axis
+    fixed    the velocities of one point agree, and the angular velocities
+
+each up to erp / h of the error: J v' + cfm x = erp / h (what the first body has to move or turn by).  A direction
+across the axis is one of the two of `plane_space`.  The Jacobian has entries at the dofs above either body, so links
+close loops of trees, too.
+Source: ODE manual, sec. "Joint types and joint functions"; the rows are those that its recorded steps have.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.link import link_axis, link_point, misaligned, misplaced
+from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_EQUALITY
+from featherlane.lanes import fabs, fma, kernel, real, sqrt, where
+from featherlane.model.link import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDER
+from featherlane.solver.lcp.rows.rows import (
+    BOTH,
+    FIRST,
+    INFINITE,
+    NO_ROW,
+    SECOND,
+    append_row,
+    clear_marks,
+    has_room,
+    open_columns,
+    pair_columns,
+    report_full,
+    set_row,
+)
+from featherlane.solver.lcp.rows.softness import own_or
+from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, sub3
+
+STEEP = 0.7071067811865476  # sqrt(1/2)
+
+
+# ---- directions -----------------------------------------------------------------------------------------------------
+@kernel
+def plane_space(n):
+    """Two unit vectors across the unit vector n, as ODE chooses them: p = n x (x or z axis), scaled; q = n x p."""
+    steep = fabs(n[2]) > STEEP
+    length = sqrt(where(steep, fma(n[1], n[1], n[2] * n[2]), fma(n[0], n[0], n[1] * n[1])))
+    s = 1.0 / where(length > 0.0, length, 1.0)
+    p = (where(steep, 0.0, -n[1] * s), where(steep, -n[2] * s, n[0] * s), where(steep, n[1] * s, 0.0))
+    return p, cross(n, p)
+
+
+@kernel
+def rows_of(m, k):
+    """Rows of link k, its motor and stops aside."""
+    return 3 if m.link_type[k] == LINK_BALL else 6 if m.link_type[k] == LINK_FIXED else 5
+
+
+@kernel
+def turns(m, k, c):
+    """Is row c of link k about an axis?"""
+    return c < 3 if m.link_type[k] == LINK_SLIDER else c >= 3
+
+
+@kernel
+def direction(m, d, k, c):
+    """Unit vector of row c of link k, world axes."""
+    if c < 3 or m.link_type[k] == LINK_FIXED:
+        e = c % 3
+        u = (real(d, 1.0 if e == 0 else 0.0), real(d, 1.0 if e == 1 else 0.0), real(d, 1.0 if e == 2 else 0.0))
+    else:
+        p, q = plane_space(link_axis(m, d, k, 0))
+        u = p if c == 3 else q
+    return u
+
+
+# ---- Jacobians ------------------------------------------------------------------------------------------------------
+@kernel
+def arm(m, d, k, side):
+    """The point at which link k holds one of its bodies, from the com of that body's tree."""
+    root = m.body_rootid[m.link_body[2 * k + side]]
+    return sub3(link_point(m, d, k, side), load3(d.subtree_com, 3 * root))
+
+
+@kernel
+def fill_turn_row(d, u, start, n):
+    """J of u . (omega_1 - omega_2); a dof of both bodies has 0."""
+    for p in range(start, start + n):
+        i, x = d.lcp_col[p], real(d, 0.0)
+        if d.dual_mark[i] != BOTH:
+            x = dot3(u, load3(d.cdof, 6 * i))
+        d.search[i] = -x if d.dual_mark[i] == SECOND else x
+
+
+@kernel
+def fill_point_row(d, u, r1, r2, start, n):
+    """J of u . (v_1 - v_2), the velocities of the points at arms r; what cancels at a dof of both is left out."""
+    for p in range(start, start + n):
+        i = d.lcp_col[p]
+        w, v, mark = load3(d.cdof, 6 * i), load3(d.cdof, 6 * i + 3), d.dual_mark[i]
+        if mark == BOTH:
+            x = dot3(u, cross(w, sub3(r1, r2)))
+        elif mark == FIRST:
+            x = dot3(u, add3(v, cross(w, r1)))
+        else:
+            x = -dot3(u, add3(v, cross(w, r2)))
+        d.search[i] = x
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+@kernel
+def append_link(m, d, k, start, n):
+    """All rows of link k but that of its motor and stops."""
+    every, most, zero = real(d, 1.0) > 0.0, real(d, INFINITE), real(d, 0.0)
+    rate = own_or(m.link_erp[k], m.opt_erp[0]) / m.opt_timestep[0]
+    cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), arm(m, d, k, 0), arm(m, d, k, 1)
+    shift, turn = misplaced(m, d, k), (zero, zero, zero)
+    if m.link_type[k] != LINK_BALL:
+        turn = misaligned(m, d, k)
+    d.link_lcprow[2 * k] = d.lcp_n[0]
+    for c in range(rows_of(m, k)):
+        u = direction(m, d, k, c)
+        if turns(m, k, c):
+            fill_turn_row(d, u, start, n)
+            error = dot3(u, turn)
+        else:
+            fill_point_row(d, u, r1, r2, start, n)
+            error = dot3(u, shift)
+        r, v, a = append_row(m, d, start, n)
+        set_row(m, d, r, v, a, every, rate * error, cfm, -most, most)
+
+
+@kernel
+def link_rows(m, d):
+    """The unbounded rows of all links.
+
+    Reads:  link_*, frames of bodies, cdof, subtree_com.   Writes: the next rows of the LCP, link_lcprow.
+    """
+    on = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0
+    for k in range(m.nlink):
+        d.link_lcprow[2 * k] = NO_ROW
+        if on and has_room(m, d, rows_of(m, k)):
+            start = open_columns(d)
+            n = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start)
+            append_link(m, d, k, start, n)
+            clear_marks(d, start, n)
+        elif on:
+            report_full(d)
+
+
+# ---- forces ---------------------------------------------------------------------------------------------------------
+@kernel
+def link_forces(m, d):
+    """link_force <- what each link's rows do to its first body: force, and torque about its centre of mass.
+
+    A part of a split tile leaves the forces of the others.
+    """
+    active = d.active[0] > 0.0
+    for k in range(m.nlink):
+        zero = real(d, 0.0)
+        f, t, first, last = (zero, zero, zero), (zero, zero, zero), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
+        if first >= 0:
+            for c in range(rows_of(m, k)):
+                if turns(m, k, c):
+                    t = axpy3(d.lcp_x[first + c], direction(m, d, k, c), t)
+                else:
+                    f = axpy3(d.lcp_x[first + c], direction(m, d, k, c), f)
+        if last >= 0:
+            if m.link_type[k] == LINK_HINGE:
+                t = axpy3(d.lcp_x[last], link_axis(m, d, k, 0), t)
+            else:
+                f = axpy3(d.lcp_x[last], link_axis(m, d, k, 0), f)
+        t = add3(t, cross(sub3(link_point(m, d, k, 0), load3(d.xipos, 3 * m.link_body[2 * k])), f))
+        for c in range(3):
+            d.link_force[6 * k + c] = where(active, f[c], d.link_force[6 * k + c])
+            d.link_force[6 * k + 3 + c] = where(active, t[c], d.link_force[6 * k + 3 + c])

@@ -1,0 +1,70 @@
+"""The inertia of a step under the contact model lcp, and what forces make of it.
+
+Joint damping acts at the end of the step, as under Euler: Mh = M + h B, B the rates of the damping forces, and
+
+    v' = v + h Mh^-1 (f + J^T x).
+
+With Mh = L^T D L a row J of the Jacobian becomes y = J L^-1 D^-1/2, so that J Mh^-1 J^T = Y Y^T, and with z = Y^T x
+
+    J^T x = L^T D^1/2 z,      Mh^-1 J^T x = L^-1 D^-1/2 z:
+
+whatever the rows are, the way back to the dofs needs no Jacobian.
+Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone, RBDA, sec. 6.5.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import DISABLE_DAMPER, DISABLE_EULERDAMP
+from featherlane.dynamics.inertia.joint_space import factor_and_solve
+from featherlane.dynamics.integrator.integrate import damped_diagonal
+from featherlane.dynamics.sparse.tree_factor import expand_columns
+from featherlane.lanes import fma, kernel, real, sqrt
+
+
+@kernel
+def factor_step_inertia(m, d):
+    """qH, qHDiagInv <- the factor of Mh;  qacc_step <- Mh^-1 f, the acceleration without rows;  lcp_scale <- D^-1/2.
+
+    Reads:  M (nC,), qfrc_smooth (nv,), qvel.   Writes: qH (nC,), qHDiagInv, qacc_step, lcp_scale (nv,).
+    """
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qfrc_smooth[i]
+    if m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER):
+        for i in range(m.nv):
+            d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    else:
+        damped_diagonal(m, d, 0)
+    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
+    for i in range(m.nv):
+        d.lcp_scale[i] = sqrt(d.qHDiagInv[i])
+
+
+@kernel
+def sum_rows(m, d):
+    """z = Y^T x, row by row."""
+    for i in range(m.nv):
+        d.lcp_z[i] = real(d, 0.0)
+    for r in range(d.lcp_n[0]):
+        o, e, x = d.lcp_coladr[r], d.lcp_rowadr[r], d.lcp_x[r]
+        for p in range(d.lcp_colnum[r]):
+            i = d.lcp_col[o + p]
+            d.lcp_z[i] = fma(d.lcp_Y[e + p], x, d.lcp_z[i])
+
+
+@kernel
+def accelerate(m, d):
+    """qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc."""
+    for i in range(m.nv):
+        u = d.lcp_z[i] / d.lcp_scale[i]
+        d.qacc[i] = u
+        d.qfrc_constraint[i] = u
+    for i in range(m.nv):
+        a, u = m.M_rowadr[i], d.qacc[i]
+        for c in range(a, a + m.M_rownnz[i] - 1):
+            j = m.M_colind[c]
+            d.qfrc_constraint[j] = fma(d.qH[c], u, d.qfrc_constraint[j])
+    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, d.qH, d.qHDiagInv, d.qacc)
+    for i in range(m.nv):
+        # absent rows may have turned a zero's sign: + 0 turns it back
+        d.qacc[i] = (d.qacc_step[i] + d.qacc[i]) + 0.0
+        d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

@@ -1,0 +1,127 @@
+"""Rows of motors, and of the stops of links; the stops of joints are the limits of the constraint layer.
+
+    motor      J v' + cfm x = velocity, |x| <= force
+    stop       J v' + cfm x >= -erp / h (position - stop), x >= 0 at the lower one, and the other way round at the upper
+               one; where it bounces and J v runs into it: >= -bounce J v, if that is more
+    two stops at one place hold both ways
+
+At a stop the stop has the row, and the motor is a force like any other (dynamics/body/motor.py).  J v is the velocity
+of the first body of a link from the second, along or about the axis.
+Source: ODE manual, sec. "Stops and motor parameters".  Deviation: a slider bounces by the velocity half way between its
+    bodies, which its row has; ODE takes that of the centres of mass.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.body.link import link_axis
+from featherlane.dynamics.body.motor import joint_at_stop, link_at_stop
+from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_EQUALITY, SLIDE
+from featherlane.lanes import any_, fmax, fmin, kernel, not_, real, where
+from featherlane.model.link import LINK_HINGE, LINK_SLIDER
+from featherlane.solver.lcp.rows.joint import append_dof_row
+from featherlane.solver.lcp.rows.link import arm, fill_point_row, fill_turn_row
+from featherlane.solver.lcp.rows.rows import (
+    INFINITE,
+    NO_ROW,
+    append_row,
+    clear_marks,
+    has_room,
+    open_columns,
+    pair_columns,
+    report_full,
+    set_row,
+)
+from featherlane.solver.lcp.rows.softness import own_or
+
+
+# ---- joints ---------------------------------------------------------------------------------------------------------
+@kernel
+def joint_motor_row(m, d, j, present):
+    """The row of the motor of slide or hinge j, in worlds where it does not stand at a stop."""
+    cfm, force = own_or(m.jnt_motor_cfm[j], m.opt_cfm[0]), m.jnt_motor_force[j]
+    r, v, a = append_dof_row(m, d, m.jnt_dofadr[j], where(present, 1.0, 0.0))
+    set_row(m, d, r, v, a, present, m.jnt_motor_vel[j], cfm, -force, force)
+
+
+@kernel
+def joint_motors(m, d):
+    """The motors of all joints."""
+    for j in range(m.njnt):
+        if m.jnt_type[j] >= SLIDE:
+            powered = m.jnt_motor_force[j] > 0.0
+            if any_(powered):
+                low, high = joint_at_stop(m, d, j)
+                present = powered & not_(low) & not_(high)
+                if m.jnt_limited[j] != 0:
+                    present = present & (m.jnt_range[2 * j] < m.jnt_range[2 * j + 1])
+                if not any_(present):
+                    pass
+                elif has_room(m, d, 1):
+                    joint_motor_row(m, d, j, present)
+                else:
+                    report_full(d)
+
+
+# ---- links ----------------------------------------------------------------------------------------------------------
+@kernel
+def stop_velocity(m, d, k, low, high, v):
+    """Velocity that the stop of link k seeks, v its velocity now."""
+    x, lower, upper = d.link_position[k], m.link_range[2 * k], m.link_range[2 * k + 1]
+    error = where(low, x - lower, where(high, x - upper, 0.0))
+    c = -(own_or(m.link_stop_erp[k], m.opt_erp[0]) / m.opt_timestep[0]) * error
+    e = m.link_stop_bounce[k]
+    bounces = (e > 0.0) & (lower < upper)
+    back = -(e * v)
+    return where(bounces & low & (v < 0.0), fmax(c, back), where(bounces & high & (v > 0.0), fmin(c, back), c))
+
+
+@kernel
+def append_motor(m, d, k, present, low, high):
+    """The row of link k along or about its axis: its stop where it stands at one, else its motor."""
+    start, most, at = open_columns(d), real(d, INFINITE), low | high
+    n, u = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start), link_axis(m, d, k, 0)
+    if m.link_type[k] == LINK_HINGE:
+        fill_turn_row(d, u, start, n)
+    else:
+        fill_point_row(d, u, arm(m, d, k, 0), arm(m, d, k, 1), start, n)
+    for p in range(start, start + n):
+        d.search[d.lcp_col[p]] = where(present, d.search[d.lcp_col[p]], 0.0)
+    clear_marks(d, start, n)
+    r, v, a = append_row(m, d, start, n)
+    c = where(at, stop_velocity(m, d, k, low, high, v), m.link_motor_vel[k])
+    cfm = own_or(where(at, m.link_stop_cfm[k], m.link_motor_cfm[k]), m.opt_cfm[0])
+    force, free = m.link_motor_force[k], m.link_range[2 * k] < m.link_range[2 * k + 1]
+    lo = where(at, where(low & free, 0.0, -most), -force)
+    hi = where(at, where(high & free, 0.0, most), force)
+    set_row(m, d, r, v, a, present, c, cfm, lo, hi)
+    return r
+
+
+@kernel
+def link_motors(m, d):
+    """Motors and stops of all links."""
+    for k in range(m.nlink):
+        if m.link_type[k] == LINK_HINGE or m.link_type[k] == LINK_SLIDER:
+            low, high = link_at_stop(m, d, k)
+            present = low | high | (m.link_motor_force[k] > 0.0)
+            if not any_(present):
+                pass
+            elif has_room(m, d, 1):
+                d.link_lcprow[2 * k + 1] = append_motor(m, d, k, present, low, high)
+            else:
+                report_full(d)
+
+
+@kernel
+def motor_rows(m, d):
+    """Motors of joints, motors and stops of links.
+
+    Reads:  qpos, link_position, frames of bodies, cdof.   Writes: the next rows of the LCP, link_lcprow.
+    """
+    off = m.opt_disableflags
+    for k in range(m.nlink):
+        d.link_lcprow[2 * k + 1] = NO_ROW
+    if off & DISABLE_CONSTRAINT == 0:
+        joint_motors(m, d)
+        if off & DISABLE_EQUALITY == 0:
+            link_motors(m, d)

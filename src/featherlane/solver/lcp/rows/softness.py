@@ -1,0 +1,54 @@
+"""How soft a row of the LCP is: the part of its error that a step removes (ERP), and its compliance (CFM).
+
+    J v' + cfm x = -erp / h r          a spring k = erp / (h cfm) and a damper (1 - erp) / cfm, at the end of the step
+
+`opt.softness = "solref"` takes them from MuJoCo's row, x = -(B v + K d r + J a) / R with R = (1 - d) / d A: its spring
+K d / R and its damper B / R at the end of the step give
+
+    erp = h K d / (h K d + B),      cfm = R / (h K d + B).
+
+Source: ODE manual, sec. "Soft constraint: CFM and ERP"; MuJoCo documentation, Computation, "Constraint model".
+Note:   what MuJoCo's row adds to the inertia, 1 / R, has no place here.
+"""
+
+from __future__ import annotations
+
+from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
+from featherlane.dynamics.flags import BY_SOLREF
+from featherlane.lanes import fmax, kernel, where
+
+
+@kernel
+def own_or(own, common):
+    """A parameter of one element, the model's where it is negative."""
+    return where(own < 0.0, common, own)
+
+
+@kernel
+def by_reference(m, solref, solimp, r, R):
+    """(erp, cfm) of a row with error r and regularisation R [1/kg]."""
+    h = m.opt_timestep[0]
+    K, B = reference(solref, solimp, shortest_timeconst(m))
+    k = h * K * impedance(solimp, r)
+    s = fmax(k + B, MINVAL)
+    return k / s, R / s
+
+
+@kernel
+def softness(m, erp, cfm, solref, solimp, r, D):
+    """(erp, cfm) of a row: its own (negative: the model's), or those of its solref and solimp with R = 1 / D."""
+    if m.opt_softness == BY_SOLREF:
+        E, C = by_reference(m, solref, solimp, r, 1.0 / fmax(D, MINVAL))
+    else:
+        E, C = own_or(erp, m.opt_erp[0]), own_or(cfm, m.opt_cfm[0])
+    return E, C
+
+
+@kernel
+def loss_softness(m, solref, solimp, D):
+    """cfm of a row of friction loss: it has no error, so no spring."""
+    C = m.opt_cfm[0]
+    if m.opt_softness == BY_SOLREF:
+        _, B = reference(solref, solimp, shortest_timeconst(m))
+        C = 1.0 / fmax(fmax(D, MINVAL) * B, MINVAL)
+    return C

@@ -1,0 +1,1 @@
+"""Iterative methods for LCPs in lanes: projected Gauss-Seidel and APGD."""

@@ -1,0 +1,190 @@
+"""Accelerated projected gradient descent (Nesterov) with restarts, W problems of one structure at once.
+
+    x+ = P(y - t D^-1 (A y - b)),   y+ = x+ + beta (x+ - x),   beta = (k - 1) / (k + 2)
+
+D is the diagonal of A.  Each world has a step t of its own: it is taken where the curvature along it allows,
+t d^T A d <= d^T D d with d = x+ - y, else the world stays and tries a shorter one; t grows a little with each step.
+k starts anew where a step leads against the gradient.  A d is the one product of a step: A x and A y are sums of such.
+The iterate with the smallest residual is kept.
+
+What stands still solves
+
+    pyramid   the boxed LCP with consistent limits: P clips normals first, then friction at the limits that they give.
+              The limits depend on x, so this minimises no function, and momentum may harm: then steps go without it
+    cone      Coulomb's law on the cone |s| <= x_n + a (projection.py): P projects on the whole cone, and |w_s| is added
+              to the normal's w (De Saxce and Feng), without which sliding contacts would part at mu times their speed
+
+Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
+contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donoghue and Candes, "Adaptive restart for
+accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 28 (1998).
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fma, fmin, kernel, not_, real, stage, where
+from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
+from featherlane.solver.lcp.sweep.product import multiply, set_w
+from featherlane.solver.lcp.sweep.projection import (
+    TINY,
+    friction_count,
+    in_cone,
+    length_across,
+    mu_of,
+    project_box,
+    project_cone,
+    set_cone_steps,
+    set_steps,
+)
+from featherlane.solver.lcp.sweep.residual import finish, residual, stop_at
+
+GROWTH = 1.02  # of a step that was taken
+MARGIN = 0.95  # of the longest step that the last curvature allows
+LONGEST = 4.0  # step, by the diagonal
+PATIENCE = 300.0  # steps without a smaller residual: momentum ends
+
+
+# ---- the projected step ----------------------------------------------------------------------------------------------
+@kernel
+def step_box(p, i, t):
+    """lcp_old_i = where a step of length t leads row i."""
+    u = fma(-(t * p.lcp_step[i]), p.lcp_g[i], p.lcp_y[i])
+    p.lcp_old[i] = project_box(p, p.lcp_old, i, u)
+
+
+@kernel
+def step_cone(p, k, count, t):
+    """lcp_old = where a step of length t leads normal row k and its rows of friction."""
+    for c in range(count):
+        i = k + 1 + c
+        p.lcp_old[i] = mu_of(p, i) * p.lcp_g[i] * mu_of(p, i)
+    slip = length_across(p, p.lcp_old, k, count)
+    p.lcp_old[k] = fma(-(t * p.lcp_step[k]), p.lcp_g[k] + slip, p.lcp_y[k])
+    for c in range(count):
+        i = k + 1 + c
+        p.lcp_old[i] = fma(-(t * p.lcp_step[i]), p.lcp_g[i], p.lcp_y[i])
+    project_cone(p, p.lcp_old, k, count)
+
+
+@kernel
+def projected_step(p, t, cone):
+    """lcp_old = d, from y to where a step of length t leads: rows that limit others first."""
+    for k in range(p.lcp_n[0]):
+        if p.lcp_findex[k] < 0:
+            count = friction_count(p, k) if cone != 0 else 0
+            if count > 0:
+                step_cone(p, k, count, t)
+            else:
+                step_box(p, k, t)
+    for i in range(p.lcp_n[0]):
+        if p.lcp_findex[i] >= 0 and (cone == 0 or not in_cone(p, i)):
+            step_box(p, i, t)
+    for i in range(p.lcp_n[0]):
+        p.lcp_old[i] = p.lcp_old[i] - p.lcp_y[i]
+
+
+@kernel
+def curvature(p):
+    """lcp_change = A d; returns d^T A d and d^T D d."""
+    multiply(p, p.lcp_old, p.lcp_change)
+    bend, size = real(p, 0.0), real(p, 0.0)
+    for i in range(p.lcp_n[0]):
+        d = p.lcp_old[i]
+        bend = fma(d, p.lcp_change[i], bend)
+        size = fma(d, d / p.lcp_step[i], size)
+    return bend, size
+
+
+# ---- the new iterate -------------------------------------------------------------------------------------------------
+@kernel
+def goes_uphill(p):
+    """Does momentum lead from x against the projected step d?  (d^T D (x+ - x) < 0.)"""
+    s = real(p, 0.0)
+    for i in range(p.lcp_n[0]):
+        d = p.lcp_old[i]
+        s = fma(d / p.lcp_step[i], (p.lcp_y[i] - p.lcp_x[i]) + d, s)
+    return s < 0.0
+
+
+@kernel
+def advance(p, beta, taken):
+    """x = y + d, and y beyond it by beta; w and g = A y - b follow."""
+    for i in range(p.lcp_n[0]):
+        x, w = p.lcp_y[i] + p.lcp_old[i], p.lcp_g[i] + p.lcp_change[i]
+        y, g = fma(beta, x - p.lcp_x[i], x), fma(beta, w - p.lcp_w[i], w)
+        p.lcp_x[i], p.lcp_w[i] = where(taken, x, p.lcp_x[i]), where(taken, w, p.lcp_w[i])
+        p.lcp_y[i], p.lcp_g[i] = where(taken, y, p.lcp_y[i]), where(taken, g, p.lcp_g[i])
+
+
+@kernel
+def keep_best(p, better):
+    """lcp_best = x where it is the best so far."""
+    if any_(better):
+        for i in range(p.lcp_n[0]):
+            p.lcp_best[i] = where(better, p.lcp_x[i], p.lcp_best[i])
+
+
+@kernel
+def start(p, cone):
+    """Steps, w at x, y = x; returns the residual there."""
+    if cone != 0:
+        set_cone_steps(p)
+    else:
+        set_steps(p, 0)
+    set_w(p)
+    for i in range(p.lcp_n[0]):
+        p.lcp_y[i], p.lcp_g[i], p.lcp_best[i] = p.lcp_x[i] + 0.0, p.lcp_w[i] + 0.0, p.lcp_x[i] + 0.0
+    return residual(p, p.lcp_x, p.lcp_w, cone)
+
+
+@kernel
+def apgd(p, iterations, cone):
+    """Steps from lcp_x until every world has converged, at most `iterations` of them.
+
+    Reads:  the problem; lcp_parameter: tolerance (negative: no test).
+    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual.
+    Cost:   per step one product with A.
+    """
+    tolerance, best = stop_at(p), start(p, cone)
+    t, k, count, idle = real(p, 1.0), real(p, 1.0), real(p, 0.0), real(p, 0.0)
+    live = not_(best <= tolerance)
+    for _ in range(iterations):
+        if not any_(live):
+            break
+        projected_step(p, t, cone)
+        bend, size = curvature(p)
+        taken = live & (t * bend <= size)
+        restart = goes_uphill(p) | (idle > PATIENCE)
+        k = where(taken, where(restart, 1.0, k + 1.0), k)
+        advance(p, where(restart, 0.0, (k - 1.0) / (k + 2.0)), taken)
+        bent = bend > TINY
+        shorter = MARGIN * size / where(bent, bend, 1.0)
+        t = where(taken, fmin(GROWTH * t, LONGEST), where(bent, fmin(shorter, 0.9 * t), t))
+        far = residual(p, p.lcp_x, p.lcp_w, cone)
+        better = taken & (far < best)
+        keep_best(p, better)
+        idle = where(better | (idle > PATIENCE + PATIENCE), 0.0, idle + 1.0)
+        best = where(better, far, best)
+        count = count + where(live, 1.0, 0.0)
+        live = live & not_(best <= tolerance)
+    for i in range(p.lcp_n[0]):
+        p.lcp_x[i] = p.lcp_best[i]
+    finish(p, cone)
+    p.lcp_niter[0] = count
+
+
+@stage
+def solve_apgd(p, iterations, cone):
+    """Problems that stand alone, by `apgd`."""
+    apgd(p, iterations, cone)
+
+
+METHOD = Method(
+    "apgd",
+    solve_apgd,
+    form=ROWS,
+    numbers={
+        "iterations": Count(1000, "most steps"),
+        "friction": Choice("pyramid", ("pyramid", "cone"), "each row for itself, or those of a contact on a cone"),
+    },
+    parameters={"tolerance": Number(1e-8, 0.0, 1.0, "of the residual, at which a problem is solved")},
+)

@@ -1,0 +1,121 @@
+"""Projected Gauss-Seidel with over-relaxation (SOR), W problems of one structure at once.
+
+A visit sets one row, all others as they are, omega further than needed, and back into its bounds at that moment:
+
+    x_i <- clip(x_i - omega w_i / A_ii, lo_i, hi_i),   w_i = (A x - b)_i
+
+With friction on a cone the rows of friction of a contact are set together after its normal: a step down the gradient,
+and back to the disc of radius x_n + a (projection.py).  Either way friction limits follow the normals at every visit,
+so what stands still solves the problem with *consistent* limits, |x_t| <= mu x_n with the final x_n.  Bounds that are
+reported with a solution on cones are those of the pyramid around each.
+
+A world stops where no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
+Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.2 (projected SOR); with `quickstep` the
+order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0 with omega = 1.3 and no test.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, stage, where
+from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
+from featherlane.solver.lcp.sweep.order import shuffle_order, start_order
+from featherlane.solver.lcp.sweep.product import place_w, row_add, row_dot, sum_rows
+from featherlane.solver.lcp.sweep.projection import friction_count, in_cone, project_box, project_disc, set_steps
+from featherlane.solver.lcp.sweep.residual import finish, residual, solution_size, stop_at
+
+
+@kernel
+def move_row(p, i, x, live):
+    """x_i becomes x in live worlds; returns by how much it changes."""
+    change = where(live, x - p.lcp_x[i], 0.0)
+    p.lcp_x[i] = where(live, x, p.lcp_x[i])
+    row_add(p, i, change)
+    return fabs(change)
+
+
+@kernel
+def visit_row(p, i, live):
+    """One row; returns by how much it moves."""
+    w = row_dot(p, p.lcp_x, i) - p.lcp_b[i]
+    u = fma(-(p.lcp_parameter[1] * p.lcp_step[i]), w, p.lcp_x[i])
+    return move_row(p, i, project_box(p, p.lcp_x, i, u), live)
+
+
+@kernel
+def visit_disc(p, k, count, live):
+    """The rows of friction behind row k, together; returns by how much they move."""
+    for c in range(count):
+        i = k + 1 + c
+        w = row_dot(p, p.lcp_x, i) - p.lcp_b[i]
+        p.lcp_change[i] = fma(-(p.lcp_parameter[1] * p.lcp_step[i]), w, p.lcp_x[i])
+    project_disc(p, p.lcp_change, k, count, p.lcp_x[k])
+    far = real(p, 0.0)
+    for c in range(count):
+        i = k + 1 + c
+        far = fmax(move_row(p, i, p.lcp_change[i], live), far)
+    return far
+
+
+@kernel
+def sweep_rows(p, cone, live):
+    """All rows once; returns the largest move."""
+    far = real(p, 0.0)
+    for at in range(p.lcp_n[0]):
+        i = p.lcp_order[at]
+        if cone == 0 or not in_cone(p, i):
+            far = fmax(visit_row(p, i, live), far)
+        if cone != 0 and p.lcp_findex[i] < 0:
+            far = fmax(visit_disc(p, i, friction_count(p, i), live), far)
+    return far
+
+
+@kernel
+def pgs(p, iterations, quickstep, cone):
+    """Sweeps from lcp_x until every world has converged, at most `iterations` of them.
+
+    Reads:  the problem; lcp_parameter: tolerance (negative: no test) and omega; lcp_seed with `quickstep`.
+    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual.
+    Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
+    """
+    set_steps(p, cone)
+    sum_rows(p, p.lcp_x)
+    start_order(p, quickstep)
+    tolerance, count = stop_at(p), real(p, 0.0)
+    live = count <= 0.0
+    for sweep in range(iterations):
+        if not any_(live):
+            break
+        if quickstep != 0:
+            shuffle_order(p, sweep)
+        far = sweep_rows(p, cone, live)
+        count = count + where(live, 1.0, 0.0)
+        still = live & (far <= tolerance * solution_size(p, p.lcp_x))
+        if any_(still):
+            place_w(p)  # with z as it is kept: a sum anew would change the bits of worlds that go on
+            live = live & not_(still & (residual(p, p.lcp_x, p.lcp_w, cone) <= tolerance))
+    finish(p, cone)
+    p.lcp_niter[0] = count
+
+
+@stage
+def solve_pgs(p, iterations, quickstep, cone, seed):
+    """Problems that stand alone, by `pgs`; the generator that shuffles rows starts at `seed`."""
+    p.lcp_seed[0] = seed
+    pgs(p, iterations, quickstep, cone)
+
+
+METHOD = Method(
+    "pgs",
+    solve_pgs,
+    form=ROWS,
+    numbers={
+        "iterations": Count(1000, "most sweeps"),
+        "order": Choice("rows", ("rows", "quickstep"), "of visits: as rows stand, or as ODE's QuickStep has it"),
+        "friction": Choice("pyramid", ("pyramid", "cone"), "each row for itself, or those of a contact on a cone"),
+        "seed": Count(0, "of the order quickstep"),
+    },
+    parameters={
+        "tolerance": Number(1e-8, 0.0, 1.0, "of the residual, at which a problem is solved"),
+        "relaxation": Number(1.0, 0.0, 2.0, "omega: 1 is Gauss-Seidel, more goes further"),
+    },
+)

@@ -1,0 +1,190 @@
+"""Where a row, or the rows of a contact, may be: boxes, pyramids whose limits follow the normals, and cones.
+
+Bounds of a row of friction (findex = k >= 0) are those of Coulomb's law at the present normal, live:
+
+    pyramid   |x_i| <= mu_i |x_k| + add_i, each row for itself
+    cone      sum (x_i / mu_i)^2 <= (x_k + a)^2 over the rows of the contact, a = min add_i / mu_i;
+              a row without mu has |x_i| <= add_i
+
+For a cone the rows of a contact stand one after the other: the normal k, then all rows with findex k; a row of friction
+elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, where the
+cone is round: |s| <= x_k + a, x_k >= 0; a mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square is none,
+as none.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import clip, fma, fmax, fmin, kernel, real, sqrt, where
+
+TINY = 1e-300  # no length at all; below it 1 / x overflows
+ROUGHEST = 1e8  # coefficient of friction on a cone: finite, so that lengths across can be measured
+FLOOR = 1e-12  # of the largest diagonal: less is none
+INF = float("inf")
+
+
+# ---- a row -----------------------------------------------------------------------------------------------------------
+@kernel
+def bounds(p, x, i):
+    """Lower and upper bound of row i at x."""
+    k = p.lcp_findex[i]
+    if k >= 0:
+        load = x[k] * where(x[k] < 0.0, -1.0, 1.0)
+        # no load, no friction, not even at mu = inf
+        hi = where(load > 0.0, p.lcp_hi[i] * load, 0.0) + p.lcp_add[i]
+        lo = -hi
+    else:
+        lo, hi = p.lcp_lo[i] + 0.0, p.lcp_hi[i] + 0.0
+    return lo, hi
+
+
+@kernel
+def project_box(p, x, i, u):
+    """The number u into the bounds of row i at x."""
+    lo, hi = bounds(p, x, i)
+    return clip(u, lo, hi)
+
+
+# ---- a cone ----------------------------------------------------------------------------------------------------------
+@kernel
+def friction_count(p, k):
+    """Rows of friction behind row k."""
+    n = 0
+    while k + n + 1 < p.lcp_n[0] and p.lcp_findex[k + n + 1] == k:
+        n += 1
+    return n
+
+
+@kernel
+def in_cone(p, i):
+    """Does row i stand behind its normal, with the other rows of the contact?"""
+    k = p.lcp_findex[i]
+    return k >= 0 and k < i and i <= k + friction_count(p, k)
+
+
+@kernel
+def mu_of(p, i):
+    """The coefficient of row i of a cone."""
+    return fmin(p.lcp_hi[i], ROUGHEST)
+
+
+@kernel
+def cone_offset(p, k, count):
+    """a: how far below the origin the tip of the cone lies."""
+    a, none = real(p, 0.0), real(p, 1.0) > 0.0
+    for c in range(count):
+        i = k + 1 + c
+        rough = mu_of(p, i) > 0.0
+        share = p.lcp_add[i] / where(rough, mu_of(p, i), 1.0)
+        a = where(rough, where(none, share, fmin(a, share)), a)
+        none = none & (mu_of(p, i) <= 0.0)
+    return a
+
+
+@kernel
+def length_across(p, u, k, count):
+    """|s| of the rows of friction, s_i = u_i / mu_i."""
+    s = real(p, 0.0)
+    for c in range(count):
+        i = k + 1 + c
+        v = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
+        s = fma(v, v, s)
+    return sqrt(s)
+
+
+@kernel
+def scale_across(p, u, k, count, scale):
+    """Rows of friction times `scale`, those without mu into their own bounds."""
+    for c in range(count):
+        i = k + 1 + c
+        alone = clip(u[i], -p.lcp_add[i], p.lcp_add[i])
+        u[i] = where(mu_of(p, i) > 0.0, scale * u[i], alone)
+
+
+@kernel
+def project_disc(p, u, k, count, normal):
+    """Rows of friction, in u, to the nearest point of the cone's section at that normal force."""
+    radius, length = fmax(normal, 0.0) + cone_offset(p, k, count), length_across(p, u, k, count)
+    outside = length > radius
+    scale_across(p, u, k, count, where(outside, radius / where(outside, length, 1.0), 1.0))
+
+
+@kernel
+def nearest_on_cone(n, length, a):
+    """Normal and length of the nearest point of |s| <= n + a, n >= 0, to one with that normal and length.
+
+    A second-order cone with its tip at n = -a, of which the part below n = 0 is cut off: where the nearest point of
+    the whole cone lies there, the nearest one lies on the cut, a disc of radius a.
+    Source: S. Boyd and L. Vandenberghe, "Convex Optimization", 2004, sec. 8.1 (exercise 8.3).
+    """
+    top = n + a
+    inside, below = length <= top, length <= -top
+    m = where(inside, top, where(below, 0.0, 0.5 * (top + length)))
+    cut = m < a
+    return where(cut, 0.0, m - a), fmin(length, where(cut, a, m))
+
+
+@kernel
+def project_cone(p, u, k, count):
+    """Normal and rows of friction, in u, to the nearest point of the cone in the metric of s."""
+    length = length_across(p, u, k, count)
+    n, r = nearest_on_cone(u[k], length, cone_offset(p, k, count))
+    u[k] = n
+    shrinks = r < length
+    scale_across(p, u, k, count, where(shrinks, r / where(shrinks, length, 1.0), 1.0))
+
+
+# ---- steps -----------------------------------------------------------------------------------------------------------
+@kernel
+def largest_diagonal(p):
+    """a = max A_ii; 1 where A has no diagonal at all."""
+    most = real(p, 0.0)
+    for i in range(p.lcp_n[0]):
+        most = fmax(p.lcp_diag[i], most)
+    return where(most > 0.0, most, 1.0)
+
+
+@kernel
+def set_steps(p, cone):
+    """lcp_step: how far a row moves by a unit of w, 1 / A_ii; rows of friction on a cone alike in the metric of s.
+
+    There mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal is more than any eigenvalue.
+    """
+    most = largest_diagonal(p)
+    floor = FLOOR * most
+    for i in range(p.lcp_n[0]):
+        ends = p.lcp_hi[i] - p.lcp_lo[i] < INF  # so a force that does nothing is at once where it pays, or grows slowly
+        least = where(ends, floor, most)
+        p.lcp_step[i] = 1.0 / where(p.lcp_diag[i] > floor, p.lcp_diag[i], least)
+    if cone != 0:
+        for k in range(p.lcp_n[0]):
+            set_disc_steps(p, k, friction_count(p, k))
+
+
+@kernel
+def set_disc_steps(p, k, count):
+    """Steps of the rows of friction behind row k."""
+    s = real(p, 0.0)
+    for c in range(count):
+        i = k + 1 + c
+        s = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp_step[i], s)
+    for c in range(count):
+        i = k + 1 + c
+        rough = mu_of(p, i) > 0.0
+        p.lcp_step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / where(rough, s, 1.0), p.lcp_step[i])
+
+
+@kernel
+def set_cone_steps(p):
+    """lcp_step for moves of whole cones, the normal included: all by the largest mu_i^2 A_ii, mu = 1 of the normal."""
+    set_steps(p, 0)
+    for k in range(p.lcp_n[0]):
+        count, most = friction_count(p, k), 1.0 / p.lcp_step[k]
+        for c in range(count):
+            i = k + 1 + c
+            most = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp_step[i], most)
+        if count > 0:
+            p.lcp_step[k] = 1.0 / most
+        for c in range(count):
+            i = k + 1 + c
+            rough = mu_of(p, i) > 0.0
+            p.lcp_step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / most, p.lcp_step[i])

@@ -1,0 +1,1 @@
+"""Solvers in accelerations: Newton, conjugate gradients, and what they share."""

@@ -1,0 +1,123 @@
+"""Conjugate gradients on the primal problem, preconditioned by M^-1, W worlds at once.
+
+    p <- -M^-1 g + beta p,      y = g - g_old,
+    beta = (y - 2 p (y^T M^-1 y) / (p^T y))^T M^-1 g / (p^T y),
+
+each step to the minimum along p (line_search.py).  beta has a lower bound that keeps p from turning across g, and is 0
+where p^T y is not positive.  An iteration costs products with J and one solve with the factor of M.
+
+A world stops where the gradient or the duality gap is below the tolerance, where the cost's gain is and what is left is
+small (rounding.py), or where rounding ends progress for some iterations: a single one may well gain nothing.
+Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
+eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
+from featherlane.solver.primal.history import half_product, record
+from featherlane.solver.primal.line_search import line_search, line_terms
+from featherlane.solver.primal.problem import (
+    TINY,
+    advance_rows,
+    evaluate,
+    place_rows,
+    store_forces,
+    trace_of_inertia,
+    warm_start,
+)
+from featherlane.solver.primal.rounding import NEAR, is_small, unexplained
+
+ETA = 0.01  # Hager and Zhang's bound on how far p may turn from the gradient
+MINVAL = 1e-15
+PATIENCE, SHORT_PATIENCE = 50.0, 10.0  # iterations without progress, in float64 and float32
+
+
+@kernel
+def precondition(m, d):
+    """Mgrad = M^-1 grad."""
+    for i in range(m.nv):
+        d.Mgrad[i] = d.grad[i]
+    solve(m, d.qLD, d.qLDiagInv, d.Mgrad)
+
+
+@kernel
+def conjugation(m, d):
+    """beta of Hager and Zhang."""
+    zero = real(d, 0.0)
+    py, yMy, yMg, pg, pp, gg = zero, zero, zero, zero, zero, zero
+    for i in range(m.nv):
+        p, g, Mg = d.search[i], d.grad[i], d.Mgrad[i]
+        y, My = g - d.grad_old[i], Mg - d.Mgrad_old[i]
+        py, yMy, yMg = fma(p, y, py), fma(y, My, yMy), fma(y, Mg, yMg)
+        pg, pp, gg = fma(p, g, pg), fma(p, p, pp), fma(g, g, gg)
+    curved = py > MINVAL
+    inverse = 1.0 / where(curved, py, 1.0)
+    beta = (yMg - 2.0 * (yMy * inverse) * pg) * inverse
+    least = -1.0 / fmax(sqrt(pp) * fmin(sqrt(gg), ETA), MINVAL)
+    return where(curved, fmax(beta, least), 0.0)
+
+
+@kernel
+def turn_search(m, d, beta):
+    """p <- -M^-1 g + beta p and its rows; keeps the gradient."""
+    for i in range(m.nv):
+        d.search[i] = fma(beta, d.search[i], -d.Mgrad[i])
+        d.grad_old[i] = d.grad[i]
+        d.Mgrad_old[i] = d.Mgrad[i]
+    inertia_times(m, d, d.search, d.Mv)
+    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+
+
+@stage
+def cg(m, d):
+    """Steps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
+
+    Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces, solver_niter, solver_residual,
+            solver_gap, warning.
+    Cost:   per iteration O(contacts + nv * depth).
+    """
+    warm_start(m, d)
+    scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
+    noise, patience = real(d, 1e-15), real(d, PATIENCE)
+    if single_precision(d):
+        noise, patience = real(d, 5e-7), real(d, SHORT_PATIENCE)
+    zero = real(d, 0.0)
+    cost, gradient = evaluate(m, d)
+    record(d, 0, scale * cost, scale * gradient, zero, zero)
+    precondition(m, d)
+    for i in range(m.nv):
+        d.search[i] = zero
+    gap, beta, niter, idle = half_product(m, d), zero, zero, zero
+    least = gap
+    live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
+    for iteration in range(m.opt_iterations):
+        if not any_(live):
+            break
+        turn_search(m, d, beta)
+        q1, q2, length = line_terms(m, d)
+        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale, live)
+        advance_rows(m, d, a)
+        before = cost
+        cost, gradient = evaluate(m, d)
+        precondition(m, d)
+        gain, gap, beta = before - cost, half_product(m, d), conjugation(m, d)
+        niter = where(live, niter + 1.0, niter)
+        record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
+        # rounding hides small gains: then the gap tells
+        told = fabs(gain) > noise * fabs(cost)
+        idle, least = where(told | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
+        small = told & (scale * gain <= tolerance) & (tolerance > 0.0)
+        if any_(live & small & (scale * gap > NEAR * tolerance)):
+            # a step that went nowhere, or too far, gains little, too
+            small = small & is_small(m, d, gradient, scale * gap)
+        converged = not_(scale * gradient > tolerance) | (scale * gap < tolerance) | small
+        live = live & not_(converged) & (idle < patience)
+    d.solver_niter[0] = niter
+    d.solver_residual[0] = scale * gradient
+    d.solver_gap[0] = scale * gap
+    d.warning[3] = where(live | unexplained(m, d, gradient, scale * gap), d.warning[3] + 1.0, d.warning[3])
+    store_forces(m, d)

@@ -1,0 +1,62 @@
+"""What a solve says about itself: the record of its iterations, and the duality gap of a primal solver."""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import DISCRETE
+from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
+from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.lanes import fabs, fmax, kernel, real, where
+from featherlane.solver.primal.line_search import FAR
+
+ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too
+
+
+@kernel
+def record(d, k, cost, gradient, improvement, step):
+    """Point k of the record: scaled cost and gradient there, what the iteration gained, how far it went."""
+    if d.want_history and k < d.nrecord:
+        d.stat_cost[k] = cost
+        d.stat_gradient[k] = gradient
+        d.stat_improvement[k] = improvement
+        d.stat_step[k] = step
+
+
+@kernel
+def inverse_inertia_times(m, d, x):
+    """x <- M^-1 x by recursion, or by the factor that the smooth acceleration left; M is the metric of `discrete`.
+
+    The model chooses the way: what is asked of a step shows in no bit.
+    """
+    if uses_articulated(m):
+        for i in range(m.nv):
+            d.qHDiagInv[i] = real(d, 0.0)
+        articulated_solve(m, d, d.qHDiagInv, x)
+    elif d.want_all or m.opt_integrator == DISCRETE:
+        solve(m, d.qLD, d.qLDiagInv, x)
+    else:
+        solve(m, d.qH, d.qHDiagInv, x)
+
+
+@kernel
+def half_product(m, d):
+    """1/2 grad . Mgrad with Mgrad = M^-1 grad: the duality gap.
+
+    An inertia that no body has makes it negative, by more than rounding, and bounds nothing: FAR.
+    """
+    s, size = real(d, 0.0), real(d, 0.0)
+    for i in range(m.nv):
+        x = d.grad[i] * d.Mgrad[i]
+        s, size = s + x, size + fabs(x)
+    return where(s < -ROUNDING * size, FAR, fmax(0.5 * s, 0.0))
+
+
+@kernel
+def primal_gap(m, d):
+    """1/2 g^T M^-1 g: the cost is convex by M at least, so it is above its minimum by no more.
+
+    Source: MuJoCo documentation, Computation, "Algorithms" (warm start).
+    """
+    for i in range(m.nv):
+        d.Mgrad[i] = d.grad[i]
+    inverse_inertia_times(m, d, d.Mgrad)
+    return half_product(m, d)

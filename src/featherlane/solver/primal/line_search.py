@@ -1,0 +1,115 @@
+"""The line search: the minimum of the cost along a direction, exactly.
+
+Along a line the cost is convex and smooth; its slope is piecewise linear but where elliptic contacts slip.
+Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, where
+from featherlane.solver.rows.contacts import contact_rounding, contact_slope
+
+FAR = 1e30
+EXTRA = 50  # evaluations beyond `ls_iterations` for a point that is lower than the start
+LATE = 2  # evaluations before those of float64 are held against rounding, and Newton's steps against their slopes
+
+
+@kernel
+def bounded_slope(D, x, v, a, lo, hi, g, h):
+    """Add a row's first and second derivative of the cost along the line."""
+    t = -(D * fma(a, v, x))
+    f = clip(t, lo, hi)
+    return fma(-f, v, g), fma(where(f == t, D, 0.0) * v, v, h)
+
+
+@kernel
+def slope(m, d, a, q1, q2):
+    """(d/da, d2/da2) of the cost at step length a."""
+    g, h = fma(a, q2, q1), q2
+    for k in range(d.nfrictionrow[0]):
+        g, h = bounded_slope(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h)
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        v = d.dofrow_v[k]
+        x, Dv = fma(a, v, d.dofrow_x[k]), d.dofrow_D[k] * v
+        g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
+    for k in range(d.ngenrow[0]):
+        g, h = bounded_slope(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h)
+    return contact_slope(m, d, a, g, h)
+
+
+@kernel
+def line_terms(m, d):
+    """(q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
+    zero = real(d, 0.0)
+    q1, q2, length = zero, zero, zero
+    for i in range(m.nv):
+        p = d.search[i]
+        q1 = fma(p, d.Ma[i] - d.qfrc_smooth[i], q1)
+        q2 = fma(p, d.Mv[i], q2)
+        length = fma(p, p, length)
+    return q1, q2, length
+
+
+@kernel
+def bounded_rounding(D, x, v, reach, lo, hi):
+    """|v f| of a row, f the larger of its forces at both ends of a step."""
+    return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * fma(reach, v, x)), lo, hi)))
+
+
+@kernel
+def line_rounding(m, d, reach):
+    """What rounding makes of the slope up to a step length, 0 or 1: its terms, all positive, times a rounding."""
+    s = real(d, 0.0)
+    for i in range(m.nv):
+        size = fabs(d.Ma[i]) + fabs(d.qfrc_smooth[i]) + fabs(d.qfrc_constraint[i])
+        s = fma(fabs(d.search[i]), size, s)
+    for k in range(d.ndofrow[0]):
+        s = s + bounded_rounding(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k])
+    for k in range(d.ngenrow[0]):
+        s = s + bounded_rounding(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], reach, d.genrow_lo[k], d.genrow_hi[k])
+    s = contact_rounding(m, d, reach, s)
+    if single_precision(d):
+        s = 6e-8 * s
+    else:
+        s = 1.1e-16 * s
+    return s
+
+
+@kernel
+def line_search(m, d, q1, q2, enough, live):
+    """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live.
+
+    A world is done where the slope is at most `enough`, or rounding, which is looked at where a few evaluations were
+    not enough.  Where elliptic contacts slip the slope is not piecewise linear, and where their curvature jumps
+    Newton may creep up to the root from one side: a slope that two evaluations have not cut to a quarter is bisected.
+    A search that runs out of evaluations returns the lower end of its bracket, at which the cost is below that at 0,
+    and goes on until there is one.
+    """
+    lo, hi, a, before = real(d, 0.0), real(d, FAR), real(d, 1.0), real(d, FAR)
+    resolution, late = real(d, 1e-15), LATE
+    if single_precision(d):
+        resolution, late = real(d, 1e-7), 0
+    todo = live
+    for k in range(m.opt_ls_iterations + EXTRA):
+        if k == late:
+            enough = fmax(enough, line_rounding(m, d, real(d, 1.0)))
+        g, h = slope(m, d, a, q1, q2)
+        todo = todo & (fabs(g) > enough)
+        lo = where(todo & (g < 0.0), a, lo)
+        hi = where(todo & (g > 0.0), a, hi)
+        if k >= m.opt_ls_iterations:
+            spent = todo & (lo > 0.0)
+            a = where(spent, lo, a)
+            todo = todo & not_(spent)
+        if not any_(todo):
+            break
+        b = a - g / h
+        newton = (b > lo) & (b < hi)
+        if k % 2 == 1:
+            if k > LATE:
+                newton = newton & (fabs(g) < 0.25 * before)
+            before = fabs(g)
+        b = where(newton, b, 0.5 * (lo + fmin(hi, fma(4.0, lo, 1.0))))
+        todo = todo & (fabs(b - a) > resolution * fabs(a))
+        a = where(todo, b, a)
+    return where(live & not_(todo), a, 0.0)

@@ -1,0 +1,145 @@
+"""Newton's method on the primal problem, W worlds at once.
+
+The cost is convex, and piecewise quadratic but where an elliptic contact slips; a step solves H p = -grad with the rows
+that are not at a bound, and a line search finds the minimum along p.
+
+A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
+What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
+`warning`.  A gain of cost below the tolerance
+ends nothing: where the cost is large, or a step short, it tells nothing of the gradient.
+Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
+depend on its company.
+Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
+body stiffnesses (hessian.py) and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
+(articulated.py); MuJoCo stops where the gain of a step is below the tolerance, too.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
+from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
+from featherlane.solver.hessian.articulated import articulated_direction, some_coupled, some_uncoupled
+from featherlane.solver.hessian.hessian import assemble_hessian, solve_hessian
+from featherlane.solver.hessian.ordered import taken_apart
+from featherlane.solver.hessian.pattern import APART
+from featherlane.solver.primal.history import primal_gap, record
+from featherlane.solver.primal.line_search import FAR, line_rounding, line_search, line_terms
+from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
+from featherlane.solver.primal.rounding import SMALL, SMALL32, size_of_forces
+
+PATIENCE = 20  # steps in a row that lower neither cost nor gradient
+EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
+EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
+
+
+@kernel
+def solve_newton(m, d):
+    """search <- H^-1 search: by articulated bodies where that pays and no row couples branches, else by the factor."""
+    recursive = uses_articulated(m)
+    if recursive and some_uncoupled(d):
+        articulated_direction(m, d)
+    if not recursive or some_coupled(d):
+        if recursive:
+            # a world that is not coupled keeps what it has
+            for i in range(m.nv):
+                d.Mv[i] = d.search[i]
+                d.search[i] = -d.grad[i]
+        assemble_hessian(m, d)
+        solve_hessian(m, d)
+        if recursive:
+            for i in range(m.nv):
+                d.search[i] = where(d.coupled[0] > 0.0, d.search[i], d.Mv[i])
+
+
+@kernel
+def inertia_of_dof(m, d, i):
+    """Diagonal of M; where M is not computed, the mean of the model's."""
+    if uses_articulated(m):
+        x = m.stat_meaninertia[0]
+    else:
+        x = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    return x
+
+
+@kernel
+def search_direction(m, d):
+    """p = -H^-1 grad, and its rows; returns what the quadratic model says that the step gains, grad . H^-1 grad / 2.
+
+    Where trees were taken apart H is not the second derivative, and nothing is said.
+    """
+    for i in range(m.nv):
+        d.search[i] = -d.grad[i]
+    solve_newton(m, d)
+    descent = real(d, 0.0)
+    for i in range(m.nv):
+        descent = fma(d.search[i], d.grad[i], descent)
+    # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
+    lost = not_(descent < 0.0)
+    if any_(lost):
+        for i in range(m.nv):
+            d.search[i] = where(lost, -d.grad[i] / inertia_of_dof(m, d, i), d.search[i])
+    inertia_times(m, d, d.search, d.Mv)
+    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+    if d.H_pattern[0] == APART:
+        gain = real(d, FAR)
+    else:
+        gain = where(lost | taken_apart(d), FAR, -0.5 * descent)
+    return gain
+
+
+@kernel
+def newton(m, d):
+    """Newton steps until every world has converged."""
+    scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
+    tolerance = m.opt_tolerance[0]
+    noise, small = real(d, 1e-15), real(d, SMALL)
+    if single_precision(d):
+        noise, small = real(d, 5e-7), real(d, SMALL32)
+    cost, gradient = evaluate(m, d)
+    live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
+    unsettled, slow = live, live & not_(live)
+    niter, idle, least = real(d, 0.0), real(d, 0.0), gradient
+    record(d, 0, scale * cost, scale * gradient, niter, niter)
+    for iteration in range(m.opt_iterations):
+        if not any_(live):
+            break
+        d.live[0] = where(live, 1.0, 0.0)
+        promise = search_direction(m, d)
+        if any_(slow):
+            # a gradient that is rounding makes a slope that is no more
+            done = live & slow & (2.0 * promise <= line_rounding(m, d, real(d, 0.0)))
+            live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
+            if not any_(live):
+                break
+        q1, q2, length = line_terms(m, d)
+        enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
+        a = line_search(m, d, q1, q2, enough, live)
+        switched = live
+        if single_precision(d):
+            switched = set_switches(m, d, a)
+        advance_rows(m, d, a)
+        before, steepness = cost, gradient
+        cost, gradient = evaluate(m, d)
+        # in float32 the gradient of an exact step is rounding, above the tolerance: what tells is that no row switched
+        # and that it fell (where H is ill-conditioned a step may not be exact)
+        exact = not_(switched | (gradient > EXACT_FALL * steepness))
+        if single_precision(d):
+            exact = exact & (gradient <= EXACT * size_of_forces(m, d))
+        niter = where(live, niter + 1.0, niter)
+        gain = before - cost
+        record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
+        done = live & (not_(scale * gradient > tolerance) | exact)
+        live, unsettled = live & not_(done), unsettled & not_(done)
+        # rounding ends progress: the cost no longer tells and the gradient no longer falls
+        slow = live & (gradient > 0.5 * least)
+        idle = where(slow & (fabs(gain) <= noise * fabs(cost)), idle + 1.0, 0.0)
+        # a step of length 0 would be taken again and again
+        live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
+    d.solver_niter[0] = niter
+    d.solver_residual[0] = scale * gradient
+    d.solver_gap[0] = scale * primal_gap(m, d)
+    # what no step lowers may be small all the same
+    unsettled = unsettled & (live | not_(gradient <= small * size_of_forces(m, d)))
+    # beyond what float32 can square
+    unsettled = unsettled | not_(gradient < FAR)
+    d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])

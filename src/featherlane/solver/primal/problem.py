@@ -1,0 +1,267 @@
+"""The primal problem: rows at a point, their cost and forces, the gradient, the point where iterations start.
+
+    minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
+
+with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
+-f (x + f / 2D): the one rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py);
+a contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
+minimise it; inverse dynamics evaluates it.
+Source: MuJoCo documentation, Computation, "Solver" (primal problem, warm start).
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import DISABLE_WARMSTART
+from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
+from featherlane.lanes import clip, fabs, fma, fmax, kernel, real, sqrt, where
+from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
+from featherlane.solver.rows.pyramid import push
+from featherlane.solver.rows.rows import (
+    body_forces_to_dofs,
+    body_motion,
+    clear_body_forces,
+    contact_rows,
+    turn,
+    turning_rows,
+)
+from featherlane.solver.rows.surface import add_surface_velocities
+
+TINY = 1e-30
+
+
+# ---- rows at a point -----------------------------------------------------------------------------------------------
+@kernel
+def place_rows(m, d, v, w, dof_x, gen_x, con_y):
+    """J v for all rows: one-dof rows, general rows, contact bases; w is room for body motions."""
+    body_motion(m, d, v, w)
+    for k in range(d.ncon_slot[0]):
+        contact_rows(d, k, w, con_y)
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            turning_rows(d, k, w, con_y)
+    for k in range(d.ndofrow[0]):
+        dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
+    for k in range(d.ngenrow[0]):
+        x = real(d, 0.0)
+        o = d.genrow_dofadr[k]
+        for c in range(o, o + d.genrow_dofnum[k]):
+            x = fma(d.genrow_J[c], v[d.genrow_dof[c]], x)
+        gen_x[k] = x
+
+
+@kernel
+def contact_velocities(d):
+    """con_z = J v of the contacts, from body velocities: what their aref are made of."""
+    for k in range(d.ncon_slot[0]):
+        contact_rows(d, k, d.cvel, d.con_z)
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            turning_rows(d, k, d.cvel, d.con_z)
+
+
+@kernel
+def subtract_reference_at(m, d, dof_x, gen_x, con_y):
+    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, with J v in con_z."""
+    for k in range(d.ncon_slot[0]):
+        con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.con_z[3 * k], d.con_stiffpos[k])
+        b = d.con_frictiondamping[k]
+        if d.con_dim[k] > 1:
+            con_y[3 * k + 1] = fma(b, d.con_z[3 * k + 1], con_y[3 * k + 1])
+            con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            r, b = 3 * turn(d, k), d.con_frictiondamping[k]
+            for i in range(r, r + 3):
+                con_y[i] = fma(b, d.con_z[i], con_y[i])
+    for k in range(d.ndofrow[0]):
+        dof_x[k] = dof_x[k] - d.dofrow_aref[k]
+    for k in range(d.ngenrow[0]):
+        gen_x[k] = gen_x[k] - d.genrow_aref[k]
+    if m.flg_surfacevel:
+        add_surface_velocities(m, d, con_y)
+
+
+@kernel
+def subtract_reference(m, d, dof_x, gen_x, con_y):
+    """The same, and J v into con_z."""
+    contact_velocities(d)
+    subtract_reference_at(m, d, dof_x, gen_x, con_y)
+
+
+@kernel
+def bounded_force(D, x, lo, hi):
+    """(force, cost) of a row."""
+    f = clip(-(D * x), lo, hi)
+    return f, -(f * fma(0.5 * f, 1.0 / fmax(D, TINY), x))
+
+
+@kernel
+def row_cost(m, d, dof_x, gen_x, con_y):
+    """Sum of the rows' costs."""
+    cost = real(d, 0.0)
+    for k in range(d.nfrictionrow[0]):
+        _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        cost = cost + c
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        _, c = push(d.dofrow_D[k], dof_x[k])
+        cost = cost + c
+    for k in range(d.ngenrow[0]):
+        _, c = bounded_force(d.genrow_D[k], gen_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        cost = cost + c
+    return contact_cost(m, d, con_y, cost)
+
+
+@kernel
+def gauss_cost(m, d):
+    """1/2 (M a - f0) . (a - a0)."""
+    c = real(d, 0.0)
+    for i in range(m.nv):
+        c = fma(d.Ma[i] - d.qfrc_smooth[i], d.qacc[i] - d.qacc_smooth[i], c)
+    return 0.5 * c
+
+
+@kernel
+def push_rows(m, d):
+    """qfrc_constraint = J^T f at the current rows; returns their cost."""
+    cost = real(d, 0.0)
+    for i in range(m.nv):
+        d.qfrc_constraint[i] = real(d, 0.0)
+    for k in range(d.nfrictionrow[0]):
+        f, c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        cost = cost + c
+        i = d.dofrow_dof[k]
+        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
+    for k in range(d.nfrictionrow[0], d.ndofrow[0]):
+        f, c = push(d.dofrow_D[k], d.dofrow_x[k])
+        cost = cost + c
+        i = d.dofrow_dof[k]
+        d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
+    for k in range(d.ngenrow[0]):
+        f, c = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        cost = cost + c
+        o = d.genrow_dofadr[k]
+        for e in range(o, o + d.genrow_dofnum[k]):
+            i = d.genrow_dof[e]
+            d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
+    clear_body_forces(m, d)
+    cost = push_contacts(m, d, cost)
+    body_forces_to_dofs(m, d, d.qfrc_constraint)
+    return cost
+
+
+@kernel
+def evaluate(m, d):
+    """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
+    cost, s = push_rows(m, d), real(d, 0.0)
+    for i in range(m.nv):
+        x = (d.Ma[i] - d.qfrc_smooth[i]) - d.qfrc_constraint[i]
+        d.grad[i] = x
+        s = fma(x, x, s)
+    return cost + gauss_cost(m, d), sqrt(s)
+
+
+# ---- the start ------------------------------------------------------------------------------------------------------
+@kernel
+def warm_start(m, d):
+    """The cheaper of two points, world by world: last step's acceleration, or that without constraints."""
+    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
+    subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+    for i in range(m.nv):
+        d.qacc[i] = d.qacc_smooth[i]
+        d.Ma[i] = d.qfrc_smooth[i]
+    if m.opt_disableflags & DISABLE_WARMSTART == 0:
+        smooth = row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+        # con_z holds J v: the warm point's rows go to con_warm
+        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
+        subtract_reference_at(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
+        inertia_times(m, d, d.qacc_warmstart, d.Mv)
+        gauss = real(d, 0.0)
+        for i in range(m.nv):
+            gauss = fma(d.Mv[i] - d.qfrc_smooth[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
+        take = fma(0.5, gauss, row_cost(m, d, d.dofrow_v, d.genrow_v, d.con_warm)) < smooth
+        for i in range(m.nv):
+            d.qacc[i] = where(take, d.qacc_warmstart[i], d.qacc[i])
+            d.Ma[i] = where(take, d.Mv[i], d.Ma[i])
+        for k in range(d.ndofrow[0]):
+            d.dofrow_x[k] = where(take, d.dofrow_v[k], d.dofrow_x[k])
+        for k in range(d.ngenrow[0]):
+            d.genrow_x[k] = where(take, d.genrow_v[k], d.genrow_x[k])
+        for k in range(3 * d.ncon_slot[0]):
+            d.con_y[k] = where(take, d.con_warm[k], d.con_y[k])
+        for k in range(d.ncon_slot[0]):
+            if d.con_dim[k] > 3:
+                r = 3 * turn(d, k)
+                for i in range(r, r + 3):
+                    d.con_y[i] = where(take, d.con_warm[i], d.con_y[i])
+
+
+# ---- a step, and what is kept of the solution ----------------------------------------------------------------------
+@kernel
+def row_switches(D, x, v, a, lo, hi):
+    """Positive where a row reaches, leaves or changes its bound between x and x + a v, else 0."""
+    t, u = -(D * x), -(D * fma(a, v, x))
+    before = where(t > lo, 1.0, 0.0) + where(t < hi, 0.0, 1.0)
+    after = where(u > lo, 1.0, 0.0) + where(u < hi, 0.0, 1.0)
+    return fabs(before - after)
+
+
+@kernel
+def set_switches(m, d, a):
+    """Where some row changes between free and bound, or slips and turns, along the step a p: elsewhere it was exact."""
+    n = real(d, 0.0)
+    for k in range(d.ndofrow[0]):
+        D, x, v = d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k]
+        n = n + row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
+    for k in range(d.ngenrow[0]):
+        D, x, v = d.genrow_D[k], d.genrow_x[k], d.genrow_v[k]
+        n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
+    n = n + contact_switches(m, d, a)
+    return n > 0.0
+
+
+@kernel
+def moved(a, v, x):
+    """x + a v; where a is 0 exactly x, whatever v: a world that has ended is let alone, 0 times infinity is not 0."""
+    return where(a == 0.0, x, fma(a, v, x))
+
+
+@kernel
+def advance_rows(m, d, a):
+    """Move the point and its rows by a p."""
+    for i in range(m.nv):
+        d.qacc[i] = moved(a, d.search[i], d.qacc[i])
+        d.Ma[i] = moved(a, d.Mv[i], d.Ma[i])
+    for k in range(d.ndofrow[0]):
+        d.dofrow_x[k] = moved(a, d.dofrow_v[k], d.dofrow_x[k])
+    for k in range(d.ngenrow[0]):
+        d.genrow_x[k] = moved(a, d.genrow_v[k], d.genrow_x[k])
+    for k in range(3 * d.ncon_slot[0]):
+        d.con_y[k] = moved(a, d.con_z[k], d.con_y[k])
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            r = 3 * turn(d, k)
+            for i in range(r, r + 3):
+                d.con_y[i] = moved(a, d.con_z[i], d.con_y[i])
+
+
+@kernel
+def store_forces(m, d):
+    """Row forces at the solution; contact forces along normal and tangents, moments about them."""
+    for k in range(d.ndofrow[0]):
+        # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
+        d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+    for k in range(d.ngenrow[0]):
+        d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+    store_contact_forces(m, d)
+
+
+@kernel
+def trace_of_inertia(m, d):
+    """Sum of the diagonal of M, where M is not computed that of the model's inertia: the scale of cost and gradient."""
+    s = real(d, 0.0)
+    if uses_articulated(m):
+        s = m.stat_meaninertia[0] * m.nv
+    else:
+        for i in range(m.nv):
+            s = s + d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    return s

@@ -1,0 +1,1 @@
+"""Rows as solvers see them: contacts from the bodies, cones, cost and forces."""

@@ -1,0 +1,130 @@
+"""The elliptic friction cone: a contact parts, sticks or slips.
+
+In the basis scaled by friction (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2)
+the directions other than n are all alike: with y = J a - aref and T = |(y_1, y_2, ..)| there are three zones,
+
+    parts    y_0 >= T             cost 0                        force 0
+    sticks   D y_0 + Dt T <= 0    cost D y_0^2 / 2 + Dt T^2 / 2    force (-D y_0, -Dt y_i)
+    slips    between              cost E (T - y_0)^2 / 2          force E (T - y_0) (1, -y_i / T)
+
+with Dt = D / mu^2 and E = D / (1 + mu^2), mu = mu_1 / sqrt(impratio).  Cost and force are continuous over the zones'
+borders.  A slipping contact's force lies on the cone |force along the others| = force along n.  Its second derivative,
+positive semidefinite because T > y_0, has with p = (1, -y_i / T) and the projection Q that is across y_i / T,
+
+    E (p p^T + (1 - y_0 / T) Q).
+
+Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
+choice of Dt and E makes unnecessary.
+Note:   a world without the contact has y = 0 and D = Dt = E = 0: it parts, and what is divided by is set to 1.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fabs, fma, fmax, kernel, not_, real, sqrt, where
+from featherlane.solver.rows.rows import turn
+
+# a step over which the direction of slip turns by less than this, squared, is exact to what float32 resolves
+STRAIGHT = 1e-6
+
+
+@kernel
+def others(d, k, x, y):
+    """Sum of x_i y_i over the directions of the basis other than n."""
+    s = fma(x[3 * k + 1], y[3 * k + 1], x[3 * k + 2] * y[3 * k + 2])
+    if d.con_dim[k] > 3:
+        r = 3 * turn(d, k)
+        s = fma(x[r], y[r], fma(x[r + 1], y[r + 1], fma(x[r + 2], y[r + 2], s)))
+    return s
+
+
+@kernel
+def zone(d, k, y, T):
+    """(sticks, slips), masks at y along n and T across it; neither where the contact parts."""
+    parts = y >= T
+    sticks = not_(parts) & (fma(d.con_D[k], y, d.con_Dt[k] * T) <= 0.0)
+    return sticks, not_(parts | sticks)
+
+
+@kernel
+def cone(d, k, con_y):
+    """(force along n, what y_i is multiplied by to give the other forces, cost)."""
+    y, T = con_y[3 * k], sqrt(others(d, k, con_y, con_y))
+    D, Dt, E = d.con_D[k], d.con_Dt[k], d.con_slip[k]
+    sticks, slips = zone(d, k, y, T)
+    depth = T - y
+    f, c = E * depth, 0.5 * E * depth * depth
+    s = -f / where(slips, T, 1.0)
+    f = where(slips, f, where(sticks, -(D * y), 0.0))
+    s = where(slips, s, where(sticks, -Dt, 0.0))
+    return f, s, where(slips, c, where(sticks, 0.5 * fma(D * y, y, Dt * T * T), 0.0))
+
+
+@kernel
+def cone_slope(d, k, a, g, h):
+    """Add (d/da, d2/da2) of the contact's cost at step length a.
+
+    Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
+    """
+    v, v1, v2 = d.con_z[3 * k], d.con_z[3 * k + 1], d.con_z[3 * k + 2]
+    y, y1, y2 = fma(a, v, d.con_y[3 * k]), fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
+    yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
+    if d.con_dim[k] > 3:
+        r = 3 * turn(d, k)
+        for i in range(3):
+            w = d.con_z[r + i]
+            u = fma(a, w, d.con_y[r + i])
+            yy, yv, vv = fma(u, u, yy), fma(u, w, yv), fma(w, w, vv)
+    T, D, Dt, E = sqrt(yy), d.con_D[k], d.con_Dt[k], d.con_slip[k]
+    sticks, slips = zone(d, k, y, T)
+    length = where(slips, T, 1.0)
+    rate = yv / length
+    bend = fmax(vv - rate * rate, 0.0) / length
+    depth, sink = T - y, rate - v
+    g1 = where(slips, E * depth * sink, where(sticks, fma(D * y, v, Dt * yv), 0.0))
+    h1 = where(slips, E * fma(sink, sink, depth * bend), where(sticks, fma(D * v, v, Dt * vv), 0.0))
+    return g + g1, h + h1
+
+
+@kernel
+def cone_switches(d, k, a):
+    """Positive where the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
+    v, v1, v2 = d.con_z[3 * k], d.con_z[3 * k + 1], d.con_z[3 * k + 2]
+    y, y1, y2 = d.con_y[3 * k], d.con_y[3 * k + 1], d.con_y[3 * k + 2]
+    u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
+    yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
+    if d.con_dim[k] > 3:
+        r = 3 * turn(d, k)
+        for i in range(3):
+            x, w = d.con_y[r + i], d.con_z[r + i]
+            u = fma(a, w, x)
+            yy, yv, vv, uu = fma(x, x, yy), fma(x, w, yv), fma(w, w, vv), fma(u, u, uu)
+    sticks, slips = zone(d, k, y, sqrt(yy))
+    sticks_then, slips_then = zone(d, k, fma(a, v, y), sqrt(uu))
+    n = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
+    n = n + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
+    # the part of the step across the slip, times the step, over T^2: what the linear model of the force leaves out
+    size = where(slips, yy, 1.0)
+    across = fmax(vv - yv * yv / size, 0.0)
+    return n + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * size), 1.0, 0.0)
+
+
+@kernel
+def cone_weights(d, k):
+    """(w, e, q, b), 1 / T: the second derivative is w n n^T - e (n t^T + t n^T) + q t t^T + b I, t = y_i / T.
+
+    I is over the directions other than n; e and q are 0 where the contact does not slip.
+    """
+    y, T = d.con_y[3 * k], sqrt(others(d, k, d.con_y, d.con_y))
+    D, E, zero = d.con_D[k], d.con_slip[k], real(d, 0.0)
+    sticks, slips = zone(d, k, y, T)
+    inverse = 1.0 / where(slips, T, 1.0)
+    part = E * y * inverse
+    w = where(slips, E, where(sticks, D, zero))
+    b = where(slips, E - part, where(sticks, d.con_Dt[k], zero))
+    return (w, where(slips, E, zero), where(slips, part, zero), b), inverse
+
+
+@kernel
+def is_held(d, k):
+    """Where the contact does not part."""
+    return (d.con_y[3 * k] < sqrt(others(d, k, d.con_y, d.con_y))) & (d.con_D[k] > 0.0)

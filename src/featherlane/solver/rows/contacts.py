@@ -1,0 +1,214 @@
+"""All contacts of a tile in the cost: its value, forces, derivatives along a line, and what a step switches.
+
+Each pass has a loop for pyramids, one for their turns, and one for elliptic cones.  In one loop the code of the rarer
+two would cost the first its registers, 3 % of a humanoid's step.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.flags import PYRAMIDAL
+from featherlane.lanes import fabs, fma, fmax, kernel, real, where
+from featherlane.solver.rows.cone import cone, cone_slope, cone_switches
+from featherlane.solver.rows.pyramid import (
+    edge_switches,
+    push,
+    push_slope,
+    pyramid,
+    turning_pyramid,
+    turning_slope,
+    turning_switches,
+)
+from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, turn
+from featherlane.spatial.vector import axpy3, load3, scale3
+
+
+# ---- force and cost ------------------------------------------------------------------------------------------------
+@kernel
+def pyramid_push(d, k, con_y):
+    """(forces along normal and tangents of the basis, cost) of contact k, a pyramid without its turns."""
+    if d.con_dim[k] > 1:
+        f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
+    else:
+        g, c = push(d.con_D[k], con_y[3 * k])
+        zero = real(d, 0.0)
+        f = (g, zero, zero)
+    return f, c
+
+
+@kernel
+def cone_push(d, k, con_y):
+    """The same for an elliptic cone, and what the turns' y_i are multiplied by to give their moments."""
+    if d.con_dim[k] > 1:
+        g, s, c = cone(d, k, con_y)
+        f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
+    else:
+        g, c = push(d.con_D[k], con_y[3 * k])
+        s = real(d, 0.0)
+        f = (g, s, s)
+    return f, s, c
+
+
+@kernel
+def contact_cost(m, d, con_y, cost):
+    """Add the costs of all contacts."""
+    if m.opt_cone == PYRAMIDAL:
+        for k in range(d.ncon_slot[0]):
+            _, c = pyramid_push(d, k, con_y)
+            cost = cost + c
+        for k in range(d.ncon_slot[0]):
+            if d.con_dim[k] > 3:
+                _, _, c = turning_pyramid(d, k, con_y)
+                cost = cost + c
+    else:
+        for k in range(d.ncon_slot[0]):
+            _, _, c = cone_push(d, k, con_y)
+            cost = cost + c
+    return cost
+
+
+@kernel
+def push_bodies(d, k, f):
+    """Forces along normal and tangents of the basis act on the bodies of contact k."""
+    if d.con_dim[k] > 1:
+        n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
+        add_contact_force(d, k, axpy3(f[0], n, axpy3(f[1], u, scale3(f[2], v))))
+    else:
+        add_contact_force(d, k, scale3(f[0], load3(d.con_basis, 9 * k)))
+
+
+@kernel
+def turn_bodies(d, k, t):
+    """Moments along the turns of the basis act on the bodies of contact k."""
+    o = 9 * turn(d, k)
+    u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
+    add_contact_moment(d, k, axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v))))
+
+
+@kernel
+def push_contacts(m, d, cost):
+    """Add the costs of all contacts, and their forces to the bodies'."""
+    if m.opt_cone == PYRAMIDAL:
+        for k in range(d.ncon_slot[0]):
+            f, c = pyramid_push(d, k, d.con_y)
+            cost = cost + c
+            push_bodies(d, k, f)
+        for k in range(d.ncon_slot[0]):
+            if d.con_dim[k] > 3:
+                g, t, c = turning_pyramid(d, k, d.con_y)
+                cost = cost + c
+                add_contact_force(d, k, scale3(g, load3(d.con_basis, 9 * k)))
+                turn_bodies(d, k, t)
+    else:
+        for k in range(d.ncon_slot[0]):
+            f, s, c = cone_push(d, k, d.con_y)
+            cost = cost + c
+            push_bodies(d, k, f)
+            if d.con_dim[k] > 3:
+                turn_bodies(d, k, scale3(s, load3(d.con_y, 3 * turn(d, k))))
+    return cost
+
+
+@kernel
+def store_contact_forces(m, d):
+    """Forces of all contacts along normal and tangents, moments about them."""
+    for k in range(d.ncon_slot[0]):
+        zero = real(d, 0.0)
+        t = (zero, zero, zero)
+        if m.opt_cone == PYRAMIDAL:
+            f, _ = pyramid_push(d, k, d.con_y)
+            if d.con_dim[k] > 3:
+                g, t, _ = turning_pyramid(d, k, d.con_y)
+                f = (f[0] + g, f[1], f[2])
+        else:
+            f, s, _ = cone_push(d, k, d.con_y)
+            if d.con_dim[k] > 3:
+                t = scale3(s, load3(d.con_y, 3 * turn(d, k)))
+        d.con_force[6 * k] = f[0]
+        for i in range(2):
+            d.con_force[6 * k + 1 + i] = d.con_friction[5 * k + i] * f[1 + i]
+        for i in range(3):
+            d.con_force[6 * k + 3 + i] = d.con_friction[5 * k + 2 + i] * t[i]
+
+
+# ---- along a line --------------------------------------------------------------------------------------------------
+@kernel
+def pyramid_slope(d, k, a):
+    """The derivatives, over D, of the cost of the edges of contact k, or of the row it has without friction."""
+    zero = real(d, 0.0)
+    y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
+    if d.con_dim[k] > 1:
+        v1, v2 = d.con_z[3 * k + 1], d.con_z[3 * k + 2]
+        y1, y2 = fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
+        s, t = push_slope(y + y1, v + v1, zero, zero)
+        s, t = push_slope(y - y1, v - v1, s, t)
+        s, t = push_slope(y + y2, v + v2, s, t)
+        s, t = push_slope(y - y2, v - v2, s, t)
+    else:
+        s, t = push_slope(y, v, zero, zero)
+    return s, t
+
+
+@kernel
+def contact_slope(m, d, a, g, h):
+    """Add (d/da, d2/da2) of the cost of all contacts at step length a."""
+    if m.opt_cone == PYRAMIDAL:
+        for k in range(d.ncon_slot[0]):
+            s, t = pyramid_slope(d, k, a)
+            g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
+        for k in range(d.ncon_slot[0]):
+            if d.con_dim[k] > 3:
+                s, t = turning_slope(d, k, a)
+                g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
+    else:
+        for k in range(d.ncon_slot[0]):
+            if d.con_dim[k] > 1:
+                g, h = cone_slope(d, k, a, g, h)
+            else:
+                s, t = pyramid_slope(d, k, a)
+                g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
+    return g, h
+
+
+@kernel
+def contact_rounding(m, d, reach, s):
+    """Add the sizes of the terms of all contacts' slopes, where they push at an end of a step of length `reach`.
+
+    Normal and tangents are taken apart: their differences are what pushes.
+    """
+    for k in range(d.ncon_slot[0]):
+        v, y = fabs(d.con_z[3 * k]), fabs(d.con_y[3 * k])
+        across, tangents, moved = real(d, 0.0), real(d, 0.0), real(d, 0.0)
+        if d.con_dim[k] > 1:
+            for i in range(3 * k + 1, 3 * k + 3):
+                across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
+                moved = moved + fabs(fma(reach, d.con_z[i], d.con_y[i]))
+        if d.con_dim[k] > 3:
+            r = 3 * turn(d, k)
+            for i in range(r, r + 3):
+                across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
+                moved = moved + fabs(fma(reach, d.con_z[i], d.con_y[i]))
+        push = (d.con_y[3 * k] < tangents) | (fma(reach, d.con_z[3 * k], d.con_y[3 * k]) < moved)
+        D = d.con_D[k]
+        if m.opt_cone != PYRAMIDAL and d.con_dim[k] > 1:
+            D = fmax(D, d.con_Dt[k])
+        s = s + where(push, D * (v + across) * fma(reach, v + across, y + tangents), 0.0)
+    return s
+
+
+@kernel
+def contact_switches(m, d, a):
+    """Positive where a contact's edge starts or ceases to push along the step, or its cone is left or bends; else 0."""
+    n = real(d, 0.0)
+    for k in range(d.ncon_slot[0]):
+        y, v = load3(d.con_y, 3 * k), load3(d.con_z, 3 * k)
+        if d.con_dim[k] == 1:
+            s = edge_switches(y[0], v[0], a)
+        elif m.opt_cone == PYRAMIDAL:
+            s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
+            s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
+            if d.con_dim[k] > 3:
+                s = s + turning_switches(d, k, a)
+        else:
+            s = cone_switches(d, k, a)
+        n = n + where(d.con_D[k] > 0.0, s, 0.0)
+    return n

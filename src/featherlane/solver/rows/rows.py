@@ -1,0 +1,218 @@
+"""Rows seen from the bodies: contacts act on body motions and body forces, not on a stored Jacobian.
+
+The Jacobian row of a contact along a unit vector u is u . (velocity of body 2 - velocity of body 1) at the contact
+point.  With w_b the spatial motion of body b at its tree's com and r the point from there,
+
+    J v = u . (l_2 + a_2 x r_2 - l_1 - a_1 x r_1),       w_b = sum over dofs i above b of S_i v_i = (a, l).
+
+So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back, and a
+contact's memory is its position and frame.  A contact's basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
+follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
+minus each of the others.  What belongs to turns lies behind what belongs to the slots, see `turn`.
+Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, kernel, real
+from featherlane.spatial.motion import add6
+from featherlane.spatial.vector import add3, cross, dot3, load3, load6, scale3, store3, store6, sub3
+
+# what body_reached holds; 0: no contact acts on the body or below it
+PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (pair.py)
+BELOW, SUMMED = 2, 3  # a stiffness of bodies below it passes; the same, and its sum has begun (stiffness.py)
+ACTED = 4  # a contact's stiffness is its own
+
+
+@kernel
+def moving_body(m, b):
+    """Body b, 0 where it cannot move."""
+    return b if m.body_lastdof[b] >= 0 else 0
+
+
+@kernel
+def reach(m, d, b, own, above):
+    """Mark body b, and all above it, as reached by a contact."""
+    mark = own
+    while b > 0 and d.body_reached[b] < mark:
+        d.body_reached[b] = mark
+        b, mark = m.body_parentid[b], above
+
+
+@kernel
+def has_stiffness(d, b):
+    """Does a stiffness act on body b or below it?"""
+    return d.body_reached[b] > PAIRED
+
+
+@kernel
+def store_arm(m, d, k, place, b):
+    """The contact point from the com of body b's tree."""
+    r = sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
+    store3(d.con_arm, 6 * k + 3 * place, r)
+
+
+@kernel
+def turn(d, k):
+    """The number under which the turns of slot k stand in con_basis, con_y, con_z and con_warm."""
+    return d.nconmax + k
+
+
+@kernel
+def store_turns(d, k, sign):
+    """The basis of contact k's turns; dimension 4 has the spin about the normal alone."""
+    o, zero = 9 * turn(d, k), real(d, 0.0)
+    store3(d.con_basis, o, scale3(sign * d.con_friction[5 * k + 2], load3(d.con_frame, 9 * k)))
+    if d.con_dim[k] > 4:
+        store3(d.con_basis, o + 3, scale3(sign * d.con_friction[5 * k + 3], load3(d.con_frame, 9 * k + 3)))
+        store3(d.con_basis, o + 6, scale3(sign * d.con_friction[5 * k + 4], load3(d.con_frame, 9 * k + 6)))
+    else:
+        store3(d.con_basis, o + 3, (zero, zero, zero))
+        store3(d.con_basis, o + 6, (zero, zero, zero))
+
+
+@kernel
+def prepare_contacts(m, d):
+    """What the iterations need of each contact slot, gathered once.
+
+    con_body: the body that the basis pushes, and the other one if both move (else 0).  con_arm: the contact point
+    from the com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), turned round where geom 1's body is the only one
+    that moves.  body_reached[b] > 0 where a contact acts on b or below it; passes over the tree skip all others.
+    """
+    for b in range(m.nbody):
+        d.body_reached[b] = 0
+    for k in range(d.ncon_slot[0]):
+        other, b = moving_body(m, d.con_carrier[2 * k]), moving_body(m, d.con_carrier[2 * k + 1])
+        sign = real(d, 1.0)
+        if b == 0:
+            b, other, sign = other, 0, real(d, -1.0)
+        d.con_body[2 * k] = b
+        d.con_body[2 * k + 1] = other
+        own, above = ACTED, BELOW
+        if other > 0 and m.body_treeid[b] == m.body_treeid[other]:
+            own, above = PAIRED, PAIRED
+        reach(m, d, b, own, above)
+        reach(m, d, other, own, above)
+        store_arm(m, d, k, 0, b)
+        if other > 0:
+            store_arm(m, d, k, 1, other)
+        store3(d.con_basis, 9 * k, scale3(sign, load3(d.con_frame, 9 * k)))
+        if d.con_dim[k] > 1:
+            store3(d.con_basis, 9 * k + 3, scale3(sign * d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
+            store3(d.con_basis, 9 * k + 6, scale3(sign * d.con_friction[5 * k + 1], load3(d.con_frame, 9 * k + 6)))
+        if d.con_dim[k] > 3:
+            store_turns(d, k, sign)
+
+
+@kernel
+def body_motion(m, d, v, out):
+    """w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
+    zero = real(d, 0.0)
+    store6(out, 0, (zero, zero, zero, zero, zero, zero))
+    for b in range(1, m.nbody):
+        if d.body_reached[b]:
+            w0, w1, w2, w3, w4, w5 = load6(out, 6 * m.body_parentid[b])
+            i0 = m.body_dofadr[b]
+            for i in range(i0, i0 + m.body_dofnum[b]):
+                x = v[i]
+                w0 = fma(d.cdof[6 * i], x, w0)
+                w1 = fma(d.cdof[6 * i + 1], x, w1)
+                w2 = fma(d.cdof[6 * i + 2], x, w2)
+                w3 = fma(d.cdof[6 * i + 3], x, w3)
+                w4 = fma(d.cdof[6 * i + 4], x, w4)
+                w5 = fma(d.cdof[6 * i + 5], x, w5)
+            store6(out, 6 * b, (w0, w1, w2, w3, w4, w5))
+
+
+@kernel
+def arm(d, k):
+    """The contact point from the com of the tree of the body that is pushed."""
+    return load3(d.con_arm, 6 * k)
+
+
+@kernel
+def other_arm(d, k):
+    """The contact point from the com of the other body's tree."""
+    return load3(d.con_arm, 6 * k + 3)
+
+
+@kernel
+def point_velocity(b, r, w):
+    """Velocity of the point at arm r on body b, given body motions w."""
+    return add3(load3(w, 6 * b + 3), cross(load3(w, 6 * b), r))
+
+
+@kernel
+def turning_rows(d, k, w, out):
+    """The rows of J v along the contact's turns, given the body motions of v."""
+    b, other, j = d.con_body[2 * k], d.con_body[2 * k + 1], turn(d, k)
+    a = load3(w, 6 * b)
+    if other > 0:
+        a = sub3(a, load3(w, 6 * other))
+    out[3 * j] = dot3(load3(d.con_basis, 9 * j), a)
+    out[3 * j + 1] = dot3(load3(d.con_basis, 9 * j + 3), a)
+    out[3 * j + 2] = dot3(load3(d.con_basis, 9 * j + 6), a)
+
+
+@kernel
+def contact_rows(d, k, w, out):
+    """out[3k ..] = the contact's three basis rows of J v, given the body motions of v; turns have `turning_rows`."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    u = point_velocity(b, arm(d, k), w)
+    if other > 0:
+        u = sub3(u, point_velocity(other, other_arm(d, k), w))
+    out[3 * k] = dot3(load3(d.con_basis, 9 * k), u)
+    if d.con_dim[k] > 1:
+        out[3 * k + 1] = dot3(load3(d.con_basis, 9 * k + 3), u)
+        out[3 * k + 2] = dot3(load3(d.con_basis, 9 * k + 6), u)
+
+
+@kernel
+def clear_body_forces(m, d):
+    """No contact force on any body."""
+    zero = real(d, 0.0)
+    for b in range(m.nbody):
+        if d.body_reached[b]:
+            store6(d.con_wrench, 6 * b, (zero, zero, zero, zero, zero, zero))
+
+
+@kernel
+def add_contact_force(d, k, f):
+    """Contact force f (on the body that is pushed, world axes) as a body force at the com of each body's tree."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), cross(arm(d, k), f)))
+    store3(d.con_wrench, 6 * b + 3, add3(load3(d.con_wrench, 6 * b + 3), f))
+    if other > 0:
+        t = cross(other_arm(d, k), f)
+        store3(d.con_wrench, 6 * other, sub3(load3(d.con_wrench, 6 * other), t))
+        store3(d.con_wrench, 6 * other + 3, sub3(load3(d.con_wrench, 6 * other + 3), f))
+
+
+@kernel
+def add_contact_moment(d, k, t):
+    """The same for a moment t."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), t))
+    if other > 0:
+        store3(d.con_wrench, 6 * other, sub3(load3(d.con_wrench, 6 * other), t))
+
+
+@kernel
+def body_forces_to_dofs(m, d, out):
+    """out_i += S_i . (contact forces on the bodies below dof i): the pass from the leaves to the root."""
+    for k in range(m.nbody - 1):
+        b = m.nbody - 1 - k
+        if d.body_reached[b]:
+            f = load6(d.con_wrench, 6 * b)
+            p = m.body_parentid[b]
+            if d.body_reached[p]:
+                store6(d.con_wrench, 6 * p, add6(load6(d.con_wrench, 6 * p), f))
+            i0 = m.body_dofadr[b]
+            for i in range(i0, i0 + m.body_dofnum[b]):
+                s = load6(d.cdof, 6 * i)
+                x = fma(s[0], f[0], out[i])
+                x = fma(s[1], f[1], x)
+                x = fma(s[2], f[2], x)
+                x = fma(s[3], f[3], x)
+                x = fma(s[4], f[4], x)
+                out[i] = fma(s[5], f[5], x)

@@ -1,0 +1,44 @@
+"""Surfaces that move while their geoms stand still: conveyor belts, turntables.
+
+    sigma(p) = R (v + w x R^T (p - p_g)),   v and w in the frame of geom g, R its orientation, p_g its centre
+
+is how the surface moves at point p.  Contacts see J v with the difference of the two surfaces added, along the tangents
+and, as the difference of the turns R w, about the normal: friction then drives what touches along with the surface.
+Nothing is added along the normal or to rolling.
+Source: MuJoCo 4, attribute surfacevel of geoms; documentation, Computation, "Constraint model".
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import fma, kernel, real
+from featherlane.solver.rows.rows import turn
+from featherlane.spatial.vector import add3, cross, dot3, load3, load9, mat_mul_vec, sub3
+
+
+@kernel
+def surface_velocity(m, d, g, p):
+    """(sigma(p), R w) of geom g, -1: none."""
+    zero = real(d, 0.0)
+    v, w = (zero, zero, zero), (zero, zero, zero)
+    if g >= 0:
+        R = load9(d.geom_xmat, 9 * g)
+        w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))
+        v = add3(mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g)), cross(w, sub3(p, load3(d.geom_xpos, 3 * g))))
+    return v, w
+
+
+@kernel
+def add_surface_velocities(m, d, con_y):
+    """con_y += B (velocity of the second surface - velocity of the first), along the basis of each contact."""
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 1:
+            p, b, mu = load3(d.con_pos, 3 * k), d.con_frictiondamping[k], 5 * k
+            v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
+            v2, w2 = surface_velocity(m, d, d.con_geom[2 * k + 1], p)
+            v = sub3(v2, v1)
+            along, across = dot3(load3(d.con_frame, 9 * k + 3), v), dot3(load3(d.con_frame, 9 * k + 6), v)
+            con_y[3 * k + 1] = fma(b, d.con_friction[mu] * along, con_y[3 * k + 1])
+            con_y[3 * k + 2] = fma(b, d.con_friction[mu + 1] * across, con_y[3 * k + 2])
+            if d.con_dim[k] > 3:
+                spin = dot3(load3(d.con_frame, 9 * k), sub3(w2, w1))
+                con_y[3 * turn(d, k)] = fma(b, d.con_friction[mu + 2] * spin, con_y[3 * turn(d, k)])
