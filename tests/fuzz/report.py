@@ -63,10 +63,11 @@ class Report:
     started: float = field(default_factory=time.monotonic)
 
     def meet(self, case: int, verdict: str, text: str = "") -> None:
-        """Count a case; `finding` is the verdict of what is wrong."""
+        """Count a case; `finding` is the verdict of what is wrong, which is told at once."""
         self.counts[verdict] += 1
         if verdict == "finding":
             self.findings[case] = text
+            print(f"{self.command(case)}\n    {text}", flush=True)
         elif text:
             self.notes[text] += 1
             self.firsts.setdefault(text, case)
