@@ -8,7 +8,7 @@ import pytest
 
 from cells import cells, doubles, doubles_twice, library
 from featherlane.lanes import KernelError, build, cache, toolchain
-from featherlane.simulation.tile import library as engine
+from featherlane.simulation import library as engine
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
 TWO = (("f64", 8), ("f32", 1))

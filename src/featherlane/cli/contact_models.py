@@ -29,8 +29,8 @@ from featherlane.cli.output import (
     progress,
     table,
 )
-from featherlane.dynamics.flags import EQUALITY
 from featherlane.errors import ModelError
+from featherlane.model.enums import EQUALITY
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model

@@ -23,7 +23,6 @@ from featherlane.collision.points import (
 from featherlane.collision.primitive import half_axis_heights
 from featherlane.collision.slot import active_worlds, set_parameters
 from featherlane.dynamics.awake import pair_awake, sleeping, stirs
-from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP
 from featherlane.lanes import any_, fabs, fmax, has, kernel, not_, real, stage, where, width
 from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
@@ -41,6 +40,7 @@ from featherlane.model.candidates import (
     SPHERE_CYLINDER,
     SPHERE_SPHERE,
 )
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP
 from featherlane.spatial.vector import dot3, load3, load9, sub3
 
 

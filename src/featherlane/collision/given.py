@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from featherlane.collision.slot import append, part_slots, slot_dim
 from featherlane.dynamics.awake import pair_awake, sleeping
-from featherlane.dynamics.flags import LCP
 from featherlane.lanes import has, kernel, read_lane, real, stage, where, whole, width, write_lane
+from featherlane.model.enums import LCP
 from featherlane.spatial.vector import load3, load9
 
 NO_CANDIDATE = -1  # a slot that belongs to no candidate pair

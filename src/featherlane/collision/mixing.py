@@ -8,9 +8,9 @@ Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import ENABLE_OVERRIDE, LCP
 from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real, single_precision, where
 from featherlane.model.candidates import FIRST, MIX, SECOND
+from featherlane.model.enums import ENABLE_OVERRIDE, LCP
 from featherlane.spatial.vector import MINVAL, load2, load3, load5
 
 MINMU = 1e-5  # smallest friction coefficient

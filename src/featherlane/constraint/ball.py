@@ -7,8 +7,8 @@ from featherlane.constraint.discrete import end_of_step, resolved
 from featherlane.constraint.general import place_rows_at, store_general_row
 from featherlane.constraint.impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tree_awake
-from featherlane.dynamics.flags import BALL, LIMIT_JOINT
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
+from featherlane.model.enums import BALL, LIMIT_JOINT
 from featherlane.spatial.quaternion import quat_normalize
 from featherlane.spatial.vector import dot3, load2, load3, load4, load5, normalize3
 

@@ -6,8 +6,8 @@ Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Fe
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import ENABLE_DIAGEXACT
 from featherlane.lanes import fma, kernel, real
+from featherlane.model.enums import ENABLE_DIAGEXACT
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, sub3
 
 

@@ -14,10 +14,10 @@ for all of them were found by experiment with 4.0.1.
 from __future__ import annotations
 
 from featherlane.constraint.impedance import MAXIMP, MINVAL, REFSAFE
-from featherlane.dynamics.flags import DISCRETE, LIMIT_TENDON, PYRAMIDAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
 from featherlane.lanes import clip, fma, fmax, fmin, kernel, real, sqrt, stage, where
+from featherlane.model.enums import DISCRETE, LIMIT_TENDON, PYRAMIDAL
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import add3, cross, load3, load6, scale3, sub3
 

@@ -17,7 +17,7 @@ from featherlane.constraint.equality import CONNECT, WELD
 from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
 from featherlane.constraint.metric import METRIC
 from featherlane.constraint.row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, EQUALITY, FRICTION_DOF
-from featherlane.dynamics.flags import DISCRETE, ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON, PGS
+from featherlane.model.enums import DISCRETE, ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON, PGS
 
 SATISFIED, QUADRATIC, LINEARNEG, LINEARPOS, CONE = range(5)  # mjtConstraintState
 

@@ -21,8 +21,8 @@ from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regul
 from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_equality_row
 from featherlane.dynamics.awake import held_awake, sleeping
 from featherlane.dynamics.body.newton_euler import pass_joints
-from featherlane.dynamics.flags import EQUALITY
 from featherlane.lanes import any_, fma, kernel, real, sqrt, where
+from featherlane.model.enums import EQUALITY
 from featherlane.spatial.quaternion import quat_conj, quat_mul, quat_to_mat
 from featherlane.spatial.vector import (
     add3,

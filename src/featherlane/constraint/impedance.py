@@ -10,8 +10,8 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model"; "Modelin
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import DISCRETE
 from featherlane.lanes import any_, clip, fabs, fma, fmax, kernel, not_, pow_, real, where
+from featherlane.model.enums import DISCRETE
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
 MINVAL = 1e-15  # least R, least width, least denominator

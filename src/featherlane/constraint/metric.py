@@ -16,7 +16,6 @@ from __future__ import annotations
 from featherlane.constraint.general import place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.flags import DISCRETE
 from featherlane.dynamics.integrator.discrete import (
     actuator_metric,
     actuators_count,
@@ -25,6 +24,7 @@ from featherlane.dynamics.integrator.discrete import (
     tendons_count,
 )
 from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.model.enums import DISCRETE
 
 METRIC = 8  # no mjtConstraint
 

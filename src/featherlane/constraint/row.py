@@ -26,7 +26,8 @@ from featherlane.constraint.impedance import (
 from featherlane.constraint.metric import metric_capacity, metric_rows
 from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
 from featherlane.dynamics.awake import sleeping, tree_awake
-from featherlane.dynamics.flags import (
+from featherlane.lanes import any_, fma, fmax, kernel, real, stage, where
+from featherlane.model.enums import (
     BALL,
     CONTACT_ELLIPTIC,
     CONTACT_FRICTIONLESS,
@@ -43,7 +44,6 @@ from featherlane.dynamics.flags import (
     PYRAMIDAL,
     SLIDE,
 )
-from featherlane.lanes import any_, fma, fmax, kernel, real, stage, where
 from featherlane.spatial.vector import load2, load5
 
 __all__ = [

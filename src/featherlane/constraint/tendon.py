@@ -15,8 +15,8 @@ from featherlane.constraint.discrete import end_of_step, resolved
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tendon_awake
-from featherlane.dynamics.flags import EQUALITY, FRICTION_TENDON, LIMIT_TENDON
 from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.model.enums import EQUALITY, FRICTION_TENDON, LIMIT_TENDON
 from featherlane.spatial.vector import load2, load5
 
 TENDON = 3  # mjtEq

@@ -10,7 +10,7 @@ from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.modes import drives, is_off, moments
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.dynamics.flags import (
+from featherlane.model.enums import (
     BIAS_AFFINE,
     BIAS_NONE,
     DYN_FILTER,

@@ -10,8 +10,8 @@ from featherlane.collision.mixing import MINMU
 from featherlane.doctor.finding import NOTE, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.dynamics.flags import ENABLE_OVERRIDE, LCP, PYRAMIDAL
 from featherlane.model.candidates import PLANE
+from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PYRAMIDAL
 from featherlane.model.option import Disable
 
 RUNG = 1.0  # m/s: what falls 5 cm

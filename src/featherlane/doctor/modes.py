@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.doctor.patient import Patient, Start
-from featherlane.dynamics.flags import (
+from featherlane.model.enums import (
     BALL,
     BIAS_AFFINE,
     BIAS_SO3,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.constraint.row import EQUALITY
-from featherlane.dynamics.flags import FREE, LCP, SLIDE
 from featherlane.errors import BadNumberWarning
+from featherlane.model.enums import FREE, LCP, SLIDE
 from featherlane.model.model import Model
 from featherlane.model.names import KINDS
 from featherlane.model.option import Disable, Enable

@@ -10,7 +10,7 @@ from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.modes import Mode, implicit_parts, moments, servo_rates, systems, terms
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
-from featherlane.dynamics.flags import DISCRETE, GAIN_FIXED, GAIN_PID
+from featherlane.model.enums import DISCRETE, GAIN_FIXED, GAIN_PID
 
 GROWS = 1e-3  # of a step: beyond what the continuous system does
 COARSE = 1.0  # rad of a period that one step covers: about six steps for a period

@@ -13,7 +13,7 @@ import numpy as np
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
-from featherlane.dynamics.flags import BALL, FREE, HINGE
+from featherlane.model.enums import BALL, FREE, HINGE
 from featherlane.model.option import Disable
 from featherlane.simulation.step.health import LARGEST
 

@@ -6,8 +6,8 @@ Source: MuJoCo 4, chapter Simulation, "Sleeping islands".
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import ENABLE_SLEEP
 from featherlane.lanes import any_, kernel, where
+from featherlane.model.enums import ENABLE_SLEEP
 
 
 @kernel

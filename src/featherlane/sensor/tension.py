@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from featherlane.constraint.tendon import TENDON, equality_slope
 from featherlane.dynamics.body.com import point_wrench
-from featherlane.dynamics.flags import DISABLE_DAMPER, DISABLE_SPRING, EQUALITY, FRICTION_TENDON, LIMIT_TENDON
 from featherlane.dynamics.tendon.force import damper_force, jacobian_rate, pulls_tendon, spring_force, tendon_armature
 from featherlane.dynamics.tendon.length import PULLEY, SPHERE, is_fixed
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.model.enums import DISABLE_DAMPER, DISABLE_SPRING, EQUALITY, FRICTION_TENDON, LIMIT_TENDON
 from featherlane.spatial.motion import axpy6
 from featherlane.spatial.vector import load3, load6, normalize3, scale3, sub3
 

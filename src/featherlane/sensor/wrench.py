@@ -11,8 +11,8 @@ from featherlane.constraint.equality import CONNECT, DATA, WELD, anchor, fastene
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
-from featherlane.dynamics.flags import BALL, EQUALITY, FREE
 from featherlane.lanes import any_, fabs, kernel, real, stage, where
+from featherlane.model.enums import BALL, EQUALITY, FREE
 from featherlane.sensor.tension import tendon_forces
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.flags import DISCRETE
 from featherlane.dynamics.integrator.discrete import actuator_metric, actuators_count, add_stiffness
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.lanes import kernel, stage, where
+from featherlane.model.enums import DISCRETE
 
 
 @kernel

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import CG, LCP, NEWTON, PGS
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.lanes import kernel, not_, real, stage, where
+from featherlane.model.enums import CG, LCP, NEWTON, PGS
 from featherlane.solver.dual.noslip import noslip
 from featherlane.solver.dual.pgs import pgs
 from featherlane.solver.dual.rows import all_fit, make_blocks, report_full

@@ -18,7 +18,8 @@ from featherlane.dynamics.actuator.dcmotor import held_integral, lag, motor_rate
 from featherlane.dynamics.actuator.muscle import muscle_rate
 from featherlane.dynamics.actuator.setpoint import nearest_setpoint, shorten_rotation, slew
 from featherlane.dynamics.actuator.user import user_rates
-from featherlane.dynamics.flags import (
+from featherlane.lanes import clip, fma, fmax, kernel, real, stage
+from featherlane.model.enums import (
     DISABLE_ACTUATION,
     DYN_DCMOTOR,
     DYN_FILTER,
@@ -32,7 +33,6 @@ from featherlane.dynamics.flags import (
     INTEGRAL,
     SLEW,
 )
-from featherlane.lanes import clip, fma, fmax, kernel, real, stage
 from featherlane.spatial.vector import MINVAL
 
 

@@ -8,8 +8,8 @@ from featherlane.dynamics.actuator.dcmotor import mechanical_force
 from featherlane.dynamics.actuator.gain import force, simple_force
 from featherlane.dynamics.actuator.orientation import bound_torque, orient
 from featherlane.dynamics.actuator.transmission import add_output_force, output_velocity
-from featherlane.dynamics.flags import BIAS_DCMOTOR, DISABLE_ACTUATION, DISABLE_GRAVITY, GAIN_SO3, SLIDE, TRN_TENDON
 from featherlane.lanes import clip, kernel, real, stage, where
+from featherlane.model.enums import BIAS_DCMOTOR, DISABLE_ACTUATION, DISABLE_GRAVITY, GAIN_SO3, SLIDE, TRN_TENDON
 
 
 @kernel

@@ -10,8 +10,8 @@ Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; cha
 from __future__ import annotations
 
 from featherlane.dynamics.body.com import point_wrench
-from featherlane.dynamics.flags import TRN_BODY
 from featherlane.lanes import any_, kernel, real, stage, where
+from featherlane.model.enums import TRN_BODY
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import load3, load6, scale3
 

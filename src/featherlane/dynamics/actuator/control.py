@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from featherlane.dynamics.actuator.history import bracket, interpolate
-from featherlane.dynamics.flags import DISABLE_CLAMPCTRL
 from featherlane.lanes import any_, clip, fabs, kernel, real, where
+from featherlane.model.enums import DISABLE_CLAMPCTRL
 
 MAXVAL = 1e10  # a control beyond this is no number to trust
 

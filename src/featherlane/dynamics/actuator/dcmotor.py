@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.control import inputs
 from featherlane.dynamics.actuator.setpoint import slew
-from featherlane.dynamics.flags import BRISTLE, CURRENT, INPUT_FF, INPUT_POS, INPUT_VEL, INTEGRAL, SLEW, TEMPERATURE
 from featherlane.lanes import clip, exp, fabs, fma, fmax, fmin, kernel, real, sincos, where
+from featherlane.model.enums import BRISTLE, CURRENT, INPUT_FF, INPUT_POS, INPUT_VEL, INTEGRAL, SLEW, TEMPERATURE
 from featherlane.spatial.vector import MINVAL
 
 

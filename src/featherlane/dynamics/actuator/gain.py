@@ -14,7 +14,8 @@ from featherlane.dynamics.actuator.dcmotor import motor_bias, motor_gain, voltag
 from featherlane.dynamics.actuator.muscle import muscle_bias, muscle_gain
 from featherlane.dynamics.actuator.setpoint import nearest_setpoint
 from featherlane.dynamics.actuator.user import user_bias, user_gain
-from featherlane.dynamics.flags import (
+from featherlane.lanes import fma, kernel, real
+from featherlane.model.enums import (
     BIAS_AFFINE,
     BIAS_DCMOTOR,
     BIAS_MUSCLE,
@@ -27,7 +28,6 @@ from featherlane.dynamics.flags import (
     GAIN_USER,
     INTEGRAL,
 )
-from featherlane.lanes import fma, kernel, real
 
 
 @kernel

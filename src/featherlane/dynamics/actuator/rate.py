@@ -13,7 +13,8 @@ from featherlane.dynamics.actuator.gain import driver
 from featherlane.dynamics.actuator.muscle import muscle_bias_slope, muscle_gain_slopes
 from featherlane.dynamics.actuator.orientation import is_bound
 from featherlane.dynamics.actuator.transmission import drives_joint
-from featherlane.dynamics.flags import (
+from featherlane.lanes import fma, kernel, not_, real, stage, where
+from featherlane.model.enums import (
     BIAS_AFFINE,
     BIAS_MUSCLE,
     BIAS_NONE,
@@ -25,7 +26,6 @@ from featherlane.dynamics.flags import (
     GAIN_SO3,
     SLIDE,
 )
-from featherlane.lanes import fma, kernel, not_, real, stage, where
 
 
 @kernel

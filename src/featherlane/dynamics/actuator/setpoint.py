@@ -8,8 +8,8 @@ Source: MuJoCo 4, mj_fwdActuation, mj_advance.
 from __future__ import annotations
 
 from featherlane.dynamics.actuator.transmission import drives_joint
-from featherlane.dynamics.flags import BALL, BIAS_AFFINE, DYN_INTEGRATOR, GAIN_FIXED, GAIN_PID, TRN_SITE
 from featherlane.lanes import clip, fma, fmax, kernel, real, rint, where
+from featherlane.model.enums import BALL, BIAS_AFFINE, DYN_INTEGRATOR, GAIN_FIXED, GAIN_PID, TRN_SITE
 from featherlane.spatial.quaternion import PI
 from featherlane.spatial.vector import load3, norm3, scale3, store3
 

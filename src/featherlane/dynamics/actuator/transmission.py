@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.site_transmission import orientation_transmission, site_transmission
 from featherlane.dynamics.actuator.slider_crank import slider_crank
-from featherlane.dynamics.flags import (
+from featherlane.lanes import fma, kernel, real, stage
+from featherlane.model.enums import (
     BALL,
     SLIDE,
     TRN_JOINT,
@@ -20,7 +21,6 @@ from featherlane.dynamics.flags import (
     TRN_SO3,
     TRN_TENDON,
 )
-from featherlane.lanes import fma, kernel, real, stage
 from featherlane.spatial.quaternion import quat_conj, quat_log, quat_normalize, rotate
 from featherlane.spatial.vector import dot3, load3, load4, store3
 

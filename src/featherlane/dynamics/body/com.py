@@ -6,8 +6,8 @@ vectors of parent and child as they are, without a transform.
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import BALL, FREE, HINGE
 from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.model.enums import BALL, FREE, HINGE
 from featherlane.spatial.inertia import inert_from_com
 from featherlane.spatial.motion import axpy6, cross_motion
 from featherlane.spatial.quaternion import quat_mul, quat_to_mat

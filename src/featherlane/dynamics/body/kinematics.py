@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import BALL, DISABLE_CONSTRAINT, DISABLE_CONTACT, FREE, SLIDE
 from featherlane.lanes import any_, kernel, real, stage
+from featherlane.model.enums import BALL, DISABLE_CONSTRAINT, DISABLE_CONTACT, FREE, SLIDE
 from featherlane.spatial.quaternion import (
     axis_angle_quat,
     quat_mul,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.link import link_axis, link_point
-from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_EQUALITY, DISABLE_LIMIT, SLIDE
 from featherlane.lanes import any_, kernel, not_, real, where
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY, DISABLE_LIMIT, SLIDE
 from featherlane.model.link import LINK_HINGE
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import load6, scale3

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import BALL, DISABLE_GRAVITY, FREE
 from featherlane.lanes import kernel, real, stage
+from featherlane.model.enums import BALL, DISABLE_GRAVITY, FREE
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion, dot6
 from featherlane.spatial.vector import load6, load10, store6

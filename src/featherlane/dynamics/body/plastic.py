@@ -17,8 +17,8 @@ alone, that a threshold below 0 counts as 0, and how long a tendon is, was found
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import BALL, DISABLE_SPRING
 from featherlane.lanes import fma, fmax, fmin, kernel, not_, real, where
+from featherlane.model.enums import BALL, DISABLE_SPRING
 from featherlane.spatial.quaternion import quat_mul, quat_normalize, quat_sub, rotation_vector_quat
 from featherlane.spatial.vector import load2, load4, norm3, scale3, store4
 

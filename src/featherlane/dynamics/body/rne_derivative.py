@@ -21,8 +21,8 @@ Source: Singh, Russo, Wensing, Efficient analytical derivatives of rigid-body dy
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import BALL, FREE
 from featherlane.lanes import fma, kernel, real, stage
+from featherlane.model.enums import BALL, FREE
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_motion, dot6
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, load6, load10, scale3, store6

@@ -13,10 +13,10 @@ from __future__ import annotations
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
-from featherlane.dynamics.flags import CONVEX, DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
 from featherlane.dynamics.inertia.joint_space import multiply as multiply_inertia
 from featherlane.dynamics.passive.fluid_derivative import medium_counts
 from featherlane.lanes import fma, kernel, real, stage
+from featherlane.model.enums import CONVEX, DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6

@@ -8,10 +8,10 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 from __future__ import annotations
 
 from featherlane.dynamics.actuator.reflected import reflected_armature
-from featherlane.dynamics.flags import FREE
 from featherlane.dynamics.sparse.tree_factor import expand_columns, factor_columns, multiply_rows, solve_lt_columns
 from featherlane.dynamics.tendon.force import add_tendon_armature
 from featherlane.lanes import kernel, sqrt, stage
+from featherlane.model.enums import FREE
 from featherlane.spatial.inertia import inert_add, inert_mul
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import load6, load10, store3, store10

@@ -8,7 +8,6 @@ Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 from __future__ import annotations
 
 from featherlane.dynamics.actuator.rate import actuator_rates
-from featherlane.dynamics.flags import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.dynamics.inertia.joint_space import multiply
 from featherlane.dynamics.integrator.free_body import multiply_free_bodies
@@ -18,6 +17,7 @@ from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import medium_counts
 from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
 
 
 @kernel

@@ -19,7 +19,14 @@ from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
 from featherlane.dynamics.actuator.transmission import add_output_force
 from featherlane.dynamics.body.plastic import spring_reference
-from featherlane.dynamics.flags import (
+from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
+from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
+from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
+from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
+from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_spring_rate
+from featherlane.dynamics.tendon.length import add_tendon_force
+from featherlane.lanes import any_, fma, fmax, kernel, real, where
+from featherlane.model.enums import (
     DISABLE_ACTUATION,
     DISABLE_DAMPER,
     DISABLE_SPRING,
@@ -29,13 +36,6 @@ from featherlane.dynamics.flags import (
     TRN_JOINTINPARENT,
     joint_dofs,
 )
-from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
-from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
-from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
-from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
-from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_spring_rate
-from featherlane.dynamics.tendon.length import add_tendon_force
-from featherlane.lanes import any_, fma, fmax, kernel, real, where
 from featherlane.spatial.vector import load3, norm3, sub3
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate
-from featherlane.dynamics.flags import DISABLE_ACTUATION, DISABLE_DAMPER, FREE, GYRO_EXPLICIT
 from featherlane.dynamics.integrator.derivative import damping_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, medium_counts
 from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, FREE, GYRO_EXPLICIT
 from featherlane.spatial.inertia import inert_add
 from featherlane.spatial.vector import (
     add3,

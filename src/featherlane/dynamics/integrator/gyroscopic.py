@@ -16,9 +16,9 @@ Note:   implicit integrators leave the rates of a torque out that is implicit by
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import GYRO_EXPLICIT, GYRO_IMPLICIT
 from featherlane.dynamics.integrator.free_body import composite_inertia, gyroscopic_mode, stands_alone, turning_momentum
 from featherlane.lanes import fma, kernel, real, where
+from featherlane.model.enums import GYRO_EXPLICIT, GYRO_IMPLICIT
 from featherlane.spatial.quaternion import quat_to_mat
 from featherlane.spatial.vector import (
     add3,

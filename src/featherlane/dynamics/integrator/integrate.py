@@ -12,7 +12,6 @@ from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.actuator.reflected import damping
 from featherlane.dynamics.body.plastic import yield_springs
-from featherlane.dynamics.flags import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE, INFINITESIMAL
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve
 from featherlane.dynamics.integrator.derivative import (
@@ -26,6 +25,7 @@ from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.dynamics.tendon.force import add_tendon_damping
 from featherlane.lanes import any_, fma, kernel, real, stage, where
+from featherlane.model.enums import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE, INFINITESIMAL
 from featherlane.spatial.quaternion import quat_integrate, quat_integrate_linear
 from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
 

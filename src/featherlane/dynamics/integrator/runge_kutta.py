@@ -14,9 +14,9 @@ from __future__ import annotations
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.body.plastic import yield_springs
-from featherlane.dynamics.flags import BALL, FINITE, FREE
 from featherlane.dynamics.integrator.integrate import integrate_pos
 from featherlane.lanes import fma, fmax, kernel, real, sincos, sqrt, stage, where
+from featherlane.model.enums import BALL, FINITE, FREE
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14

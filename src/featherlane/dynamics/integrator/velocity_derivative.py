@@ -9,13 +9,13 @@ from __future__ import annotations
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate
 from featherlane.dynamics.body.rne_derivative import add_rne_vel, clear_derivative
-from featherlane.dynamics.flags import DISABLE_ACTUATION, DISABLE_DAMPER
 from featherlane.dynamics.integrator.derivative import damping_rate
 from featherlane.dynamics.integrator.gyroscopic import leave_out_torque_rates
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, medium_counts
 from featherlane.dynamics.sparse.outer import add_full_outer
 from featherlane.dynamics.tendon.force import add_full_tendon_damping
 from featherlane.lanes import kernel, stage
+from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER
 
 
 @kernel

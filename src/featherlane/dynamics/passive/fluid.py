@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.kinematics import geom_pose
-from featherlane.dynamics.flags import DISABLE_DAMPER, DISABLE_SPRING
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, sqrt, where
+from featherlane.model.enums import DISABLE_DAMPER, DISABLE_SPRING
 from featherlane.spatial.motion import add6, dot6
 from featherlane.spatial.quaternion import PI, quat_mul, quat_to_mat
 from featherlane.spatial.vector import (

@@ -12,10 +12,10 @@ Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 from __future__ import annotations
 
 from featherlane.dynamics.body.plastic import tendon_reference
-from featherlane.dynamics.flags import TRN_TENDON
 from featherlane.dynamics.sparse.outer import add_full_outer, add_outer
 from featherlane.dynamics.tendon.length import PULLEY, SITE, add_tendon_force, is_fixed
 from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, sqrt, where
+from featherlane.model.enums import TRN_TENDON
 from featherlane.spatial.vector import MINVAL, add3, cross, dot3, load3, sub3
 
 

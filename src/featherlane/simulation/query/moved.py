@@ -10,8 +10,8 @@ import os
 
 import numpy as np
 
-from featherlane.dynamics.flags import BALL
 from featherlane.lanes import Stage
+from featherlane.model.enums import BALL
 from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Plan, Transfer

@@ -6,8 +6,8 @@ Lane k of a call has the state of world `order[k]`, of which coordinate `qacc_sm
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import BALL, FREE
 from featherlane.lanes import kernel, lane_index, real, stage, where, width
+from featherlane.model.enums import BALL, FREE
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle

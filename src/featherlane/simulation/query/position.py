@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.flags import BALL, FREE
 from featherlane.errors import ModelError
 from featherlane.model.assign import reals
+from featherlane.model.enums import BALL, FREE
 from featherlane.model.model import Model, check_model
 from featherlane.spatial.vector import MINVAL
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from featherlane.dynamics.awake import clear_asleep, sleeping
 from featherlane.dynamics.body.xfrc import add_xfrc
-from featherlane.dynamics.flags import DISCRETE
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.inertia.joint_space import multiply
 from featherlane.dynamics.integrator.discrete import add_couplings, add_stiffness
 from featherlane.dynamics.integrator.free_body import multiply_untouched_bodies
 from featherlane.lanes import fma, real, sqrt, stage
+from featherlane.model.enums import DISCRETE
 from featherlane.sensor.measure import sensor_rows
 from featherlane.simulation.step.part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
 from featherlane.simulation.step.wake import find_contacts

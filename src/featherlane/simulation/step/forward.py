@@ -17,7 +17,6 @@ from featherlane.dynamics.body.com import com_pos, com_vel
 from featherlane.dynamics.body.kinematics import collision_frames, frames, kinematics, path_frames
 from featherlane.dynamics.body.link import link_positions
 from featherlane.dynamics.body.newton_euler import bias, rne
-from featherlane.dynamics.flags import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, LCP, RK4
 from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.dynamics.integrator.gyroscopic import replace_gyroscopic_torque
@@ -29,6 +28,7 @@ from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import add_tendon_bias
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import any_, call, kernel, stage
+from featherlane.model.enums import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, LCP, RK4
 from featherlane.sensor.camera import cameras
 from featherlane.sensor.measure import (
     needs_energy,

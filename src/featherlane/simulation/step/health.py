@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.history import reset_histories
 from featherlane.dynamics.awake import sleeping
-from featherlane.dynamics.flags import BALL, DISABLE_AUTORESET
 from featherlane.lanes import any_, fabs, kernel, real, stage, where
+from featherlane.model.enums import BALL, DISABLE_AUTORESET
 from featherlane.simulation.step.wake import unsettle
 from featherlane.spatial.quaternion import quat_normalize
 from featherlane.spatial.vector import load4

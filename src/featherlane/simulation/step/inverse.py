@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.actuation import actuation, output_velocities
 from featherlane.dynamics.awake import sleeping
-from featherlane.dynamics.flags import DISCRETE, ENABLE_INVDISCRETE, RK4
 from featherlane.dynamics.integrator.continuous import continuous_acceleration
 from featherlane.dynamics.integrator.discrete import discrete_metric
 from featherlane.dynamics.integrator.smooth import energy
 from featherlane.lanes import kernel, lane_index, stage, where, width
+from featherlane.model.enums import DISCRETE, ENABLE_INVDISCRETE, RK4
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.step.consistency import inverse_constraint, inverse_force
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts

@@ -9,7 +9,6 @@ Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 from __future__ import annotations
 
 from featherlane.dynamics.awake import clear_asleep
-from featherlane.dynamics.flags import DISABLE_ISLAND
 from featherlane.lanes import (
     any_,
     fabs,
@@ -25,6 +24,7 @@ from featherlane.lanes import (
     width,
     write_lane,
 )
+from featherlane.model.enums import DISABLE_ISLAND
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.wake import AUTO_NEVER, NEVER, mark_awake, positions
 

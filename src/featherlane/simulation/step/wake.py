@@ -19,7 +19,6 @@ from __future__ import annotations
 from featherlane.collision.collision import collision
 from featherlane.constraint.equality import JOINT, TENDON, fastened_body
 from featherlane.dynamics.awake import is_mocap
-from featherlane.dynamics.flags import BALL, FREE
 from featherlane.lanes import (
     any_,
     fmin,
@@ -34,6 +33,7 @@ from featherlane.lanes import (
     width,
     write_lane,
 )
+from featherlane.model.enums import BALL, FREE
 from featherlane.model.sleep import AWAKE
 
 NEVER, AUTO_NEVER = 3, 1  # mjtSleepPolicy

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.dynamics.flags import BALL
 from featherlane.lanes import Record, Stage, allocate
 from featherlane.lanes.record import aligned
+from featherlane.model.enums import BALL
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
 from featherlane.model.limits import check_precision

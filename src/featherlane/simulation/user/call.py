@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.dynamics.flags import BIAS_USER, DYN_USER, GAIN_USER
 from featherlane.errors import UnsupportedFeatureError, near
 from featherlane.lanes import Field, Layout, Record, Stage
 from featherlane.lanes.runtime import mode
+from featherlane.model.enums import BIAS_USER, DYN_USER, GAIN_USER
 from featherlane.simulation.library import library
 from featherlane.simulation.user.function import UserFunction
 

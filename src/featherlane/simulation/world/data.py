@@ -12,10 +12,10 @@ import numpy as np
 from featherlane.collision.contact import contacts
 from featherlane.constraint.efc import efc
 from featherlane.constraint.row import EQUALITY, FRICTION_DOF
-from featherlane.dynamics.flags import ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON
 from featherlane.errors import ModelError, near
 from featherlane.lanes.layout import Field
 from featherlane.model.assign import assign, is_mixed
+from featherlane.model.enums import ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.option import Enable

@@ -9,8 +9,8 @@ Note:   where nothing moves along a direction of friction, see friction_disc.py.
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import FRICTION_TENDON, PGS
 from featherlane.lanes import any_, clip, fma, fmax, kernel, real, stage, where
+from featherlane.model.enums import FRICTION_TENDON, PGS
 from featherlane.solver.dual.pgs import FORCE, Y, add_change, change_force, load_contact, slide_across
 from featherlane.solver.dual.problem import (
     accelerate,

@@ -18,8 +18,8 @@ costs no row product; a contact without force looks along its rim, too; and mome
 from __future__ import annotations
 
 from featherlane.constraint.row import UNBOUNDED
-from featherlane.dynamics.flags import DISABLE_WARMSTART
 from featherlane.lanes import any_, clip, fma, fmax, kernel, not_, real, single_precision, sqrt, stage, where
+from featherlane.model.enums import DISABLE_WARMSTART
 from featherlane.solver.dual.friction_disc import A as DISC_A
 from featherlane.solver.dual.friction_disc import B as DISC_B
 from featherlane.solver.dual.friction_disc import T as DISC_T

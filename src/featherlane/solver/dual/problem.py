@@ -18,9 +18,9 @@ Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm st
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import PYRAMIDAL
 from featherlane.dynamics.inertia.joint_space import solve
 from featherlane.lanes import fma, fmax, fmin, kernel, real, sqrt, where
+from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.dual.rows import contact_block, place
 from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
 from featherlane.solver.rows.cone import cone

@@ -14,8 +14,8 @@ Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone,
 from __future__ import annotations
 
 from featherlane.collision.slot import active_worlds
-from featherlane.dynamics.flags import FRICTION_TENDON, PGS
 from featherlane.lanes import fma, kernel, real, sqrt, stage, where
+from featherlane.model.enums import FRICTION_TENDON, PGS
 from featherlane.solver.rows.rows import arm, other_arm, turn
 from featherlane.spatial.vector import add3, cross, dot3, load3
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from featherlane.constraint.row import LIMIT_JOINT
 from featherlane.dynamics.actuator.reflected import reflected_armature
-from featherlane.dynamics.flags import BALL
 from featherlane.dynamics.inertia.articulated import (
     SIZE,
     add_to_parent,
@@ -30,6 +29,7 @@ from featherlane.dynamics.inertia.articulated import (
     uses_articulated,
 )
 from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.model.enums import BALL
 from featherlane.solver.hessian.hessian import add_contact, free_weight, is_pushing
 from featherlane.solver.hessian.stiffness import clear_stiffness
 from featherlane.solver.rows.rows import ACTED

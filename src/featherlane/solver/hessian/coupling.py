@@ -14,8 +14,8 @@ The first body is the one with the higher dofs.  Two bodies of one tree have pai
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import FREE
 from featherlane.lanes import fma, kernel, real
+from featherlane.model.enums import FREE
 from featherlane.solver.hessian.pattern import block_place, coupling_tips
 from featherlane.spatial.vector import cross, dot3, load3, load6
 

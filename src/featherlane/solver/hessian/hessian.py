@@ -18,7 +18,6 @@ Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); the st
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import FREE, PYRAMIDAL
 from featherlane.dynamics.sparse.tree_factor import (
     expand_columns,
     expand_rows,
@@ -27,6 +26,7 @@ from featherlane.dynamics.sparse.tree_factor import (
     factor_listed,
 )
 from featherlane.lanes import any_, fma, kernel, real, stage, where
+from featherlane.model.enums import FREE, PYRAMIDAL
 from featherlane.solver.hessian.block_factor import expand_blocks, factor_blocks
 from featherlane.solver.hessian.coupling import (
     add_point_stiffness,

@@ -5,8 +5,8 @@ The dofs above both must cancel, as they would not in stiffnesses of the bodies.
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import PYRAMIDAL
 from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.pattern import has_block_rows, last_block, next_place
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights

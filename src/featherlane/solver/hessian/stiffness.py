@@ -10,8 +10,8 @@ The composition toward the root is that of composite inertias (Featherstone, RBD
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import PYRAMIDAL
 from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import ACTED, BELOW, SUMMED, has_stiffness, turn

@@ -6,8 +6,8 @@ its state alone.
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import APGD, DANTZIG
 from featherlane.lanes import fmax, kernel, not_, real, single_precision, stage, where
+from featherlane.model.enums import APGD, DANTZIG
 from featherlane.solver.lcp.pivot.islands import solve_islands
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.link import link_forces

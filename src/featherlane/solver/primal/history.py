@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import DISCRETE
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import solve
 from featherlane.lanes import fabs, fmax, kernel, real, where
+from featherlane.model.enums import DISCRETE
 from featherlane.solver.primal.line_search import FAR
 
 ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too

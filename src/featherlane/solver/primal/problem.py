@@ -11,9 +11,9 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem, warm start)
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import DISABLE_WARMSTART
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.lanes import clip, fabs, fma, fmax, kernel, real, sqrt, where
+from featherlane.model.enums import DISABLE_WARMSTART
 from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
 from featherlane.solver.rows.pyramid import push
 from featherlane.solver.rows.rows import (

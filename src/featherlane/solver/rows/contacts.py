@@ -6,8 +6,8 @@ two would cost the first its registers, 3 % of a humanoid's step.
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import PYRAMIDAL
 from featherlane.lanes import fabs, fma, fmax, kernel, real, where
+from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.rows.cone import cone, cone_slope, cone_switches
 from featherlane.solver.rows.pyramid import (
     edge_switches,

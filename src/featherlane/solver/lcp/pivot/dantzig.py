@@ -16,8 +16,8 @@ Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force co
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import CONSISTENT
 from featherlane.lanes import any_, eights, fabs, fmax, kernel, stage
+from featherlane.model.enums import CONSISTENT
 from featherlane.solver.lcp.method import ONE, Choice, Count, Method
 from featherlane.solver.lcp.pivot.active_set import improve, to_bound
 from featherlane.solver.lcp.pivot.block_start import start_with_all

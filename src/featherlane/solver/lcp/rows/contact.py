@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.constraint.row import contact_inertia
-from featherlane.dynamics.flags import BY_SOLREF
 from featherlane.lanes import any_, fmax, fmin, kernel, real, where
+from featherlane.model.enums import BY_SOLREF
 from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_parameters
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.rows import (

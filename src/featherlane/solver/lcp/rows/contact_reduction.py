@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import touching
-from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_CONTACT
 from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, where
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT
 from featherlane.spatial.vector import cross, dot3, load3, sub3
 
 ENOUGH = 4.0  # points of a pair, of which none is looked at

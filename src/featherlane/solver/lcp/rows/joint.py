@@ -10,8 +10,8 @@ Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constra
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
 from featherlane.lanes import fma, fmax, kernel, real, sqrt, where
+from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
 from featherlane.solver.dual.rows import sort_descending
 from featherlane.solver.lcp.rows.rows import (
     FIRST,

@@ -14,8 +14,8 @@ Source: ODE manual, sec. "Joint types and joint functions"; the rows are those t
 from __future__ import annotations
 
 from featherlane.dynamics.body.link import link_axis, link_point, misaligned, misplaced
-from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_EQUALITY
 from featherlane.lanes import fabs, fma, kernel, real, sqrt, where
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY
 from featherlane.model.link import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDER
 from featherlane.solver.lcp.rows.rows import (
     BOTH,

@@ -14,11 +14,11 @@ Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone
 
 from __future__ import annotations
 
-from featherlane.dynamics.flags import DISABLE_DAMPER, DISABLE_EULERDAMP
 from featherlane.dynamics.inertia.joint_space import factor_and_solve
 from featherlane.dynamics.integrator.integrate import damped_diagonal
 from featherlane.dynamics.sparse.tree_factor import expand_columns
 from featherlane.lanes import fma, kernel, real, sqrt
+from featherlane.model.enums import DISABLE_DAMPER, DISABLE_EULERDAMP
 
 
 @kernel

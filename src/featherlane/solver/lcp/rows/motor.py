@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.body.link import link_axis
 from featherlane.dynamics.body.motor import joint_at_stop, link_at_stop
-from featherlane.dynamics.flags import DISABLE_CONSTRAINT, DISABLE_EQUALITY, SLIDE
 from featherlane.lanes import any_, fmax, fmin, kernel, not_, real, where
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY, SLIDE
 from featherlane.model.link import LINK_HINGE, LINK_SLIDER
 from featherlane.solver.lcp.rows.joint import append_dof_row
 from featherlane.solver.lcp.rows.link import arm, fill_point_row, fill_turn_row

@@ -14,8 +14,8 @@ Note:   what MuJoCo's row adds to the inertia, 1 / R, has no place here.
 from __future__ import annotations
 
 from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
-from featherlane.dynamics.flags import BY_SOLREF
 from featherlane.lanes import fmax, kernel, where
+from featherlane.model.enums import BY_SOLREF
 
 
 @kernel
