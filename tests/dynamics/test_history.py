@@ -162,3 +162,13 @@ def test_worlds_start_with_histories_of_their_own_step(model):
     batch.reset()
     each = [empty_history(model, h)[0] for h in (0.01, 0.02, 0.04)]
     assert np.array_equal(batch.history, each)
+
+
+def test_a_negative_number_of_samples_is_none():
+    """As in MuJoCo; the reset of a data took it for a length."""
+    model = fl.load(DELAYED.replace('<motor joint="hinge" nsample="1"/>', '<motor joint="hinge" nsample="-3"/>'))
+    data = fl.Data(model)
+    data.ctrl[4] = 0.5
+    assert fl.read_ctrl(model, data, 3) == [0.5]
+    fl.step(model, data)
+    assert np.isfinite(data.qpos).all() and data.status["bad_number"] == 0

@@ -284,8 +284,8 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
     theirs, after = truth(mj, state)
     well = is_well(theirs) and is_moved_well(after)
     sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M")]
-    if max(sizes) > EXTREME or after.time > LATEST:
-        return "extreme", ""  # rounding of such numbers is more than all others
+    if max(sizes) > EXTREME or after.time > LATEST or np.abs(theirs.mocap_pos).max(initial=0.0) > mujoco.mjMAXVAL:
+        return "extreme", ""  # rounding of such numbers is more than all others; such a place of a mocap body is bad
     mine, next_ = ours(model, state)
     check_finite(mine, np.isfinite(theirs.sensordata).all(), f"{name}: forward")
     if not np.isfinite(next_.qpos).all() or not np.isfinite(next_.qvel).all():

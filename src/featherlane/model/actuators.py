@@ -56,7 +56,7 @@ def _wrong(mj, i: int) -> str:
     if wrong:
         return wrong
     delay, samples = mj.actuator_delay[i], mj.actuator_history[i, 0]
-    if delay < 0 or (delay > 0 and samples == 0):
+    if delay < 0 or (delay > 0 and samples <= 0):
         return f"delay is {delay:g} with {samples} samples, allowed is 0, or > 0 with samples"
     return _wrong_muscle(mj, i)
 

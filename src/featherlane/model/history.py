@@ -22,11 +22,11 @@ def empty_history(model, timestep=None, interval=None) -> np.ndarray:
     interval = np.broadcast_to(model.sensor_interval if interval is None else interval, (len(h), model.nsensor, 2))
     out = np.zeros((len(h), model.nhistory))
     for (n, _), a in zip(model.actuator_history, model.actuator_historyadr, strict=True):
-        if n:
+        if n > 0:  # MuJoCo takes a negative number for none
             out[:, a + 1] = n - 1
             out[:, a + 2 : a + 2 + n] = _steps(n, h)
     for i, ((n, _), a) in enumerate(zip(model.sensor_history, model.sensor_historyadr, strict=True)):
-        if n:
+        if n > 0:  # MuJoCo takes a negative number for none
             period, phase = interval[:, i].T
             last = np.where(period > 0, np.where(phase == 0, -period, phase), -h)
             ticks = last[:, None] - (n - 1 - np.arange(n)) * period[:, None]

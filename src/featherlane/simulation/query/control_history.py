@@ -42,7 +42,7 @@ def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None 
         raise ModelError(f"interp: got {interp!r}, allowed are {', '.join(ORDERS)}")
     first, dim = int(model.actuator_ctrladr[i]), int(model.actuator_ctrlnum[i])
     n, order = model.actuator_history[i]
-    if n == 0:
+    if n <= 0:
         return world.ctrl[first : first + dim].copy()
     times, samples = _samples(model, world, i)
     t = (world.time if time is None else number("time", time)) - model.actuator_delay[i]
@@ -70,7 +70,7 @@ def init_ctrl_history(
     world, view = ready(model, data), named(model, "actuator", actuator)
     i, label = view.id, view.name or f"#{view.id}"
     n, dim, a = int(model.actuator_history[i, 0]), int(model.actuator_ctrlnum[i]), int(model.actuator_historyadr[i])
-    if n == 0:
+    if n <= 0:
         raise ModelError(f"actuator {label}: has no history; give it the attribute nsample")
     samples = _fitting(values, (n, dim), f"actuator {label}: values")
     when = _samples(model, world, i)[0] if times is None else _fitting(times, (n, 1), f"actuator {label}: times")[:, 0]
