@@ -38,6 +38,7 @@ EQUAL, TIED, DEPTH = 1e-8, 1e3, 1e-5
 ROUNDED = 1e-13  # relative size of a perturbation in the last digits
 TIMEOUT = 60.0  # s
 MOST = 400  # degrees of freedom, and bodies, of a mutant that is stepped
+ALMOST = 1.0 - 1e-6  # of the largest number that is not bad
 LATEST = 1e10  # s: a later time is a bad number here
 EXTREME = 1e14  # kg m^2, N m: beyond it nothing is compared
 STEPS = 30  # at most, to the driven state
@@ -284,8 +285,9 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
     theirs, after = truth(mj, state)
     well = is_well(theirs) and is_moved_well(after)
     sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M")]
-    if max(sizes) > EXTREME or after.time > LATEST or np.abs(theirs.mocap_pos).max(initial=0.0) > mujoco.mjMAXVAL:
-        return "extreme", ""  # rounding of such numbers is more than all others; such a place of a mocap body is bad
+    largest = max(np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("mocap_pos", "qacc"))
+    if max(sizes) > EXTREME or after.time > LATEST or largest >= ALMOST * mujoco.mjMAXVAL:
+        return "extreme", ""  # rounding of such numbers is more than all others, or decides whether they are bad
     mine, next_ = ours(model, state)
     check_finite(mine, np.isfinite(theirs.sensordata).all(), f"{name}: forward")
     if not np.isfinite(next_.qpos).all() or not np.isfinite(next_.qvel).all():
