@@ -11,9 +11,9 @@ from pathlib import Path
 from report import arguments, origin, publish
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-import parity
-from real_models import ROBOTS
-from wheels import Unreachable
+from oracles import parity
+from robots.models import ROBOTS
+from robots.wheels import Unreachable
 
 NOTE = """\
 Each model with its own friction cone; both sides solve by Newton to tolerance 0.  A line for a wheel is the worst of

@@ -25,7 +25,7 @@ from featherlane.simulation.tile.workspace import Workspace
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first
 
-from wheels import Unreachable, model_path
+from robots.wheels import Unreachable, model_path
 
 MODELS = (
     "dm_control/humanoid",

@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from wheels import Unreachable, cache_folder
+from robots.wheels import Unreachable, cache_folder
 
 VERSION = "6.20.0"
 

@@ -19,7 +19,7 @@ from report import arguments, markdown, origin, publish
 import featherlane as fl
 
 # `dart` put the tests on the path
-from lcp_problems import stack_problem
+from scenes.lcp_problems import stack_problem
 
 BOXES = (1, 2, 4, 8, 16)  # 12 rows each
 SOFTNESS = {"1e-5": 1e-5, "1e-10": 1e-10}

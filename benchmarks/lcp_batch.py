@@ -22,7 +22,7 @@ from featherlane.solver.lcp.lane_memory import load_lanes, store_lanes
 from lcp import Ode
 
 # `dart`, by way of `lcp`, put the tests on the path
-from lcp_problems import stack_problem
+from scenes.lcp_problems import stack_problem
 
 BOXES = (1, 2, 4)  # 12 rows each
 PUSHES = {"at rest": 0.2, "pushed": 2.0, "sliding": 8.0}

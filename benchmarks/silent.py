@@ -43,8 +43,8 @@ from featherlane.simulation.world.state import State
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first
 
-import wheels
-from states import kicked
+from robots import wheels
+from scenes.states import kicked
 
 NWORLD, HOLD, HARD_STEPS, DRIVEN_STEPS = 64, 20, 12, 60
 SPEED = 100.0  # [m/s, rad/s]

@@ -17,7 +17,7 @@ from report import arguments, markdown, origin, publish
 from featherlane.cli.race import Course, Lineup, race_batches, race_one_world, race_threads
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from wheels import Unreachable, model_path
+from robots.wheels import Unreachable, model_path
 
 MODELS = (
     "dm_control/humanoid",

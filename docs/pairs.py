@@ -11,13 +11,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import oracle
 
 oracle.use()
-import pair_matrix  # noqa: E402
+from pages import pairs  # noqa: E402
 
 PAGE = Path(__file__).parent / "pairs.md"
 POSES = 10_000  # of each pair
 
 if __name__ == "__main__":
     with Progress() as bar:
-        task = bar.add_task("pairs", total=len(pair_matrix.CELLS))
-        PAGE.write_text(pair_matrix.page(POSES, lambda label: bar.update(task, advance=1, description=label)))
+        task = bar.add_task("pairs", total=len(pairs.CELLS))
+        PAGE.write_text(pairs.page(POSES, lambda label: bar.update(task, advance=1, description=label)))
     print(f"wrote {PAGE}")

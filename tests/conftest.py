@@ -14,7 +14,7 @@ import pytest
 
 import featherlane
 import oracle
-import wheels
+from robots import wheels
 
 HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))

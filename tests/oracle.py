@@ -14,7 +14,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import wheels
+from robots import wheels
 
 PROJECT, VERSION = "mujoco-core", "4.0.1"
 # one wheel for each Python, 3.11 to 3.14, on Linux x86-64, Linux AArch64, macOS and Windows

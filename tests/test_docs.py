@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-import feature_table
-import pages
 from featherlane.model.features import refused_kinds
+from pages import features, links
 
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
 ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; \d{4}-\d\d-\d\d\.")
-LINKS = [(page, target) for page in PAGES for target in dict.fromkeys(pages.links(page.read_text()))]
+LINKS = [(page, target) for page in PAGES for target in dict.fromkeys(links.links(page.read_text()))]
 
 
 @pytest.fixture
@@ -44,7 +43,7 @@ def test_a_page_that_is_written_from_declarations_says_what_they_say(name):
 def test_every_kind_has_a_test_or_a_refusal():
     """Else `python docs/features.py` writes the table anew."""
     page = (DOCS / "features.md").read_text()
-    assert feature_table.section(page) == feature_table.table(feature_table.marks(), refused_kinds())
+    assert features.section(page) == features.table(features.marks(), refused_kinds())
 
 
 def test_every_table_stands_in_the_page_that_its_benchmark_writes(report):
@@ -86,9 +85,9 @@ def test_links_lead_to_files_and_headings(page, target):
     place = page.parent / path if path else page
     assert place.exists(), f"{page.name} links to {path}, which is not there"
     if anchor:
-        assert anchor in pages.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
+        assert anchor in links.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
 
 
 def test_anchors_are_those_of_github():
     page = "# From `mujoco.batch.Batch`\n\n```sh\n# no heading\n```\n## A, b & c-d\n## A, b & c-d\n## [x](y.md) z\n"
-    assert pages.anchors(page) == {"from-mujocobatchbatch", "a-b--c-d", "a-b--c-d-1", "x-z"}
+    assert links.anchors(page) == {"from-mujocobatchbatch", "a-b--c-d", "a-b--c-d-1", "x-z"}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from all_joints import XML
-from states import kicked
+from scenes.joints import XML
+from scenes.states import kicked
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on numbers of order 1 to 100
 FUNCTIONS = sorted(name for name in fl.__all__ if inspect.isfunction(getattr(fl, name)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import pages
+from pages import links
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -27,12 +27,12 @@ def test_the_example_is_about_ten_lines():
 
 def test_it_is_short():
     assert len(README.encode()) <= MOST_BYTES
-    prose = [line for line in pages.text(README).splitlines() if not line.startswith(("|", "<!--"))]
+    prose = [line for line in links.text(README).splitlines() if not line.startswith(("|", "<!--"))]
     assert len(re.sub(r"\]\([^)]*\)", "", "\n".join(prose)).split()) <= MOST_WORDS
 
 
 def test_it_names_every_page_and_example():
-    linked = {target.partition("#")[0] for target in pages.links(README)}
+    linked = {target.partition("#")[0] for target in links.links(README)}
     there = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
     there |= {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")}
     there |= {"CONTRIBUTING.md", "CHANGELOG.md", "src/featherlane/environments.py"}
@@ -45,8 +45,8 @@ def test_its_speeds_are_those_of_the_full_table(monkeypatch):
     speed, report = map(importlib.import_module, ("speed", "report"))
     full = report.section("speed")
     shown = report.section("speed-in-brief")
-    assert shown == speed.brief(pages.rows(full), full.splitlines()[-1])
-    assert len(pages.rows(shown)) == ROWS
+    assert shown == speed.brief(links.rows(full), full.splitlines()[-1])
+    assert len(links.rows(shown)) == ROWS
 
 
 @pytest.mark.parametrize("command", COMMANDS)

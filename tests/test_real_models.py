@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import wheels
-from parity import SINGULAR
-from real_models import ROBOTS, survey
+from oracles.parity import SINGULAR
+from robots import wheels
+from robots.models import ROBOTS, survey
 
 NSTEP, SHORT = 1000, 100
 SAMPLE = {

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from collision_poses import random_quat
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
 from featherlane.model.candidates import MESH, PAIR_FUNCTIONS
 from featherlane.simulation.tile.workspace import Workspace
+from scenes.poses import random_quat
 
 SHAPES = (
     'type="plane" size="1 1 1"',

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from collision_poses import (
+from scenes.poses import (
     IDENTITY,
     PAIRS,
     aligned_poses,

@@ -4,14 +4,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from collision_poses import collide, contacts_of, fill, same_contacts
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
 from featherlane.collision.slot import NO_CONTACT
 from featherlane.model import load
 from featherlane.simulation.tile.fields import CONTACT
 from featherlane.simulation.tile.workspace import Workspace
-from states import kicked
+from scenes.poses import collide, contacts_of, fill, same_contacts
+from scenes.states import kicked
 
 TOLERANCE = 1e-10
 SLOT_FIELDS = [f.name for f in CONTACT if f.kind == "real" and f.shape[0] == "nconmax"]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from collision_poses import random_quat
-from convex_shapes import assets, geom
+from scenes.poses import random_quat
+from scenes.shapes import assets, geom
 
 EXACT = 1e-9  # both end within rounding, where shapes are curved MuJoCo within its tolerance
 POINT = 1e-6  # nearest points of curved shapes, from MuJoCo's search

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convex_shapes import PAIRS, Oracle, Pair, direction, few, random_turn
+from scenes.shapes import PAIRS, Oracle, Pair, direction, few, random_turn
 
 ROUNDING = 1e-13
 INVARIANT = 1e-9
@@ -214,7 +214,7 @@ def test_depth_is_mujocos(first, second, rng):
 
 def test_depth_of_hulls_is_coals(rng):
     coal = pytest.importorskip("coal")
-    from coal_distance import coal_distance
+    from oracles.coal import coal_distance
 
     pair = Pair()
     for first, second in (("cube", "cube"), ("cube", "stone"), ("stone", "pebble"), ("box", "tetrahedron")):

@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.collision.collision import collision
 from featherlane.simulation.tile.workspace import Workspace
-from pair_matrix import CELLS, MARGIN, model_of
+from pages.pairs import CELLS, MARGIN, model_of
 
 NAMES = [f"{first}-{second}" for first, second, _, _ in CELLS]
 WIDTH, CHUNK = 8, 4000  # worlds of a tile, poses drawn at once

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from convex_shapes import MESHES, PAIRS, Oracle, Pair, direction, few, random_turn, turn
 from featherlane.collision.gjk import nearest_on_simplex
 from featherlane.collision.support import support
+from scenes.shapes import MESHES, PAIRS, Oracle, Pair, direction, few, random_turn, turn
 
 ROUNDING = 1e-14  # of numbers near 0.1
 CURVED = 1e-12  # Newton's method ends within a few roundings of the distance
@@ -135,7 +135,7 @@ def test_the_limit_ends_the_search_and_changes_nothing_within():
 
 def test_distance_of_hulls_is_coals(rng):
     coal = pytest.importorskip("coal")
-    from coal_distance import coal_distance
+    from oracles.coal import coal_distance
 
     pair = Pair()
     for first, second in (("cube", "stone"), ("stone", "pebble"), ("tetrahedron", "tetrahedron"), ("needle", "plate")):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import wheels
-from collision_poses import collide, frames, oracle, random_quat, same_contacts
+from robots import wheels
+from scenes.poses import collide, frames, oracle, random_quat, same_contacts
 
 DISTANCE = 1e-6  # the oracle's iterations on round shapes end at 1e-8 or so
 # where an ellipsoid or a rim touches, an error e of its distance turns the oracle's normal by sqrt(e)

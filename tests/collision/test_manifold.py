@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from collision_poses import collide, frames, pair_model, random_quat
-from convex_shapes import COMPILED, KINDS, MESHES, SIZES, Oracle, Pair, assets, direction, few, geom, random_turn, turn
 from featherlane.collision.convex import convex
+from scenes.poses import collide, frames, pair_model, random_quat
+from scenes.shapes import COMPILED, KINDS, MESHES, SIZES, Oracle, Pair, assets, direction, few, geom, random_turn, turn
 
 FLOAT32 = 3e-8  # vertices of meshes near 0.2
 SLOPE = 1e-3

@@ -4,11 +4,11 @@ import mujoco
 import numpy as np
 import pytest
 
-from collision_poses import collide, frames, oracle, pair_model, same_contacts
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
 from featherlane.model import load
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
+from scenes.poses import collide, frames, oracle, pair_model, same_contacts
 
 ROUNDING = 1e-15
 TOUCHING = ([((0, 0, 0), (0, 0, 0.45))], [((1, 0, 0, 0), (1, 0, 0, 0))])

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from constraint_scenes import CONTACTS
-from row_comparison import edited
-from states import kicked
+from oracles.rows import edited
+from scenes.constraints import CONTACTS
+from scenes.states import kicked
 
 OVERRIDE = int(mujoco.mjtEnableBit.mjENBL_OVERRIDE)
 ROUNDING = 1e-12  # positions of contacts and what follows from them

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-import pair_matrix
-from pair_matrix import CELLS, FAMILIES, TYPES, compare, failures, matrix
+from pages import pairs
+from pages.pairs import CELLS, FAMILIES, TYPES, compare, failures, matrix
 
 FEW, MANY = 80, 2500
 PAGE = Path(__file__).parents[2] / "docs" / "pairs.md"
@@ -45,4 +45,4 @@ def test_the_page_shows_this_matrix():
     assert matrix() in text, "run: python docs/pairs.py"
     for name in NAMES:
         assert f"| {name} |" in text
-    assert pair_matrix.HEAD.splitlines()[0] in text
+    assert pairs.HEAD.splitlines()[0] in text

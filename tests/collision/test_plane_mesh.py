@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from collision_poses import IDENTITY, collide, equal_at, frames, random_quat
 from featherlane.model import load
+from scenes.poses import IDENTITY, collide, equal_at, frames, random_quat
 
 SCENE = """
 <mujoco>

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collision_poses import IDENTITY, PAIRS, collide, equal_in, frames, oracle, pair_model, random_poses, same_contacts
+from scenes.poses import IDENTITY, PAIRS, collide, equal_in, frames, oracle, pair_model, random_poses, same_contacts
 
 TOLERANCE = 1e-10  # rounding, enlarged where axes are close to parallel
 ORTHOGONAL = 1e-11  # a capsule's axis is made orthogonal to the normal: rounding over the sine of their angle

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from collision_poses import random_quat
+from scenes.poses import random_quat
 
 # roundings of a few sums over numbers near 10; a grazing hit or an ellipsoid's normal loses a digit or three
 TOLERANCE = 1e-10

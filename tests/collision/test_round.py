@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from collision_poses import PAIRS, aligned_poses, collide, equal_at, frames, pair_model, random_poses, random_quat
 from featherlane.simulation.tile.workspace import Workspace
+from scenes.poses import PAIRS, aligned_poses, collide, equal_at, frames, pair_model, random_poses, random_quat
 
 EXACT = 1e-12
 OFFSETS = {

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
-from contact_parity import GIVEN
 from featherlane.constraint import efc
 from featherlane.errors import ModelError
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
-from row_comparison import COMPARED
+from oracles import smooth
+from oracles.contact_parity import GIVEN
+from oracles.rows import COMPARED
 
 PASSIVE, ROWS, ACCELERATION = 1e-11, 1e-11, 1e-8  # relative
 GEOMETRY = 1e-13  # the same points, in another order of operations

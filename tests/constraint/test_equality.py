@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from constraint_scenes import CONTACTS, JOINTS, forward, tile
-from equality_scenes import EQUALITIES, WELDED
 from featherlane.constraint import efc, make_rows, row_capacity
 from featherlane.constraint.row import EQUALITY
 from featherlane.solver.inverse import constraint_forces
-from row_comparison import SOLIMPS, SOLREFS, assert_rows_equal, check, edited, random_states
-from states import kicked
+from oracles.rows import SOLIMPS, SOLREFS, assert_rows_equal, check, edited, random_states
+from scenes.constraints import CONTACTS, JOINTS, forward, tile
+from scenes.equalities import EQUALITIES, WELDED
+from scenes.states import kicked
 
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of an optimum
 DIFFERENCE = 1e-6  # relative: a central difference with a step of 1e-5

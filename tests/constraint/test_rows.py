@@ -4,13 +4,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from constraint_scenes import CONTACTS, JOINTS, forward, tile
 from featherlane.constraint import efc, make_rows, row_capacity
 from featherlane.constraint.row import LIMIT_JOINT
 from featherlane.model import load
 from featherlane.simulation.tile.workspace import Workspace
-from row_comparison import SOLIMPS, SOLREFS, TOLERANCE, assert_rows_equal, check, edited, random_states
-from states import kicked
+from oracles.rows import SOLIMPS, SOLREFS, TOLERANCE, assert_rows_equal, check, edited, random_states
+from scenes.constraints import CONTACTS, JOINTS, forward, tile
+from scenes.states import kicked
 
 
 @pytest.fixture(params=[1, 8])

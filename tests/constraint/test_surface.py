@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
+from oracles import smooth
 
 EXACT = 1e-9  # relative: both solvers end at rounding, the gradient near 1e-13
 BELT = """

@@ -6,17 +6,17 @@ import mujoco
 import numpy as np
 import pytest
 
-import constraint_scenes
 import featherlane as fl
 from featherlane.constraint.efc import efc
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.pattern import COUPLED, ORDERED, PATHS
 from featherlane.solver.island import islands
-from row_comparison import assert_rows_equal
-from smooth import WIDTHS, fill, relative
-from states import kicked
-from tendon_scenes import scene
+from oracles.rows import assert_rows_equal
+from oracles.smooth import WIDTHS, fill, relative
+from scenes import constraints
+from scenes.states import kicked
+from scenes.tendons import scene
 
 SAME = 1e-11  # the same formulas in another order
 SPRINGS = 'stiffness="30 8 5" springlength=".2 .3" damping="2 .5 .3"'
@@ -38,7 +38,7 @@ def worlds(xml, rng, width):
     for k in range(width):
         qpos, qvel = kicked(model, rng, 0.4)
         fill(ws, k, qpos=qpos, qvel=qvel)
-        found.append(constraint_scenes.forward(model.mj_model, qpos, qvel))
+        found.append(constraints.forward(model.mj_model, qpos, qvel))
     ws.run(forward)
     return ws, found
 

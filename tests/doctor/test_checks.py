@@ -10,7 +10,7 @@ import pytest
 import featherlane as fl
 from featherlane.doctor.diagnose import all_checks
 from featherlane.doctor.patient import Patient
-from sick_models import (
+from scenes.sick import (
     APART,
     ARM,
     BALL,

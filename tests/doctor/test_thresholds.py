@@ -4,7 +4,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.doctor.patient import Patient
-from sick_models import APART, ARM, BALL, INERTIAL, LOOP, SERVO, TWO_BALLS
+from scenes.sick import APART, ARM, BALL, INERTIAL, LOOP, SERVO, TWO_BALLS
 
 # check, model, text that is replaced by the number in the last two: silent, found
 LIMITS = (

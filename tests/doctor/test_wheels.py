@@ -3,8 +3,8 @@
 import pytest
 
 import featherlane as fl
-import wheels
-from real_models import ROBOTS
+from robots import wheels
+from robots.models import ROBOTS
 
 HEALTHY = tuple(f"gymnasium/{name}" for name in ("half_cheetah", "hopper", "humanoid", "swimmer", "walker2d_v5"))
 HEALTHY += tuple(f"dm_control/{name}" for name in ("acrobot", "cheetah", "fish", "hopper", "humanoid", "walker"))

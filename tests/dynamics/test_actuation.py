@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from actuator_models import ACTUATORS, INTEGRATORS, OTHERS, scene
-from states import kicked
+from scenes.actuators import ACTUATORS, INTEGRATORS, OTHERS, scene
+from scenes.states import kicked
 
 EVERYTHING = mujoco.mjtState.mjSTATE_INTEGRATION.value
 # relative to the largest number of the field; forces and activations of one step from the same state

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.errors import ModelError
 from featherlane.model.forward_dynamics import costs
 from featherlane.simulation.step import forward as contents
 from featherlane.simulation.tile.workspace import Workspace
+from oracles import smooth
 
 LAW = 1e-13  # times the condition number of M: rounding in two orders
 STEP = 1e-8  # one step of MuJoCo's from the same state

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.dynamics.integrator.velocity_derivative import passive_vel, smooth_vel
 from featherlane.errors import ModelError
 from featherlane.model.option import Enable
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
-from fluid_scenes import BOXES, ELLIPSOIDS, INTEGRATORS, MEDIA, scene
-from smooth import dense_rate, differences
-from states import kicked
+from oracles import smooth
+from oracles.smooth import dense_rate, differences
+from scenes.media import BOXES, ELLIPSOIDS, INTEGRATORS, MEDIA, scene
+from scenes.states import kicked
 
 FORCE = 1e-11  # relative, against MuJoCo: wrenches are summed along the tree here, body by body there
 RATE = 1e-11  # relative: composite matrices here, Jacobians of every body there

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from naive import matrix
-from smooth import dense_rate, differences
-from states import kicked
+from oracles.naive import matrix
+from oracles.smooth import dense_rate, differences
+from scenes.states import kicked
 
 ODE = Path(__file__).parents[1] / "data" / "ode"
 STEP = 1e-12  # of a step of ODE's: the same formulas, rounded in other axes

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.dynamics.integrator.implicit import implicit
 from featherlane.simulation.tile.workspace import Workspace
+from oracles import smooth
 
 SOLVED = 1e-12  # relative: rounding of a factorisation without pivoting
 PARITY = 1e-10  # relative, of the next velocity

@@ -7,11 +7,11 @@ import os
 import numpy as np
 import pytest
 
-import smooth
 from featherlane.dynamics.integrator.integrate import euler, implicitfast
 from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from featherlane.model.load import load
 from featherlane.simulation.tile.workspace import Workspace
+from oracles import smooth
 
 SPINNING = """
 <mujoco><option gravity="0 0 0"/><worldbody>

@@ -8,11 +8,11 @@ import mujoco
 import numpy as np
 import pytest
 
-import smooth
 from featherlane.dynamics.body.jacobian import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com
 from featherlane.model.load import load
 from featherlane.simulation.tile.workspace import Workspace
-from naive import Naive
+from oracles import smooth
+from oracles.naive import Naive
 
 TOLERANCE = 1e-13  # sums of a few products of numbers around 1
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import smooth
 from featherlane.dynamics.body.newton_euler import rne_acc
 from featherlane.dynamics.inertia.articulated import aba
 from featherlane.dynamics.inertia.joint_space import half_solve, mul_m, solve_m
 from featherlane.model.load import load
 from featherlane.simulation.tile.workspace import Workspace
-from naive import Naive
+from oracles import smooth
+from oracles.naive import Naive
 
 LAW = 1e-10  # the bound, times the condition number that enters
 WIDTH = 8

@@ -6,9 +6,9 @@ import mujoco
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.dynamics.passive.forces import passive
 from featherlane.simulation.tile.workspace import Workspace
+from oracles import smooth
 
 ORACLE = 1e-11  # relative: sums in another order, and a quaternion's logarithm
 FIELDS = ("qfrc_spring", "qfrc_damper", "qfrc_gravcomp", "qfrc_passive")

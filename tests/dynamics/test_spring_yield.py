@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
-from states import kicked
+from oracles import smooth
+from scenes.states import kicked
 
 PARITY = 1e-12  # relative, after 15 steps: rounding
 EXACT = 1e-14  # of a deflection that has yielded

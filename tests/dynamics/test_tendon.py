@@ -9,9 +9,9 @@ import pytest
 import featherlane as fl
 from featherlane.simulation.step.forward import forward_position, forward_velocity
 from featherlane.simulation.tile.workspace import Workspace
-from smooth import WIDTHS, fill, relative
-from states import kicked
-from tendon_scenes import FIXED, PATHS, scene
+from oracles.smooth import WIDTHS, fill, relative
+from scenes.states import kicked
+from scenes.tendons import FIXED, PATHS, scene
 
 EXACT = 1e-11  # the bound on lengths and Jacobians; rounding stays below 1e-13 here
 STEP, SLOPE = (

@@ -9,9 +9,9 @@ import pytest
 import featherlane as fl
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
-from smooth import WIDTHS, fill, relative
-from states import kicked
-from tendon_scenes import scene
+from oracles.smooth import WIDTHS, fill, relative
+from scenes.states import kicked
+from scenes.tendons import scene
 
 CLOSE = 1e-11  # the bound on passive forces; rounding stays below 1e-14 here
 SOLVED = 1e-11  # through a solve with M, whose condition number is about 1e3

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
-from states import kicked
-from tendon_scenes import FIXED, PATHS
-from tendon_scenes import scene as tendons
+from oracles import smooth
+from scenes.states import kicked
+from scenes.tendons import FIXED, PATHS
+from scenes.tendons import scene as tendons
 
 TOLERANCE = 1e-11  # the bound for lengths, moments, velocities and forces; rounding stays below 1e-13
 ACCELERATION = 1e-8  # the bound for qacc: a solver's

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.dynamics.sparse.tree_factor import (
     expand_columns,
     expand_rows,
@@ -16,6 +15,7 @@ from featherlane.dynamics.sparse.tree_factor import (
     multiply_rows,
 )
 from featherlane.lanes.record import Rows
+from oracles import smooth
 
 WIDTH = 8
 LAW = 1e-14  # times the condition number

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from actuator_models import INTEGRATORS
 from featherlane import lanes
-from states import kicked
-from user_functions import USER, bias, callbacks, gain, given, loaded, rate, rates, user_scene
+from scenes.actuators import INTEGRATORS
+from scenes.states import kicked
+from scenes.user_functions import USER, bias, callbacks, gain, given, loaded, rate, rates, user_scene
 
 COMPILED = os.environ.get("FEATHERLANE_MODE") != "python"
 EVERYTHING = mujoco.mjtState.mjSTATE_INTEGRATION.value

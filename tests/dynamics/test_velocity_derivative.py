@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import featherlane as fl
-import smooth
 from featherlane.dynamics.body.rne_derivative import rne_vel
 from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
 from featherlane.simulation.tile.workspace import Workspace
-from smooth import dense_rate, differences
-from states import kicked
+from oracles import smooth
+from oracles.smooth import dense_rate, differences
+from scenes.states import kicked
 
 DIFFERENCE = 1e-7  # relative: central differences with a step of 1e-5 leave 1e-10 of their own, the rest is rounding
 ORACLE = 1e-12  # relative, against MuJoCo's matrix: sums in another order

@@ -1,4 +1,4 @@
-"""`python tests/fuzz NAME ...`: a fuzzer by hand: `models`, `arguments` or `soak`; `--help` says the rest."""
+"""`python tests/fuzz NAME ...`: a fuzzer by hand: `models`, `arguments`, `lcp` or `soak`; `--help` says the rest."""
 
 import importlib
 import sys
@@ -10,7 +10,7 @@ import oracle  # noqa: E402
 
 oracle.use()
 
-NAMES = ("arguments", "models", "soak")
+NAMES = ("arguments", "lcp", "models", "soak")
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in NAMES:

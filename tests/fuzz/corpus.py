@@ -12,22 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-import actuator_models
-import all_joints
-import bits_models
-import equality_scenes
 import featherlane as fl
-import fluid_scenes
-import lcp_scenes
-import sensor_scenes
-import sleep_scenes
-import smooth
-import tendon_scenes
-import wheels
+from bits import models
+from oracles import smooth
+from robots import wheels
+from scenes import actuators, equalities, joints, lcp, media, sensors, sleep, tendons
 
 DRAWN = 40  # trees of each kind
 HEAVY = 1 << 17  # bytes of a model and its meshes from which on it is drawn seldom
-BRANCHES = (*actuator_models.ACTUATORS, *actuator_models.OTHERS)
+BRANCHES = (*actuators.ACTUATORS, *actuators.OTHERS)
 COLOURS = ("texture", "skin", "visual")
 
 
@@ -91,22 +84,22 @@ def _without_colours(element: ET.Element) -> None:
 
 def scenes() -> dict[str, str]:
     """Models of the tests, and drawn ones."""
-    found = {"all_joints": all_joints.XML, "smooth": smooth.XML, "lcp": lcp_scenes.SCENE}
-    found |= {f"actuators/{name}": actuator_models.scene(name) for name in BRANCHES}
+    found = {"all_joints": joints.XML, "smooth": smooth.XML, "lcp": lcp.SCENE}
+    found |= {f"actuators/{name}": actuators.scene(name) for name in BRANCHES}
     found |= {
-        "equalities": equality_scenes.EQUALITIES,
-        "welded": equality_scenes.WELDED,
-        "tendons": tendon_scenes.scene(),
+        "equalities": equalities.EQUALITIES,
+        "welded": equalities.WELDED,
+        "tendons": tendons.scene(),
     }
-    found |= {f"sensors/{name}": sensor_scenes.group_scene(name) for name in sensor_scenes.GROUPS}
-    found |= {f"fluid/{name}": fluid_scenes.scene(name) for name in fluid_scenes.MEDIA}
-    found |= {f"sleep/{name}": scene for name, (scene, _, _) in sleep_scenes.SCENES.items()}
-    found |= {f"tree/{seed}": bits_models.tree(seed) for seed in range(DRAWN)}
+    found |= {f"sensors/{name}": sensors.group_scene(name) for name in sensors.GROUPS}
+    found |= {f"fluid/{name}": media.scene(name) for name in media.MEDIA}
+    found |= {f"sleep/{name}": scene for name, (scene, _, _) in sleep.SCENES.items()}
+    found |= {f"tree/{seed}": models.tree(seed) for seed in range(DRAWN)}
     found |= {f"random/{seed}": smooth.random_tree(np.random.default_rng(seed), 2 + seed % 9) for seed in range(DRAWN)}
-    found |= {f"shapes/{ground}": bits_models.shapes(ground) for ground in bits_models.GROUNDS}
-    found |= {"aligned": bits_models.aligned(), "heap": bits_models.heap(), "rafts": bits_models.rafts(3, 20)}
+    found |= {f"shapes/{ground}": models.shapes(ground) for ground in models.GROUNDS}
+    found |= {"aligned": models.aligned(), "heap": models.heap(), "rafts": models.rafts(3, 20)}
     for name in "CHAIN YIELDING ADHESIVE BELTS MECHANISM SPECIAL".split():
-        found[name.lower()] = getattr(bits_models, name)
+        found[name.lower()] = getattr(models, name)
     return found
 
 

@@ -26,12 +26,12 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from contact_parity import GRAZING, HFIELD, _by_pair, depth_error, given, split, touching
 from fuzz.corpus import sources, weights
 from fuzz.mutation import Pool, mutant
 from fuzz.report import Report, numbered
 from fuzz.workers import enter, outcomes
-from parity import CCD, relative
+from oracles.contact_parity import GRAZING, HFIELD, _by_pair, depth_error, given, split, touching
+from oracles.parity import CCD, relative
 
 NAME = "models"
 EQUAL, TIED, DEPTH = 1e-8, 1e3, 1e-5

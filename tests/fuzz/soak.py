@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 import featherlane as fl
-import sleep_scenes
 from fuzz.report import Report
+from scenes import sleep
 
 NAME = "soak"
 CHUNK = 25  # steps of a program in a round
@@ -73,7 +73,7 @@ def driven(name: str, contact_model: str, dtype: str) -> Callable[[int], None]:
 
 def sleeping() -> Callable[[int], None]:
     """A stack that falls asleep and is woken."""
-    batch = fl.Batch(fl.load(sleep_scenes.SCENES["stack"][0]), NWORLD, nthread=2)
+    batch = fl.Batch(fl.load(sleep.SCENES["stack"][0]), NWORLD, nthread=2)
 
     def run(nstep):
         batch.step(nstep)

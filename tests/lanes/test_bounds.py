@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cells import CELLS, OUTPUTS, cells, evaluate, library
 from featherlane.lanes import gather, gather_rows, stage
+from scenes.cells import CELLS, OUTPUTS, cells, evaluate, library
 
 WIDTHS = (1, 8)
 

@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from cells import cells, doubles, doubles_twice, library
 from featherlane.lanes import KernelError, build, cache, toolchain
 from featherlane.simulation import library as engine
+from scenes.cells import cells, doubles, doubles_twice, library
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
 TWO = (("f64", 8), ("f32", 1))

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from cells import CELLS, cells, library
 from featherlane.lanes import Field, Layout, cache, kernel, stage
+from scenes.cells import CELLS, cells, library
 
 HELPERS = """
 from featherlane.lanes import fma, kernel

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cells import cells, library
 from featherlane.lanes import acos, asin, atan2, exp, log, pow_, processor, sincos, stage
 from featherlane.lanes.engine import Engine
+from scenes.cells import cells, library
 
 PAGE = mmap.PAGESIZE
 LARGE = 1 << 32  # beyond 32 bits of an offset

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from cells import FORMS, OUTPUTS, evaluate, library, same_bits
 from featherlane import lanes
 from featherlane.lanes import any_, fmax, kernel, real, single_precision, stage, where, width
+from scenes.cells import FORMS, OUTPUTS, evaluate, library, same_bits
 
 STAGES = library()
 N = 6

@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from cells import FORMS, OUTPUTS, evaluate, library, same_bits
 from featherlane.lanes import acos, asin, atan2, exp, log, pow_, processor, sincos, stage
+from scenes.cells import FORMS, OUTPUTS, evaluate, library, same_bits
 
 STAGES = library()
 N = 256

@@ -10,7 +10,6 @@ import pickle
 import numpy as np
 import pytest
 
-from cells import library
 from featherlane.lanes import (
     any_,
     eights,
@@ -32,6 +31,7 @@ from featherlane.lanes import (
 )
 from featherlane.lanes.compiler.grammar import RULES
 from featherlane.lanes.compiler.rules import KernelLanguageError
+from scenes.cells import library
 
 CASES = {}
 NAMES = ["a", "b"]

@@ -9,10 +9,10 @@ import weakref
 import numpy as np
 import pytest
 
-from cells import FORMS, cells, library
 from featherlane.lanes import Field, KernelError, Layout, Record, allocate, call, kernel, processor, runtime, stage
 from featherlane.lanes.layout import layout_hash
 from featherlane.lanes.link import link
+from scenes.cells import FORMS, cells, library
 
 
 @kernel

@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cells import FORMS, OUTPUTS, cells, evaluate, library, same_bits
 from featherlane.lanes import (
     all_,
     any_,
@@ -32,6 +31,7 @@ from featherlane.lanes import (
     where,
     width,
 )
+from scenes.cells import FORMS, OUTPUTS, cells, evaluate, library, same_bits
 
 STAGES = library()
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e-40, 3.7, -3.7, 1e30, -1e-30]

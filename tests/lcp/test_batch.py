@@ -8,8 +8,8 @@ from featherlane.lcp import OptionError, Problem, ProblemError, Status, solve_ba
 from featherlane.lcp.problems import Problems
 from featherlane.lcp.tile import Tile
 from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
-from lcp_problems import degenerate_problem, friction_problem, known_problem, stack_problem
-from ode_problems import recorded_problems
+from scenes.lcp_problems import degenerate_problem, friction_problem, known_problem, stack_problem
+from scenes.ode_problems import recorded_problems
 
 RESIDUAL = 1e-10
 KNOWN = 1e-9

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 import featherlane as fl
 from featherlane.lcp import Problem, Solver, Status
-from lcp_problems import degenerate_problem, enumerate_solutions, exponential_problem, known_problem, stack_problem
+from scenes.lcp_problems import (
+    degenerate_problem,
+    enumerate_solutions,
+    exponential_problem,
+    known_problem,
+    stack_problem,
+)
 
 RESIDUAL = 1e-10  # what the status SOLVED means
 KNOWN = 1e-9  # of x: a diagonal of n keeps A well conditioned

@@ -1,4 +1,4 @@
-"""Random problems of every kind: see tests/lcp_fuzz.py; and what it found."""
+"""Random problems of every kind: see tests/fuzz/lcp.py; and what it found."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
-import lcp_fuzz
 from featherlane import lcp
+from fuzz import lcp as lcp_fuzz
 
 SAMPLE = 300  # problems of the default run: some seconds
 BUDGET = int(os.environ.get("FEATHERLANE_LCP_FUZZ", "20000"))  # of the slow one; 1,000,000 take three hours of a core

@@ -14,7 +14,7 @@ from featherlane.solver.lcp.sweep.apgd import solve_apgd
 from featherlane.solver.lcp.sweep.order import random_below
 from featherlane.solver.lcp.sweep.pgs import solve_pgs
 from featherlane.solver.lcp.sweep.projection import nearest_on_cone
-from lcp_problems import friction_problem, known_problem, stack_problem
+from scenes.lcp_problems import friction_problem, known_problem, stack_problem
 
 TOLERANCE = 1e-10
 KNOWN = 1e-8  # of x: a condition of about 10 times the tolerance

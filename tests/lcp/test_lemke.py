@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import featherlane as fl
 from featherlane.lcp import Problem, ProblemError, Solver, Status
-from lcp_problems import degenerate_problem, exponential_problem, friction_problem, known_problem, stack_problem
+from scenes.lcp_problems import degenerate_problem, exponential_problem, friction_problem, known_problem, stack_problem
 
 KNOWN = 1e-9
 RESIDUAL = 1e-10

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.lcp import Solver, Status
-from ode_problems import recorded_problems
+from scenes.ode_problems import recorded_problems
 
 SAME_X = 1e-9  # of the largest x: A is far from singular (softness 1e-5)
 SAME_X_SEMIDEFINITE = 1e-7  # singular A with a unique x

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.lcp import OptionError, Problem, ProblemError, Solver, methods, solve
-from lcp_problems import known_problem, stack_problem
+from scenes.lcp_problems import known_problem, stack_problem
 
 GOOD = {"A": np.eye(3), "b": [1.0, 2.0, 3.0], "lo": [0.0, -1.0, -1.0], "hi": [np.inf, 0.5, 0.5], "findex": [-1, 0, 0]}
 BAD = [

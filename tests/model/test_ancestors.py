@@ -2,8 +2,8 @@
 
 import numpy as np
 
-import all_joints
 from featherlane.model import load
+from scenes import joints
 
 
 def ancestors(model, dof):
@@ -16,7 +16,7 @@ def ancestors(model, dof):
 
 
 def test_chains_are_the_dofs_on_the_way_to_the_root():
-    model = load(all_joints.XML)
+    model = load(joints.XML)
     for dof in range(model.nv):
         start = model.chain_rowadr[dof]
         row = model.chain_colind[start : start + model.chain_rownnz[dof]]
@@ -25,7 +25,7 @@ def test_chains_are_the_dofs_on_the_way_to_the_root():
 
 
 def test_the_last_dof_moves_its_body_and_no_later_one_does():
-    model = load(all_joints.XML)
+    model = load(joints.XML)
     for body in range(model.nbody):
         above = body
         while above and not model.body_dofnum[above]:
@@ -35,7 +35,7 @@ def test_the_last_dof_moves_its_body_and_no_later_one_does():
 
 
 def test_colliding_geoms_are_those_of_the_candidates():
-    model = load(all_joints.XML)
+    model = load(joints.XML)
     assert list(model.collide_geom) == sorted({*model.cand_geom1, *model.cand_geom2})
 
 
@@ -46,7 +46,7 @@ def test_a_model_without_dofs_has_empty_chains():
 
 
 def test_rows_below_are_those_with_an_entry_in_the_column():
-    model = load(all_joints.XML)
+    model = load(joints.XML)
     for column in range(model.nv):
         rows = [
             i
@@ -57,7 +57,7 @@ def test_rows_below_are_those_with_an_entry_in_the_column():
 
 
 def test_the_last_child_has_the_largest_number():
-    model = load(all_joints.XML)
+    model = load(joints.XML)
     for body in range(model.nbody):
         children = [i for i in range(1, model.nbody) if model.body_parentid[i] == body]
         assert model.body_lastchild[body] == max(children, default=-1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from naive import matrix
+from oracles.naive import matrix
 
 ROUNDING = 1e-14
 XML = """

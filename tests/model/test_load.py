@@ -8,11 +8,11 @@ import mujoco
 import numpy as np
 import pytest
 
-import all_joints
-import wheels
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model import MODEL, bundled_names, load
 from featherlane.model.exchange import is_mujocos, read
+from robots import wheels
+from scenes import joints
 
 # where MuJoCo takes the inertial frame for the body's, it is the body's
 SNAPPED = {"body_ipos": 1e-6, "body_iquat": 1e-6}
@@ -27,7 +27,7 @@ def assert_fields_are_mujocos(model, mj):
 
 
 def test_all_fields_of_all_joint_types_are_mujocos():
-    assert_fields_are_mujocos(load(all_joints.XML), mujoco.MjModel.from_xml_string(all_joints.XML))
+    assert_fields_are_mujocos(load(joints.XML), mujoco.MjModel.from_xml_string(joints.XML))
 
 
 def test_a_centred_mesh_has_its_inertia_where_mujoco_takes_it_to_be(real_model):
@@ -55,25 +55,25 @@ def test_fields_of_real_models_are_mujocos_or_what_is_missing_is_named(real_mode
 def sources(folder):
     """The same model as each kind of source."""
     file = folder / "robot.xml"
-    file.write_text(all_joints.XML)
+    file.write_text(joints.XML)
     return {
         "path": file,
         "str": str(file),
-        "text": all_joints.XML,
-        "prolog": "\ufeff \n<?xml version='1.0'?>\n<!-- a robot -->" + all_joints.XML,
-        "MjModel": mujoco.MjModel.from_xml_string(all_joints.XML),
-        "MjSpec": mujoco.MjSpec.from_string(all_joints.XML),
+        "text": joints.XML,
+        "prolog": "\ufeff \n<?xml version='1.0'?>\n<!-- a robot -->" + joints.XML,
+        "MjModel": mujoco.MjModel.from_xml_string(joints.XML),
+        "MjSpec": mujoco.MjSpec.from_string(joints.XML),
     }
 
 
 @pytest.mark.parametrize("kind", ["path", "str", "text", "prolog", "MjModel", "MjSpec"])
 def test_every_kind_of_source_gives_the_same_model(tmp_path, kind):
     model = load(sources(tmp_path)[kind])
-    assert np.array_equal(model.real_buffer, load(all_joints.XML).real_buffer)
+    assert np.array_equal(model.real_buffer, load(joints.XML).real_buffer)
 
 
 def test_a_given_mjmodel_is_copied():
-    mj = mujoco.MjModel.from_xml_string(all_joints.XML)
+    mj = mujoco.MjModel.from_xml_string(joints.XML)
     model = load(mj)
     mj.key_time[:] = 7
     mj.opt.timestep = 7
@@ -131,7 +131,7 @@ def test_an_empty_text_is_no_model(text):
 
 def test_assets_are_a_dict():
     with pytest.raises(ModelError, match="assets: got list, allowed is a dict"):
-        load(all_joints.XML, assets=["mesh.stl"])
+        load(joints.XML, assets=["mesh.stl"])
 
 
 def test_a_folder_is_no_model(tmp_path):
@@ -164,7 +164,7 @@ def test_a_source_of_another_type_is_refused():
 
 
 def test_a_bad_option_value_is_refused():
-    mj = mujoco.MjModel.from_xml_string(all_joints.XML)
+    mj = mujoco.MjModel.from_xml_string(joints.XML)
     mj.opt.timestep = 0
     with pytest.raises(ModelError, match=r"option timestep: got 0\.0"):
         load(mj)
@@ -172,7 +172,7 @@ def test_a_bad_option_value_is_refused():
 
 def test_unsupported_features_are_all_listed():
     flags = "<option integrator='RK4'><flag sleep='enable' speculative='enable'/></option>"
-    text = all_joints.XML.replace("<worldbody>", f"{flags}<worldbody>")
+    text = joints.XML.replace("<worldbody>", f"{flags}<worldbody>")
     with pytest.raises(UnsupportedFeatureError) as caught:
         load(text)
     assert len(caught.value.features) == 2

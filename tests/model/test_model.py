@@ -7,16 +7,16 @@ import mujoco
 import numpy as np
 import pytest
 
-import all_joints
 from featherlane.errors import ModelError, UnknownNameError, UnsupportedFeatureError
 from featherlane.lanes.layout import Field, Layout
 from featherlane.model import MODEL, load
 from featherlane.model.names import KINDS, NamedAccess
+from scenes import joints
 
 
 @pytest.fixture
 def model():
-    return load(all_joints.XML)
+    return load(joints.XML)
 
 
 REALS = [f.name for f in MODEL.fields if f.kind == "real"]

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-import all_joints
 from featherlane.errors import ModelError
 from featherlane.model import Constants, constants_for, load, set_const
 from featherlane.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
+from scenes import joints
 
 ROUNDING = 1e-12  # the same formulas on the same numbers, summed in MuJoCo's order on both sides
 
 
 @pytest.fixture
 def model():
-    return load(all_joints.XML)
+    return load(joints.XML)
 
 
 def test_an_unedited_model_stays_as_it_is(model):
@@ -23,9 +23,9 @@ def test_an_unedited_model_stays_as_it_is(model):
 
 
 def test_edits_give_what_compiling_them_gives():
-    text = all_joints.XML.replace('armature=".01"', 'armature=".5"').replace('gravcomp="0.25"', "")
+    text = joints.XML.replace('armature=".01"', 'armature=".5"').replace('gravcomp="0.25"', "")
     text = text.replace('pos=".35 0 0"', 'pos=".6 0 .1"').replace('gear="30"', 'gear="10"')
-    compiled, model = load(text), load(all_joints.XML)
+    compiled, model = load(text), load(joints.XML)
     model.joint("wrist").armature = 0.5
     model.body("torso").gravcomp = 0
     model.body("hand").pos = [0.6, 0, 0.1]
@@ -78,7 +78,7 @@ def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model,
     constants, before = Constants(model), model.real_buffer.copy()
     for _ in range(3):
         overrides = {"body_mass": model.body_mass * rng.uniform(0.5, 2, model.nbody)}
-        edited = load(all_joints.XML)
+        edited = load(joints.XML)
         edited.body_mass = overrides["body_mass"]
         set_const(edited)
         for result in (constants(overrides), constants_for(model, overrides)):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import oracle
-import wheels
 from featherlane.model import MODEL, bundled_names, load
+from robots import wheels
 
 VERSIONS = ("3.12.0", "3.13.0", "3.14.0", "3.15.0", "3.16.0", "3.17.0", "4.0.0")
 REAL = (

@@ -10,8 +10,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.tile import capacity
-from sensor_scenes import GROUPS, scene
-from states import kicked
+from scenes.sensors import GROUPS, scene
+from scenes.states import kicked
 
 ROUNDING = 1e-12  # of the largest number in a sum of a few dozen
 SETTLED = 1e-6  # [N] a scale at rest after some seconds of damping

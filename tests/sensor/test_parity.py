@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from sensor_scenes import GROUPS, group_scene
-from states import kicked
+from scenes.sensors import GROUPS, group_scene
+from scenes.states import kicked
 
 PARITY = 1e-9  # of the larger of 1 and the largest value of the sensor: solvers end at rounding
 NSTATE, NSTEP = 8, 5

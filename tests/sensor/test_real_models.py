@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from contact_parity import GIVEN
+from oracles.contact_parity import GIVEN
 
 # of the larger of 1 and the largest value of the sensor; M of mjx's sensor/sensor has a condition number of 1e10
 PARITY, ILL_CONDITIONED = 1e-9, {"mjx/sensor/sensor": 1e-6}

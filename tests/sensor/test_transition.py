@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from sensor_scenes import GROUPS, scene
-from states import kicked
+from scenes.sensors import GROUPS, scene
+from scenes.states import kicked
 
 LINEAR = 1e-8  # rounding of sensors of order 10 over eps = 1e-6
 PARITY = 1e-6  # relative to the largest entry of a sensor's rows: rounding of solves in both engines

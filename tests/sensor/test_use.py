@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from user_functions import callbacks
+from scenes.user_functions import callbacks
 
 ARM = """<mujoco><worldbody><body name="arm"><joint name="hinge"/><geom type="capsule" size=".05 .3"/>
 <site name="tip" pos="0 0 .3"/></body></worldbody><sensor>

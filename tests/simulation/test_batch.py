@@ -14,7 +14,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.world.worlds import EVOLVING, INPUTS
-from states import kicked
+from scenes.states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one
 

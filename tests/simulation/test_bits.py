@@ -1,30 +1,30 @@
-"""Short motions of all kinds have the bits that were recorded; see tests/bits.py."""
+"""Short motions of all kinds have the bits that were recorded; see tests/bits/hashes.py."""
 
 from __future__ import annotations
 
 import mujoco
 import pytest
 
-import bits
-from bits_scenes import SCENES
+from bits import hashes
+from bits.scenes import SCENES
 
-RECORD = bits.recorded()
+RECORD = hashes.recorded()
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if scene.slow else n for n, scene in SCENES.items()]
 )
 def test_the_bits_are_the_recorded_ones(name):
-    assert name in RECORD["scenes"], f"{name} is not recorded: python tests/record_bits.py {name!r}"
-    expected, found = RECORD["scenes"][name], bits.hashes(SCENES[name])
+    assert name in RECORD["scenes"], f"{name} is not recorded: python tests/bits/record.py {name!r}"
+    expected, found = RECORD["scenes"][name], hashes.hashes(SCENES[name])
     moved = [dtype for dtype in SCENES[name].dtypes if found[dtype] != expected[dtype]]
     if moved and found["inputs"] != expected["inputs"]:
         text = f"{name}: its model or its start is not the recorded one"
         if mujoco.__version__ != RECORD["mujoco"]:
             pytest.skip(f"{text}: MuJoCo is {mujoco.__version__}, then it was {RECORD['mujoco']}")
-        pytest.fail(f"{text}, before any step; so are its steps in {', '.join(moved)}{bits.ADVICE}")
-    assert not moved, f"{name}: moved in {', '.join(moved)}, from the same inputs{bits.ADVICE}"
+        pytest.fail(f"{text}, before any step; so are its steps in {', '.join(moved)}{hashes.ADVICE}")
+    assert not moved, f"{name}: moved in {', '.join(moved)}, from the same inputs{hashes.ADVICE}"
 
 
 def test_every_recorded_scene_is_there():
-    assert set(RECORD["scenes"]) <= set(SCENES), "record anew: python tests/record_bits.py"
+    assert set(RECORD["scenes"]) <= set(SCENES), "record anew: python tests/bits/record.py"

@@ -7,7 +7,7 @@ import featherlane as fl
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
-from states import kicked
+from scenes.states import kicked
 
 WORLDS, NSTEP = 24, 30
 RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "solver_niter", "solver_residual", "solver_gap")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from company import Case, Report, look_at, models, of_wheels, search
+from bits.company import Case, Report, look_at, models, of_wheels, search
 from featherlane.solver.primal.problem import moved
 
 SCENE = '<mujoco><option {}><flag {}/></option><worldbody><geom type="plane" size="5 5 1"/>{}</worldbody>{}</mujoco>'

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from all_joints import XML
 from featherlane.lanes.record import SHARED_DTYPES
 from featherlane.simulation.tile.fields import DATA, ROOM
-from states import kicked
+from scenes.joints import XML
+from scenes.states import kicked
 
 # the states are equal; what is compared follows by different orders of operations, over badly scaled rows at worst
 ROUNDING = {"rtol": 1e-9, "atol": 1e-9}

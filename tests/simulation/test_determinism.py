@@ -13,7 +13,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes import processor
-from states import kicked
+from scenes.states import kicked
 
 NAMES = ("time", "qpos", "qvel", "qacc_warmstart", "ncon", "solver_niter", "solver_residual", "solver_gap")
 OUTPUTS = ("xpos", "cvel", "qacc", "qfrc_constraint", "actuator_force")

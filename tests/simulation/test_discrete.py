@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import smooth
 from featherlane.simulation.step.forward import step
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
+from oracles import smooth
 
 PARITY = 1e-10  # relative: rounding leaves 1e-12 here; MuJoCo finds qacc_smooth by iteration where servos couple dofs
 UNDONE = 1e-9  # relative: inverse after forward, with the tightest solution

@@ -15,7 +15,7 @@ from featherlane.simulation.tile.fields import STATUS
 from featherlane.simulation.world.failure import SEVERITY
 from featherlane.simulation.world.recorder import MOST_FAILURES
 from featherlane.simulation.world.worlds import LASTING, ON_DEMAND
-from states import kicked
+from scenes.states import kicked
 
 pytestmark = pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
 

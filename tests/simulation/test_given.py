@@ -11,7 +11,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.collision.frame import frame_of
-from parity import BOUNDS, relative
+from oracles.parity import BOUNDS, relative
 
 ROBOTS = ("mjx/barkour_v0/assets/barkour_v0_mjx", "mjx/convex", "mjx/shadow_hand/scene_right", "metaworld/objects/box")
 # out of a wheel of 200 MB

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import parity
 from featherlane.simulation.step.forward import step
 from featherlane.simulation.tile.workspace import Workspace
+from oracles import parity
 
 NEXT_VELOCITY = 1e-10  # relative; rounding of both engines stays below 3e-14 on all these models
 INTEGRATORS = ("rk4", "implicit", "implicitfast", "discrete")

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from all_joints import XML
 from featherlane.simulation.tile import capacity
-from states import kicked
+from scenes.joints import XML
+from scenes.states import kicked
 
 UNDONE = 1e-10  # relative: what a solver at tolerance 0 leaves
 PARITY = 1e-10  # relative: sums of some hundred products

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from lcp_scenes import lcp_model
+from scenes.lcp import lcp_model
 
 G = 9.81
 AT_REST = 1e-12  # m/s: rounding of a pivoting solver over 1000 steps

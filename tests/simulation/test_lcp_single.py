@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from lcp_scenes import lcp_model
+from scenes.lcp import lcp_model
 
 SPEED = 2e-3  # [m/s] g h is 5e-2: no corner falls; what is left is rounding of 10 m over h, and its square root
 TOWER = """<mujoco><option timestep=".005"/><worldbody><geom type="plane" pos="0 0 {z}" size="5 5 1"/>{boxes}

@@ -10,7 +10,7 @@ from featherlane.model.option import Disable, Enable
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.lcp.status import UNSETTLED
-from lcp_scenes import lcp_model
+from scenes.lcp import lcp_model
 
 RESTATED = 1e-10  # relative: one LCP set up twice in float64
 RESIDUAL = 1e-9  # relative to the largest force: what a pivoting solver leaves

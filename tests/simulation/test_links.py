@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from naive import matrix
-from states import kicked
+from oracles.naive import matrix
+from scenes.states import kicked
 
 EXACT = 1e-11  # relative, of what a step does exactly: some hundred roundings in a solve
 NONE = 0.0  # CFM: rows are rigid

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import ode_steps
-from naive import matrix
+from oracles import ode_steps
+from oracles.naive import matrix
 
 STEP = 1e-11  # of one step, m, m/s, 1: the same problem, solved to rounding; 5e-14 were seen
 FORCE = 1e-9  # of the largest force

@@ -4,10 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-import contact_parity
 import featherlane as fl
-import parity
-from real_models import ROBOTS
+from oracles import contact_parity, parity
+from robots.models import ROBOTS
 
 # nothing to touch, or nothing within reach
 UNTOUCHED = {

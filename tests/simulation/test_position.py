@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from all_joints import XML
-from states import kicked
+from scenes.joints import XML
+from scenes.states import kicked
 
 EXACT = {"rtol": 1e-13, "atol": 1e-14}  # some ten roundings
 TURN = {"rtol": 1e-12, "atol": 1e-13}  # an angle from its sine and cosine

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import parity
+from oracles import parity
 
 STEP = 1e-4  # of qvel, relative to its largest entry or 1
 MEANS = 0.01

@@ -12,7 +12,7 @@ import featherlane as fl
 from featherlane.model import broad_phase
 from featherlane.model.option import Enable
 from featherlane.model.sleep import AWAKE
-from sleep_scenes import SCENES, STACK, TWO, roll, scene, worst_difference
+from scenes.sleep import SCENES, STACK, TWO, roll, scene, worst_difference
 
 # both solvers converge to rounding, and a hundred steps keep it small
 POSITION = 1e-11

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from all_joints import XML
-from states import kicked
+from scenes.joints import XML
+from scenes.states import kicked
 
 STATE = fl.State
 # bodies and numbers of all kinds that a state may hold

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import tendon_scenes
-import wheels
-from states import kicked
+from robots import wheels
+from scenes import tendons
+from scenes.states import kicked
 
 SAME = 1e-11  # relative to the larger of 1 m and the farthest point
 SAMPLE = ("mjx/tendon/pulley_fixed_site_wrap", "mjx/tendon/wrap_sidesite", "dm_control/ball_in_cup")
@@ -36,7 +36,7 @@ def compare(model: fl.Model, count: int, rng) -> int:
 
 
 def test_paths_of_every_kind_equal_mujoco(rng):
-    assert compare(fl.load(tendon_scenes.scene()), 20, rng) > 100
+    assert compare(fl.load(tendons.scene()), 20, rng) > 100
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -62,7 +62,7 @@ def test_paths_of_all_real_models_equal_mujoco(wheel, real_model, rng):
 
 def test_a_path_is_as_long_as_its_tendon(rng):
     """Of a tendon with neither geoms nor pulleys; a pulley divides, and zeros stand where it is."""
-    model = fl.load(tendon_scenes.scene(only="over three pulleys"))
+    model = fl.load(tendons.scene(only="over three pulleys"))
     data = fl.Data(model)
     data.qpos, _ = kicked(model.to_mujoco(), rng)
     fl.forward(model, data)
@@ -78,7 +78,7 @@ def test_a_path_is_as_long_as_its_tendon(rng):
 
 
 def test_a_fixed_tendon_has_no_path():
-    model = fl.load(tendon_scenes.scene(only="sum"))
+    model = fl.load(tendons.scene(only="sum"))
     data = fl.Data(model)
     fl.forward(model, data)
     assert fl.tendon_path(model, data, "sum").pos.shape == (0, 3)

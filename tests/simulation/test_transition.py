@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from all_joints import XML
-from states import kicked
+from scenes.joints import XML
+from scenes.states import kicked
 
 LINEAR = 1e-9  # rounding of a state of order 1 over eps = 1e-6
 FORCE = 1e-7  # rounding of forces of order 10 over eps = 1e-6

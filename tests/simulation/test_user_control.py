@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from actuator_models import scene
-from user_functions import callbacks
+from scenes.actuators import scene
+from scenes.user_functions import callbacks
 
 SERVOS = '<motor joint="hinge"/><motor joint="slide"/><general joint="hinge" dyntype="filter" dynprm="0.05"/>'
 STEPS = 20

@@ -14,7 +14,7 @@ from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.hessian import assemble_hessian
 from featherlane.solver.inverse import constraint_forces
-from hessians import dense_hessian
+from oracles.hessians import dense_hessian
 
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
 ROWS = 1e-9  # relative: the same formulas in another order

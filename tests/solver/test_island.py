@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from coupled_scenes import mixed, put, states, truth
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.island import islands
+from scenes.coupled import mixed, put, states, truth
 
 ALONE = 1e-10  # relative: one optimum of two problems that share nothing else
 

@@ -12,7 +12,7 @@ from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.hessian import assemble_hessian
 from featherlane.solver.hessian.pattern import COUPLED, PATHS
-from hessians import dense_hessian
+from oracles.hessians import dense_hessian
 
 OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step

@@ -4,7 +4,6 @@ import mujoco
 import numpy as np
 import pytest
 
-from coupled_scenes import mixed, put, states, truth
 from featherlane.collision.collision import collision
 from featherlane.constraint.efc import efc
 from featherlane.constraint.row import CONTACT_ELLIPTIC, make_rows
@@ -16,7 +15,8 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.hessian import assemble_hessian, solve_hessian
 from featherlane.solver.hessian.pattern import COUPLED, DOF_BITS, PATHS, TREE
 from featherlane.solver.solve import solve
-from hessians import columns, dense_hessian
+from oracles.hessians import columns, dense_hessian
+from scenes.coupled import mixed, put, states, truth
 
 DENSE = 1e-11  # relative to the largest entry: the bound of the sparse Hessian, sums of some hundred products
 SOLVED = 1e-9  # relative: rounding times the condition of H, about 1e5

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-import wheels
 from featherlane.model.option import Cone
-from states import kicked
+from robots import wheels
+from scenes.states import kicked
 
 NWORLD, HOLD = 64, 20
 ENOUGH = 1.0001e-8  # the default tolerance

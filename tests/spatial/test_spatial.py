@@ -22,7 +22,7 @@ from featherlane.spatial.quaternion import (
     rotation_vector_quat,
 )
 from featherlane.spatial.vector import cross, dot3, mat_mul, mat_mul_vec, mat_t_mul_vec, norm3, normalize3
-from naive import matrix, rotation, skew
+from oracles.naive import matrix, rotation, skew
 
 WIDTH = 8
 ROUNDING = 1e-14  # some tens of roundings of numbers around 1

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from featherlane import tree
-from random_parents import counted, parent_arrays, paths_to_base, random_inertia
+from scenes.parents import counted, parent_arrays, paths_to_base, random_inertia
 
 BOOK = tree.from_book((0, 1, 2, 3, 1, 4, 4, 5))
 

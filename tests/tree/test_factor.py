@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featherlane import tree
-from random_parents import parent_arrays, random_inertia, related
+from scenes.parents import parent_arrays, random_inertia, related
 
 # diagonally dominant matrices of at most 12 rows: some tens of roundings, relative to the largest entry
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}

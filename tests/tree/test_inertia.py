@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featherlane import tree
-from random_parents import BRANCHED, parent_arrays, random_inertia
+from scenes.parents import BRANCHED, parent_arrays, random_inertia
 
 
 @given(parent_arrays(), st.integers(0, 2**32 - 1))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featherlane import tree
-from random_parents import BRANCHED, parent_arrays, paths_to_base, random_inertia, related
+from scenes.parents import BRANCHED, parent_arrays, paths_to_base, random_inertia, related
 
 
 def test_expansion_gives_the_book_s_array():

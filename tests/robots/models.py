@@ -1,13 +1,12 @@
 """Every model of a wheel: does it load, if not why, and does it step without a bad world?
 
-As a program, `python tests/real_models.py [wheel ...]` prints one line for each model, with the reasons of those left
-out.
+As a program, `python tests/robots models [wheel ...]` prints one line for each model, with the reasons of those
+left out.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,7 +15,7 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-import wheels
+from robots import wheels
 
 ROBOTS = ("gymnasium_robotics", "robosuite", "mjx", "metaworld", "myosuite")  # wheels whose models are looked for
 NWORLD = 8
@@ -129,8 +128,9 @@ def turns_bad(mj, controls: np.ndarray) -> bool:
     return False
 
 
-if __name__ == "__main__":
-    for wheel in sys.argv[1:] or ROBOTS:
+def main(arguments: list[str]) -> int:
+    for wheel in arguments or ROBOTS:
         result = survey(wheels.models_in(wheel), 1000, lambda line: print(line, flush=True))
         counts = {part: len(getattr(result, part)) for part in ("good", "bad", "left_out", "unreadable")}
         print(f"{wheel}: {counts}\n")
+    return 0

@@ -1,6 +1,6 @@
 """Random LCPs of every kind against every method: no crash, no hang, no NaN, and no `SOLVED` that is none.
 
-    python tests/lcp_fuzz.py 1_000_000 [seed [processes]]
+    python tests/fuzz lcp 1_000_000 [seed [processes]]
 
 prints a table; each line below it names a problem by its seed, and `problem(seed)` makes it again.  What a method calls
 solved is looked at from outside, in a few lines of NumPy: `far_from_a_solution`.
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from featherlane import lcp
-from lcp_problems import degenerate_problem, known_problem, stack_problem
+from scenes.lcp_problems import degenerate_problem, known_problem, stack_problem
 
 EPS = np.finfo(float).eps
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9, 12, 13, 16, 17, 24, 33, 61)
@@ -327,6 +327,8 @@ def fuzz(count, seed=0, processes=1, say=lambda line: None) -> Report:
     return total
 
 
-if __name__ == "__main__":
-    given = [int(word.replace("_", "")) for word in sys.argv[1:]]
-    print(fuzz(*itertools.chain(given[:1] or [10_000], given[1:]), say=lambda line: print(line, file=sys.stderr)))
+def main(arguments: list[str]) -> int:
+    given = [int(word.replace("_", "")) for word in arguments]
+    report = fuzz(*itertools.chain(given[:1] or [10_000], given[1:]), say=lambda line: print(line, file=sys.stderr))
+    print(report)
+    return len(report.faults) > 0

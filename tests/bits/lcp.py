@@ -8,11 +8,11 @@ import zlib
 import numpy as np
 
 import featherlane as fl
-from bits import Outcome, Scene
-from bits_features import give, spoil
-from bits_models import BELTS, CHAIN, SPECIAL, heap, shapes, tree
-from bits_motion import FEW, Motion, loading, symmetric
-from lcp_scenes import SCENE
+from bits.features import give, spoil
+from bits.hashes import Outcome, Scene
+from bits.models import BELTS, CHAIN, SPECIAL, heap, shapes, tree
+from bits.motion import FEW, Motion, loading, symmetric
+from scenes.lcp import SCENE
 
 SOLVERS = {
     "dantzig": {"lcp_friction": "frozen"},

@@ -7,15 +7,14 @@ by step or in parts or as a rollout, after a copy, a pickle and a checkpoint, in
 that have to be split.  Where worlds have models of their own, `get_model` stands beside the expanded fields.  Every
 public field and report is compared bit for bit, at some steps; so are inverse dynamics and rays at the start.
 
-As a program: `python tests/company.py SECONDS [SEED] [FOLDER or part of a model's name ...]` prints what it found, over
-the bundled models and those of the folders, without any those of the wheels.
+As a program: `python tests/bits company SECONDS [SEED] [FOLDER or part of a model's name ...]` prints what it found,
+over the bundled models and those of the folders, without any those of the wheels.
 """
 
 from __future__ import annotations
 
 import copy
 import pickle
-import sys
 import time
 import warnings
 from collections import Counter
@@ -27,7 +26,6 @@ from unittest import mock
 import numpy as np
 
 import featherlane as fl
-import wheels
 from featherlane.model.option import Enable
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.fields import (
@@ -41,7 +39,8 @@ from featherlane.simulation.tile.fields import (
     VELOCITY,
     WRENCHES,
 )
-from states import kicked
+from robots import wheels
+from scenes.states import kicked
 
 CHECKS = (1, 2, 4, 7, 12)  # steps after which fields are compared
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
@@ -563,12 +562,10 @@ def of_wheels() -> list[Path]:
         return []
 
 
-if __name__ == "__main__":
-    import oracle
-
-    oracle.use()
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    folders, parts = [p for p in sys.argv[3:] if Path(p).is_dir()], [p for p in sys.argv[3:] if not Path(p).is_dir()]
+def main(arguments: list[str]) -> int:
+    seconds, seed = float(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
+    folders, parts = [p for p in arguments[2:] if Path(p).is_dir()], [p for p in arguments[2:] if not Path(p).is_dir()]
     found = models(folders or of_wheels())
     found = {n: load for n, load in found.items() if not parts or any(part in n for part in parts)}
     print(search(seconds, seed, found, say=lambda line: print(line, flush=True)))
+    return 0

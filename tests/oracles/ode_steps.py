@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import featherlane as fl
-from naive import matrix
+from oracles.naive import matrix
 
-FOLDER = Path(__file__).parent / "data" / "ode"
+FOLDER = Path(__file__).parents[1] / "data" / "ode"
 # bits of dSurfaceParameters.mode
 BOUNCE, SOFT_ERP, SOFT_CFM, FDIR1 = 4, 8, 0x10, 2
 MOTION1, MOTION2, MOTION_N, SLIP1, SLIP2 = 0x20, 0x40, 0x80, 0x100, 0x200

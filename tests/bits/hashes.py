@@ -1,6 +1,6 @@
 """Bits of short motions: the hash of what came out, and the file that keeps the hashes.
 
-A scene is computed anew in each precision, and what it gave is compared with `data/bits.json`, which `record_bits.py`
+A scene is computed anew in each precision, and what it gave is compared with `data/bits.json`, which `record.py`
 writes: a change of the engine that moves a last bit shows there.  Beside each scene stands a hash of its inputs, of the
 model and of where the worlds start: they come from MuJoCo's compiler and from NumPy, and tell whether the steps moved
 or what they began with.  Starts are drawn and scaled by + - * / and square roots alone, which no library rounds
@@ -20,13 +20,13 @@ import numpy as np
 
 from featherlane.model.fields import MODEL
 
-FILE = Path(__file__).parent / "data" / "bits.json"
+FILE = Path(__file__).parents[1] / "data" / "bits.json"
 DTYPES = ("float64", "float32")
 DIGITS = 16  # of a hash: 64 bits
 Arrays = Mapping[str, np.ndarray]
 ADVICE = """
 A change of the engine moved a last bit of scenes whose inputs stand. If it was meant to, list it in CHANGELOG.md under
-"Trajectories" and record anew: python tests/record_bits.py"""
+"Trajectories" and record anew: python tests/bits/record.py"""
 
 
 @dataclass(frozen=True)

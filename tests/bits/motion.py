@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 
 import featherlane as fl
-from bits import Outcome, Scene, model_inputs
+from bits.hashes import Outcome, Scene, model_inputs
 from featherlane.model.option import Enable
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.fields import MOMENTA, WRENCHES

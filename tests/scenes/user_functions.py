@@ -8,8 +8,8 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from actuator_models import scene
 from featherlane.lanes import exp, fabs
+from scenes.actuators import scene
 
 RATE = 'dyntype="user" dynprm="0.04"'
 RATES = 'dyntype="user" actdim="2" dynprm="0.04 0.07"'

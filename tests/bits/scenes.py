@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import bits_features
-import bits_lcp
-import bits_queries
 import featherlane as fl
-from bits_models import GROUNDS, aligned, heap, shapes, tree
-from bits_motion import FEW, Motion, loading
+from bits import features, lcp, queries
+from bits.models import GROUNDS, aligned, heap, shapes, tree
+from bits.motion import FEW, Motion, loading
 
 LARGE = {"chain", "pile", "pyramid", "stacks", "rope"}  # hundreds of dofs
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
@@ -53,11 +51,11 @@ def motions() -> dict[str, Motion]:
     for lying in (False, True):
         away = {"position": 0.0, "velocity": 0.1}
         out[f"aligned{' and lying' * lying}"] = Motion(loading(aligned(lying)), 5, **away, worlds=FEW)
-    groups = (solved(), bits_features.elements(), bits_features.uses(), bits_features.sleep(), bits_lcp.motions())
+    groups = (solved(), features.elements(), features.uses(), features.sleep(), lcp.motions())
     for group in groups:
         out |= group
     return out
 
 
 MOTIONS = motions()
-SCENES = {name: motion.scene(name) for name, motion in MOTIONS.items()} | bits_lcp.problems() | bits_queries.queries()
+SCENES = {name: motion.scene(name) for name, motion in MOTIONS.items()} | lcp.problems() | queries.queries()

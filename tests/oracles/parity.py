@@ -17,13 +17,13 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-import wheels
-from contact_parity import depth_error, given, split, touching
 from featherlane.constraint.efc import efc
 from featherlane.model.features import sensor_support
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.fields import GIVEN
 from featherlane.simulation.tile.workspace import Workspace
+from oracles.contact_parity import depth_error, given, split, touching
+from robots import wheels
 
 WIDTH = 8
 ITERATIONS = 100

@@ -13,7 +13,7 @@ from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
 from featherlane.dynamics.passive.forces import passive
 from featherlane.simulation.tile.workspace import Workspace
-from states import kicked
+from scenes.states import kicked
 
 WIDTHS = (1, 8)
 STEP = 1e-5  # rad/s, m/s: of difference quotients, which are exact for forces quadratic in the velocities

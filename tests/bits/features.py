@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import itertools
 
-import actuator_models
-import equality_scenes
 import featherlane as fl
-import fluid_scenes
-import sensor_scenes
-import sleep_scenes
-import tendon_scenes
-import user_functions
-from bits_models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, rafts, shapes, tree
-from bits_motion import FEW, OUTPUTS, Motion, loading, symmetric
+from bits.models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, crowd, heap, rafts, shapes, tree
+from bits.motion import FEW, OUTPUTS, Motion, loading, symmetric
 from featherlane.simulation.tile.fields import FORCE, POSITION, VELOCITY
+from scenes import actuators, equalities, media, sensors, tendons, user_functions
+from scenes import sleep as sleeping
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 CONES = ("pyramidal", "elliptic")
@@ -97,10 +92,10 @@ def user_sensor() -> fl.Model:
 
 def touchless(integrator: str = "Euler") -> str:
     """All kinds of actuators on one row of joints."""
-    kinds = [kind for name, kind in actuator_models.ACTUATORS.items() if "group" not in name]
+    kinds = [kind for name, kind in actuators.ACTUATORS.items() if "group" not in name]
     on = ('joint="hinge" gear=".1"', 'joint="slide" gear="-.2"')
     text = "".join(kind.format(j=joint) for kind, joint in itertools.product(kinds, on))
-    return actuator_models.scene(text + "".join(actuator_models.OTHERS.values()), integrator)
+    return actuators.scene(text + "".join(actuators.OTHERS.values()), integrator)
 
 
 # ---- motions ---------------------------------------------------------------------------------------------------------
@@ -113,21 +108,21 @@ def elements() -> dict[str, Motion]:
         option = f'<option integrator="{integrator}" timestep=".005"/>'
         every = 'stiffness="3 1" damping=".3" frictionloss=".1" limited="true" range="0 .8"'
         straight = dict.fromkeys(("muscle", "over", "three", "sum", "four"), 'armature=".02"')  # not where one wraps
-        text = tendon_scenes.scene(option, every=every, **straight)
+        text = tendons.scene(option, every=every, **straight)
         out[f"tendons {integrator}"] = Motion(loading(text), 15, position=0.1)
         out[f"yielding {integrator}"] = Motion(loading(YIELDING.replace("Euler", integrator)), 30, position=0.5)
         out[f"special {integrator}"] = Motion(loading(SPECIAL.replace("Euler", integrator)), 20, position=0.01)
-        for medium, shape in (("water", fluid_scenes.ELLIPSOIDS), ("oil", fluid_scenes.BOXES)):
-            out[f"{medium} {integrator}"] = Motion(loading(fluid_scenes.scene(medium, integrator, shape)), 15)
-    out["equalities"] = Motion(loading(equality_scenes.EQUALITIES), 20, position=0.05)
-    out["equalities switched"] = Motion(loading(equality_scenes.EQUALITIES), 20, position=0.05, user=switch)
-    out["welded"] = Motion(loading(equality_scenes.WELDED), 30, position=0.05, user=lead)
+        for medium, shape in (("water", media.ELLIPSOIDS), ("oil", media.BOXES)):
+            out[f"{medium} {integrator}"] = Motion(loading(media.scene(medium, integrator, shape)), 15)
+    out["equalities"] = Motion(loading(equalities.EQUALITIES), 20, position=0.05)
+    out["equalities switched"] = Motion(loading(equalities.EQUALITIES), 20, position=0.05, user=switch)
+    out["welded"] = Motion(loading(equalities.WELDED), 30, position=0.05, user=lead)
     for cone in CONES:
         out[f"adhesive {cone}"] = Motion(loading(ADHESIVE.replace("pyramidal", cone)), 20, position=0.005)
         out[f"belts {cone}"] = Motion(loading(BELTS.replace("pyramidal", cone)), 20, position=0.01)
-    everything = "".join(sensor_scenes.GROUPS.values())
-    for shape in sensor_scenes.SITES:
-        out[f"sensors {shape}"] = Motion(loading(sensor_scenes.scene(everything, shape)), 6, position=0.05)
+    everything = "".join(sensors.GROUPS.values())
+    for shape in sensors.SITES:
+        out[f"sensors {shape}"] = Motion(loading(sensors.scene(everything, shape)), 6, position=0.05)
     out["sensors sampled"] = Motion(loading(SAMPLED), 30)
     return out
 
@@ -190,13 +185,13 @@ def uses() -> dict[str, Motion]:
 
 def sleep() -> dict[str, Motion]:
     """Trees that fall asleep and wake."""
-    scenes = sleep_scenes.SCENES
+    scenes = sleeping.SCENES
     out = {f"sleep {n}": Motion(loading(xml), steps, **AT_REST, user=u) for n, (xml, steps, u) in scenes.items()}
     stack, dozing = scenes["stack"][0], crowd(160, 'sleep="enable"')
     out["sleep, spoiled"] = Motion(loading(stack), 20, **AT_REST, user=spoil)
     out["sleep, given contacts"] = Motion(loading(stack), 20, **AT_REST, user=give, given=4)
     for kind, clock in {"clock": "<clock/>", "late clock": '<clock/><clock delay=".02" nsample="4"/>'}.items():
-        text = sleep_scenes.scene(sleep_scenes.STACK, f"<sensor>{clock}<e_kinetic/></sensor>")
+        text = sleeping.scene(sleeping.STACK, f"<sensor>{clock}<e_kinetic/></sensor>")
         # tiles that are full, so that nothing in them is awake
         out[f"sleep, {kind}"] = Motion(loading(text), 70, **AT_REST, worlds={"float64": 8, "float32": 16})
     out["sleep in a crowd"] = Motion(loading(dozing), 3, **AT_REST, worlds=FEW)

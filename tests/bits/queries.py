@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 
 import featherlane as fl
-from bits import Outcome, Scene, model_inputs
-from bits_features import ALL
-from bits_models import GROUNDS, MECHANISM, aligned, heap, shapes, tree
-from bits_motion import WORLDS, Motion, start, symmetric
+from bits.features import ALL
+from bits.hashes import Outcome, Scene, model_inputs
+from bits.models import GROUNDS, MECHANISM, aligned, heap, shapes, tree
+from bits.motion import WORLDS, Motion, start, symmetric
 from featherlane.model.option import Enable
 
 DATA_ALONE = ("float64",)

@@ -13,8 +13,8 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from collision_poses import aligned_poses, collide, frames, oracle, random_quat
 from featherlane.model.candidates import CONVEX, FIRST_SCALAR, HEIGHTS, PAIR_FUNCTIONS
+from scenes.poses import aligned_poses, collide, frames, oracle, random_quat
 
 WIDTH = 8
 MARGIN = 0.04  # m
@@ -223,7 +223,7 @@ def failures(first: str, second: str, ident: int, family: str, found: Agreement)
 
 HEAD = """# Pairs of shapes
 
-Written by `docs/pairs.py`, which runs the tests of each cell (`tests/pair_matrix.py`) on {n} poses and refuses to write
+Written by `docs/pairs.py`, which runs the tests of each cell (`tests/pages/pairs.py`) on {n} poses and refuses to write
 what fails. A cell says how the pair is solved, for how many worlds at once, and how many points it may give.
 
 - **closed**: a closed form; the contacts are MuJoCo's, point by point.

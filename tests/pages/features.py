@@ -19,7 +19,7 @@ import mujoco
 import numpy as np
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 FOLDERS = ("dynamics", "constraint", "sensor")
 BEGIN, END = "<!-- features:begin -->", "<!-- features:end -->"
 
@@ -134,8 +134,8 @@ class Marks:
 
 def marks() -> dict[tuple[str, str], list[str]]:
     """(group, kind) -> tests, from a collection in a process of its own."""
-    command = [sys.executable, str(HERE / "feature_table.py")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent, check=False)
+    command = [sys.executable, "-m", "pages.features"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=HERE, check=False)
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
     lines = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("covers\t")]

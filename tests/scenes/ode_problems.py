@@ -14,7 +14,7 @@ import numpy as np
 
 from featherlane.lcp import Problem
 
-DATA = Path(__file__).parent / "data" / "ode_lcp.npz"
+DATA = Path(__file__).parents[1] / "data" / "ode_lcp.npz"
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from constraint_scenes import forward, tile
 from featherlane.constraint import efc, make_rows
 from featherlane.solver.inverse import constraint_forces
-from states import kicked
+from scenes.constraints import forward, tile
+from scenes.states import kicked
 
 # the same formulas in another order: a few roundings, times K = 1e4 and more in aref
 TOLERANCE = 1e-11
