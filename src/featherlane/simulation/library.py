@@ -10,7 +10,7 @@ from featherlane import collision, constraint, dynamics, sensor, simulation, sol
 from featherlane.lanes import Library, Stage
 from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.tiles import ROWS
+from featherlane.simulation.tile.rows import ROWS
 from featherlane.solver.lcp.fields import PROBLEM
 
 RECORDS = {

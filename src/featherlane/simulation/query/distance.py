@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from featherlane.collision.distance import geom_distance as _geom_distance
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
-from featherlane.lanes import stage, width
 from featherlane.model.assign import regular
 from featherlane.model.candidates import HFIELD, MESH, SDF
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.tile.tiles import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.world.data import Data, ready
 
@@ -31,21 +31,18 @@ class Distances(NamedTuple):
     fromto: np.ndarray
 
 
-@stage
-def distance_tiles(m, d, b, thread, first, last):
-    """Tiles first .. last - 1: the frames of their worlds, then nstep pairs of geoms of each world.
+@over_tiles
+def distance_tiles(m, d, b, thread, tile, W):
+    """The frames of the worlds of a tile, then nstep pairs of geoms of each world.
 
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
-    W = width(d)
-    for tile in range(first, last):
-        load_worlds(b, thread, tile, W)
-        kinematics(m, d)
-        frames(m, d)
-        for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
-            _geom_distance(m, d)
-            write_records(b, thread, tile, W, s)
+    kinematics(m, d)
+    frames(m, d)
+    for s in range(b.nstep):
+        read_controls(b, thread, tile, W, s)
+        _geom_distance(m, d)
+        write_records(b, thread, tile, W, s)
 
 
 # ---- what is given ------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ Lane k of a call has the state of world `order[k]`, of which coordinate `qacc_sm
 
 from __future__ import annotations
 
-from featherlane.lanes import kernel, lane_index, real, stage, where, width
+from featherlane.lanes import kernel, real, where
 from featherlane.model.enums import BALL, FREE
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.step.inverse import inverse
-from featherlane.simulation.step.wake import unsettle
-from featherlane.simulation.tile.tiles import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.spatial.quaternion import quat_integrate
 from featherlane.spatial.vector import load4
 
@@ -44,43 +44,36 @@ def move_pos(m, d, at, step):
 
 
 @kernel
-def begin_points(m, d, b, thread, tile, W):
+def move_state(m, d, b, thread, tile, W):
     """The worlds of a tile with their coordinates moved: position by dof, velocity, then what the pass says."""
-    load_worlds(b, thread, tile, W)
-    d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
-    unsettle(m, d)
     read_controls(b, thread, tile, W, 0)
     move_pos(m, d, d.qacc_smooth[0], d.qfrc_smooth[0])
     move(d.qvel, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], m.nv)
 
 
-@stage
-def step_points(m, d, b, thread, first, last):
+@over_tiles
+def step_points(m, d, b, thread, tile, W):
     """A step from each point: coordinates are position by dof, velocity, activation, control.
 
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
-    W = width(d)
-    for tile in range(first, last):
-        begin_points(m, d, b, thread, tile, W)
-        move(d.act, m.na, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
-        move(d.ctrl, m.nu, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv + m.na)
-        step(m, d)
-        write_records(b, thread, tile, W, 0)
+    move_state(m, d, b, thread, tile, W)
+    move(d.act, m.na, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
+    move(d.ctrl, m.nu, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv + m.na)
+    step(m, d)
+    write_records(b, thread, tile, W, 0)
 
 
-@stage
-def inverse_points(m, d, b, thread, first, last):
+@over_tiles
+def inverse_points(m, d, b, thread, tile, W):
     """Inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
 
     Where nstep is 2 a forward pass follows, for the forces of actuators.
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
-    W = width(d)
-    for tile in range(first, last):
-        begin_points(m, d, b, thread, tile, W)
-        move(d.qacc, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
-        inverse(m, d)
-        if b.nstep == 2:
-            forward(m, d)
-        write_records(b, thread, tile, W, 0)
+    move_state(m, d, b, thread, tile, W)
+    move(d.qacc, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
+    inverse(m, d)
+    if b.nstep == 2:
+        forward(m, d)
+    write_records(b, thread, tile, W, 0)

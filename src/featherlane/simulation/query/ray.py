@@ -16,7 +16,8 @@ from featherlane.lanes import processor, read_lane, scalars, stage, width, write
 from featherlane.lanes.record import address
 from featherlane.model.assign import regular
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.tile.tiles import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
@@ -68,21 +69,18 @@ def cast_many(m, d, points, directions, excludes, distances, geoms, normals, cou
                     write_lane(normal, 3 * k + i, 0, read_lane(d.ray_normal, i, lane))
 
 
-@stage
-def cast_tiles(m, d, b, thread, first, last):
-    """Tiles first .. last - 1: the frames of their worlds, then nstep rays of each world.
+@over_tiles
+def cast_tiles(m, d, b, thread, tile, W):
+    """The frames of the worlds of a tile, then nstep rays of each world.
 
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
-    W = width(d)
-    for tile in range(first, last):
-        load_worlds(b, thread, tile, W)
-        kinematics(m, d)
-        frames(m, d)
-        for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
-            cast(m, d)
-            write_records(b, thread, tile, W, s)
+    kinematics(m, d)
+    frames(m, d)
+    for s in range(b.nstep):
+        read_controls(b, thread, tile, W, s)
+        cast(m, d)
+        write_records(b, thread, tile, W, s)
 
 
 # ---- what is given ------------------------------------------------------------------------------------------

@@ -10,14 +10,13 @@ from featherlane.dynamics.awake import sleeping
 from featherlane.dynamics.integrator.continuous import continuous_acceleration
 from featherlane.dynamics.integrator.discrete import discrete_metric
 from featherlane.dynamics.integrator.smooth import energy
-from featherlane.lanes import kernel, lane_index, stage, where, width
+from featherlane.lanes import kernel, stage
 from featherlane.model.enums import DISCRETE, ENABLE_INVDISCRETE, RK4
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.step.consistency import inverse_constraint, inverse_force
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
-from featherlane.simulation.step.forward import forward, forward_position, forward_velocity
-from featherlane.simulation.step.wake import unsettle, wake_perturbed, wake_touched
-from featherlane.simulation.tile.tiles import load_worlds, read_controls, store_worlds, write_records
+from featherlane.simulation.step.forward import forward_position, forward_velocity
+from featherlane.simulation.step.wake import wake_perturbed, wake_touched
 
 
 @kernel
@@ -63,23 +62,3 @@ def inverse(m, d):
     if discrete:
         for i in range(m.nv):
             d.qacc[i] = d.qacc_step[i]
-
-
-@stage
-def inverse_tiles(m, d, b, thread, first, last):
-    """Tiles first .. last - 1: inverse at the accelerations of the call, or at forward's where nstep is 0.
-
-    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_worlds(b, thread, tile, W)
-        d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
-        unsettle(m, d)
-        if b.nstep == 0:
-            forward(m, d)
-        for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
-        inverse(m, d)
-        write_records(b, thread, tile, W, 0)
-        store_worlds(b, thread, tile, W)

@@ -1,112 +1,37 @@
-"""The inner loop of a batch: worlds' rows into a tile, steps, and back.  One call works through many tiles.
-
-A transfer copies `count` reals of each world between a row in memory and the rows of the tile:
-
-    address(world, step) = row + index * stride + step * step_stride       (in reals)
-
-so state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
-world's number for what the batch keeps (load, store), and its place in the call for what the call brought (control,
-record).  A tile that is not full repeats its last world in the lanes left over; those do not take part and are not
-written back.
-"""
+"""The loop over tiles, and what is done in each: steps, or inverse dynamics.  One call works through many tiles."""
 
 from __future__ import annotations
 
-from featherlane.lanes import Field, Layout, kernel, lane_index, real, scalars, stage, where, width
-from featherlane.simulation.step.forward import forward_pass, step
+import functools
+from collections.abc import Callable
+
+from featherlane.lanes import Stage, kernel, lane_index, real, stage, where, width
+from featherlane.simulation.step.forward import forward, forward_pass, step
+from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
-
-_TRANSFERS = (
-    ("load", "once, before the first step"),
-    ("control", "before each step"),
-    ("record", "after each step"),
-    ("store", "once, after the last step"),
-)
-
-ROWS = Layout(
-    "Rows",
-    (
-        Field("nworld", "size", doc="worlds of this call"),
-        Field("nstep", "size", doc="time steps; 0: forward only"),
-        Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
-        Field("place", "long", ("nworld",), "1", "their places in the call's list of worlds"),
-        *(
-            field
-            for kind, when in _TRANSFERS
-            for field in (
-                Field(f"n{kind}", "size", doc=f"transfers {when}"),
-                Field(f"{kind}_row", "long", (f"n{kind}",), "1", "address of world 0's first real"),
-                Field(f"{kind}_tile", "long", (f"n{kind}",), "1", "offset of the tile's rows in its thread's table"),
-                Field(f"{kind}_count", "long", (f"n{kind}",), "1", "reals of a world"),
-                Field(f"{kind}_stride", "long", (f"n{kind}",), "reals", "from one world to the next"),
-                Field(f"{kind}_step", "long", (f"n{kind}",), "reals", "from one step to the next"),
-            )
-        ),
-        Field("tile_address", "long", ("nthread", "ntransfer"), "1", "address of the tile's rows, thread by thread"),
-        Field("nthread", "size", doc="threads"),
-        Field("ntransfer", "size", doc="transfers of all kinds"),
-    ),
-)
+from featherlane.simulation.tile.rows import load_worlds, read_controls, store_worlds, write_records
 
 
-@kernel
-def lane_place(b, tile, lane, W):
-    """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
-    k = tile * W + lane
-    return k if k < b.nworld else b.nworld - 1
+def over_tiles(function: Callable) -> Stage:
+    """Decorator: what is done in one tile, `(m, d, b, thread, tile, W)`, as a stage that does it in many.
 
+    The stage `(m, d, b, thread, first, last)` brings worlds into each tile of a thread in turn, marks the lanes that
+    hold one as active, and calls the function.  What goes back to the worlds' rows the function writes.
+    """
+    do = kernel(function)
 
-@kernel
-def read_rows(b, index, tile, W, row, address, count, stride, shift):
-    """Rows of a tile's worlds into the tile: W rows are read side by side, the tile is written line by line."""
-    out, source = scalars(b, address), scalars(b, row)
-    for i in range(count):
-        for lane in range(W):
-            out[i * W + lane] = source[index[lane_place(b, tile, lane, W)] * stride + (shift + i)]
+    def loop(m, d, b, thread, first, last):
+        W = width(d)
+        for tile in range(first, last):
+            load_worlds(b, thread, tile, W)
+            d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+            unsettle(m, d)
+            do(m, d, b, thread, tile, W)
 
-
-@kernel
-def write_rows(b, index, tile, W, row, address, count, stride, shift):
-    """The tile's values back into the rows of its worlds."""
-    source, out = scalars(b, address), scalars(b, row)
-    full = b.nworld - tile * W
-    for i in range(count):
-        for lane in range(W):
-            if lane < full:
-                out[index[tile * W + lane] * stride + (shift + i)] = source[i * W + lane]
-
-
-@kernel
-def load_worlds(b, thread, tile, W):
-    """What the batch keeps of a tile's worlds, into the tile."""
-    for k in range(b.nload):
-        a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
-        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
-
-
-@kernel
-def read_controls(b, thread, tile, W, s):
-    """What the call brought for step s."""
-    for k in range(b.ncontrol):
-        a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
-        read_rows(b, b.place, tile, W, b.control_row[k], a, b.control_count[k], b.control_stride[k], shift)
-
-
-@kernel
-def write_records(b, thread, tile, W, s):
-    """What the call takes from step s."""
-    for k in range(b.nrecord):
-        a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
-        write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
-
-
-@kernel
-def store_worlds(b, thread, tile, W):
-    """What the batch keeps, back into its rows."""
-    for k in range(b.nstore):
-        a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
-        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0)
+    functools.update_wrapper(loop, function)
+    del loop.__wrapped__  # the stage has parameters of its own
+    return stage(loop)
 
 
 @stage
@@ -128,22 +53,32 @@ def sign_contacts(m, d):
         last = bit
 
 
-@stage
-def run_tiles(m, d, b, thread, first, last):
-    """Tiles first .. last - 1 through nstep time steps (or one forward pass where nstep is 0).
+@over_tiles
+def run_tiles(m, d, b, thread, tile, W):
+    """The worlds of a tile through nstep time steps, or one forward pass where nstep is 0.
 
     Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
     """
-    W = width(d)
-    for tile in range(first, last):
-        load_worlds(b, thread, tile, W)
-        d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
-        unsettle(m, d)
-        if b.nstep == 0:
-            forward_pass(m, d)
-        for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
-            step(m, d)
-            write_records(b, thread, tile, W, s)
-        sign_contacts(m, d)
-        store_worlds(b, thread, tile, W)
+    if b.nstep == 0:
+        forward_pass(m, d)
+    for s in range(b.nstep):
+        read_controls(b, thread, tile, W, s)
+        step(m, d)
+        write_records(b, thread, tile, W, s)
+    sign_contacts(m, d)
+    store_worlds(b, thread, tile, W)
+
+
+@over_tiles
+def inverse_tiles(m, d, b, thread, tile, W):
+    """Inverse dynamics of the worlds of a tile: at the call's accelerations, or at forward's where nstep is 0.
+
+    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    """
+    if b.nstep == 0:
+        forward(m, d)
+    for s in range(b.nstep):
+        read_controls(b, thread, tile, W, s)
+    inverse(m, d)
+    write_records(b, thread, tile, W, 0)
+    store_worlds(b, thread, tile, W)

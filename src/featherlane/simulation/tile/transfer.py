@@ -9,7 +9,8 @@ import numpy as np
 from featherlane.lanes import Record
 from featherlane.lanes.record import address
 from featherlane.simulation.library import library
-from featherlane.simulation.tile.tiles import ROWS, run_tiles
+from featherlane.simulation.tile.rows import ROWS
+from featherlane.simulation.tile.tiles import run_tiles
 
 KINDS = ("load", "control", "record", "store")
 

@@ -1,0 +1,106 @@
+"""Worlds' rows into a tile and back: the record of what goes where, and the kernels that move it.
+
+A transfer copies `count` reals of each world between a row in memory and the rows of the tile:
+
+    address(world, step) = row + index * stride + step * step_stride       (in reals)
+
+so state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
+world's number for what the batch keeps (load, store), and its place in the call for what the call brought (control,
+record).  A tile that is not full repeats its last world in the lanes left over; those do not take part and are not
+written back.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import Field, Layout, kernel, scalars
+
+_TRANSFERS = (
+    ("load", "once, before the first step"),
+    ("control", "before each step"),
+    ("record", "after each step"),
+    ("store", "once, after the last step"),
+)
+
+ROWS = Layout(
+    "Rows",
+    (
+        Field("nworld", "size", doc="worlds of this call"),
+        Field("nstep", "size", doc="time steps; 0: forward only"),
+        Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
+        Field("place", "long", ("nworld",), "1", "their places in the call's list of worlds"),
+        *(
+            field
+            for kind, when in _TRANSFERS
+            for field in (
+                Field(f"n{kind}", "size", doc=f"transfers {when}"),
+                Field(f"{kind}_row", "long", (f"n{kind}",), "1", "address of world 0's first real"),
+                Field(f"{kind}_tile", "long", (f"n{kind}",), "1", "offset of the tile's rows in its thread's table"),
+                Field(f"{kind}_count", "long", (f"n{kind}",), "1", "reals of a world"),
+                Field(f"{kind}_stride", "long", (f"n{kind}",), "reals", "from one world to the next"),
+                Field(f"{kind}_step", "long", (f"n{kind}",), "reals", "from one step to the next"),
+            )
+        ),
+        Field("tile_address", "long", ("nthread", "ntransfer"), "1", "address of the tile's rows, thread by thread"),
+        Field("nthread", "size", doc="threads"),
+        Field("ntransfer", "size", doc="transfers of all kinds"),
+    ),
+)
+
+
+@kernel
+def lane_place(b, tile, lane, W):
+    """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
+    k = tile * W + lane
+    return k if k < b.nworld else b.nworld - 1
+
+
+@kernel
+def read_rows(b, index, tile, W, row, address, count, stride, shift):
+    """Rows of a tile's worlds into the tile: W rows are read side by side, the tile is written line by line."""
+    out, source = scalars(b, address), scalars(b, row)
+    for i in range(count):
+        for lane in range(W):
+            out[i * W + lane] = source[index[lane_place(b, tile, lane, W)] * stride + (shift + i)]
+
+
+@kernel
+def write_rows(b, index, tile, W, row, address, count, stride, shift):
+    """The tile's values back into the rows of its worlds."""
+    source, out = scalars(b, address), scalars(b, row)
+    full = b.nworld - tile * W
+    for i in range(count):
+        for lane in range(W):
+            if lane < full:
+                out[index[tile * W + lane] * stride + (shift + i)] = source[i * W + lane]
+
+
+@kernel
+def load_worlds(b, thread, tile, W):
+    """What the batch keeps of a tile's worlds, into the tile."""
+    for k in range(b.nload):
+        a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
+        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
+
+
+@kernel
+def read_controls(b, thread, tile, W, s):
+    """What the call brought for step s."""
+    for k in range(b.ncontrol):
+        a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
+        read_rows(b, b.place, tile, W, b.control_row[k], a, b.control_count[k], b.control_stride[k], shift)
+
+
+@kernel
+def write_records(b, thread, tile, W, s):
+    """What the call takes from step s."""
+    for k in range(b.nrecord):
+        a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
+        write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
+
+
+@kernel
+def store_worlds(b, thread, tile, W):
+    """What the batch keeps, back into its rows."""
+    for k in range(b.nstore):
+        a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
+        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0)
