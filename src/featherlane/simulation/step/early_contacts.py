@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from featherlane.collision.collision import collision
 from featherlane.dynamics.actuator.adhesion import adhesive_pull, contact_transmission
-from featherlane.lanes import kernel, lane_index, stage, where, width
+from featherlane.lanes import kernel, stage
+from featherlane.simulation.step.halves import by_halves
 from featherlane.simulation.step.wake import find_contacts
 
 
@@ -27,31 +28,19 @@ def _take_from_contacts(m, d):
         adhesive_pull(m, d)
 
 
-@kernel
-def _take_from_parts(m, d, size):
-    """What parts of `size` worlds take from their contacts, one part after the other; 0 if one of them does not fit."""
-    start, active = 0, d.lane_active[0] > 0.0
-    while start < width(d):
-        lane = lane_index(d)
-        d.active[0] = where((lane >= start) & (lane < start + size) & active, 1.0, 0.0)
-        collision(m, d)
-        if d.con_overflow[0]:
-            return 0
+@by_halves
+def _take_from_parts(m, d, _purpose):
+    """What forces take from the contacts of one part."""
+    collision(m, d)
+    if d.con_overflow[0] == 0:
         _take_from_contacts(m, d)
-        start += size
-    return 1
 
 
 @kernel
 def _take_in_parts(m, d):
-    """Halve the parts until all fit; the overflow stands, for the rows have to go by parts as well."""
-    d.lane_active[0] = d.active[0]
-    size, full = width(d) // 2, d.warning[0]
-    while size > 1 and _take_from_parts(m, d, size) == 0:
-        size = size // 2
-    if size <= 1:
-        _take_from_parts(m, d, 1)
-    d.active[0] = d.lane_active[0]
+    """The same of a tile that does not fit; the overflow stands, for the rows have to go by parts as well."""
+    full = d.warning[0]
+    _take_from_parts(m, d, 0)
     # contacts that were dropped are counted when the rows are made
     d.warning[0] = full
     d.con_overflow[0] = 1

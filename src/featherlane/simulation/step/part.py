@@ -1,7 +1,6 @@
-"""A tile whose contact slots do not fit is solved part by part, so that no world loses a contact for its mates.
+"""Rows and what they are for, of a whole tile; or part by part, where the contact slots of all worlds do not fit.
 
-A world alone has as many slots as it has contacts, so parts of one world always fit, or lose their own last contacts
-and say so.  The parts' results are gathered under masks: what a world ends with is what it would have alone.
+The parts' results are gathered under masks: what a world ends with is what it would have alone.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ from featherlane.collision.collision import collision
 from featherlane.constraint.metric import release_metric
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.awake import sleeping
-from featherlane.lanes import kernel, lane_index, stage, where, width
+from featherlane.lanes import kernel, stage, where
 from featherlane.sensor.measure import sensor_rows
+from featherlane.simulation.step.halves import by_halves
 from featherlane.solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.island import islands
@@ -22,8 +22,9 @@ SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
 
 
 @kernel
-def keep(m, d, mask):
+def keep(m, d):
     """Take over the results of the worlds in this part."""
+    mask = d.active[0] > 0.0
     for i in range(m.nv):
         d.part[i] = where(mask, d.qacc[i], d.part[i])
         d.part[m.nv + i] = where(mask, d.qfrc_constraint[i], d.part[m.nv + i])
@@ -76,29 +77,20 @@ def rows_and_forces(m, d, purpose):
     leave_metric(m, d)
 
 
-@kernel
-def solve_parts_of(m, d, size, purpose):
-    """Solve parts of `size` worlds one after the other; 0 if one of them does not fit."""
-    start = 0
-    while start < width(d):
-        lane = lane_index(d)
-        mask = (lane >= start) & (lane < start + size) & (d.lane_active[0] > 0.0)
-        d.active[0] = where(mask, 1.0, 0.0)
-        collision(m, d)
-        if d.con_overflow[0]:
-            return 0
+@by_halves
+def solve_parts(m, d, purpose):
+    """One part, from its contacts on; its results are kept if it fits."""
+    collision(m, d)
+    if d.con_overflow[0] == 0:
         rows_and_forces(m, d, purpose)
-        if d.con_overflow[0]:
-            return 0
+    if d.con_overflow[0] == 0:
         sensor_rows(m, d)
-        keep(m, d, mask)
-        start += size
-    return 1
+        keep(m, d)
 
 
 @stage
 def solve_in_parts(m, d, purpose):
-    """Halve the parts until all fit.
+    """The rows of parts that fit, and what they are for.
 
     Args:
         purpose: SOLVE, STORE_FORCES or KEEP_FORCES.
@@ -106,13 +98,5 @@ def solve_in_parts(m, d, purpose):
     Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap of
             every world.
     """
-    d.lane_active[0] = d.active[0]
-    size, full, rows_full, unconverged = width(d) // 2, d.warning[0], d.warning[1], d.warning[3]
-    while size > 1 and solve_parts_of(m, d, size, purpose) == 0:
-        size = size // 2
-        # what a part said before the next one failed to fit is said again by the smaller parts
-        d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
-    if size <= 1:
-        solve_parts_of(m, d, 1, purpose)
-    d.active[0] = d.lane_active[0]
+    solve_parts(m, d, purpose)
     give_back(m, d)

@@ -24,7 +24,6 @@ from featherlane.lanes import (
     fmin,
     has,
     kernel,
-    lane_index,
     read_lane,
     real,
     stage,
@@ -35,6 +34,7 @@ from featherlane.lanes import (
 )
 from featherlane.model.enums import BALL, FREE
 from featherlane.model.sleep import AWAKE
+from featherlane.simulation.step.halves import by_halves
 
 NEVER, AUTO_NEVER = 3, 1  # mjtSleepPolicy
 
@@ -315,6 +315,12 @@ def collide_and_wake(m, d):
         collision(m, d)
 
 
+@by_halves
+def collide_and_wake_parts(m, d, _purpose):
+    """One part by itself."""
+    collide_and_wake(m, d)
+
+
 @kernel
 def find_contacts(m, d):
     """Contacts of the present positions, where those that may have woken a tree no longer serve."""
@@ -328,21 +334,17 @@ def find_contacts(m, d):
 def wake_touched(m, d):
     """Wake what tendons tie to the awake, what those and mocap bodies touch, what equality constraints join to them.
 
-    Where the contacts of all worlds have room together they are kept (con_fresh); else each world is asked alone, and
-    they are found again.
+    Where the contacts of all worlds have room together they are kept (con_fresh); else they are found again.
     Reads:  the frames, tree_asleep, body_awake, eq_active.
     Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; contacts.
     """
-    full, active = d.warning[0], d.active[0]
+    full = d.warning[0]
     if wake_tied(m, d):
         mark_awake(m, d)
     collide_and_wake(m, d)
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:
-        for lane in range(width(d)):
-            d.active[0] = where(lane_index(d) == lane, active, 0.0)
-            collide_and_wake(m, d)
-        d.active[0] = active
+        collide_and_wake_parts(m, d, 0)
         d.warning[0] = full
     wake_fastened(m, d)
 
