@@ -84,7 +84,7 @@ def main(folder: str, *levels: str) -> None:
     """Compile all stages for some CPU levels, from the sources beside this file."""
     sys.path.insert(0, SOURCES)
     from featherlane.lanes import build
-    from featherlane.simulation.library import library, stages
+    from featherlane.simulation.tile.library import library, stages
 
     start, every = time.monotonic(), list(stages().values())
 

@@ -251,7 +251,7 @@ def test_public_functions_are_documented(name):
 
 def test_functions_are_called_by_the_names_of_packages():
     from featherlane.collision.contact import contacts
-    from featherlane.simulation.library import stages
+    from featherlane.simulation.tile.library import stages
 
     assert inspect.isfunction(fl.collision) and inspect.isfunction(contacts)
     assert {"collision", "step", "solve_m"} <= set(stages())

@@ -17,7 +17,7 @@ from featherlane.lanes import processor
 from featherlane.lanes.build import VARIANTS
 from featherlane.lanes.kernel import symbol
 from featherlane.lanes.runtime import LAYOUT_SYMBOL, PREBUILT
-from featherlane.simulation.library import library, stages
+from featherlane.simulation.tile.library import library, stages
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

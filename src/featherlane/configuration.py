@@ -20,7 +20,7 @@ def configuration() -> dict[str, str]:
     """Where the package lies, how its kernels run, and the versions it stands on, by name."""
     from featherlane.lanes import cache
     from featherlane.model.reader import installed
-    from featherlane.simulation.library import library
+    from featherlane.simulation.tile.library import library
 
     versions = {"numpy": "numpy", "llvmlite": "llvmlite"}
     return {

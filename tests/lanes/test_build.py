@@ -91,7 +91,7 @@ def test_the_stages_need_neither_mujoco_nor_the_command_line_nor_the_compiler():
 import sys
 for name in ("mujoco", "typer", "rich", "gymnasium", "llvmlite"):
     sys.modules[name] = None
-from featherlane.simulation.library import library, stages
+from featherlane.simulation.tile.library import library, stages
 sys.exit(None if {"step", "run_tiles"} <= set(stages()) and library().layout_hash() else "no stages")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -4,7 +4,7 @@ import dis
 import inspect
 
 from featherlane.lanes.kernel import _names
-from featherlane.simulation.library import stages
+from featherlane.simulation.tile.library import stages
 
 
 def named(code):

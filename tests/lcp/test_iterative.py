@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import featherlane as fl
 from featherlane.lanes import Record, allocate
 from featherlane.lcp import Problem, Solver, Status
-from featherlane.simulation.library import library
+from featherlane.simulation.tile.library import library
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.sweep.apgd import solve_apgd
 from featherlane.solver.lcp.sweep.order import random_below

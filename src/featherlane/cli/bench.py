@@ -59,7 +59,7 @@ def machine() -> dict[str, Any]:
     import mujoco
     import numpy as np
 
-    from featherlane.simulation.library import library
+    from featherlane.simulation.tile.library import library
 
     configuration = library().configuration()
     return {

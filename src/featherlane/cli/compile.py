@@ -22,7 +22,7 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
         ImportError: the compiler is not installed; names the command that installs it.
     """
     from featherlane.lanes import build, cache, processor
-    from featherlane.simulation.library import library, stages
+    from featherlane.simulation.tile.library import library, stages
 
     if processes < 0:
         raise ModelError(f"processes: got {processes}, allowed is a whole number from 0 (all cores)")

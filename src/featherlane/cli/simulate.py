@@ -289,7 +289,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
 
 
 def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before, after, story) -> dict:
-    from featherlane.simulation.library import library
+    from featherlane.simulation.tile.library import library
 
     model = batch.model
     simulated = nstep * model.opt.timestep

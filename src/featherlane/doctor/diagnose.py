@@ -11,7 +11,7 @@ from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
-from featherlane.simulation.user.call import missing_functions
+from featherlane.simulation.tile.calls import missing_functions
 
 
 def diagnose(source, checks: Collection[str] = ()) -> list[Finding]:

@@ -17,7 +17,7 @@ from featherlane.errors import near
 from featherlane.lanes import Record, allocate
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.standard_form import StandardForm
-from featherlane.simulation.library import library
+from featherlane.simulation.tile.library import library
 from featherlane.solver import lcp
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Method, OptionError

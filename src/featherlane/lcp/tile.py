@@ -10,7 +10,7 @@ import numpy as np
 
 from featherlane.lanes import Record, Stage, allocate
 from featherlane.lanes.record import address
-from featherlane.simulation.library import library
+from featherlane.simulation.tile.library import library
 from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.lane_memory import DOUBT, RESULTS, load_lanes, store_lanes
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from featherlane.lanes import Record
 from featherlane.lanes.record import address
-from featherlane.simulation.library import library
+from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.rows import ROWS
 from featherlane.simulation.tile.tiles import run_tiles
 

@@ -19,10 +19,10 @@ from featherlane.model.limits import check_precision
 from featherlane.model.model import BUFFERS
 from featherlane.model.option import Enable
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.library import library
+from featherlane.simulation.tile.calls import UserCalls
 from featherlane.simulation.tile.capacity import capacities
 from featherlane.simulation.tile.fields import ADDRESSES, DATA, ROOM
-from featherlane.simulation.user.call import UserCalls
+from featherlane.simulation.tile.library import library
 
 
 class ModelRows:

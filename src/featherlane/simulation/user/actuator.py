@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from featherlane.errors import ModelError
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.user.call import KINDS, TYPES
+from featherlane.simulation.tile.calls import KINDS, TYPES
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.roles import named
 from featherlane.simulation.user.trial import try_function

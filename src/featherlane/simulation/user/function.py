@@ -18,7 +18,7 @@ from typing import Any
 from featherlane.errors import InstallationError, ModelError
 from featherlane.lanes import Kernel, Stage, cache, kernel, processor
 from featherlane.lanes.runtime import mode
-from featherlane.simulation.library import library
+from featherlane.simulation.tile.library import library
 from featherlane.simulation.user.roles import Role
 
 ALLOWED = "numbers, tuples of numbers, other kernels, and the functions of featherlane.lanes"
@@ -34,9 +34,14 @@ class UserFunction:
         element: the element's number.
         number: values that it gives.
 
+    Attributes:
+        in_step: it is called within a step.
+
     Raises:
         ModelError: the function has other parameters, or breaks a rule of the kernel language.
     """
+
+    in_step = True
 
     def __init__(self, role: Role, label: str, function: Any, element: int, number: int):
         self.role, self.label, self.function, self.element, self.number = role, label, function, element, number

@@ -25,10 +25,12 @@ class UserSensor(NamedTuple):
     Attributes:
         function: from the model and the arrays of `reads` to the values.
         reads: names of fields.
+        in_step: it is called between steps.
     """
 
     function: Callable[..., np.ndarray]
     reads: tuple[str, ...]
+    in_step = False
 
 
 def set_user_sensor(

@@ -9,9 +9,9 @@ from featherlane.lanes import Layout
 from featherlane.lanes.record import Rows
 from featherlane.model.fields import MODEL
 from featherlane.simulation.step.forward import forward_position, forward_velocity
+from featherlane.simulation.tile.calls import WorldView, readable
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.user.call import WorldView, readable
 from featherlane.simulation.user.function import UserFunction
 
 WORLDS = 2  # of a trial call of a kernel: a branch on a value shows as an error

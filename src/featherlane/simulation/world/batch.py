@@ -27,12 +27,12 @@ from featherlane.simulation.query.distance import Distances, distance_tiles
 from featherlane.simulation.query.distance import Query as DistanceQuery
 from featherlane.simulation.query.ray import Hits, Query, cast_tiles
 from featherlane.simulation.stages import check_inverse
+from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, LATE_FRAMES, MOMENTA, ON_REQUEST, STATUS, WRENCHES
 from featherlane.simulation.tile.tiles import inverse_tiles
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.work import Work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
-from featherlane.simulation.user.call import fields_called_for
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors

@@ -20,9 +20,9 @@ from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.option import Enable
 from featherlane.model.sleep import AWAKE
+from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import ADDRESSES, DATA, MOMENTA, STATUS, WRENCHES
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.user.call import fields_called_for
 from featherlane.simulation.world.given import given_fields, room_for
 from featherlane.solver.lcp.fields import LCP_ROOM
 

@@ -1,4 +1,8 @@
-"""How a workspace gets to call functions of the user: addresses in the tile's record, and plain Python behind some."""
+"""How a workspace gets to call functions of the user: addresses in the tile's record, and plain Python behind some.
+
+Such a function is a `simulation.user.function.UserFunction`, which a model has among its `user_actuators` and
+`user_sensors`; there plain sensors stand beside them, which are not called within a step (`in_step`).
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,7 @@ from featherlane.errors import UnsupportedFeatureError, near
 from featherlane.lanes import Field, Layout, Record, Stage
 from featherlane.lanes.runtime import mode
 from featherlane.model.enums import BIAS_USER, DYN_USER, GAIN_USER
-from featherlane.simulation.library import library
-from featherlane.simulation.user.function import UserFunction
+from featherlane.simulation.tile.library import library
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 KINDS = ("activation", "gain", "bias")  # the columns of the field user_actuator
@@ -65,7 +68,7 @@ class UserCalls:
         self._owner, self._revision = weakref.ref(workspace), None
         workspace.record.functions[:] = [None]  # a number of 0 is no function
         self._missing: list[str] = []
-        self._addresses: dict[UserFunction, int] = {}
+        self._addresses: dict[Any, int] = {}
         self._kept: list = []  # callbacks, for as long as their addresses stand in the record
         self._errors: list[BaseException] = []
 
@@ -105,7 +108,7 @@ class UserCalls:
         for (i, kind), function in model.user_actuators.items():
             w.arrays["user_actuator"][3 * i + KINDS.index(kind)] = self.address(function)
         for i, function in model.user_sensors.items():
-            if isinstance(function, UserFunction):
+            if function.in_step:
                 w.arrays["user_sensor"][i] = self.address(function)
 
     def require(self, stage: Stage) -> None:
@@ -118,13 +121,13 @@ class UserCalls:
             what = "functions of the user are missing (featherlane.set_user_actuator registers them)"
             raise UnsupportedFeatureError(self._missing, self._workspace.model.source, what)
 
-    def address(self, function: UserFunction) -> int:
+    def address(self, function) -> int:
         """Where the workspace's stages call the function; uncompiled ones: its number in `record.functions`."""
         if function not in self._addresses:
             self._addresses[function] = self._new_address(function)
         return self._addresses[function]
 
-    def _new_address(self, function: UserFunction) -> int:
+    def _new_address(self, function) -> int:
         w = self._workspace
         if mode() == "python":
             w.record.functions.append(function.stage if function.is_compiled else self._plain(function))
@@ -153,7 +156,7 @@ class UserCalls:
 
         return raising
 
-    def _plain(self, function: UserFunction):
+    def _plain(self, function):
         """The function for each world of the tile that takes part, one after the other."""
         w, out = self._workspace, function.role.result
         rows, place, active = w.arrays[out], function.place(w.model), w.arrays["active"]
@@ -183,7 +186,7 @@ def fields_called_for(model, sensors: bool) -> set[str]:
     """Fields that the functions called within a step may read, those of sensors where these are computed."""
     functions = list(model.user_actuators.values())
     if sensors:
-        functions += [f for f in model.user_sensors.values() if isinstance(f, UserFunction)]
+        functions += [f for f in model.user_sensors.values() if f.in_step]
     return {name for f in functions for name in f.fields}
 
 
