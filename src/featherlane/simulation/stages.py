@@ -10,7 +10,6 @@ from it in size, and RuntimeError while another thread is in a call of the data.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 
 import numpy as np
 
@@ -48,12 +47,12 @@ from featherlane.model.option import Disable, Enable, Integrator
 from featherlane.sensor.camera import cameras as _cameras
 from featherlane.sensor.momentum import subtree_vel as _subtree_vel
 from featherlane.sensor.wrench import rne_post_constraint as _rne_post_constraint
+from featherlane.simulation.query.product import mul_m as _mul_m
 from featherlane.simulation.step import forward as _contents
 from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts as _early_contacts
 from featherlane.simulation.step.early_contacts import forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
-from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.data import Data, busy, ready
 from featherlane.solver.island import islands as _islands
 
@@ -66,23 +65,10 @@ def _run(model: Model, data: Data, stage: Stage) -> None:
 
 def _measure(model: Model, data: Data, stage: Stage) -> None:
     """Run a stage that computes sensors, those of the user, too."""
-    run = _measured(model, data, stage)
-    with data._turn:
+    world = ready(model, data)
+    run = world._measured(stage)
+    with world._turn:
         run()
-
-
-def _measured(model: Model, data: Data, stage: Stage) -> Callable[[], None]:
-    """A stage that computes sensors, as a function that calls those of the user, too."""
-    run = ready(model, data).workspace.bound(stage)
-    if not plain_sensors(model):
-        return run
-
-    def measured():
-        run()
-        if not model.opt_disableflags & Disable.SENSOR:
-            fill(model, data.workspace.view("sensordata"), lambda name: getattr(data, name))
-
-    return measured
 
 
 # ---- whole steps -----------------------------------------------------------------------------------------------------
@@ -116,7 +102,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         ready(model, data)
     run = data._step
     if run is None:
-        run = data.__dict__["_step"] = _measured(model, data, _contents.step)
+        run = data.__dict__["_step"] = ready(model, data)._measured(_contents.step)
     count = 1 if nstep.__class__ is int and nstep == 1 else _whole(nstep)
     token = data._turn_token  # as `with data._turn` does, at a third of the cost
     try:
@@ -478,11 +464,9 @@ def inverse_smooth(model: Model, data: Data) -> np.ndarray:
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse (which goes by recursive Newton-Euler, and subtracts
     constraint forces, too).
     """
-    from featherlane.simulation.query.product import mul_m
-
     forward_position(model, data)
     forward_velocity(model, data)
-    return mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
+    return _mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
 
 
 # ---- derivatives by velocity -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ A data is a workspace of one world in float64: what compiled stages read and wri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,19 @@ from featherlane.collision.contact import contacts
 from featherlane.constraint.efc import efc
 from featherlane.constraint.row import EQUALITY, FRICTION_DOF
 from featherlane.errors import ModelError, near
+from featherlane.lanes import Stage
 from featherlane.lanes.layout import Field
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.enums import ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
-from featherlane.model.option import Enable
+from featherlane.model.option import Disable, Enable
 from featherlane.model.sleep import AWAKE
+from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import ADDRESSES, DATA, MOMENTA, STATUS, WRENCHES
 from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.given import given_fields, room_for
 from featherlane.solver.lcp.fields import LCP_ROOM
 
@@ -429,9 +433,22 @@ class Data(NamedAccess):
 
     def forward(self) -> None:
         """All that follows from the present state: `featherlane.forward` with the data's model."""
-        from featherlane.simulation.stages import forward
+        run = ready(self.model, self)._measured(forward_pass)
+        with self._turn:
+            run()
 
-        forward(self.model, self)
+    def _measured(self, stage: Stage) -> Callable[[], None]:
+        """A stage that computes sensors, as a function that calls those of the user, too."""
+        run, model = self.workspace.bound(stage), self.model
+        if not plain_sensors(model):
+            return run
+
+        def measured():
+            run()
+            if not model.opt_disableflags & Disable.SENSOR:
+                fill(model, self.workspace.view("sensordata"), lambda name: getattr(self, name))
+
+        return measured
 
 
 def ready(model: Model, data: Data) -> Data:
