@@ -22,7 +22,7 @@ import numpy as np
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.candidates import HFIELD, NO_FUNCTION
 from featherlane.model.exchange import read
-from featherlane.model.option import Enable, sleepless
+from featherlane.model.option import Enable, clashes, tendon_equalities
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -70,7 +70,8 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     found = [*_options(mj), *_callbacks()]
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
-    found += sleepless(mj.opt.integrator, mj.opt.enableflags, mj.opt.disableflags, mj.eq_type)
+    options = {name: getattr(mj.opt, name) for name in ("integrator", "disableflags", "enableflags")}
+    found += clashes(options | {"tendon_equalities": tendon_equalities(mj.eq_type)})
     found += _shapes(mj, cand)
     return found
 

@@ -7,7 +7,7 @@ Numbers are read and written under MuJoCo's names; enumerations take MuJoCo's en
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any
@@ -284,55 +284,83 @@ def _enable_bits(name: str, value: Any) -> int:
     return bits
 
 
-def sleepless(integrator: int, enableflags: int, disableflags: int, eq_type) -> list[str]:
-    """Why these options, and equalities of these types, do not go with the flag `sleep`, if it is on; as in MuJoCo."""
-    if not enableflags & Enable.SLEEP:
-        return []
-    if (np.asarray(eq_type) == TENDON).any():
-        return ["option flag: sleep with equalities of tendons, allowed are the other types"]
-    if integrator == Integrator.RK4:
-        return ["option flag: sleep with the integrator rk4, allowed are the others"]
-    if integrator == Integrator.DISCRETE and disableflags & Disable.ISLAND:
-        return ["option flag: sleep with the integrator discrete and the flag island off, allowed is island on"]
-    return []
+def _word(member: IntEnum | IntFlag) -> str:
+    """A choice or a flag as MJCF spells it."""
+    return str(member.name).lower()
 
 
-def _refuse_sleepless(opt, integrator: int, enableflags: int, disableflags: int) -> None:
-    problems = sleepless(integrator, enableflags, disableflags, opt._model.eq_type)
-    if problems:
-        raise UnsupportedFeatureError(problems)
+# where a setting is kept
+OPTION_OF: dict[type, str] = {
+    ContactModel: "contact_model",
+    Integrator: "integrator",
+    Rotation: "rotation",
+    Disable: "disableflags",
+    Enable: "enableflags",
+}
+
+# Settings that do not go together, and what the error says.  A setting is a choice, a flag that is set, or a number
+# that is not 0: an option, or how many elements of a kind the model has.
+CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
+    # as in MuJoCo, whose trees fall asleep by islands
+    ((Enable.SLEEP, "tendon_equalities"), "flag: sleep with equalities of tendons, allowed are the other types"),
+    ((Enable.SLEEP, Integrator.RK4), "flag: sleep with the integrator rk4, allowed are the others"),
+    (
+        (Enable.SLEEP, Integrator.DISCRETE, Disable.ISLAND),
+        "flag: sleep with the integrator discrete and the flag island off, allowed is island on",
+    ),
+    # the step of ODE is semi-implicit Euler, its forces follow from no acceleration, and its bodies do not sleep
+    *(
+        ((ContactModel.LCP, other), f"contact_model 'lcp' with the integrator {_word(other)!r}, allowed is 'euler'")
+        for other in Integrator
+        if other != Integrator.EULER
+    ),
+    *(
+        ((ContactModel.LCP, flag), f"contact_model 'lcp' with the flag {_word(flag)}, allowed is to have it off")
+        for flag in LCP_REFUSED
+    ),
+    (
+        (ContactModel.LCP, "noslip_iterations"),
+        "contact_model 'lcp' with noslip_iterations, allowed is 0: its friction does not slip",
+    ),
+    # links are rows of the LCP
+    ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
+    # four linear steps do not make one of the fourth order
+    (
+        (Rotation.INFINITESIMAL, Integrator.RK4),
+        "rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'",
+    ),
+)
 
 
-def lcp_problems(contact_model: int, integrator: int, enableflags: int, noslip_iterations: int) -> list[str]:
-    """Which options do not go with the contact model `lcp`, if it is on."""
-    if contact_model != ContactModel.LCP:
-        return []
-    found = []
-    if integrator != Integrator.EULER:
-        found.append(
-            f"contact_model 'lcp' with the integrator {Integrator(integrator).name.lower()!r}, allowed is 'euler'"
-        )
-    for flag in Enable:
-        if enableflags & flag & LCP_REFUSED:
-            found.append(f"contact_model 'lcp' with the flag {str(flag.name).lower()}, allowed is to have it off")
-    if noslip_iterations:
-        found.append("contact_model 'lcp' with noslip_iterations, allowed is 0: its friction does not slip")
-    return [f"option {problem}" for problem in found]
+def _option(setting: IntEnum | IntFlag | str) -> str:
+    """The option, or the count of elements, that a setting is of."""
+    return setting if isinstance(setting, str) else OPTION_OF[type(setting)]
 
 
-def _refuse_with_lcp(opt, **changed: int) -> None:
-    """Refuse the change of an option that does not go with the contact model."""
-    sizes = opt._model.size_values()
-    names = ("contact_model", "integrator", "enableflags", "noslip_iterations")
-    problems = lcp_problems(**{name: sizes[f"opt_{name}"] for name in names} | changed)
-    if problems:
-        raise UnsupportedFeatureError(problems)
+def _holds(setting: IntEnum | IntFlag | str, value: int) -> bool:
+    """Does the value of its option have that setting?"""
+    if isinstance(setting, str):
+        return value != 0
+    return bool(value & setting) if isinstance(setting, IntFlag) else value == setting
 
 
-def _refuse_rotation(rotation: int, integrator: int) -> None:
-    """Refuse linear steps of orientations where four of them make one of the fourth order."""
-    if rotation == Rotation.INFINITESIMAL and integrator == Integrator.RK4:
-        raise UnsupportedFeatureError(["option rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'"])
+def clashes(values: Mapping[str, int], option: str = "") -> list[str]:
+    """Which settings do not go together.
+
+    Args:
+        values: options, `nlink` and `tendon_equalities`; what is not in it is taken to be 0.
+        option: tell of its settings alone; empty: of all.
+    """
+    return [
+        f"option {says}"
+        for settings, says in CLASHES
+        if option in ("", *map(_option, settings)) and all(_holds(s, values.get(_option(s), 0)) for s in settings)
+    ]
+
+
+def tendon_equalities(eq_type: np.ndarray) -> int:
+    """How many equality constraints are of tendons."""
+    return int(np.count_nonzero(np.asarray(eq_type) == TENDON))
 
 
 class _Number:
@@ -394,18 +422,17 @@ class _Integer:
         return self if opt is None else self.kind(opt._model.size_values()[f"opt_{self.name}"])
 
     def __set__(self, opt, value):
-        opt._model._set_size(f"opt_{self.name}", self.check(self.name, value))
-
-
-class _IntegratorChoice(_Integer):
-    """The integrator: trees that `discrete` couples sleep as islands alone."""
-
-    def __set__(self, opt, value):
         number = self.check(self.name, value)
-        _refuse_sleepless(opt, number, opt.enableflags, opt.disableflags)
-        _refuse_with_lcp(opt, integrator=number)
-        _refuse_rotation(opt.rotation, number)
-        opt._model._set_size("opt_integrator", number)
+        self.refuse(opt, number)
+        opt._model._set_size(f"opt_{self.name}", number)
+
+    def refuse(self, opt, number: int) -> None:
+        """Refuse what does not go with the other settings of the model."""
+        sizes = opt._model.size_values()
+        values = {name.removeprefix("opt_"): value for name, value in sizes.items()} | {self.name: number}
+        problems = clashes(values | {"tendon_equalities": tendon_equalities(opt._model.eq_type)}, self.name)
+        if problems:
+            raise UnsupportedFeatureError(problems)
 
 
 class _ContactModelChoice(_Integer):
@@ -414,52 +441,18 @@ class _ContactModelChoice(_Integer):
     def __get__(self, opt, owner=None):
         return self if opt is None else ContactModel(super().__get__(opt)).name.lower()
 
-    def __set__(self, opt, value):
-        number = self.check(self.name, value)
-        if number == ContactModel.CONVEX and opt._model.size_values()["nlink"]:
-            raise UnsupportedFeatureError(["option contact_model 'convex' in a model with links, allowed is 'lcp'"])
-        _refuse_with_lcp(opt, contact_model=number)
+    def refuse(self, opt, number: int) -> None:
+        super().refuse(opt, number)
         opt._model.check_edits()
-        opt._model._set_size("opt_contact_model", number)
 
 
-class _RotationChoice(_Integer):
-    """How orientations turn: by linear steps with the integrators of one stage alone."""
-
-    def __set__(self, opt, value):
-        number = self.check(self.name, value)
-        _refuse_rotation(number, opt.integrator)
-        opt._model._set_size("opt_rotation", number)
-
-
-class _NoslipIterations(_Integer):
-    """Sweeps against slip, of the contact model `convex` alone."""
-
-    def __set__(self, opt, value):
-        number = self.check(self.name, value)
-        _refuse_with_lcp(opt, noslip_iterations=number)
-        opt._model._set_size("opt_noslip_iterations", number)
-
-
-class _Disable(_Integer):
+class _DisableFlags(_Integer):
     """Disable bits: the filter of parents made the candidate pairs and is fixed with them."""
 
-    def __set__(self, opt, value):
-        bits = self.check(self.name, value)
-        if (bits ^ opt.disableflags) & Disable.FILTERPARENT:
+    def refuse(self, opt, number: int) -> None:
+        if (number ^ opt.disableflags) & Disable.FILTERPARENT:
             raise ModelError("option disableflags: filterparent is fixed when the model is loaded; set it in the XML")
-        _refuse_sleepless(opt, opt.integrator, opt.enableflags, bits)
-        opt._model._set_size("opt_disableflags", bits)
-
-
-class _Enable(_Integer):
-    """Enable bits: `sleep` goes with some integrators only."""
-
-    def __set__(self, opt, value):
-        bits = self.check(self.name, value)
-        _refuse_sleepless(opt, opt.integrator, bits, opt.disableflags)
-        _refuse_with_lcp(opt, enableflags=bits)
-        opt._model._set_size("opt_enableflags", bits)
+        super().refuse(opt, number)
 
 
 class Option:
@@ -485,16 +478,16 @@ class Option:
         "How contacts become forces: convex (MuJoCo's regularised model) or lcp (ODE's).",
         ContactModel,
     )
-    integrator = _IntegratorChoice(_choice(Integrator, SUPPORTED_INTEGRATORS), "How a step is taken.", Integrator)
+    integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "How a step is taken.", Integrator)
     cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
     solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "convex: newton, cg (primal) or pgs (dual).", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")
-    noslip_iterations = _NoslipIterations(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
+    noslip_iterations = _Integer(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
     sleep_tolerance = _Number(_real, "A tree whose velocities are below this may fall asleep [m/s].")
     noslip_tolerance = _Number(_not_negative, "The pass against slip stops at a scaled improvement below this.")
     ls_iterations = _Integer(_count, "Most iterations of the line search.")
-    disableflags = _Disable(_disable_bits, "Flags that are off: bits of mjtDisableBit, or their names.", Disable)
-    enableflags = _Enable(_enable_bits, "Flags that are on: bits of mjtEnableBit, or their names.", Enable)
+    disableflags = _DisableFlags(_disable_bits, "Flags that are off: bits of mjtDisableBit, or their names.", Disable)
+    enableflags = _Integer(_enable_bits, "Flags that are on: bits of mjtEnableBit, or their names.", Enable)
     forward_dynamics = _Integer(
         _choice(ForwardDynamics, SUPPORTED_FORWARD_DYNAMICS),
         "auto (by counted cost), crb (factor of M) or aba (articulated bodies; with tendons as crb).",
@@ -521,7 +514,7 @@ class Option:
         "Gyroscopic torque of free bodies: explicit (MuJoCo's), implicit (ODE's) or off.",
         Gyroscopic,
     )
-    rotation = _RotationChoice(
+    rotation = _Integer(
         _choice(Rotation, tuple(Rotation)), "Orientations turn by finite or infinitesimal steps.", Rotation
     )
 

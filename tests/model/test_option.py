@@ -1,0 +1,86 @@
+"""Options that do not go together: the one table of them, through every setter and in any order."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.model.option import CLASHES, OPTION_OF, Disable, Enable, Integrator, clashes
+
+TENDONS = """<mujoco><worldbody>
+  <body><joint name="a"/><geom size=".1"/></body><body pos="1 0 0"><joint name="b"/><geom size=".1"/></body></worldbody>
+<tendon><fixed name="s"><joint joint="a" coef="1"/></fixed><fixed name="t"><joint joint="b" coef="1"/></fixed></tendon>
+<equality>%s</equality></mujoco>"""
+LINKED = "<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody></mujoco>"
+ISLAND_OFF = Enable.SLEEP, Integrator.DISCRETE, Disable.ISLAND
+
+
+def scene(settings) -> fl.Model:
+    """A model with the elements that the settings speak of."""
+    if "nlink" in settings:
+        return fl.load(LINKED, links=fl.Link("fixed", 1))
+    return fl.load(TENDONS % ('<tendon tendon1="s" tendon2="t"/>' if "tendon_equalities" in settings else ""))
+
+
+def choose(model, setting) -> None:
+    """Set an option as a user would."""
+    if isinstance(setting, str):
+        setattr(model.opt, setting, 1)
+        return
+    name = OPTION_OF[type(setting)]
+    bits = isinstance(setting, Enable | Disable)
+    setattr(model.opt, name, getattr(model.opt, name) | setting if bits else setting)
+
+
+@pytest.mark.parametrize(("settings", "says"), CLASHES, ids=[says for _, says in CLASHES])
+def test_what_does_not_go_together_is_refused_in_any_order(settings, says):
+    options = [s for s in settings if s not in ("nlink", "tendon_equalities")]
+    for *first, last in itertools.permutations(options):
+        model = scene(settings)
+        for setting in first:
+            choose(model, setting)
+        before = dict(model.size_values())
+        with pytest.raises(fl.UnsupportedFeatureError) as error:
+            choose(model, last)
+        assert error.value.features == [f"option {says}"]
+        assert model.size_values() == before
+        fl.step(model, fl.Data(model))
+
+
+def test_what_goes_together_is_taken():
+    model = scene(())
+    for setting in (Enable.SLEEP, Integrator.DISCRETE):
+        choose(model, setting)
+    assert clashes(model_options(model)) == []
+    model.opt.enableflags = 0
+    model.opt.disableflags = Disable.ISLAND
+    assert model.opt.integrator == Integrator.DISCRETE
+
+
+def model_options(model) -> dict[str, int]:
+    """The model's options by their names."""
+    return {name.removeprefix("opt_"): value for name, value in model.size_values().items()}
+
+
+def test_all_that_does_not_go_with_a_choice_is_told_at_once():
+    model = scene(())
+    model.opt.integrator, model.opt.noslip_iterations, model.opt.enableflags = "rk4", 2, "fwdinv,invdiscrete"
+    with pytest.raises(fl.UnsupportedFeatureError) as error:
+        model.opt.contact_model = "lcp"
+    found = " ".join(error.value.features)
+    assert len(error.value.features) == 4
+    assert all(word in found for word in ("'rk4'", "flag fwdinv", "flag invdiscrete", "noslip_iterations"))
+
+
+def test_a_file_with_flags_that_do_not_go_together_is_refused():
+    text = TENDONS.replace("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>') % ""
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep with the integrator rk4"):
+        fl.load(text)
+
+
+def test_what_is_not_named_counts_as_zero():
+    assert clashes({"enableflags": np.int32(Enable.SLEEP)}) == []
+    assert len(clashes({"enableflags": np.int32(Enable.SLEEP), "integrator": np.int32(Integrator.RK4)})) == 1
+    assert clashes({s: 1 for s in ("enableflags", "integrator")}, "rotation") == []
+    assert len(clashes({OPTION_OF[type(s)]: int(s) for s in ISLAND_OFF})) == 1
