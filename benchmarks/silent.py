@@ -37,8 +37,7 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.model.option import Integrator
-from featherlane.simulation.world.state import State
+from featherlane.model.enums import Integrator, State
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first

@@ -16,7 +16,7 @@ from gymnasium.wrappers.vector import ClipReward, NormalizeObservation, RecordEp
 
 import featherlane as fl
 from featherlane.environments import BatchEnv
-from featherlane.model.option import Disable
+from featherlane.model.enums import Disable
 
 N, LIMIT = 6, 9
 EXAMPLE = Path(__file__).parents[1] / "examples" / "vector_env.py"

@@ -20,6 +20,7 @@ from featherlane.errors import (
 )
 from featherlane.lanes import kernel
 from featherlane.model import Link, Model, bundled_names, load, set_const, set_length_range
+from featherlane.model.enums import State
 from featherlane.registration import Registration, RegistrationStatus, register_points
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.distance import geom_distance
@@ -87,7 +88,7 @@ from featherlane.simulation.world.batch import Batch
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.failure import Failure
 from featherlane.simulation.world.failure_file import load_failure
-from featherlane.simulation.world.state import State, get_state, set_keyframe, set_state, state_size
+from featherlane.simulation.world.state import get_state, set_keyframe, set_state, state_size
 
 __version__: str
 

@@ -26,7 +26,7 @@ from unittest import mock
 import numpy as np
 
 import featherlane as fl
-from featherlane.model.option import Enable
+from featherlane.model.enums import Enable
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.fields import (
     DATA,

@@ -14,7 +14,7 @@ import numpy as np
 
 import featherlane as fl
 from bits.hashes import Outcome, Scene, model_inputs
-from featherlane.model.option import Enable
+from featherlane.model.enums import Enable
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.fields import MOMENTA, WRENCHES
 

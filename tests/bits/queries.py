@@ -14,7 +14,7 @@ from bits.features import ALL
 from bits.hashes import Outcome, Scene, model_inputs
 from bits.models import GROUNDS, MECHANISM, aligned, heap, shapes, tree
 from bits.motion import WORLDS, Motion, start, symmetric
-from featherlane.model.option import Enable
+from featherlane.model.enums import Enable
 
 DATA_ALONE = ("float64",)
 

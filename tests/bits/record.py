@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from bits import hashes
+from bits.hashes import hashes
 from bits.scenes import SCENES
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.constraint import efc, make_rows, row_capacity
-from featherlane.constraint.row import EQUALITY
+from featherlane.model.enums import EQUALITY
 from featherlane.solver.inverse import constraint_forces
 from oracles.rows import SOLIMPS, SOLREFS, assert_rows_equal, check, edited, random_states
 from scenes.constraints import CONTACTS, JOINTS, forward, tile

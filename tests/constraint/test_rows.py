@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from featherlane.constraint import efc, make_rows, row_capacity
-from featherlane.constraint.row import LIMIT_JOINT
 from featherlane.model import load
+from featherlane.model.enums import LIMIT_JOINT
 from featherlane.simulation.tile.workspace import Workspace
 from oracles.rows import SOLIMPS, SOLREFS, TOLERANCE, assert_rows_equal, check, edited, random_states
 from scenes.constraints import CONTACTS, JOINTS, forward, tile

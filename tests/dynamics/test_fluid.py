@@ -9,7 +9,7 @@ import pytest
 import featherlane as fl
 from featherlane.dynamics.integrator.velocity_derivative import passive_vel, smooth_vel
 from featherlane.errors import ModelError
-from featherlane.model.option import Enable
+from featherlane.model.enums import Enable
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth

@@ -5,8 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.constraint.efc import body_jacobian
-from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON
-from featherlane.model.option import Disable, Enable
+from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, Disable, Enable
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.lcp.status import UNSETTLED

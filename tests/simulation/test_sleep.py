@@ -10,7 +10,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.model import broad_phase
-from featherlane.model.option import Enable
+from featherlane.model.enums import Enable
 from featherlane.model.sleep import AWAKE
 from scenes.sleep import SCENES, STACK, TWO, roll, scene, worst_difference
 

@@ -6,10 +6,10 @@ import pytest
 
 import featherlane as fl
 from featherlane.constraint.efc import efc
-from featherlane.constraint.row import CONTACT_ELLIPTIC
 from featherlane.lanes import stage
 from featherlane.lanes.processor import tile_width
 from featherlane.model import load
+from featherlane.model.enums import CONTACT_ELLIPTIC
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.hessian import assemble_hessian

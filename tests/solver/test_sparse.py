@@ -6,9 +6,10 @@ import pytest
 
 from featherlane.collision.collision import collision
 from featherlane.constraint.efc import efc
-from featherlane.constraint.row import CONTACT_ELLIPTIC, make_rows
+from featherlane.constraint.row import make_rows
 from featherlane.lanes import stage
 from featherlane.model import load
+from featherlane.model.enums import CONTACT_ELLIPTIC
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace

@@ -106,8 +106,8 @@ def compare(request: Comparison) -> None:
         from featherlane.cli.plot import prepare
 
         prepare()
+    from featherlane.model.enums import Disable
     from featherlane.model.load import load
-    from featherlane.model.option import Disable
     from featherlane.simulation.world.data import Data
 
     model = load(request.source)

@@ -11,10 +11,11 @@ from rich.tree import Tree
 
 from featherlane.cli.output import console, pairs, print_json, table
 from featherlane.errors import ModelError
+from featherlane.model.enums import SLIDE
+from featherlane.model.joint import DOFS
+from featherlane.model.joint import NAMES as JOINT_TYPES
 
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
-JOINTS = ("free", "ball", "slide", "hinge")
-DOFS = (6, 3, 1, 1)
 CAPACITIES = {
     "nconmax": "contacts",
     "ndofrowmax": "rows of one dof (friction loss, limits)",
@@ -95,9 +96,9 @@ def _options(mj) -> dict[str, Any]:
 
 def _features(mj) -> dict[str, int]:
     """How many elements use what; only what is used."""
-    joints = Counter(JOINTS[kind] for kind in mj.jnt_type)
-    scalar = np.isin(mj.jnt_type, (2, 3))
-    found = {f"{kind} joints": joints[kind] for kind in JOINTS}
+    joints = Counter(JOINT_TYPES[kind] for kind in mj.jnt_type)
+    scalar = mj.jnt_type >= SLIDE
+    found = {f"{kind} joints": joints[kind] for kind in JOINT_TYPES}
     found |= {
         "joint limits": int((mj.jnt_limited > 0).sum()),
         "friction loss": int((mj.dof_frictionloss > 0).sum()),
@@ -124,7 +125,7 @@ def _bodies(mj) -> list[dict[str, Any]]:
         joints = []
         for j in range(start, start + mj.body_jntnum[b]):
             kind, dof = int(mj.jnt_type[j]), int(mj.jnt_dofadr[j])
-            entry = {"name": _name(mj, "JOINT", j), "type": JOINTS[kind], "dofs": [*range(dof, dof + DOFS[kind])]}
+            entry = {"name": _name(mj, "JOINT", j), "type": JOINT_TYPES[kind], "dofs": [*range(dof, dof + DOFS[kind])]}
             if mj.jnt_limited[j]:
                 entry["range"] = mj.jnt_range[j].tolist()
             joints.append(entry)

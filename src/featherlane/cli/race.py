@@ -371,7 +371,7 @@ def stages_of_step(model, workspace) -> list:
     from featherlane.collision.collision import collision
     from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
     from featherlane.lanes.record import python_record
-    from featherlane.model.option import Integrator
+    from featherlane.model.enums import Integrator
     from featherlane.simulation.step import forward
     from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 

@@ -28,7 +28,6 @@ from featherlane.model.candidates import (
     CAPSULE_CAPSULE,
     FIRST_SCALAR,
     HEIGHTS,
-    PLANE,
     PLANE_BOX,
     PLANE_CAPSULE,
     PLANE_CYLINDER,
@@ -40,7 +39,7 @@ from featherlane.model.candidates import (
     SPHERE_CYLINDER,
     SPHERE_SPHERE,
 )
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP, NGEOMTYPES, PLANE
 from featherlane.spatial.vector import dot3, load3, load9, sub3
 
 
@@ -222,7 +221,7 @@ def collision(m, d):
         for i in range(near_pairs(m, d)):
             first = d.ncon_slot[0]
             p, e, g, h = near_pair(m, d, i)
-            points(m, d, m.pair_function[9 * m.geom_type[g] + m.geom_type[h]], e, g, h)
+            points(m, d, m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]], e, g, h)
             set_parameters(m, d, p, e, g, h, first)
             if d.con_overflow[0] == 1:
                 break

@@ -11,7 +11,7 @@ from featherlane.collision.hfield import first_cell, last_cell, reach, set_prism
 from featherlane.collision.slot import load_shape
 from featherlane.collision.support import PRISM, core_radius, core_support, look_from_first
 from featherlane.lanes import kernel, read_lane, real, stage, whole, width, write_lane
-from featherlane.model.candidates import HFIELD, PLANE
+from featherlane.model.enums import HFIELD, PLANE
 from featherlane.spatial.vector import add3, axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, scale3, store3, sub3
 
 

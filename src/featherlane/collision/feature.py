@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from featherlane.collision.support import core_support
 from featherlane.lanes import fabs, kernel, real, sqrt
-from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, MESH
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, MESH
 from featherlane.spatial.vector import (
     add3,
     axpy3,

@@ -22,7 +22,7 @@ from featherlane.collision.primitive import (
 from featherlane.collision.slot import append
 from featherlane.collision.sphere_box import sphere_box
 from featherlane.lanes import any_, kernel, real, where
-from featherlane.model.candidates import SPHERE
+from featherlane.model.enums import SPHERE
 from featherlane.spatial.vector import add3, axpy3, dot3, load3, load9, mat_mul_vec, plain_dot3, scale3, sub3
 
 

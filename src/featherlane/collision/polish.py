@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from featherlane.collision.support import PRISM, support_along
 from featherlane.lanes import fabs, kernel, real, sqrt, stage
-from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, load9, mat_t_mul_vec, normalize3, scale3, store3, sub3
 
 STEPS = 8

@@ -21,7 +21,7 @@ from featherlane.collision.ray_shape import (
 )
 from featherlane.collision.slot import load_shape
 from featherlane.lanes import any_, fma, fmax, has, kernel, read_lane, real, sqrt, stage, where, width, write_lane
-from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
 from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, norm3, store3, sub3
 
 SLACK = 1.01  # bounding spheres are tested a little larger, so that rounding loses no grazing ray

@@ -17,7 +17,7 @@ Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec.
 from __future__ import annotations
 
 from featherlane.lanes import kernel, sqrt, stage
-from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, store3, sub3
 
 PRISM = 8  # six vertices `prism_vert`, in the frame of the shape that has this type

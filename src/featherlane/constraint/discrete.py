@@ -13,11 +13,11 @@ for all of them were found by experiment with 4.0.1.
 
 from __future__ import annotations
 
-from featherlane.constraint.impedance import MAXIMP, MINVAL, REFSAFE
+from featherlane.constraint.impedance import MAXIMP, MINVAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
 from featherlane.lanes import clip, fma, fmax, fmin, kernel, real, sqrt, stage, where
-from featherlane.model.enums import DISCRETE, LIMIT_TENDON, PYRAMIDAL
+from featherlane.model.enums import DISABLE_REFSAFE, DISCRETE, LIMIT_TENDON, PYRAMIDAL
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import add3, cross, load3, load6, scale3, sub3
 
@@ -31,7 +31,7 @@ def resolved(m, solref, imp, authored):
     stiffness and damping themselves is left alone.
     """
     K, B = authored
-    if m.opt_integrator == DISCRETE and not (m.opt_disableflags & REFSAFE):
+    if m.opt_integrator == DISCRETE and not (m.opt_disableflags & DISABLE_REFSAFE):
         h = m.opt_timestep[0]
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)

@@ -13,13 +13,28 @@ from types import SimpleNamespace
 import numpy as np
 
 from featherlane.constraint.discrete import resolved
-from featherlane.constraint.equality import CONNECT, WELD
-from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, REFSAFE, friction_reference, impedance, reference
-from featherlane.constraint.metric import METRIC
-from featherlane.constraint.row import CONTACT_ELLIPTIC, CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, EQUALITY, FRICTION_DOF
-from featherlane.model.enums import DISCRETE, ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON, PGS
-
-SATISFIED, QUADRATIC, LINEARNEG, LINEARPOS, CONE = range(5)  # mjtConstraintState
+from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, friction_reference, impedance, reference
+from featherlane.model.enums import (
+    CONTACT_ELLIPTIC,
+    CONTACT_FRICTIONLESS,
+    CONTACT_PYRAMIDAL,
+    DISABLE_REFSAFE,
+    DISCRETE,
+    ELLIPTIC,
+    EQ_CONNECT,
+    EQ_WELD,
+    EQUALITY,
+    FRICTION_DOF,
+    FRICTION_TENDON,
+    LIMIT_TENDON,
+    METRIC,
+    PGS,
+    STATE_CONE,
+    STATE_LINEARNEG,
+    STATE_LINEARPOS,
+    STATE_QUADRATIC,
+    STATE_SATISFIED,
+)
 
 FRICTION = (FRICTION_DOF, FRICTION_TENDON)
 
@@ -78,8 +93,8 @@ def _force(d, rows, slot):
             else:
                 x = y if len(y) == 1 else np.stack([y[0] + y[1:], y[0] - y[1:]], 1).ravel()
                 force[i : i + len(x)] = np.maximum(-d["con_D"][k] * x, 0.0)
-    state = np.where(force <= lo, np.where(friction, LINEARPOS, SATISFIED), QUADRATIC)
-    state = np.where(force >= hi, LINEARNEG, state)
+    state = np.where(force <= lo, np.where(friction, STATE_LINEARPOS, STATE_SATISFIED), STATE_QUADRATIC)
+    state = np.where(force >= hi, STATE_LINEARNEG, state)
     for i, zone in cone.items():
         state[i : i + d["con_dim"][slot[rows.id[i]]]] = zone
     return force, state.astype(np.int32)
@@ -220,10 +235,10 @@ def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
     mu, D, Dt, E = _friction(d, k), d["con_D"][k], d["con_Dt"][k], d["con_slip"][k]
     T = np.linalg.norm(y[1:])
     if y[0] >= T:
-        return np.zeros_like(y), SATISFIED
+        return np.zeros_like(y), STATE_SATISFIED
     if D * y[0] + Dt * T <= 0.0:
-        return -np.concatenate([[D * y[0]], Dt * mu * y[1:]]), QUADRATIC
-    return E * (T - y[0]) * np.concatenate([[1.0], -mu * y[1:] / T]), CONE
+        return -np.concatenate([[D * y[0]], Dt * mu * y[1:]]), STATE_QUADRATIC
+    return E * (T - y[0]) * np.concatenate([[1.0], -mu * y[1:] / T]), STATE_CONE
 
 
 def _set_dual_forces(d, rows) -> None:
@@ -242,7 +257,7 @@ def _set_dual_forces(d, rows) -> None:
 def _kbip(model, d, rows, slot) -> np.ndarray:
     """(nefc, 4): stiffness, damping, impedance and the derivative of the impedance of each row."""
     out = np.zeros((rows.nefc, 4))
-    honoured = model.opt_disableflags & REFSAFE or model.opt_integrator == DISCRETE
+    honoured = model.opt_disableflags & DISABLE_REFSAFE or model.opt_integrator == DISCRETE
     shortest = 0.0 if honoured else 2.0 * model.opt_timestep[0]
     for i, (kind, ident) in enumerate(zip(rows.type, rows.id, strict=True)):
         if kind == FRICTION_DOF:
@@ -261,7 +276,7 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
         # the rows of an elliptic contact share the impedance of its first one
         first = rows.contact_efc_address[ident] if kind == CONTACT_ELLIPTIC else i
         r = rows.pos[first] - rows.margin[first]
-        if kind == EQUALITY and model.eq_type[ident] in (CONNECT, WELD):
+        if kind == EQUALITY and model.eq_type[ident] in (EQ_CONNECT, EQ_WELD):
             # the rows of a connect or weld share the impedance of their norm
             r = np.linalg.norm(rows.pos[(rows.type == EQUALITY) & (rows.id == ident)])
         K, B = reference(solref, solimp, shortest)

@@ -22,7 +22,7 @@ from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_
 from featherlane.dynamics.awake import held_awake, sleeping
 from featherlane.dynamics.body.newton_euler import pass_joints
 from featherlane.lanes import any_, fma, kernel, real, sqrt, where
-from featherlane.model.enums import EQUALITY
+from featherlane.model.enums import EQ_CONNECT, EQ_JOINT, EQ_TENDON, EQ_WELD, EQUALITY, NEQDATA, OBJ_SITE
 from featherlane.spatial.quaternion import quat_conj, quat_mul, quat_to_mat
 from featherlane.spatial.vector import (
     add3,
@@ -40,28 +40,24 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-CONNECT, WELD, JOINT, TENDON = 0, 1, 2, 3  # mjtEq
-SITE = 6  # mjtObj
-DATA = 12  # numbers in a row of eq_data
-
 
 # ---- the two bodies -------------------------------------------------------------------------------------------------
 @kernel
 def fastened_body(m, e, side):
     """The body that equality e holds on side 0 or 1."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
-    return m.site_bodyid[i] if m.eq_objtype[e] == SITE else i
+    return m.site_bodyid[i] if m.eq_objtype[e] == OBJ_SITE else i
 
 
 @kernel
 def local_anchor(m, e, side):
     """The point of that body at which it is held, in its frame; a weld names the second body's first."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
-    place = side if m.eq_type[e] == CONNECT else 1 - side
-    if m.eq_objtype[e] == SITE:
+    place = side if m.eq_type[e] == EQ_CONNECT else 1 - side
+    if m.eq_objtype[e] == OBJ_SITE:
         p = load3(m.site_pos, 3 * i)
     else:
-        p = load3(m.eq_data, DATA * e + 3 * place)
+        p = load3(m.eq_data, NEQDATA * e + 3 * place)
     return p
 
 
@@ -76,11 +72,11 @@ def anchor(m, d, e, side):
 def orientations(m, d, e):
     """(q_2, q_2* q_1 q_rel): the frame in which a weld sees the turn, and the turn."""
     a, b = load4(d.xquat, 4 * fastened_body(m, e, 0)), load4(d.xquat, 4 * fastened_body(m, e, 1))
-    if m.eq_objtype[e] == SITE:
+    if m.eq_objtype[e] == OBJ_SITE:
         a = quat_mul(a, load4(m.site_quat, 4 * m.eq_obj1id[e]))
         b = quat_mul(b, load4(m.site_quat, 4 * m.eq_obj2id[e]))
     else:
-        a = quat_mul(a, load4(m.eq_data, DATA * e + 6))
+        a = quat_mul(a, load4(m.eq_data, NEQDATA * e + 6))
     return b, quat_mul(quat_conj(b), a)
 
 
@@ -242,8 +238,8 @@ def fastening_rows(m, d, k, o, n, e, present, shortest):
     rate = sub3(anchor_acceleration(m, d, b1, a1, r1), anchor_acceleration(m, d, b2, a2, r2))
     point_columns(m, d, o, n, b1, b2, r1, r2, present)
     rr = dot3(pos, pos)
-    if m.eq_type[e] == WELD:
-        scale = m.eq_data[DATA * e + 10]
+    if m.eq_type[e] == EQ_WELD:
+        scale = m.eq_data[NEQDATA * e + 10]
         q, turn = orientations(m, d, e)
         R = quat_to_mat(q)
         error = scale3(scale, (turn[1], turn[2], turn[3]))
@@ -275,7 +271,7 @@ def list_joint_dofs(m, d, o, e):
 def joint_row(m, d, k, o, n, e, present, shortest):
     """Row k, n entries from o on: equality e between two joints, or of one with a constant."""
     j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
-    i1, a, last2 = m.jnt_dofadr[j1], DATA * e, -1
+    i1, a, last2 = m.jnt_dofadr[j1], NEQDATA * e, -1
     A, x = m.dof_invweight0[i1], d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]]
     pos = x - m.eq_data[a]
     for c in range(n):
@@ -296,13 +292,13 @@ def joint_row(m, d, k, o, n, e, present, shortest):
 @kernel
 def rows_of(m, e):
     """Rows of equality e."""
-    return 3 if m.eq_type[e] == CONNECT else 6 if m.eq_type[e] == WELD else 1
+    return 3 if m.eq_type[e] == EQ_CONNECT else 6 if m.eq_type[e] == EQ_WELD else 1
 
 
 @kernel
 def equality_awake(m, d, e):
     """Mask: is one of the two bodies that equality e holds awake?"""
-    if m.eq_type[e] == JOINT:
+    if m.eq_type[e] == EQ_JOINT:
         b1, b2 = m.jnt_bodyid[m.eq_obj1id[e]], 0
         if m.eq_obj2id[e] >= 0:
             b2 = m.jnt_bodyid[m.eq_obj2id[e]]
@@ -320,14 +316,14 @@ def equality_rows(m, d, shortest):
     k, o = 0, 0
     for e in range(m.neq):
         present = d.eq_active[e] != 0.0
-        if sleeping(m) and m.eq_type[e] != TENDON:
+        if sleeping(m) and m.eq_type[e] != EQ_TENDON:
             present = present & equality_awake(m, d, e)
         if any_(present):
-            if m.eq_type[e] == JOINT:
+            if m.eq_type[e] == EQ_JOINT:
                 n = list_joint_dofs(m, d, o, e)
                 joint_row(m, d, k, o, n, e, present, shortest)
                 k, o = k + 1, o + n
-            elif m.eq_type[e] == TENDON:
+            elif m.eq_type[e] == EQ_TENDON:
                 if equality_moves(m, e):
                     pos, A, n, present = tendon_equality_row(m, d, k, o, e, present)
                     store_equality_row(m, d, k, e, pos, pos, real(d, 0.0), A, -1, -1, present, shortest)
@@ -346,9 +342,9 @@ def equality_capacity(model) -> tuple[int, int]:
     rows = entries = 0
     for e in range(model.neq):
         size = rows_of(model, e)
-        if model.eq_type[e] == JOINT:
+        if model.eq_type[e] == EQ_JOINT:
             n = 1 if model.eq_obj2id[e] < 0 else 2
-        elif model.eq_type[e] == TENDON:
+        elif model.eq_type[e] == EQ_TENDON:
             n = len(equality_dofs(model, e))
         else:
             bodies = [fastened_body(model, e, side) for side in range(2)]

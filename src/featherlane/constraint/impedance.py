@@ -11,15 +11,13 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model"; "Modelin
 from __future__ import annotations
 
 from featherlane.lanes import any_, clip, fabs, fma, fmax, kernel, not_, pow_, real, where
-from featherlane.model.enums import DISCRETE
+from featherlane.model.enums import DISABLE_REFSAFE, DISCRETE
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
 MINVAL = 1e-15  # least R, least width, least denominator
 DEFAULT_TIMECONST, DEFAULT_DAMPRATIO = 0.02, 1.0  # instead of a solref whose signs contradict each other
 
 UNBOUNDED = 1e30  # N: a force without an upper bound; finite, so that no product with 0 is NaN
-
-REFSAFE = 1 << 12  # mjDSBL_REFSAFE
 
 
 @kernel
@@ -55,7 +53,7 @@ def impedance(solimp, r):
 @kernel
 def shortest_timeconst(m):
     """Least time constant of a reference [s]: two time steps; 0 where `refsafe` is off, and under `discrete`."""
-    if m.opt_disableflags & REFSAFE or m.opt_integrator == DISCRETE:
+    if m.opt_disableflags & DISABLE_REFSAFE or m.opt_integrator == DISCRETE:
         return real(m, 0.0)
     return 2.0 * m.opt_timestep[0]
 

@@ -24,9 +24,7 @@ from featherlane.dynamics.integrator.discrete import (
     tendons_count,
 )
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import DISCRETE
-
-METRIC = 8  # no mjtConstraint
+from featherlane.model.enums import DISCRETE, METRIC
 
 
 @kernel

@@ -16,11 +16,8 @@ from featherlane.constraint.general import general_velocity, place_rows_at, stor
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tendon_awake
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import EQUALITY, FRICTION_TENDON, LIMIT_TENDON
+from featherlane.model.enums import EQ_TENDON, EQUALITY, FRICTION_TENDON, LIMIT_TENDON, NEQDATA
 from featherlane.spatial.vector import load2, load5
-
-TENDON = 3  # mjtEq
-DATA = 12  # numbers in a row of eq_data
 
 
 @kernel
@@ -152,7 +149,7 @@ def equality_moves(m, e):
 @kernel
 def equality_slope(m, d, e):
     """How fast the first tendon's length of equality e is to change with the second's: a_1 + 2 a_2 y + ..."""
-    a, j, slope = DATA * e, m.eq_obj2id[e], real(d, 0.0)
+    a, j, slope = NEQDATA * e, m.eq_obj2id[e], real(d, 0.0)
     if j >= 0:
         y = d.ten_length[j] - m.tendon_length0[j]
         a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]
@@ -166,7 +163,7 @@ def tendon_equality_row(m, d, k, o, e, present):
 
     Returns the error, A, the number of entries and where the row is present.
     """
-    i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], DATA * e
+    i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
     pos, A = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], m.tendon_invweight0[i]
     if j >= 0:
         y, A = d.ten_length[j] - m.tendon_length0[j], A + m.tendon_invweight0[j]
@@ -189,7 +186,7 @@ def crossings(model) -> int:
     """Most pairs of branches that the rows of tendons couple, and those of the metric of actuators."""
     rows = [(2 + 2 * int(model.tendon_limited[i]), _dofs(model, i)) for i in range(model.ntendon)]
     rows += [(1, _moment_dofs(model, q)) for q in range(model.nout)]
-    rows += [(1, equality_dofs(model, e)) for e in range(model.neq) if model.eq_type[e] == TENDON]
+    rows += [(1, equality_dofs(model, e)) for e in range(model.neq) if model.eq_type[e] == EQ_TENDON]
     pairs = 0
     for count, dofs in rows:
         above = {int(model.dof_parentid[i]) for i in dofs}

@@ -10,9 +10,7 @@ from featherlane.collision.mixing import MINMU
 from featherlane.doctor.finding import NOTE, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.candidates import PLANE
-from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PYRAMIDAL
-from featherlane.model.option import Disable
+from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disable
 
 RUNG = 1.0  # m/s: what falls 5 cm
 HARD = 100.0  # ratio of the stiffnesses of friction and normal rows

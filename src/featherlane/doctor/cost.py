@@ -9,8 +9,8 @@ import numpy as np
 from featherlane.doctor.finding import NOTE, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.candidates import CONVEX, HEIGHTS, HFIELD
-from featherlane.model.enums import LCP, NEWTON, RK4
+from featherlane.model.candidates import CONVEX, HEIGHTS
+from featherlane.model.enums import HFIELD, LCP, NEWTON, RK4
 from featherlane.tree import branch_counts
 
 LISTED = 5000  # pairs: 15 us a step at 3 ns each, a sixth of a humanoid's step

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.option import Disable, Enable
+from featherlane.model.enums import Disable, Enable
 
 
 @check("not-computed", ERROR, "Featherlane would leave it out, so it refuses the model")

@@ -16,7 +16,7 @@ import numpy as np
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, EQ_CONNECT, EQ_WELD, MESH, SPHERE
 
 MINVAL = 1e-15  # kg, kg m^2: below it MuJoCo's compiler takes an inertia for none
 ROUNDING = 1e-6  # of the largest moment: what text and compilers round
@@ -167,7 +167,7 @@ def _joined(patient: Patient) -> Iterator[tuple[int, int]]:
     m = patient.model
     for start in patient.starts:
         yield from ((m.geom_bodyid[g], m.geom_bodyid[h]) for g, h in start.contact.geom if min(g, h) >= 0)
-    for e in np.flatnonzero(m.eq_active0 & (m.eq_type <= 1)):
+    for e in np.flatnonzero(m.eq_active0 & np.isin(m.eq_type, (EQ_CONNECT, EQ_WELD))):
         yield patient.bodies_of_equality(int(e))
 
 

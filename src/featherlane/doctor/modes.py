@@ -27,7 +27,6 @@ from featherlane.model.enums import (
     BIAS_AFFINE,
     BIAS_SO3,
     DISCRETE,
-    FREE,
     GAIN_AFFINE,
     GAIN_DCMOTOR,
     IMPLICIT,
@@ -36,14 +35,15 @@ from featherlane.model.enums import (
     INPUT_VEL,
     PGS,
     RK4,
+    TRN_JOINTINPARENT,
+    Disable,
 )
-from featherlane.model.option import Disable
+from featherlane.model.joint import DOFS
 from featherlane.tree import sparsity
 
 MOST_DOFS = 400  # of a system whose modes are sought: its matrix has twice as many rows
 MOST_STARTS = 8
 PIVOT = 1e-6  # least root of a pivot of M, scaled to a unit diagonal
-DOFS = {FREE: 6, BALL: 3}
 
 
 class Term(NamedTuple):
@@ -235,10 +235,10 @@ def _joints(patient: Patient, spring: bool, damper: bool) -> Iterator[Term]:
     """Springs and dampers of joints, with what actuators add to dampers."""
     m, unit = patient.model, np.eye(patient.model.nv)
     added = np.zeros(m.njnt)
-    for i in np.flatnonzero(m.actuator_trntype <= 1):
+    for i in np.flatnonzero(m.actuator_trntype <= TRN_JOINTINPARENT):
         added[m.actuator_trnid[i, 0]] += m.actuator_damping[i] * m.actuator_gear[m.actuator_outadr[i], 0] ** 2
     for j in range(m.njnt):
-        for i in range(m.jnt_dofadr[j], m.jnt_dofadr[j] + DOFS.get(int(m.jnt_type[j]), 1)):
+        for i in range(m.jnt_dofadr[j], m.jnt_dofadr[j] + DOFS[m.jnt_type[j]]):
             d = m.dof_damping[i] + (added[j] if m.jnt_type[j] > BALL else 0.0)
             yield Term("joint", j, unit[i], spring * m.jnt_stiffness[j], damper * d, True)
 

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.constraint.row import EQUALITY
 from featherlane.errors import BadNumberWarning
-from featherlane.model.enums import FREE, LCP, SLIDE
+from featherlane.model.enums import EQUALITY, FREE, LCP, OBJ_SITE, SLIDE, Disable, Enable
 from featherlane.model.model import Model
 from featherlane.model.names import KINDS
-from featherlane.model.option import Disable, Enable
-from featherlane.sensor.kinds import SITE
 from featherlane.simulation.query.product import full_m
 from featherlane.simulation.stages import crb, forward, frames
 from featherlane.simulation.world.batch import Batch
@@ -181,7 +178,7 @@ class Patient:
         """The bodies that a connect or a weld joins."""
         m = self.model
         first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
-        if m.eq_objtype[e] == SITE:
+        if m.eq_objtype[e] == OBJ_SITE:
             return int(m.site_bodyid[first]), int(m.site_bodyid[second])
         return first, second
 

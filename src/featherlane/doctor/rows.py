@@ -21,8 +21,7 @@ from featherlane.constraint.impedance import DEFAULT_DAMPRATIO, DEFAULT_TIMECONS
 from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.enums import DISCRETE, ENABLE_OVERRIDE, RK4
-from featherlane.model.option import Disable
+from featherlane.model.enums import DISCRETE, ENABLE_OVERRIDE, RK4, Disable
 
 SAFE = 2.0  # time constants that refsafe allows, in steps
 SLACK = 1e-9  # of the step: time constants of two steps exactly are the usual choice

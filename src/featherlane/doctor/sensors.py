@@ -9,11 +9,17 @@ import numpy as np
 from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.sensor import kinds
+from featherlane.model import enums
 
-VELOCITIES = (kinds.VELOCIMETER, kinds.GYRO, kinds.FRAMELINVEL, kinds.FRAMEANGVEL, kinds.FRAMEANGACC)
-DISTANCES = (kinds.GEOMDIST, kinds.GEOMNORMAL, kinds.GEOMFROMTO)
-OWNERS = {kinds.GEOM: "geom_bodyid", kinds.SITE: "site_bodyid", kinds.CAMERA: "cam_bodyid"}
+VELOCITIES = (
+    enums.SENS_VELOCIMETER,
+    enums.SENS_GYRO,
+    enums.SENS_FRAMELINVEL,
+    enums.SENS_FRAMEANGVEL,
+    enums.SENS_FRAMEANGACC,
+)
+DISTANCES = (enums.SENS_GEOMDIST, enums.SENS_GEOMNORMAL, enums.SENS_GEOMFROMTO)
+OWNERS = {enums.OBJ_GEOM: "geom_bodyid", enums.OBJ_SITE: "site_bodyid", enums.OBJ_CAMERA: "cam_bodyid"}
 
 
 @check("sensor-idle", WARNING, "it is zero whatever happens")
@@ -30,7 +36,7 @@ def _idle_reason(patient: Patient, i: int) -> tuple[str, str] | None:
     """(what is seen, what to try) of a sensor that says nothing."""
     m = patient.model
     kind, obj = int(m.sensor_type[i]), int(m.sensor_objid[i])
-    if kind == kinds.TOUCH and not _touchable(patient)[m.site_bodyid[obj]]:
+    if kind == enums.SENS_TOUCH and not _touchable(patient)[m.site_bodyid[obj]]:
         body = patient.label("body", int(m.site_bodyid[obj]))
         return f"touch on {body}, which has no geom that may touch", "move its site to the body that touches"
     if kind in VELOCITIES and m.sensor_refid[i] < 0 and _stands(patient, i):

@@ -13,8 +13,7 @@ import numpy as np
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
-from featherlane.model.enums import BALL, FREE, HINGE
-from featherlane.model.option import Disable
+from featherlane.model.enums import BALL, EQ_CONNECT, EQ_JOINT, EQ_WELD, FREE, HINGE, Disable
 from featherlane.simulation.step.health import LARGEST
 
 DEEP = 0.1  # of the smaller half side of two geoms
@@ -24,7 +23,6 @@ JUMP = 0.1  # of the mean size of bodies, or rad, in the first step
 TURNS = 4 * np.pi  # rad: two turns
 RADIANS = np.radians(2 * np.pi)  # rad: what a turn in radians, read as degrees, becomes
 TINY = 1e-9
-WELD, JOINT = 1, 2  # mjtEq
 
 
 @check("start-bad", ERROR, "the first step resets the world to qpos0, and so does every one after it")
@@ -92,9 +90,9 @@ def open_loops(patient: Patient) -> Iterator[Sign]:
 def _unit_of_equality(patient: Patient, e: int) -> str:
     """Unit of an equality's error; of a weld it is that of the worst of its six rows."""
     m = patient.model
-    if m.eq_type[e] == JOINT:
+    if m.eq_type[e] == EQ_JOINT:
         return "rad" if m.jnt_type[m.eq_obj1id[e]] == HINGE else "m"
-    return "m or rad" if m.eq_type[e] == WELD else "m"
+    return "m or rad" if m.eq_type[e] == EQ_WELD else "m"
 
 
 @check("beyond-range", WARNING, "the limit pushes it back at once, and so does every reset")
@@ -196,7 +194,7 @@ def _joined(patient: Patient, off: Disable) -> list[tuple[int, int]]:
     touching = m.geom_bodyid[patient.pairs].reshape(-1, 2)
     found = [*np.unique(touching, axis=0), *m.link_body]
     if not off & (Disable.EQUALITY | Disable.CONSTRAINT):
-        found += [patient.bodies_of_equality(e) for e in range(m.neq) if m.eq_type[e] <= 1]
+        found += [patient.bodies_of_equality(e) for e in range(m.neq) if m.eq_type[e] in (EQ_CONNECT, EQ_WELD)]
     for t in range(m.ntendon):
         at = slice(m.ten_J_rowadr[t], m.ten_J_rowadr[t] + m.ten_J_rownnz[t])
         bodies = m.dof_bodyid[m.ten_J_colind[at]]

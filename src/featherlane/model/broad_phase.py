@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featherlane.model.candidates import NO_FUNCTION, NTYPE, PAIR_FUNCTIONS
-from featherlane.model.option import Disable
+from featherlane.model.candidates import NO_FUNCTION, PAIR_FUNCTIONS
+from featherlane.model.enums import NGEOMTYPES, Disable
 
 if TYPE_CHECKING:
     import mujoco
@@ -64,8 +64,8 @@ def broad_phase(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> tuple[dict[s
 
 
 def function_table() -> np.ndarray:
-    """Pair function of two geom types, (NTYPE, NTYPE), lower type first."""
-    table = np.full((NTYPE, NTYPE), NO_FUNCTION)
+    """Pair function of two geom types, (NGEOMTYPES, NGEOMTYPES), lower type first."""
+    table = np.full((NGEOMTYPES, NGEOMTYPES), NO_FUNCTION)
     for ident, type1, type2, _ in PAIR_FUNCTIONS:
         table[type1, type2] = ident
     return table

@@ -19,14 +19,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featherlane.model.option import Disable
+from featherlane.model.enums import (
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    ELLIPSOID,
+    HFIELD,
+    MAXCONPAIR,
+    MESH,
+    NGEOMTYPES,
+    PLANE,
+    SPHERE,
+    Disable,
+)
 
 if TYPE_CHECKING:
     import mujoco
-
-# mjtGeom as plain ints, which NumPy can compare
-PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
-NTYPE = SDF + 1
 
 # pair functions: those of all worlds at once, then those of one world at a time
 PLANE_SPHERE, PLANE_CAPSULE, PLANE_BOX, PLANE_ELLIPSOID, PLANE_CYLINDER = range(5)
@@ -42,12 +50,12 @@ PAIR_FUNCTIONS = (
     (PLANE_ELLIPSOID, PLANE, ELLIPSOID, 1),
     (PLANE_CYLINDER, PLANE, CYLINDER, 4),
     (PLANE_MESH, PLANE, MESH, 4),
-    (HEIGHTS, HFIELD, SPHERE, 50),
-    (HEIGHTS, HFIELD, CAPSULE, 50),
-    (HEIGHTS, HFIELD, ELLIPSOID, 50),
-    (HEIGHTS, HFIELD, CYLINDER, 50),
-    (HEIGHTS, HFIELD, BOX, 50),
-    (HEIGHTS, HFIELD, MESH, 50),
+    (HEIGHTS, HFIELD, SPHERE, MAXCONPAIR),
+    (HEIGHTS, HFIELD, CAPSULE, MAXCONPAIR),
+    (HEIGHTS, HFIELD, ELLIPSOID, MAXCONPAIR),
+    (HEIGHTS, HFIELD, CYLINDER, MAXCONPAIR),
+    (HEIGHTS, HFIELD, BOX, MAXCONPAIR),
+    (HEIGHTS, HFIELD, MESH, MAXCONPAIR),
     (SPHERE_SPHERE, SPHERE, SPHERE, 1),
     (SPHERE_CAPSULE, SPHERE, CAPSULE, 1),
     (SPHERE_CYLINDER, SPHERE, CYLINDER, 1),
@@ -127,7 +135,7 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
 
 def _functions() -> tuple[np.ndarray, np.ndarray]:
     """Tables over two geom types: pair function and most contact points."""
-    function = np.full((NTYPE, NTYPE), NO_FUNCTION)
+    function = np.full((NGEOMTYPES, NGEOMTYPES), NO_FUNCTION)
     npoint = np.zeros_like(function)
     for ident, type1, type2, most in PAIR_FUNCTIONS:
         function[type1, type2] = ident

@@ -1,74 +1,256 @@
-"""MuJoCo's enumerations as kernels read them."""
+"""The numbers of enumerations: MuJoCo's, as kernels and models hold them, and Featherlane's own.
+
+A number of MuJoCo's is called as in MuJoCo without the `mj` (EQ_WELD is mjEQ_WELD), or as `PREFIXES` says;
+`tests/model/test_enums.py` holds every number here against MuJoCo.  Whoever can ask MuJoCo by name need not look here:
+compiled code and tables cannot.
+"""
 
 from __future__ import annotations
 
-from featherlane.lanes import kernel
+from enum import IntEnum, IntFlag
 
-# mjtJoint
-FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3
+# prefix here -> prefix of MuJoCo's, where they differ
+PREFIXES = {
+    "": ("JNT_", "GEOM_", "CNSTR_", "CONE_", "SOL_", "INT_"),
+    "DISABLE_": ("DSBL_",),
+    "ENABLE_": ("ENBL_",),
+    "STATE_": ("CNSTRSTATE_",),
+}
 
-# mjtDisableBit
-DISABLE_CONSTRAINT = 1 << 0
-DISABLE_EQUALITY = 1 << 1
-DISABLE_FRICTIONLOSS = 1 << 2
-DISABLE_LIMIT = 1 << 3
-DISABLE_CONTACT = 1 << 4
-DISABLE_SPRING = 1 << 5
-DISABLE_DAMPER = 1 << 6
-DISABLE_GRAVITY = 1 << 7
-DISABLE_CLAMPCTRL = 1 << 8
-DISABLE_WARMSTART = 1 << 9
-DISABLE_ACTUATION = 1 << 11
-DISABLE_EULERDAMP = 1 << 15
-DISABLE_AUTORESET = 1 << 16
-DISABLE_ISLAND = 1 << 18
 
-# mjtEnableBit
-ENABLE_OVERRIDE = 1 << 0
-ENABLE_FWDINV = 1 << 2
-ENABLE_INVDISCRETE = 1 << 3
-ENABLE_SLEEP = 1 << 4
-ENABLE_DIAGEXACT = 1 << 5
+# ---- options, by name ------------------------------------------------------------------------------------------------
+class Integrator(IntEnum):
+    """Integration modes (mjtIntegrator)."""
 
-# mjtConstraint
-EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT, LIMIT_TENDON = 0, 1, 2, 3, 4
-CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC = 5, 6, 7
+    EULER = 0
+    RK4 = 1
+    IMPLICIT = 2
+    IMPLICITFAST = 3
+    DISCRETE = 4
 
-# mjtCone
-PYRAMIDAL, ELLIPTIC = 0, 1
 
-# mjtSolver
-PGS, CG, NEWTON = 0, 1, 2
+class Cone(IntEnum):
+    """Friction cones (mjtCone)."""
 
-# mjtIntegrator
-RK4, IMPLICIT, IMPLICITFAST, DISCRETE = 1, 2, 3, 4
+    PYRAMIDAL = 0
+    ELLIPTIC = 1
 
-# options that MuJoCo does not have
-CONVEX, LCP = 0, 1
-DANTZIG, LCP_PGS, APGD = 0, 1, 2
-FROZEN, CONSISTENT = 0, 1
-PYRAMID, CONE = 0, 1
-BY_ERP, BY_SOLREF = 0, 1
-GYRO_EXPLICIT, GYRO_IMPLICIT, GYRO_OFF = 0, 1, 2
-FINITE, INFINITESIMAL = 0, 1
 
-# mjtTrn
+class Solver(IntEnum):
+    """Constraint solvers (mjtSolver)."""
+
+    PGS = 0
+    CG = 1
+    NEWTON = 2
+
+
+class Disable(IntFlag):
+    """Parts of the physics that can be switched off (mjtDisableBit)."""
+
+    CONSTRAINT = 1 << 0
+    EQUALITY = 1 << 1
+    FRICTIONLOSS = 1 << 2
+    LIMIT = 1 << 3
+    CONTACT = 1 << 4
+    SPRING = 1 << 5
+    DAMPER = 1 << 6
+    GRAVITY = 1 << 7
+    CLAMPCTRL = 1 << 8
+    WARMSTART = 1 << 9
+    FILTERPARENT = 1 << 10
+    ACTUATION = 1 << 11
+    REFSAFE = 1 << 12
+    SENSOR = 1 << 13
+    MIDPHASE = 1 << 14
+    EULERDAMP = 1 << 15
+    AUTORESET = 1 << 16
+    NATIVECCD = 1 << 17
+    ISLAND = 1 << 18
+    MULTICCD = 1 << 19
+
+
+class Enable(IntFlag):
+    """Parts of the physics that can be switched on (mjtEnableBit)."""
+
+    OVERRIDE = 1 << 0
+    ENERGY = 1 << 1
+    FWDINV = 1 << 2
+    INVDISCRETE = 1 << 3
+    SLEEP = 1 << 4
+    DIAGEXACT = 1 << 5
+    IPC = 1 << 6
+    SPECULATIVE = 1 << 7
+
+
+class State(IntFlag):
+    """Parts of a state (mjtState), in the order in which a vector holds them."""
+
+    TIME = 1 << 0
+    QPOS = 1 << 1
+    QVEL = 1 << 2
+    ACT = 1 << 3
+    HISTORY = 1 << 4
+    WARMSTART = 1 << 5
+    CTRL = 1 << 6
+    QFRC_APPLIED = 1 << 7
+    XFRC_APPLIED = 1 << 8
+    EQ_ACTIVE = 1 << 9
+    MOCAP_POS = 1 << 10
+    MOCAP_QUAT = 1 << 11
+    USERDATA = 1 << 12
+    PLUGIN = 1 << 13
+    PLASTIC = 1 << 14
+
+    PHYSICS = QPOS | QVEL | ACT | HISTORY | PLASTIC
+    FULLPHYSICS = TIME | PHYSICS | PLUGIN
+    USER = CTRL | QFRC_APPLIED | XFRC_APPLIED | EQ_ACTIVE | MOCAP_POS | MOCAP_QUAT | USERDATA
+    INTEGRATION = FULLPHYSICS | WARMSTART | USER
+
+
+class ForwardDynamics(IntEnum):
+    """Ways from forces to accelerations without constraints; no option of MuJoCo's."""
+
+    AUTO = 0
+    CRB = 1
+    ABA = 2
+
+
+class ContactModel(IntEnum):
+    """How contacts and other rows become forces; no option of MuJoCo's."""
+
+    CONVEX = 0
+    LCP = 1
+
+
+class LcpSolver(IntEnum):
+    """Solvers of the LCP."""
+
+    DANTZIG = 0
+    PGS = 1
+    APGD = 2
+
+
+class LcpFriction(IntEnum):
+    """Where Dantzig's friction limits come from: the normals without friction, or the final ones."""
+
+    FROZEN = 0
+    CONSISTENT = 1
+
+
+class LcpCone(IntEnum):
+    """Friction of the iterative LCP solvers."""
+
+    PYRAMID = 0
+    CONE = 1
+
+
+class Softness(IntEnum):
+    """What the LCP takes the softness of rows from."""
+
+    ERP = 0
+    SOLREF = 1
+
+
+class Gyroscopic(IntEnum):
+    """Gyroscopic torque of free bodies."""
+
+    EXPLICIT = 0
+    IMPLICIT = 1
+    OFF = 2
+
+
+class Rotation(IntEnum):
+    """How orientations are advanced."""
+
+    FINITE = 0
+    INFINITESIMAL = 1
+
+
+# ---- MuJoCo's numbers, as kernels read them --------------------------------------------------------------------------
+# joints, geoms
+FREE, BALL, SLIDE, HINGE = range(4)
+PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
+NGEOMTYPES = 9
+
+# rows, and which part of their cost's shape they are in
+EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT, LIMIT_TENDON = range(5)
+CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC = range(5, 8)
+STATE_SATISFIED, STATE_QUADRATIC, STATE_LINEARNEG, STATE_LINEARPOS, STATE_CONE = range(5)
+EQ_CONNECT, EQ_WELD, EQ_JOINT, EQ_TENDON = range(4)
+
+# options
+PYRAMIDAL, ELLIPTIC = map(int, Cone)
+PGS, CG, NEWTON = map(int, Solver)
+EULER, RK4, IMPLICIT, IMPLICITFAST, DISCRETE = map(int, Integrator)
+DISABLE_CONSTRAINT, DISABLE_EQUALITY = int(Disable.CONSTRAINT), int(Disable.EQUALITY)
+DISABLE_FRICTIONLOSS, DISABLE_LIMIT, DISABLE_CONTACT = map(int, (Disable.FRICTIONLOSS, Disable.LIMIT, Disable.CONTACT))
+DISABLE_SPRING, DISABLE_DAMPER, DISABLE_GRAVITY = map(int, (Disable.SPRING, Disable.DAMPER, Disable.GRAVITY))
+DISABLE_CLAMPCTRL, DISABLE_WARMSTART = int(Disable.CLAMPCTRL), int(Disable.WARMSTART)
+DISABLE_ACTUATION, DISABLE_REFSAFE = int(Disable.ACTUATION), int(Disable.REFSAFE)
+DISABLE_SENSOR, DISABLE_EULERDAMP = int(Disable.SENSOR), int(Disable.EULERDAMP)
+DISABLE_AUTORESET, DISABLE_ISLAND = int(Disable.AUTORESET), int(Disable.ISLAND)
+ENABLE_OVERRIDE, ENABLE_FWDINV, ENABLE_INVDISCRETE = map(int, (Enable.OVERRIDE, Enable.FWDINV, Enable.INVDISCRETE))
+ENABLE_SLEEP, ENABLE_DIAGEXACT = int(Enable.SLEEP), int(Enable.DIAGEXACT)
+
+# actuators
 TRN_JOINT, TRN_JOINTINPARENT, TRN_SLIDERCRANK, TRN_TENDON, TRN_SITE, TRN_BODY, TRN_SO3 = range(7)
-
-# mjtDyn, mjtGain, mjtBias
 DYN_NONE, DYN_INTEGRATOR, DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE, DYN_DCMOTOR, DYN_PID, DYN_USER = range(8)
 GAIN_FIXED, GAIN_AFFINE, GAIN_MUSCLE, GAIN_DCMOTOR, GAIN_SO3, GAIN_PID, GAIN_USER = range(7)
 BIAS_NONE, BIAS_AFFINE, BIAS_MUSCLE, BIAS_DCMOTOR, BIAS_SO3, BIAS_USER = range(6)
-
-# mjtCtrlInput, mjtCtrlChart
 INPUT_POS, INPUT_VEL, INPUT_FF, INPUT_VOLTAGE = 1, 2, 4, 8
 CHART_QUAT = 2
 
-# bits of actuator_states, in the order of the activations
-SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16
+# tendons
+WRAP_JOINT, WRAP_PULLEY, WRAP_SITE, WRAP_SPHERE, WRAP_CYLINDER = range(1, 6)
 
+# sensors: what they measure, on what, and what kind of number it is
+SENS_TOUCH, SENS_ACCELEROMETER, SENS_VELOCIMETER, SENS_GYRO, SENS_FORCE, SENS_TORQUE = range(6)
+SENS_MAGNETOMETER, SENS_RANGEFINDER, SENS_CAMPROJECTION = range(6, 9)
+SENS_JOINTPOS, SENS_JOINTVEL, SENS_TENDONPOS, SENS_TENDONVEL = range(9, 13)
+SENS_ACTUATORPOS, SENS_ACTUATORVEL, SENS_ACTUATORFRC, SENS_JOINTACTFRC, SENS_TENDONACTFRC = range(13, 18)
+SENS_BALLQUAT, SENS_BALLANGVEL, SENS_JOINTLIMITPOS, SENS_JOINTLIMITVEL, SENS_JOINTLIMITFRC = range(18, 23)
+SENS_TENDONLIMITPOS, SENS_TENDONLIMITVEL, SENS_TENDONLIMITFRC = range(23, 26)
+SENS_FRAMEPOS, SENS_FRAMEQUAT, SENS_FRAMEXAXIS, SENS_FRAMEYAXIS, SENS_FRAMEZAXIS = range(26, 31)
+SENS_FRAMELINVEL, SENS_FRAMEANGVEL, SENS_FRAMELINACC, SENS_FRAMEANGACC = range(31, 35)
+SENS_SUBTREECOM, SENS_SUBTREELINVEL, SENS_SUBTREEANGMOM, SENS_INSIDESITE = range(35, 39)
+SENS_GEOMDIST, SENS_GEOMNORMAL, SENS_GEOMFROMTO, SENS_CONTACT = range(39, 43)
+SENS_E_POTENTIAL, SENS_E_KINETIC, SENS_CLOCK = range(43, 46)
+SENS_USER = 48
+OBJ_UNKNOWN, OBJ_BODY, OBJ_XBODY, OBJ_GEOM, OBJ_SITE, OBJ_CAMERA = 0, 1, 2, 5, 6, 7
+DATATYPE_REAL, DATATYPE_POSITIVE, DATATYPE_AXIS, DATATYPE_QUATERNION = range(4)
+# parameters hold these as bits
+CONDATA_FOUND, CONDATA_FORCE, CONDATA_TORQUE, CONDATA_DIST, CONDATA_POS, CONDATA_NORMAL = (1 << k for k in range(6))
+CONDATA_TANGENT, CONDATA_LINVEL, CONDATA_ANGVEL = 1 << 6, 1 << 7, 1 << 8
+RAYDATA_DIST, RAYDATA_DIR, RAYDATA_ORIGIN, RAYDATA_POINT, RAYDATA_NORMAL, RAYDATA_DEPTH = (1 << k for k in range(6))
+BITS = ("mjtConDataField", "mjtRayDataField")  # enumerations whose number k stands here as 1 << k
 
-@kernel
-def joint_dofs(kind):
-    """Dofs of a joint of that type."""
-    return 6 if kind == FREE else 3 if kind == BALL else 1
+# cameras, sleeping trees, ranges of lengths
+CAMLIGHT_TRACK, CAMLIGHT_TRACKCOM, CAMLIGHT_TARGETBODY, CAMLIGHT_TARGETBODYCOM = range(1, 5)
+PROJ_PERSPECTIVE = 0
+SLEEP_AUTO_NEVER, SLEEP_NEVER, SLEEP_INIT = 1, 3, 5
+LRMODE_ALL = 3
+
+# lengths of rows, and others of MuJoCo's constants
+NEQDATA, NFLUID, NSENS, NGROUP = 12, 12, 3, 6
+MINAWAKE = 10  # steps below the tolerance before a tree is ready to sleep
+MAXCONPAIR = 50  # contact points of one pair of geoms
+
+# ---- MuJoCo's numbers that have names in MJCF alone: which contact is told, how samples of a history are joined ------
+REDUCE_NONE, REDUCE_MINDIST, REDUCE_MAXFORCE, REDUCE_NETFORCE = range(4)
+INTERP_ZOH, INTERP_LINEAR, INTERP_CUBIC = range(3)
+
+# ---- Featherlane's own -----------------------------------------------------------------------------------------------
+AUTO, CRB, ABA = map(int, ForwardDynamics)
+CONVEX, LCP = map(int, ContactModel)
+DANTZIG, LCP_PGS, APGD = map(int, LcpSolver)
+FROZEN, CONSISTENT = map(int, LcpFriction)
+PYRAMID, CONE = map(int, LcpCone)
+BY_ERP, BY_SOLREF = map(int, Softness)
+GYRO_EXPLICIT, GYRO_IMPLICIT, GYRO_OFF = map(int, Gyroscopic)
+FINITE, INFINITESIMAL = map(int, Rotation)
+METRIC = 8  # a row's type beside MuJoCo's: what the integrator discrete adds to the metric
+SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, as activations are ordered
+OWN = frozenset(
+    "AUTO CRB ABA CONVEX LCP DANTZIG LCP_PGS APGD FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF GYRO_EXPLICIT"
+    " GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL METRIC SLEW INTEGRAL TEMPERATURE BRISTLE CURRENT".split()
+)

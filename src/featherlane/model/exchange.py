@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.lanes.layout import Field
+from featherlane.model.enums import NEQDATA
 from featherlane.model.fields import DERIVED, MODEL
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
@@ -22,7 +23,6 @@ ABSENT = {
     "tendon_plasticadr": -1,
     "tendon_springyield": 0.0,
 }
-EQ_DATA = 12  # numbers in a row of eq_data; 11 before 3.17, which added the last
 
 
 def _place(mj, name: str) -> tuple[Any, str]:
@@ -44,8 +44,8 @@ def read(mj, name: str):
     if name in ABSENT and not hasattr(holder, attribute):
         return np.full(getattr(mj, str(MODEL[name].shape[0])), ABSENT[name]) if MODEL[name].shape else ABSENT[name]
     value = getattr(holder, attribute)
-    if name == "eq_data" and value.shape[1] < EQ_DATA:
-        return np.pad(value, ((0, 0), (0, EQ_DATA - value.shape[1])))
+    if name == "eq_data" and value.shape[1] < NEQDATA:
+        return np.pad(value, ((0, 0), (0, NEQDATA - value.shape[1])))
     return value
 
 
@@ -58,7 +58,7 @@ def write(mj, name: str, value) -> None:
     if isinstance(target, np.ndarray):
         given = np.asarray(value)
         if name == "eq_data":
-            given = given.reshape(-1, EQ_DATA)[:, : target.shape[1]]
+            given = given.reshape(-1, NEQDATA)[:, : target.shape[1]]
         target[...] = given.reshape(target.shape)
     else:
         setattr(holder, attribute, type(target)(np.asarray(value).item()))

@@ -20,9 +20,10 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
-from featherlane.model.candidates import HFIELD, NO_FUNCTION
+from featherlane.model.candidates import NO_FUNCTION
+from featherlane.model.enums import HFIELD, Enable
 from featherlane.model.exchange import read
-from featherlane.model.option import Enable, clashes, tendon_equalities
+from featherlane.model.option import clashes, tendon_equalities
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model

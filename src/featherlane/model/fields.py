@@ -8,6 +8,7 @@ randomise.  Angles are radians, quaternions are (w, x, y, z), spatial rows put r
 from __future__ import annotations
 
 from featherlane.lanes.layout import Field, Layout
+from featherlane.model.enums import NGEOMTYPES
 
 
 def _size(name: str, doc: str) -> Field:
@@ -394,7 +395,7 @@ CANDIDATES = (
     _int("cand_pair", ("ncand",), "explicit pair that sets the parameters, -1: mixed from the geoms"),
     _int("cand_npoint", ("ncand",), "most contact points of the pair"),
     _int("collide_geom", ("ncollide",), "geoms that may collide, ascending"),
-    _int("pair_function", (9, 9), "pair function of two geom types, lower first, -1: none"),
+    _int("pair_function", (NGEOMTYPES, NGEOMTYPES), "pair function of two geom types, lower first, -1: none"),
     _int("crowd_geom", ("ncrowd",), "geoms of the crowd, ascending"),
     _int("excluded_body", ("nexcluded", 2), "bodies that must not touch, lower first, sorted"),
     _int("named_geom", ("nnamed", 2), "geoms that an explicit pair names, lower first, sorted"),

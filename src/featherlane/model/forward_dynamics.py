@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.model.enums import FREE, SLIDE, TRN_JOINTINPARENT
+
 MEASURED = {"crb": 0.65, "aba": 0.84}  # ns per operation
 
 
@@ -45,7 +47,7 @@ def _is_diagonal(mj) -> bool:
     kinds = np.asarray(mj.jnt_type)
     if mj.ntendon:  # which may damp
         return False
-    on_joint = np.asarray(mj.actuator_trntype) <= 1  # the joint's frame, or its parent's
+    on_joint = np.asarray(mj.actuator_trntype) <= TRN_JOINTINPARENT
     driven = kinds[np.asarray(mj.actuator_trnid)[on_joint, 0]]
-    alone = (kinds == 0) & (np.asarray(mj.tree_dofnum)[np.asarray(mj.body_treeid)[np.asarray(mj.jnt_bodyid)]] == 6)
-    return bool(on_joint.all() and (driven >= 2).all() and not alone.any())
+    alone = (kinds == FREE) & (np.asarray(mj.tree_dofnum)[np.asarray(mj.body_treeid)[np.asarray(mj.jnt_bodyid)]] == 6)
+    return bool(on_joint.all() and (driven >= SLIDE).all() and not alone.any())

@@ -13,8 +13,8 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.model.assign import flag
+from featherlane.model.enums import LRMODE_ALL, Disable
 from featherlane.model.model import Model, check_model
-from featherlane.model.option import Disable
 from featherlane.model.reader import heard
 
 # what the compiler switches off while it looks
@@ -29,7 +29,6 @@ PARAMETERS = {
     "interval": 2.0,
     "tolrange": 0.05,
 }
-ALL = 3  # mjLRMODE_ALL
 
 
 def _options(uselimit: bool, parameters: dict[str, float]):
@@ -38,7 +37,7 @@ def _options(uselimit: bool, parameters: dict[str, float]):
 
     options = mujoco.MjLROpt()
     mujoco.mj_defaultLROpt(options)
-    options.mode, options.useexisting, options.uselimit = ALL, 0, int(bool(uselimit))
+    options.mode, options.useexisting, options.uselimit = LRMODE_ALL, 0, int(bool(uselimit))
     for name, value in parameters.items():
         if name not in PARAMETERS:
             raise ModelError(f"set_length_range: got {name!r}, allowed are uselimit, {', '.join(PARAMETERS)}")

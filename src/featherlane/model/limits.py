@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.enums import DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE, SLIDE, TRN_SLIDERCRANK
 from featherlane.model.fields import MODEL
 from featherlane.model.names import KINDS as NAMED
 from featherlane.model.shapes import NSIZE
@@ -23,8 +24,6 @@ LEAST = float(np.nextafter(np.float32(0.0), np.float32(1.0)))  # > 0 in either p
 INF = float("inf")
 UNIT = 1e-4  # how far a length may be from 1
 KINDS = {"jnt": "joint", "eq": "equality", "cam": "camera"}  # prefix of a field -> kind of its element, if another
-SLIDE, SLIDERCRANK = 2, 2  # mjtJoint, mjtTrn
-FILTER, FILTEREXACT, MUSCLE = 2, 3, 4  # mjtDyn
 
 
 class Limit(NamedTuple):
@@ -85,13 +84,13 @@ def _axes(model: Model, rows: np.ndarray):
 
 
 def _rods(model: Model, rows: np.ndarray):
-    return (model.actuator_trntype == SLIDERCRANK) & ~(rows > 0.0), "lengths above 0"
+    return (model.actuator_trntype == TRN_SLIDERCRANK) & ~(rows > 0.0), "lengths above 0"
 
 
 def _time_constants(model: Model, rows: np.ndarray):
     kind = model.actuator_dyntype
-    first = np.isin(kind, (FILTER, FILTEREXACT, MUSCLE)) & ~(rows[..., 0] > 0.0)
-    return first | ((kind == MUSCLE) & ~(rows[..., 1] > 0.0)), "time constants above 0"
+    first = np.isin(kind, (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
+    return first | ((kind == DYN_MUSCLE) & ~(rows[..., 1] > 0.0)), "time constants above 0"
 
 
 def _ordered(flag: str):

@@ -15,6 +15,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from featherlane.model.joint import DOFS
+
 TRN = mujoco.mjtTrn
 JOINT = {TRN.mjTRN_JOINT, TRN.mjTRN_JOINTINPARENT}
 SITES = {TRN.mjTRN_SITE, TRN.mjTRN_SLIDERCRANK, TRN.mjTRN_SO3}
@@ -49,7 +51,7 @@ def row_dofs(mj, i: int, k: int) -> list[int]:
     """Dofs that output k of actuator i can act on, ascending."""
     kind, (first, second) = TRN(int(mj.actuator_trntype[i])), mj.actuator_trnid[i]
     if kind in JOINT:
-        start, number = int(mj.jnt_dofadr[first]), (6, 3, 1, 1)[mj.jnt_type[first]]
+        start, number = int(mj.jnt_dofadr[first]), DOFS[mj.jnt_type[first]]
         return list(range(start, start + number))
     if kind == TRN.mjTRN_TENDON:
         start = int(mj.ten_J_rowadr[first])

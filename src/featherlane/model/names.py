@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from featherlane.errors import UnknownNameError, near
 from featherlane.model.assign import assign, is_mixed
+from featherlane.model.joint import COORDINATES, DOFS
 
 Rows = int | slice
 
@@ -45,12 +46,12 @@ def _own(model, i: int) -> Rows:
 
 def _joint_dofs(model, i: int) -> Rows:
     start = int(model.jnt_dofadr[i])
-    return slice(start, start + (6, 3, 1, 1)[model.jnt_type[i]])
+    return slice(start, start + DOFS[model.jnt_type[i]])
 
 
 def _joint_coordinates(model, i: int) -> Rows:
     start = int(model.jnt_qposadr[i])
-    return slice(start, start + (7, 4, 1, 1)[model.jnt_type[i]])
+    return slice(start, start + COORDINATES[model.jnt_type[i]])
 
 
 def _mocap_row(model, i: int) -> Rows:

@@ -15,131 +15,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.model.enums import (
+    EQ_TENDON,
+    Cone,
+    ContactModel,
+    Disable,
+    Enable,
+    ForwardDynamics,
+    Gyroscopic,
+    Integrator,
+    LcpCone,
+    LcpFriction,
+    LcpSolver,
+    Rotation,
+    Softness,
+    Solver,
+)
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
-
-
-class Integrator(IntEnum):
-    """Integration modes (mjtIntegrator)."""
-
-    EULER = 0
-    RK4 = 1
-    IMPLICIT = 2
-    IMPLICITFAST = 3
-    DISCRETE = 4
-
-
-class Cone(IntEnum):
-    """Friction cones (mjtCone)."""
-
-    PYRAMIDAL = 0
-    ELLIPTIC = 1
-
-
-class Solver(IntEnum):
-    """Constraint solvers (mjtSolver)."""
-
-    PGS = 0
-    CG = 1
-    NEWTON = 2
-
-
-class ForwardDynamics(IntEnum):
-    """Ways from forces to accelerations without constraints; no option of MuJoCo's."""
-
-    AUTO = 0
-    CRB = 1
-    ABA = 2
-
-
-class ContactModel(IntEnum):
-    """How contacts and other rows become forces; no option of MuJoCo's."""
-
-    CONVEX = 0
-    LCP = 1
-
-
-class LcpSolver(IntEnum):
-    """Solvers of the LCP."""
-
-    DANTZIG = 0
-    PGS = 1
-    APGD = 2
-
-
-class LcpFriction(IntEnum):
-    """Where Dantzig's friction limits come from: the normals without friction, or the final ones."""
-
-    FROZEN = 0
-    CONSISTENT = 1
-
-
-class LcpCone(IntEnum):
-    """Friction of the iterative LCP solvers."""
-
-    PYRAMID = 0
-    CONE = 1
-
-
-class Softness(IntEnum):
-    """What the LCP takes the softness of rows from."""
-
-    ERP = 0
-    SOLREF = 1
-
-
-class Gyroscopic(IntEnum):
-    """Gyroscopic torque of free bodies."""
-
-    EXPLICIT = 0
-    IMPLICIT = 1
-    OFF = 2
-
-
-class Rotation(IntEnum):
-    """How orientations are advanced."""
-
-    FINITE = 0
-    INFINITESIMAL = 1
-
-
-class Disable(IntFlag):
-    """Parts of the physics that can be switched off (mjtDisableBit)."""
-
-    CONSTRAINT = 1 << 0
-    EQUALITY = 1 << 1
-    FRICTIONLOSS = 1 << 2
-    LIMIT = 1 << 3
-    CONTACT = 1 << 4
-    SPRING = 1 << 5
-    DAMPER = 1 << 6
-    GRAVITY = 1 << 7
-    CLAMPCTRL = 1 << 8
-    WARMSTART = 1 << 9
-    FILTERPARENT = 1 << 10
-    ACTUATION = 1 << 11
-    REFSAFE = 1 << 12
-    SENSOR = 1 << 13
-    MIDPHASE = 1 << 14
-    EULERDAMP = 1 << 15
-    AUTORESET = 1 << 16
-    NATIVECCD = 1 << 17
-    ISLAND = 1 << 18
-    MULTICCD = 1 << 19
-
-
-class Enable(IntFlag):
-    """Parts of the physics that can be switched on (mjtEnableBit)."""
-
-    OVERRIDE = 1 << 0
-    ENERGY = 1 << 1
-    FWDINV = 1 << 2
-    INVDISCRETE = 1 << 3
-    SLEEP = 1 << 4
-    DIAGEXACT = 1 << 5
-    IPC = 1 << 6
-    SPECULATIVE = 1 << 7
 
 
 SUPPORTED_INTEGRATORS = tuple(Integrator)
@@ -148,7 +42,6 @@ SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
 LCP_REFUSED = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that do not go with the contact model lcp
-TENDON = 3  # mjtEq
 
 # options that MuJoCo does not have
 OWN_OPTIONS = frozenset(
@@ -360,7 +253,7 @@ def clashes(values: Mapping[str, int], option: str = "") -> list[str]:
 
 def tendon_equalities(eq_type: np.ndarray) -> int:
     """How many equality constraints are of tendons."""
-    return int(np.count_nonzero(np.asarray(eq_type) == TENDON))
+    return int(np.count_nonzero(np.asarray(eq_type) == EQ_TENDON))
 
 
 class _Number:

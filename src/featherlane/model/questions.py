@@ -8,14 +8,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.candidates import CAPSULE, PLANE, SPHERE
+from featherlane.model.enums import (
+    BIAS_AFFINE,
+    BIAS_DCMOTOR,
+    BIAS_NONE,
+    CAPSULE,
+    DYN_NONE,
+    GAIN_AFFINE,
+    GAIN_FIXED,
+    HINGE,
+    PLANE,
+    SENS_ACCELEROMETER,
+    SENS_E_KINETIC,
+    SENS_E_POTENTIAL,
+    SENS_FORCE,
+    SENS_FRAMEANGACC,
+    SENS_FRAMELINACC,
+    SENS_SUBTREEANGMOM,
+    SENS_SUBTREELINVEL,
+    SENS_TORQUE,
+    SLIDE,
+    SPHERE,
+    TRN_JOINT,
+    TRN_JOINTINPARENT,
+)
 
 # bits of sensor_reads: what is computed only where something reads it, and the sensors that do
 MOMENTA, WRENCHES, ENERGIES = 1, 2, 4
 READERS = {
-    MOMENTA: "SUBTREELINVEL SUBTREEANGMOM",
-    WRENCHES: "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC",
-    ENERGIES: "E_POTENTIAL E_KINETIC",
+    MOMENTA: (SENS_SUBTREELINVEL, SENS_SUBTREEANGMOM),
+    WRENCHES: (SENS_ACCELEROMETER, SENS_FORCE, SENS_TORQUE, SENS_FRAMELINACC, SENS_FRAMEANGACC),
+    ENERGIES: (SENS_E_POTENTIAL, SENS_E_KINETIC),
 }
 
 
@@ -26,34 +49,26 @@ def answers(mj, colliding: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str,
         mj: a compiled model.
         colliding: geoms in candidate pairs.
     """
-    reads = (bit for bit, kinds in READERS.items() if _is_one_of(mj.sensor_type, "mjtSensor", "SENS", kinds).any())
+    reads = (bit for bit, kinds in READERS.items() if np.isin(mj.sensor_type, kinds).any())
     sizes = {
         "nbounded": int(mj.tendon_actfrclimited.sum()),
-        "ndcmotor": int(_is_one_of(mj.actuator_biastype, "mjtBias", "BIAS", "DCMOTOR").sum()),
+        "ndcmotor": int((mj.actuator_biastype == BIAS_DCMOTOR).sum()),
         "all_round": int(np.isin(mj.geom_type[colliding], (PLANE, SPHERE, CAPSULE)).all()),
         "sensor_reads": sum(reads),
     }
     return {"actuator_simple": _is_simple(mj)}, sizes
 
 
-def _is_one_of(values, enumeration: str, prefix: str, names: str) -> np.ndarray:
-    """Mask: the value is one of these members of MuJoCo's enumeration."""
-    import mujoco
-
-    members = getattr(mujoco, enumeration)
-    return np.isin(values, [int(getattr(members, f"mj{prefix}_{name}")) for name in names.split()])
-
-
 def _is_simple(mj) -> np.ndarray:
     """Mask: a motor or servo on a slide or hinge, force = gain u + bias, both fixed or affine, u its one control."""
-    on_joint = _is_one_of(mj.actuator_trntype, "mjtTrn", "TRN", "JOINT JOINTINPARENT")
+    on_joint = np.isin(mj.actuator_trntype, (TRN_JOINT, TRN_JOINTINPARENT))
     joint = mj.jnt_type[np.where(on_joint, mj.actuator_trnid[:, 0], 0)] if mj.njnt else mj.actuator_trntype
     return (
         on_joint
-        & _is_one_of(joint, "mjtJoint", "JNT", "SLIDE HINGE")
-        & _is_one_of(mj.actuator_dyntype, "mjtDyn", "DYN", "NONE")
-        & _is_one_of(mj.actuator_gaintype, "mjtGain", "GAIN", "FIXED AFFINE")
-        & _is_one_of(mj.actuator_biastype, "mjtBias", "BIAS", "NONE AFFINE")
+        & np.isin(joint, (SLIDE, HINGE))
+        & (mj.actuator_dyntype == DYN_NONE)
+        & np.isin(mj.actuator_gaintype, (GAIN_FIXED, GAIN_AFFINE))
+        & np.isin(mj.actuator_biastype, (BIAS_NONE, BIAS_AFFINE))
         & (mj.actuator_actnum == 0)
         & (mj.actuator_ctrlnum == 1)
         & (mj.actuator_outnum == 1)

@@ -6,10 +6,9 @@ import copy
 
 import numpy as np
 
-MINAWAKE = 10  # steps below the tolerance before a tree is ready to sleep (mjMINAWAKE)
+from featherlane.model.enums import EQ_TENDON, MINAWAKE, SLEEP_INIT
+
 AWAKE = -(1 + MINAWAKE)  # tree_asleep of a tree that is fully awake
-TENDON = 3  # mjtEq
-INIT = 5  # mjtSleepPolicy: the tree starts asleep
 
 
 def asleep_at_start(mj_model) -> np.ndarray:
@@ -21,7 +20,7 @@ def asleep_at_start(mj_model) -> np.ndarray:
     """
     import mujoco
 
-    if not (mj_model.tree_sleep_policy == INIT).any() or (mj_model.eq_type == TENDON).any():
+    if not (mj_model.tree_sleep_policy == SLEEP_INIT).any() or (mj_model.eq_type == EQ_TENDON).any():
         return np.full(mj_model.ntree, AWAKE)
     sleeping = copy.copy(mj_model)
     sleeping.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)

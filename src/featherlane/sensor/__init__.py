@@ -2,7 +2,6 @@
 
 Here is
 
-    kinds                     MuJoCo's numbers of sensors and of the objects that they are on
     frame, camera, momentum   where objects are and how they move; cameras; subtrees
     wrench                    accelerations of bodies, forces on them and between them
     position, velocity, acceleration   sensors of each stage

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel, real
-from featherlane.sensor.frame import object_acceleration
-from featherlane.sensor.kinds import (
-    ACCELEROMETER,
-    ACTUATORFRC,
-    E_KINETIC,
-    E_POTENTIAL,
-    FORCE,
-    FRAMEANGACC,
-    FRAMELINACC,
-    JOINTACTFRC,
-    SITE,
-    TENDONACTFRC,
-    TORQUE,
+from featherlane.model.enums import (
+    OBJ_SITE,
+    SENS_ACCELEROMETER,
+    SENS_ACTUATORFRC,
+    SENS_E_KINETIC,
+    SENS_E_POTENTIAL,
+    SENS_FORCE,
+    SENS_FRAMEANGACC,
+    SENS_FRAMELINACC,
+    SENS_JOINTACTFRC,
+    SENS_TENDONACTFRC,
+    SENS_TORQUE,
+    TRN_TENDON,
 )
+from featherlane.sensor.frame import object_acceleration
 from featherlane.sensor.position import copy
 from featherlane.spatial.vector import add3, cross, load3, load6, load9, mat_t_mul_vec, store3, sub3
-
-TRN_TENDON = 3  # mjtTrn
 
 
 @kernel
@@ -52,22 +51,22 @@ def acceleration_sensor(m, d, i):
     Reads:  cacc, cvel, cfrc_int, actuator_force, qfrc_actuator, energy.   Writes: sensor_now.
     """
     kind, x, a, out = m.sensor_type[i], m.sensor_objid[i], m.sensor_adr[i], d.sensor_now
-    if kind == ACCELEROMETER:
-        _, v = object_acceleration(m, d, SITE, x)
+    if kind == SENS_ACCELEROMETER:
+        _, v = object_acceleration(m, d, OBJ_SITE, x)
         store3(out, a, mat_t_mul_vec(load9(d.site_xmat, 9 * x), v))
-    elif kind in (FRAMELINACC, FRAMEANGACC):
+    elif kind in (SENS_FRAMELINACC, SENS_FRAMEANGACC):
         w, v = object_acceleration(m, d, m.sensor_objtype[i], x)
-        store3(out, a, w if kind == FRAMEANGACC else v)
-    elif kind in (FORCE, TORQUE):
+        store3(out, a, w if kind == SENS_FRAMEANGACC else v)
+    elif kind in (SENS_FORCE, SENS_TORQUE):
         f, t = wrench_at_site(m, d, x)
-        store3(out, a, f if kind == FORCE else t)
-    elif kind == ACTUATORFRC:
+        store3(out, a, f if kind == SENS_FORCE else t)
+    elif kind == SENS_ACTUATORFRC:
         copy(d, a, d.actuator_force, m.actuator_outadr[x], m.sensor_dim[i])
-    elif kind == JOINTACTFRC:
+    elif kind == SENS_JOINTACTFRC:
         out[a] = d.qfrc_actuator[m.jnt_dofadr[x]]
-    elif kind == TENDONACTFRC:
+    elif kind == SENS_TENDONACTFRC:
         out[a] = tendon_actuator_force(m, d, x)
-    elif kind == E_POTENTIAL:
+    elif kind == SENS_E_POTENTIAL:
         out[a] = d.energy[0]
-    elif kind == E_KINETIC:
+    elif kind == SENS_E_KINETIC:
         out[a] = d.energy[1]

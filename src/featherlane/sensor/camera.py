@@ -7,6 +7,13 @@ Source: MuJoCo mj_camlight, mju_camPixelRay; its documentation, XML reference, b
 from __future__ import annotations
 
 from featherlane.lanes import fma, fmax, kernel, real, sincos, stage, where
+from featherlane.model.enums import (
+    CAMLIGHT_TARGETBODY,
+    CAMLIGHT_TARGETBODYCOM,
+    CAMLIGHT_TRACK,
+    CAMLIGHT_TRACKCOM,
+    PROJ_PERSPECTIVE,
+)
 from featherlane.spatial.quaternion import quat_mul, quat_to_mat
 from featherlane.spatial.vector import (
     MINVAL,
@@ -23,8 +30,6 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-TRACK, TRACKCOM, TARGETBODY, TARGETBODYCOM = 1, 2, 3, 4  # cam_mode
-PERSPECTIVE = 0  # cam_projection
 RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
 
 
@@ -48,13 +53,13 @@ def cameras(m, d):
         b, target, mode = m.cam_bodyid[i], m.cam_targetbodyid[i], m.cam_mode[i]
         pos = add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), load3(m.cam_pos, 3 * i)))
         R = quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.cam_quat, 4 * i)))
-        if mode == TRACK:
+        if mode == CAMLIGHT_TRACK:
             pos, R = add3(load3(d.xpos, 3 * b), load3(m.cam_pos0, 3 * i)), load9(m.cam_mat0, 9 * i)
-        elif mode == TRACKCOM:
+        elif mode == CAMLIGHT_TRACKCOM:
             pos, R = add3(load3(d.subtree_com, 3 * b), load3(m.cam_poscom0, 3 * i)), load9(m.cam_mat0, 9 * i)
-        elif mode == TARGETBODY and target >= 0:
+        elif mode == CAMLIGHT_TARGETBODY and target >= 0:
             R = look_at(d, pos, load3(d.xpos, 3 * target))
-        elif mode == TARGETBODYCOM and target >= 0:
+        elif mode == CAMLIGHT_TARGETBODYCOM and target >= 0:
             R = look_at(d, pos, load3(d.subtree_com, 3 * target))
         store3(d.cam_xpos, 3 * i, pos)
         store9(d.cam_xmat, 9 * i, R)
@@ -109,7 +114,7 @@ def pixel_ray(m, d, i, column, row):
     """
     pos, R = load3(d.cam_xpos, 3 * i), load9(d.cam_xmat, 9 * i)
     u, v = real(d, column + 0.5), real(d, row + 0.5)
-    if m.cam_projection[i] == PERSPECTIVE:
+    if m.cam_projection[i] == PROJ_PERSPECTIVE:
         fx, fy = focal_lengths(m, i)
         cx, cy = principal_point(m, i)
         direction = normalize3(mat_mul_vec(R, ((u - cx) / fx, (cy - v) / fy, real(d, -1.0))))[0]

@@ -6,16 +6,30 @@ Source: MuJoCo's documentation, XML reference, sensor/contact.
 from __future__ import annotations
 
 from featherlane.lanes import fmax, has, kernel, read_lane, sqrt, stage, width, write_lane
-from featherlane.model.candidates import MESH
+from featherlane.model.enums import (
+    CONDATA_ANGVEL,
+    CONDATA_DIST,
+    CONDATA_FORCE,
+    CONDATA_FOUND,
+    CONDATA_LINVEL,
+    CONDATA_NORMAL,
+    CONDATA_POS,
+    CONDATA_TANGENT,
+    CONDATA_TORQUE,
+    MESH,
+    NSENS,
+    OBJ_BODY,
+    OBJ_GEOM,
+    OBJ_SITE,
+    OBJ_UNKNOWN,
+    OBJ_XBODY,
+    REDUCE_MAXFORCE,
+    REDUCE_MINDIST,
+    REDUCE_NETFORCE,
+)
 from featherlane.sensor.inside import inside_hull, inside_shape
-from featherlane.sensor.kinds import BODY, GEOM, NINTPRM, SITE, UNKNOWN, XBODY
 from featherlane.sensor.one_world import point_in_site, read3, read9, write3
 from featherlane.spatial.vector import MINVAL, add3, axpy3, cross, dot3, mat_mul_vec, mat_t_mul_vec, scale3, sub3
-
-# bits of the first parameter, as mjtConDataField
-FOUND, CONFORCE, CONTORQUE, DIST, CONPOS, NORMAL, TANGENT, LINVEL, ANGVEL = 1, 2, 4, 8, 16, 32, 64, 128, 256
-# the second parameter
-NONE, MINDIST, MAXFORCE, NETFORCE = 0, 1, 2, 3
 
 
 # ---- one world's contacts --------------------------------------------------------------------------------------------
@@ -43,11 +57,11 @@ def motion_at(m, d, b, point, lane):
 def is_side(m, d, k, side, kind, x):
     """Is this side of contact k the object, or of it?  A site, or none, is met by both sides."""
     b, same = d.con_carrier[2 * k + side], 1
-    if kind == GEOM:
+    if kind == OBJ_GEOM:
         same = 1 if d.con_geom[2 * k + side] == x else 0
-    elif kind == BODY:
+    elif kind == OBJ_BODY:
         same = 1 if b == x else 0
-    elif kind == XBODY:
+    elif kind == OBJ_XBODY:
         while b > x:
             b = m.body_parentid[b]
         same = 1 if b == x else 0
@@ -64,17 +78,17 @@ def direction(m, d, i, k):
     a1, b1 = is_side(m, d, k, 0, kind1, x1), is_side(m, d, k, 1, kind1, x1)
     a2, b2 = is_side(m, d, k, 0, kind2, x2), is_side(m, d, k, 1, kind2, x2)
     way = 0
-    if kind1 != UNKNOWN and kind2 != UNKNOWN:
+    if kind1 != OBJ_UNKNOWN and kind2 != OBJ_UNKNOWN:
         if a1 and b2:
             way = 1
         elif b1 and a2:
             way = 2
-    elif kind1 != UNKNOWN:
+    elif kind1 != OBJ_UNKNOWN:
         if a1:
             way = 1
         elif b1:
             way = 2
-    elif kind2 == UNKNOWN or b2:
+    elif kind2 == OBJ_UNKNOWN or b2:
         way = 1
     elif a2:
         way = 2
@@ -85,7 +99,7 @@ def direction(m, d, i, k):
 def in_site(m, d, i, k, lane):
     """Is contact k inside the site that the sensor names, if it names one?"""
     inside = 1
-    if m.sensor_objtype[i] == SITE:
+    if m.sensor_objtype[i] == OBJ_SITE:
         s = m.sensor_objid[i]
         p = point_in_site(d, s, read3(d.con_pos, 3 * k, lane), lane)
         if m.site_type[s] == MESH:
@@ -111,9 +125,9 @@ def matches(m, d, i, k, lane):
 def rank(m, d, k, reduce, lane):
     """Contacts with a smaller number are told first."""
     x = 0.0
-    if reduce == MINDIST:
+    if reduce == REDUCE_MINDIST:
         x = read_lane(d.con_dist, k, lane)
-    elif reduce == MAXFORCE:
+    elif reduce == REDUCE_MAXFORCE:
         f, t = force_of(m, d, k, lane)
         x = -(dot3(f, f) + dot3(t, t))
     return x
@@ -122,7 +136,7 @@ def rank(m, d, k, reduce, lane):
 @kernel
 def next_contact(m, d, i, last, lane):
     """The matching contact that comes after contact `last` (-1: the first one), -1: none; of equal rank by number."""
-    reduce, found = m.sensor_intprm[NINTPRM * i + 1], -1
+    reduce, found = m.sensor_intprm[NSENS * i + 1], -1
     least, most = 0.0, 0.0
     if last >= 0:
         least = rank(m, d, last, reduce, lane)
@@ -177,36 +191,36 @@ def relative_motion(m, d, k, lane):
 @kernel
 def tell(m, d, i, a, k, nfound, lane):
     """The fields of contact k, from row a of sensor_now on."""
-    fields, out, way = m.sensor_intprm[NINTPRM * i], d.sensor_now, direction(m, d, i, k)
+    fields, out, way = m.sensor_intprm[NSENS * i], d.sensor_now, direction(m, d, i, k)
     f, t = force_of(m, d, k, lane)
     sign = 1.0 if way == 1 else -1.0
-    if fields & FOUND:
+    if fields & CONDATA_FOUND:
         write_lane(out, a, lane, 1.0 * nfound)
         a += 1
-    if fields & CONFORCE:
+    if fields & CONDATA_FORCE:
         write3(out, a, lane, turned(f, way))
         a += 3
-    if fields & CONTORQUE:
+    if fields & CONDATA_TORQUE:
         write3(out, a, lane, turned(t, way))
         a += 3
-    if fields & DIST:
+    if fields & CONDATA_DIST:
         write_lane(out, a, lane, read_lane(d.con_dist, k, lane))
         a += 1
-    if fields & CONPOS:
+    if fields & CONDATA_POS:
         write3(out, a, lane, read3(d.con_pos, 3 * k, lane))
         a += 3
-    if fields & NORMAL:
+    if fields & CONDATA_NORMAL:
         write3(out, a, lane, scale3(sign, read3(d.con_frame, 9 * k, lane)))
         a += 3
-    if fields & TANGENT:
+    if fields & CONDATA_TANGENT:
         write3(out, a, lane, scale3(sign, read3(d.con_frame, 9 * k + 3, lane)))
         a += 3
-    if fields & (LINVEL | ANGVEL):
+    if fields & (CONDATA_LINVEL | CONDATA_ANGVEL):
         w, v = relative_motion(m, d, k, lane)
-        if fields & LINVEL:
+        if fields & CONDATA_LINVEL:
             write3(out, a, lane, turned(v, way))
             a += 3
-        if fields & ANGVEL:
+        if fields & CONDATA_ANGVEL:
             write3(out, a, lane, turned(w, way))
 
 
@@ -242,26 +256,26 @@ def net_wrench(m, d, i, centre, lane):
 @kernel
 def tell_net(m, d, i, a, nfound, lane):
     """One contact that stands for all: at the centre of force, its frame the world's."""
-    fields, out, centre = m.sensor_intprm[NINTPRM * i], d.sensor_now, centre_of_force(m, d, i, lane)
+    fields, out, centre = m.sensor_intprm[NSENS * i], d.sensor_now, centre_of_force(m, d, i, lane)
     force, moment = net_wrench(m, d, i, centre, lane)
-    if fields & FOUND:
+    if fields & CONDATA_FOUND:
         write_lane(out, a, lane, 1.0 * nfound)
         a += 1
-    if fields & CONFORCE:
+    if fields & CONDATA_FORCE:
         write3(out, a, lane, force)
         a += 3
-    if fields & CONTORQUE:
+    if fields & CONDATA_TORQUE:
         write3(out, a, lane, moment)
         a += 3
-    if fields & DIST:
+    if fields & CONDATA_DIST:
         a += 1
-    if fields & CONPOS:
+    if fields & CONDATA_POS:
         write3(out, a, lane, centre)
         a += 3
-    if fields & NORMAL:
+    if fields & CONDATA_NORMAL:
         write3(out, a, lane, (1.0, 0.0, 0.0))
         a += 3
-    if fields & TANGENT:
+    if fields & CONDATA_TANGENT:
         write3(out, a, lane, (0.0, 1.0, 0.0))
 
 
@@ -270,10 +284,10 @@ def tell_net(m, d, i, a, nfound, lane):
 def tell_world(m, d, i, lane):
     """All slots of sensor i in one world; zeros where fewer contacts match."""
     a, n = m.sensor_adr[i], m.sensor_dim[i]
-    size, nfound, last = field_size(m.sensor_intprm[NINTPRM * i]), count_matches(m, d, i, lane), -1
+    size, nfound, last = field_size(m.sensor_intprm[NSENS * i]), count_matches(m, d, i, lane), -1
     for c in range(n):
         write_lane(d.sensor_now, a + c, lane, 0.0)
-    if m.sensor_intprm[NINTPRM * i + 1] == NETFORCE:
+    if m.sensor_intprm[NSENS * i + 1] == REDUCE_NETFORCE:
         if nfound > 0:
             tell_net(m, d, i, a, nfound, lane)
     else:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from featherlane.collision.distance import measure, store_distance
 from featherlane.lanes import fmax, kernel, read_lane, sqrt, stage, where, width, write_lane
-from featherlane.model.candidates import HFIELD
-from featherlane.sensor.kinds import BODY, GEOMDIST, GEOMNORMAL
+from featherlane.model.enums import HFIELD, OBJ_BODY, SENS_GEOMDIST, SENS_GEOMNORMAL
 from featherlane.spatial.vector import dot3, load6
 
 
@@ -13,7 +12,7 @@ from featherlane.spatial.vector import dot3, load6
 def first_geom(m, kind, i):
     """First geom of the object: itself, or the body's."""
     g = i
-    if kind == BODY:
+    if kind == OBJ_BODY:
         g = m.body_geomadr[i]
     return g
 
@@ -22,7 +21,7 @@ def first_geom(m, kind, i):
 def geom_count(m, kind, i):
     """Geoms of the object."""
     n = 1
-    if kind == BODY:
+    if kind == OBJ_BODY:
         n = m.body_geomnum[i]
     return n
 
@@ -68,9 +67,9 @@ def nearest_geoms(m, d, i):
     for lane in range(width(d)):
         nearest_of_world(m, d, i, lane)
     a, x = m.sensor_adr[i], load6(d.distance_fromto, 0)
-    if m.sensor_type[i] == GEOMDIST:
+    if m.sensor_type[i] == SENS_GEOMDIST:
         d.sensor_now[a] = d.distance[0]
-    elif m.sensor_type[i] == GEOMNORMAL:
+    elif m.sensor_type[i] == SENS_GEOMNORMAL:
         v = (x[3] - x[0], x[4] - x[1], x[5] - x[2])
         n = sqrt(dot3(v, v))
         for c in range(3):

@@ -7,7 +7,7 @@ Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
 from __future__ import annotations
 
 from featherlane.lanes import kernel
-from featherlane.sensor.kinds import BODY, CAMERA, GEOM, SITE, XBODY
+from featherlane.model.enums import OBJ_BODY, OBJ_CAMERA, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
 from featherlane.spatial.quaternion import quat_mul, quat_to_mat
 from featherlane.spatial.vector import add3, cross, load3, load4, load6, load9, sub3
 
@@ -16,11 +16,11 @@ from featherlane.spatial.vector import add3, cross, load3, load4, load6, load9, 
 def object_body(m, kind, i):
     """The body that carries object i of a kind."""
     b = i
-    if kind == GEOM:
+    if kind == OBJ_GEOM:
         b = m.geom_bodyid[i]
-    elif kind == SITE:
+    elif kind == OBJ_SITE:
         b = m.site_bodyid[i]
-    elif kind == CAMERA:
+    elif kind == OBJ_CAMERA:
         b = m.cam_bodyid[i]
     return b
 
@@ -28,13 +28,13 @@ def object_body(m, kind, i):
 @kernel
 def object_pos(d, kind, i):
     """Position of the object [m]."""
-    if kind == XBODY:
+    if kind == OBJ_XBODY:
         p = load3(d.xpos, 3 * i)
-    elif kind == BODY:
+    elif kind == OBJ_BODY:
         p = load3(d.xipos, 3 * i)
-    elif kind == GEOM:
+    elif kind == OBJ_GEOM:
         p = load3(d.geom_xpos, 3 * i)
-    elif kind == SITE:
+    elif kind == OBJ_SITE:
         p = load3(d.site_xpos, 3 * i)
     else:
         p = load3(d.cam_xpos, 3 * i)
@@ -44,13 +44,13 @@ def object_pos(d, kind, i):
 @kernel
 def object_mat(m, d, kind, i):
     """Orientation of the object, a matrix by rows."""
-    if kind == XBODY:
+    if kind == OBJ_XBODY:
         R = load9(d.xmat, 9 * i)
-    elif kind == BODY:
+    elif kind == OBJ_BODY:
         R = inertial_mat(m, d, i)
-    elif kind == GEOM:
+    elif kind == OBJ_GEOM:
         R = load9(d.geom_xmat, 9 * i)
-    elif kind == SITE:
+    elif kind == OBJ_SITE:
         R = load9(d.site_xmat, 9 * i)
     else:
         R = load9(d.cam_xmat, 9 * i)
@@ -67,13 +67,13 @@ def inertial_mat(m, d, b):
 def object_quat(m, d, kind, i):
     """Orientation of the object, a quaternion; of a camera as it is fixed to its body, whatever its mode."""
     q = load4(d.xquat, 4 * object_body(m, kind, i))
-    if kind == BODY:
+    if kind == OBJ_BODY:
         q = quat_mul(q, load4(m.body_iquat, 4 * i))
-    elif kind == GEOM:
+    elif kind == OBJ_GEOM:
         q = quat_mul(q, load4(m.geom_quat, 4 * i))
-    elif kind == SITE:
+    elif kind == OBJ_SITE:
         q = quat_mul(q, load4(m.site_quat, 4 * i))
-    elif kind == CAMERA:
+    elif kind == OBJ_CAMERA:
         q = quat_mul(q, load4(m.cam_quat, 4 * i))
     return q
 

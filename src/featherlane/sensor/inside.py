@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from featherlane.lanes import clip, fabs, fma, kernel, real, where, width, write_lane
-from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, OBJ_BODY
 from featherlane.sensor.frame import object_pos
-from featherlane.sensor.kinds import BODY
 from featherlane.sensor.one_world import point_in_site, read3
 from featherlane.spatial.quaternion import quat_conj, rotate
 from featherlane.spatial.vector import MINVAL, dot3, load3, load9, mat_t_mul_vec, store3, sub3
@@ -67,7 +66,7 @@ def insidesite(m, d, i):
     """
     kind, x = m.sensor_objtype[i], m.sensor_objid[i]
     point = object_pos(d, kind, x)
-    if kind == BODY and x > 0:
+    if kind == OBJ_BODY and x > 0:
         carries = (m.body_mass[x] < MINVAL) & (m.body_subtreemass[x] >= MINVAL)
         com = load3(d.subtree_com, 3 * x)
         point = (where(carries, com[0], point[0]), where(carries, com[1], point[1]), where(carries, com[2], point[2]))

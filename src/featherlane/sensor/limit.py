@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel, not_, real, where
-from featherlane.sensor.kinds import (
-    JOINTLIMITPOS,
-    JOINTLIMITVEL,
+from featherlane.model.enums import (
     LIMIT_JOINT,
     LIMIT_TENDON,
-    TENDONLIMITFRC,
-    TENDONLIMITPOS,
-    TENDONLIMITVEL,
+    SENS_JOINTLIMITPOS,
+    SENS_JOINTLIMITVEL,
+    SENS_TENDONLIMITFRC,
+    SENS_TENDONLIMITPOS,
+    SENS_TENDONLIMITVEL,
 )
 
 
 @kernel
 def is_limit_sensor(kind):
     """Does a sensor of this type read the rows of limits?"""
-    return kind >= JOINTLIMITPOS and kind <= TENDONLIMITFRC
+    return kind >= SENS_JOINTLIMITPOS and kind <= SENS_TENDONLIMITFRC
 
 
 @kernel
@@ -27,7 +27,7 @@ def limit_sensor(m, d, i, active):
     Reads:  dofrow_*, genrow_*.   Writes: sensor_now.
     """
     kind, wanted, x = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
-    if kind >= TENDONLIMITPOS:
+    if kind >= SENS_TENDONLIMITPOS:
         wanted = LIMIT_TENDON
     value, missing = real(d, 0.0), active
     for k in range(d.ndofrow[0]):
@@ -49,9 +49,9 @@ def limit_sensor(m, d, i, active):
 @kernel
 def row_value(kind, k, pos, margin, vel, force):
     """What the sensor's type asks of row k, whose fields are in these arrays."""
-    if kind in (JOINTLIMITPOS, TENDONLIMITPOS):
+    if kind in (SENS_JOINTLIMITPOS, SENS_TENDONLIMITPOS):
         value = pos[k] - margin[k]
-    elif kind in (JOINTLIMITVEL, TENDONLIMITVEL):
+    elif kind in (SENS_JOINTLIMITVEL, SENS_TENDONLIMITVEL):
         value = vel[k]
     else:
         value = force[k]

@@ -8,10 +8,10 @@ acceleration         after the solve; then the values are published
 from __future__ import annotations
 
 from featherlane.lanes import kernel, stage
+from featherlane.model.enums import DISABLE_SENSOR, SENS_CLOCK, SENS_CONTACT, SENS_TOUCH
 from featherlane.model.questions import ENERGIES, MOMENTA, WRENCHES
 from featherlane.sensor.acceleration import acceleration_sensor
 from featherlane.sensor.contact import contact_sensor
-from featherlane.sensor.kinds import CLOCK, CONTACT, DISABLE_SENSOR, TOUCH
 from featherlane.sensor.limit import is_limit_sensor, limit_sensor
 from featherlane.sensor.momentum import subtree_vel
 from featherlane.sensor.position import position_sensor
@@ -73,9 +73,9 @@ def sensor_rows(m, d):
         active = d.active[0] > 0.0
         for i in range(m.nsensor):
             kind = m.sensor_type[i]
-            if kind == TOUCH:
+            if kind == SENS_TOUCH:
                 touch(m, d, i, active)
-            elif kind == CONTACT:
+            elif kind == SENS_CONTACT:
                 contact_sensor(m, d, i)
             elif is_limit_sensor(kind):
                 limit_sensor(m, d, i, active)
@@ -109,5 +109,5 @@ def sensor_clocks(m, d):
     """The moment's values of clocks; all other sensors of positions stand where everything sleeps."""
     if measures(m, d):
         for i in range(m.nsensor):
-            if m.sensor_type[i] == CLOCK:
+            if m.sensor_type[i] == SENS_CLOCK:
                 d.sensor_now[m.sensor_adr[i]] = d.time[0]

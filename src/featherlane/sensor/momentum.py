@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from featherlane.lanes import fmax, kernel, stage
+from featherlane.model.enums import OBJ_BODY
 from featherlane.sensor.frame import inertial_mat, object_velocity
-from featherlane.sensor.kinds import BODY
 from featherlane.spatial.vector import (
     MINVAL,
     add3,
@@ -23,7 +23,7 @@ from featherlane.spatial.vector import (
 def _own_momenta(m, d):
     """Linear and angular momentum of each body about its own centre of mass, into the rows of its subtree."""
     for i in range(m.nbody):
-        w, v = object_velocity(m, d, BODY, i)
+        w, v = object_velocity(m, d, OBJ_BODY, i)
         store3(d.subtree_linvel, 3 * i, scale3(m.body_mass[i], v))
         R, I = inertial_mat(m, d, i), load3(m.body_inertia, 3 * i)
         w = mat_t_mul_vec(R, w)
@@ -54,7 +54,7 @@ def subtree_vel(m, d):
         store3(d.subtree_linvel, 3 * i, scale3(1.0 / fmax(m.body_subtreemass[i], MINVAL), momentum))
     for i in range(m.nbody - 1, 0, -1):
         p = m.body_parentid[i]
-        _, v = object_velocity(m, d, BODY, i)
+        _, v = object_velocity(m, d, OBJ_BODY, i)
         com, linvel = load3(d.subtree_com, 3 * i), load3(d.subtree_linvel, 3 * i)
         _add_moment(d, i, sub3(load3(d.xipos, 3 * i), com), sub3(v, linvel), m.body_mass[i])
         store3(d.subtree_angmom, 3 * p, add3(load3(d.subtree_angmom, 3 * p), load3(d.subtree_angmom, 3 * i)))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.history import bracket, insert, interpolate
 from featherlane.lanes import clip, fmin, kernel, not_, stage, where
-from featherlane.sensor.kinds import CONTACT, GEOMFROMTO, POSITIVE, REAL, USER
+from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_CONTACT, SENS_GEOMFROMTO, SENS_USER
 
 
 @kernel
 def cut_off(m, d, i):
     """Values of sensor i within its cutoff, on both sides or above; of a contact or a segment as they are."""
     kind, datatype, cutoff = m.sensor_type[i], m.sensor_datatype[i], m.sensor_cutoff[i]
-    if kind not in (CONTACT, GEOMFROMTO) and datatype in (REAL, POSITIVE):
+    if kind not in (SENS_CONTACT, SENS_GEOMFROMTO) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
         for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
             x = d.sensor_now[a]
             cut = fmin(x, cutoff)
-            if datatype == REAL:
+            if datatype == DATATYPE_REAL:
                 cut = clip(x, -cutoff, cutoff)
             d.sensor_now[a] = where(cutoff > 0.0, cut, x)
 
@@ -65,7 +65,7 @@ def sample_sensors(m, d):
     """
     for i in range(m.nsensor):
         n, h = m.sensor_history[2 * i], m.sensor_historyadr[i]
-        if n > 0 and (m.sensor_type[i] != USER or d.user_sensor[i] != 0):
+        if n > 0 and (m.sensor_type[i] != SENS_USER or d.user_sensor[i] != 0):
             due = _is_due(m, d, i)
             d.history[h] = where(due, d.history[h] + m.sensor_interval[2 * i], d.history[h])
             insert(d, h, n, m.sensor_dim[i], d.time[0], d.sensor_now, m.sensor_adr[i], due)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from featherlane.collision.ray import cast
 from featherlane.collision.ray_shape import FAR
 from featherlane.lanes import kernel, real, stage, where
+from featherlane.model.enums import (
+    NSENS,
+    OBJ_CAMERA,
+    RAYDATA_DEPTH,
+    RAYDATA_DIR,
+    RAYDATA_DIST,
+    RAYDATA_NORMAL,
+    RAYDATA_ORIGIN,
+    RAYDATA_POINT,
+)
 from featherlane.sensor.camera import pixel_ray
-from featherlane.sensor.kinds import CAMERA, NINTPRM
 from featherlane.spatial.vector import axpy3, dot3, load3, load9, store3, sub3
-
-# bits of the first parameter, as mjtRayDataField, and how many numbers each field has
-DIST, DIR, ORIGIN, POINT, NORMAL, DEPTH = 1, 2, 4, 8, 16, 32
 
 
 @kernel
@@ -37,22 +43,22 @@ def store_ray(d, fields, a, depth):
     """What the ray has met, field by field from a on; returns where the next ray's numbers begin."""
     dist, p, v = d.ray_distance[0], load3(d.ray_point, 0), load3(d.ray_direction, 0)
     hit = d.ray_geom[0] >= 0.0
-    if fields & DIST:
+    if fields & RAYDATA_DIST:
         d.sensor_now[a] = dist
         a += 1
-    if fields & DIR:
+    if fields & RAYDATA_DIR:
         store_where(d, a, hit, v)
         a += 3
-    if fields & ORIGIN:
+    if fields & RAYDATA_ORIGIN:
         store3(d.sensor_now, a, p)
         a += 3
-    if fields & POINT:
+    if fields & RAYDATA_POINT:
         store_where(d, a, hit, axpy3(dist, v, p))
         a += 3
-    if fields & NORMAL:
+    if fields & RAYDATA_NORMAL:
         store_where(d, a, hit, load3(d.ray_normal, 0))
         a += 3
-    if fields & DEPTH:
+    if fields & RAYDATA_DEPTH:
         d.sensor_now[a] = where(hit, depth, -1.0)
         a += 1
     return a
@@ -73,9 +79,9 @@ def rangefinder(m, d, i):
     Source: MuJoCo's documentation, XML reference, sensor/rangefinder.
     Reads:  frames of geoms, sites, cameras; geom_visible.   Writes: sensor_now; ray_*.   Cost: O(ngeom) for each ray.
     """
-    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NINTPRM * i]
+    x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NSENS * i]
     see_visible_geoms(m, d)
-    if m.sensor_objtype[i] == CAMERA:
+    if m.sensor_objtype[i] == OBJ_CAMERA:
         d.ray_exclude[0] = real(d, m.cam_bodyid[x])
         for row in range(m.cam_resolution[2 * x + 1]):
             for column in range(m.cam_resolution[2 * x]):

@@ -8,13 +8,22 @@ Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 
 from __future__ import annotations
 
-from featherlane.constraint.tendon import TENDON, equality_slope
+from featherlane.constraint.tendon import equality_slope
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.tendon.force import damper_force, jacobian_rate, pulls_tendon, spring_force, tendon_armature
-from featherlane.dynamics.tendon.length import PULLEY, SPHERE, is_fixed
+from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import DISABLE_DAMPER, DISABLE_SPRING, EQUALITY, FRICTION_TENDON, LIMIT_TENDON
+from featherlane.model.enums import (
+    DISABLE_DAMPER,
+    DISABLE_SPRING,
+    EQ_TENDON,
+    EQUALITY,
+    FRICTION_TENDON,
+    LIMIT_TENDON,
+    WRAP_PULLEY,
+    WRAP_SPHERE,
+)
 from featherlane.spatial.motion import axpy6
 from featherlane.spatial.vector import load3, load6, normalize3, scale3, sub3
 
@@ -38,7 +47,7 @@ def row_force(m, d, i):
         f = where(d.genrow_present[k] > 0.0, d.genrow_force[k], 0.0)
         if kind in (FRICTION_TENDON, LIMIT_TENDON) and x == i:
             force = fma(row_sign(m, d, i, k), f, force)
-        elif kind == EQUALITY and m.eq_type[x] == TENDON:
+        elif kind == EQUALITY and m.eq_type[x] == EQ_TENDON:
             if m.eq_obj1id[x] == i:
                 force = force + f
             if m.eq_obj2id[x] == i:
@@ -114,12 +123,12 @@ def push_path(m, d, i, mask, force):
     scale, k = force, m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
-        if m.wrap_type[k] == PULLEY:
+        if m.wrap_type[k] == WRAP_PULLEY:
             scale = force / m.wrap_prm[k]
             k += 1
-        elif m.wrap_type[k + 1] == PULLEY:
+        elif m.wrap_type[k + 1] == WRAP_PULLEY:
             k += 1
-        elif m.wrap_type[k + 1] >= SPHERE:
+        elif m.wrap_type[k + 1] >= WRAP_SPHERE:
             around(m, d, k + 1, mask, scale)
             k += 2
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from featherlane.collision.ray_shape import meet_box, meet_capsule, meet_cylinder, meet_ellipsoid, meet_sphere
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.lanes import kernel, real, where
-from featherlane.model.candidates import BOX, CAPSULE, CYLINDER, ELLIPSOID
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID
 from featherlane.spatial.vector import load3, load9, mat_t_mul_vec, normalize3, scale3, sub3
 
 

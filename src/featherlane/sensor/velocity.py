@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel
-from featherlane.sensor.frame import object_mat, object_pos, object_velocity
-from featherlane.sensor.kinds import (
-    ACTUATORVEL,
-    BALLANGVEL,
-    FRAMEANGVEL,
-    FRAMELINVEL,
-    GYRO,
-    JOINTVEL,
-    SITE,
-    SUBTREEANGMOM,
-    SUBTREELINVEL,
-    TENDONVEL,
-    VELOCIMETER,
+from featherlane.model.enums import (
+    OBJ_SITE,
+    SENS_ACTUATORVEL,
+    SENS_BALLANGVEL,
+    SENS_FRAMEANGVEL,
+    SENS_FRAMELINVEL,
+    SENS_GYRO,
+    SENS_JOINTVEL,
+    SENS_SUBTREEANGMOM,
+    SENS_SUBTREELINVEL,
+    SENS_TENDONVEL,
+    SENS_VELOCIMETER,
 )
+from featherlane.sensor.frame import object_mat, object_pos, object_velocity
 from featherlane.sensor.position import copy
 from featherlane.spatial.vector import add3, cross, load3, load9, mat_t_mul_vec, store3, sub3
 
@@ -41,21 +41,21 @@ def velocity_sensor(m, d, i):
     Reads:  cvel, qvel, subtree_linvel, subtree_angmom, rates of lengths.   Writes: sensor_now.
     """
     kind, x, a, out = m.sensor_type[i], m.sensor_objid[i], m.sensor_adr[i], d.sensor_now
-    if kind in (GYRO, VELOCIMETER):
-        R, (w, v) = load9(d.site_xmat, 9 * x), object_velocity(m, d, SITE, x)
-        store3(out, a, mat_t_mul_vec(R, w if kind == GYRO else v))
-    elif kind in (FRAMELINVEL, FRAMEANGVEL):
+    if kind in (SENS_GYRO, SENS_VELOCIMETER):
+        R, (w, v) = load9(d.site_xmat, 9 * x), object_velocity(m, d, OBJ_SITE, x)
+        store3(out, a, mat_t_mul_vec(R, w if kind == SENS_GYRO else v))
+    elif kind in (SENS_FRAMELINVEL, SENS_FRAMEANGVEL):
         w, v = frame_velocity(m, d, i)
-        store3(out, a, w if kind == FRAMEANGVEL else v)
-    elif kind == SUBTREELINVEL:
+        store3(out, a, w if kind == SENS_FRAMEANGVEL else v)
+    elif kind == SENS_SUBTREELINVEL:
         store3(out, a, load3(d.subtree_linvel, 3 * x))
-    elif kind == SUBTREEANGMOM:
+    elif kind == SENS_SUBTREEANGMOM:
         store3(out, a, load3(d.subtree_angmom, 3 * x))
-    elif kind == JOINTVEL:
+    elif kind == SENS_JOINTVEL:
         out[a] = d.qvel[m.jnt_dofadr[x]]
-    elif kind == BALLANGVEL:
+    elif kind == SENS_BALLANGVEL:
         store3(out, a, load3(d.qvel, m.jnt_dofadr[x]))
-    elif kind == TENDONVEL:
+    elif kind == SENS_TENDONVEL:
         out[a] = d.ten_velocity[x]
-    elif kind == ACTUATORVEL:
+    elif kind == SENS_ACTUATORVEL:
         copy(d, a, d.actuator_velocity, m.actuator_outadr[x], m.sensor_dim[i])

@@ -7,12 +7,12 @@ joint: the forces that a force sensor measures.
 
 from __future__ import annotations
 
-from featherlane.constraint.equality import CONNECT, DATA, WELD, anchor, fastened_body, orientations
+from featherlane.constraint.equality import anchor, fastened_body, orientations
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
 from featherlane.lanes import any_, fabs, kernel, real, stage, where
-from featherlane.model.enums import BALL, EQUALITY, FREE
+from featherlane.model.enums import BALL, EQ_CONNECT, EQ_WELD, EQUALITY, FREE, NEQDATA
 from featherlane.sensor.tension import tendon_forces
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion
@@ -78,7 +78,7 @@ def weld_moment(m, d, e, f):
     """
     q, turn = orientations(m, d, e)
     moment = axpy3(turn[0], f, cross((turn[1], turn[2], turn[3]), f))
-    return mat_mul_vec(quat_to_mat(q), scale3(0.5 * m.eq_data[DATA * e + 10], moment))
+    return mat_mul_vec(quat_to_mat(q), scale3(0.5 * m.eq_data[NEQDATA * e + 10], moment))
 
 
 @kernel
@@ -87,10 +87,10 @@ def fastening_forces(m, d, active):
     zero, k = real(d, 0.0), 0
     while k < d.ngenrow[0]:
         size, e = d.genrow_rownum[k], d.genrow_id[k]
-        if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == CONNECT or m.eq_type[e] == WELD):
+        if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD):
             acts = active & (d.genrow_present[k] > 0.0)
             force, moment = load3(d.genrow_force, k), (zero, zero, zero)
-            if m.eq_type[e] == WELD:
+            if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, load3(d.genrow_force, k + 3))
             add_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
             add_wrench(m, d, fastened_body(m, e, 1), acts, -1.0, force, moment, anchor(m, d, e, 1))

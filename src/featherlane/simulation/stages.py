@@ -42,8 +42,8 @@ from featherlane.dynamics.tendon.length import tendon as _tendon
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Stage
 from featherlane.model.assign import flag
+from featherlane.model.enums import Disable, Enable, Integrator
 from featherlane.model.model import Model, check_model
-from featherlane.model.option import Disable, Enable, Integrator
 from featherlane.sensor.camera import cameras as _cameras
 from featherlane.sensor.momentum import subtree_vel as _subtree_vel
 from featherlane.sensor.wrench import rne_post_constraint as _rne_post_constraint

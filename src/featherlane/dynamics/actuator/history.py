@@ -12,9 +12,9 @@ Source: MuJoCo 4, "delays" of actuators and sensors; mju_historyInsert, mju_hist
 from __future__ import annotations
 
 from featherlane.lanes import any_, clip, fabs, floor, gather_rows, kernel, not_, real, where
+from featherlane.model.enums import INTERP_LINEAR, INTERP_ZOH
 
 CURSOR, TIMES = 1, 2  # places of the cursor and of the first time
-HOLD, LINEAR, CUBIC = 0, 1, 2  # how a value between two samples is found
 SAME_TIME = 1e-15  # times closer than this are one [s]
 
 
@@ -133,11 +133,11 @@ def interpolate(d, a, n, dim, c, t, at, order):
     high = _value(d, a, n, dim, c, i)
     low = _value(d, a, n, dim, c, i - 1.0)
     value = low
-    if order != HOLD:
+    if order != INTERP_ZOH:
         start = _time(d, a, n, clip(i - 1.0, 0.0, n - 1.0))
         span = _time(d, a, n, i) - start
         s = (t - start) / where(span == 0.0, 1.0, span)
-        if order == LINEAR:
+        if order == INTERP_LINEAR:
             value = low + s * (high - low)
         else:
             s2 = s * s

@@ -16,13 +16,12 @@ from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.joint_space import multiply as multiply_inertia
 from featherlane.dynamics.passive.fluid_derivative import medium_counts
 from featherlane.lanes import fma, kernel, real, stage
-from featherlane.model.enums import CONVEX, DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
+from featherlane.model.enums import ABA, AUTO, CONVEX, DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
 
 # opt_forward_dynamics
-AUTO, CRB, ABA = 0, 1, 2
 
 # an articulated inertia is a full symmetric 6 x 6 matrix: its lower triangle by rows, 21 values
 SIZE = 21

@@ -18,6 +18,7 @@ from __future__ import annotations
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
 from featherlane.dynamics.actuator.transmission import add_output_force
+from featherlane.dynamics.body.joint import joint_dofs
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
 from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
@@ -34,7 +35,6 @@ from featherlane.model.enums import (
     PGS,
     SLIDE,
     TRN_JOINTINPARENT,
-    joint_dofs,
 )
 from featherlane.spatial.vector import load3, norm3, sub3
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, sqrt, where
-from featherlane.model.enums import DISABLE_DAMPER, DISABLE_SPRING
+from featherlane.model.enums import CAPSULE, CYLINDER, DISABLE_DAMPER, DISABLE_SPRING, NFLUID, SPHERE
 from featherlane.spatial.motion import add6, dot6
 from featherlane.spatial.quaternion import PI, quat_mul, quat_to_mat
 from featherlane.spatial.vector import (
@@ -40,8 +40,6 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-NFLUID = 12  # of a geom: scale, C blunt, slender, angular, Kutta, Magnus, added mass (3), added inertia (3)
-SPHERE, CAPSULE, CYLINDER = 2, 3, 5  # mjtGeom
 TINY = 1e-30  # of ratios: float32 holds it, and only plates thinner than 1e-7 of their width come near
 
 

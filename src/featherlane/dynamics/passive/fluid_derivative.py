@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.dynamics.passive.fluid import (
-    NFLUID,
     TINY,
     added_momentum,
     angular_coefficients,
@@ -36,6 +35,7 @@ from featherlane.dynamics.passive.fluid import (
     volume,
 )
 from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, sqrt, stage, where
+from featherlane.model.enums import NFLUID
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.quaternion import PI
 from featherlane.spatial.vector import MINVAL, dot3, load3, load6, mat_mul, norm3, normalize3, scale3, sub3

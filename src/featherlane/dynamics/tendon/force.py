@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from featherlane.dynamics.body.plastic import tendon_reference
 from featherlane.dynamics.sparse.outer import add_full_outer, add_outer
-from featherlane.dynamics.tendon.length import PULLEY, SITE, add_tendon_force, is_fixed
+from featherlane.dynamics.tendon.length import add_tendon_force, is_fixed
 from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, sqrt, where
-from featherlane.model.enums import TRN_TENDON
+from featherlane.model.enums import TRN_TENDON, WRAP_PULLEY, WRAP_SITE
 from featherlane.spatial.vector import MINVAL, add3, cross, dot3, load3, sub3
 
 
@@ -195,9 +195,9 @@ def jacobian_rate(m, d, i):
     rate, scale, k = real(d, 0.0), real(d, 1.0), m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
-        if m.wrap_type[k] == PULLEY:
+        if m.wrap_type[k] == WRAP_PULLEY:
             scale = 1.0 / m.wrap_prm[k]
-        elif m.wrap_type[k] == SITE and m.wrap_type[k + 1] == SITE:
+        elif m.wrap_type[k] == WRAP_SITE and m.wrap_type[k + 1] == WRAP_SITE:
             s, t = m.wrap_objid[k], m.wrap_objid[k + 1]
             if m.site_bodyid[s] != m.site_bodyid[t]:
                 rate = fma(scale, _segment_rate(m, d, s, t), rate)

@@ -19,17 +19,15 @@ from __future__ import annotations
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.lanes import fma, kernel, real, stage, where
+from featherlane.model.enums import WRAP_JOINT, WRAP_PULLEY, WRAP_SPHERE
 from featherlane.spatial.motion import add6, dot6
 from featherlane.spatial.vector import load3, load6, normalize3, scale3, store6, sub3
-
-# mjtWrap
-JOINT, PULLEY, SITE, SPHERE = 1, 2, 3, 4
 
 
 @kernel
 def is_fixed(m, i):
     """Is tendon i a combination of joints?"""
-    return m.wrap_type[m.tendon_adr[i]] == JOINT
+    return m.wrap_type[m.tendon_adr[i]] == WRAP_JOINT
 
 
 @kernel
@@ -133,12 +131,12 @@ def _spatial(m, d, i):
     k = m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
-        if m.wrap_type[k] == PULLEY:
+        if m.wrap_type[k] == WRAP_PULLEY:
             scale = 1.0 / m.wrap_prm[k]
             k += 1
-        elif m.wrap_type[k + 1] == PULLEY:
+        elif m.wrap_type[k + 1] == WRAP_PULLEY:
             k += 1
-        elif m.wrap_type[k + 1] >= SPHERE:
+        elif m.wrap_type[k + 1] >= WRAP_SPHERE:
             length = fma(scale, _around(m, d, k + 1, scale), length)
             k += 2
         else:

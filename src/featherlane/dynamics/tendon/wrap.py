@@ -22,6 +22,7 @@ it stops at is part of MuJoCo's moments to 3e-7.
 from __future__ import annotations
 
 from featherlane.lanes import any_, asin, atan2, clip, fabs, fma, fmax, fmin, kernel, not_, real, sincos, sqrt, where
+from featherlane.model.enums import WRAP_CYLINDER, WRAP_SPHERE
 from featherlane.spatial.vector import (
     MINVAL,
     add3,
@@ -38,7 +39,6 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-SPHERE, CYLINDER = 4, 5  # mjtWrap
 HALF_PI, TWO_PI = 1.5707963267948966, 6.283185307179586
 STEPS, RESIDUAL = 20, 1e-6  # of Newton's method
 
@@ -165,7 +165,7 @@ def _plane(p, q):
 @kernel
 def _axes(d, p, q, kind):
     """The plane of the problem in the frame of the geom."""
-    if kind == SPHERE:
+    if kind == WRAP_SPHERE:
         x, y = _plane(p, q)
     else:
         one, zero = real(d, 1.0), real(d, 0.0)
@@ -213,7 +213,7 @@ def wrap(m, d, start, end, g, kind, side):
             u, v, arc = where2(inside, t, u), where2(inside, t, v), where(inside, 0.0, arc)
     bends = bends & (norm3(p) >= MINVAL) & (norm3(q) >= MINVAL)
     first, last = axpy3(u[0], x, scale3(u[1], y)), axpy3(v[0], x, scale3(v[1], y))
-    if kind == CYLINDER:
+    if kind == WRAP_CYLINDER:
         z, w, arc = _raise(p, q, a, u, v, b, arc)
         first, last = (first[0], first[1], z), (last[0], last[1], w)
     return bends, add3(mat_mul_vec(R, first), centre), add3(mat_mul_vec(R, last), centre), arc

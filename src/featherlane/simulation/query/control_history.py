@@ -8,14 +8,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.actuator.history import CUBIC, HOLD, LINEAR, SAME_TIME, TIMES
+from featherlane.dynamics.actuator.history import SAME_TIME, TIMES
 from featherlane.errors import ModelError
 from featherlane.model.assign import number, reals
+from featherlane.model.enums import INTERP_CUBIC, INTERP_LINEAR, INTERP_ZOH
 from featherlane.model.model import Model
 from featherlane.model.names import named
 from featherlane.simulation.world.data import Data, ready
 
-ORDERS = {"zoh": HOLD, "linear": LINEAR, "cubic": CUBIC}
+ORDERS = {"zoh": INTERP_ZOH, "linear": INTERP_LINEAR, "cubic": INTERP_CUBIC}
 
 
 def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None = None, interp: str = "") -> np.ndarray:
@@ -108,9 +109,9 @@ def _interpolated(times: np.ndarray, samples: np.ndarray, t: float, order: int) 
         return samples[0 if t <= times[0] + SAME_TIME else k].copy()
     span = times[k] - times[k - 1]
     s = (t - times[k - 1]) / span
-    if order == HOLD:
+    if order == INTERP_ZOH:
         return samples[k - 1].copy()
-    if order == LINEAR:
+    if order == INTERP_LINEAR:
         return samples[k - 1] + s * (samples[k] - samples[k - 1])
     slopes = np.zeros((2, samples.shape[1]))
     for end, j in enumerate((k - 1, k)):

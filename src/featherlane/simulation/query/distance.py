@@ -11,7 +11,7 @@ from featherlane.collision.distance import geom_distance as _geom_distance
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.model.assign import regular
-from featherlane.model.candidates import HFIELD, MESH, SDF
+from featherlane.model.enums import HFIELD, MESH, SDF
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles

@@ -5,10 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.enums import (
+    DATATYPE_AXIS,
+    DATATYPE_POSITIVE,
+    DATATYPE_QUATERNION,
+    RAYDATA_DIST,
+    SENS_RANGEFINDER,
+)
 from featherlane.model.model import Model, check_model
-from featherlane.sensor.kinds import AXIS, POSITIVE, QUATERNION, RANGEFINDER
 from featherlane.simulation.world.batch import Batch
 from featherlane.simulation.world.data import Data, ready
+
+KINDS = {DATATYPE_POSITIVE: "positive", DATATYPE_AXIS: "axis", DATATYPE_QUATERNION: "quaternion"}
 
 
 def add_sensor_noise(
@@ -65,9 +73,9 @@ def _target(model: Model, sensordata: Data | Batch | np.ndarray) -> tuple[np.nda
 
 def _kind(model: Model, i: int) -> str:
     """How noise acts on sensor i."""
-    if model.sensor_type[i] == RANGEFINDER and model.sensor_intprm[i, 0] == 1:
+    if model.sensor_type[i] == SENS_RANGEFINDER and model.sensor_intprm[i, 0] == RAYDATA_DIST:
         return "distance"
-    return {POSITIVE: "positive", AXIS: "axis", QUATERNION: "quaternion"}.get(int(model.sensor_datatype[i]), "real")
+    return KINDS.get(int(model.sensor_datatype[i]), "real")
 
 
 def _disturb(values: np.ndarray, kind: str, deviation: np.ndarray, rng: np.random.Generator) -> None:

@@ -15,6 +15,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import processor, read_lane, scalars, stage, width, write_lane
 from featherlane.lanes.record import address
 from featherlane.model.assign import regular
+from featherlane.model.enums import NGROUP
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
@@ -24,7 +25,6 @@ from featherlane.simulation.world.data import Data, ready
 from featherlane.spatial.vector import MINVAL
 
 MANY = 4  # tiles full of rays of one world from which on they go side by side
-NGROUP = 6  # groups of geoms; higher and lower numbers count as the last and the first
 
 
 class Hits(NamedTuple):

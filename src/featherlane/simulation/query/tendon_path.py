@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.dynamics.tendon.length import JOINT, PULLEY, SPHERE
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.lanes.record import python_record
+from featherlane.model.enums import WRAP_JOINT, WRAP_PULLEY, WRAP_SPHERE
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.world.data import Data, ready
 
@@ -65,11 +65,11 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
     points, obj = [], []
     for k in range(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i]):
         kind, here = int(model.wrap_type[k]), int(model.wrap_objid[k])
-        if kind == JOINT:
+        if kind == WRAP_JOINT:
             continue
-        if kind >= SPHERE:
+        if kind >= WRAP_SPHERE:
             ends, mark = _arc(m, d, k), here
-        elif kind == PULLEY:
+        elif kind == WRAP_PULLEY:
             ends, mark = [np.zeros(3)], AT_PULLEY
         else:
             ends, mark = [data.site_xpos[here]], ON_SITE

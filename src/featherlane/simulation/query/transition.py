@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.assign import flag, reals
+from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.model.option import Disable, Enable
 from featherlane.simulation.query.moved import Borrowed, MovedWorlds
 from featherlane.simulation.query.points import inverse_points, step_points
 from featherlane.simulation.query.position import differentiate_pos

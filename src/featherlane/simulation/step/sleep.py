@@ -24,16 +24,16 @@ from featherlane.lanes import (
     width,
     write_lane,
 )
-from featherlane.model.enums import DISABLE_ISLAND
+from featherlane.model.enums import DISABLE_ISLAND, SLEEP_AUTO_NEVER, SLEEP_NEVER
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.step.wake import AUTO_NEVER, NEVER, mark_awake, positions
+from featherlane.simulation.step.wake import mark_awake, positions
 
 
 # ---- which trees are ready ------------------------------------------------------------------------------------------
 @kernel
 def still(m, d, t):
     """Mask: may tree t sleep?  Nothing is applied to it and its velocities are below the tolerance."""
-    busy = real(d, 1.0 if m.tree_sleep_policy[t] in (NEVER, AUTO_NEVER) else 0.0)
+    busy = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
     tolerance, b = m.opt_sleep_tolerance[0], m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         moves = not_(fabs(d.qvel[i]) * m.dof_length[i] < tolerance) & ((tolerance != 0.0) | (d.qvel[i] != 0.0))

@@ -17,7 +17,7 @@ Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon
 from __future__ import annotations
 
 from featherlane.collision.collision import collision
-from featherlane.constraint.equality import JOINT, TENDON, fastened_body
+from featherlane.constraint.equality import fastened_body
 from featherlane.dynamics.awake import is_mocap
 from featherlane.lanes import (
     any_,
@@ -32,11 +32,9 @@ from featherlane.lanes import (
     width,
     write_lane,
 )
-from featherlane.model.enums import BALL, FREE
+from featherlane.model.enums import BALL, EQ_JOINT, EQ_TENDON, FREE, SLEEP_AUTO_NEVER, SLEEP_NEVER
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.halves import by_halves
-
-NEVER, AUTO_NEVER = 3, 1  # mjtSleepPolicy
 
 
 # ---- one world ------------------------------------------------------------------------------------------------------
@@ -135,7 +133,7 @@ def mocap_moved(d, k, moved):
 @kernel
 def perturbed(m, d, t):
     """1 in the worlds in which tree t, if it sleeps, is not as it was left, else 0."""
-    changed = real(d, 1.0 if m.tree_sleep_policy[t] in (NEVER, AUTO_NEVER) else 0.0)
+    changed = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
     b = m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
         changed = where((d.qvel[i] != 0.0) | (d.qfrc_applied[i] != 0.0), 1.0, changed)
@@ -188,10 +186,10 @@ def wake_perturbed(m, d):
 @kernel
 def fastened(m, e, side):
     """The body that equality e holds on that side, -1: none."""
-    if m.eq_type[e] == JOINT:
+    if m.eq_type[e] == EQ_JOINT:
         j = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
         b = m.jnt_bodyid[j] if j >= 0 else -1
-    elif m.eq_type[e] == TENDON:
+    elif m.eq_type[e] == EQ_TENDON:
         b = -1  # sleep is refused
     else:
         b = fastened_body(m, e, side)

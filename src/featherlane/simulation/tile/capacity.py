@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
+from featherlane.model.enums import MAXCONPAIR
 from featherlane.solver.dual.rows import dual_capacity
 from featherlane.solver.hessian.panel import panel_capacity
 from featherlane.solver.lcp.capacity import lcp_capacity
@@ -14,7 +15,6 @@ CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for 
 HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
 PATH_DOFS = 128  # at most, for rows closed under paths: models of more are mostly stacks and piles, whose rows fill
 HISTORY_LIMIT = 1000  # iterations of a solve that are recorded
-MANIFOLD_LIMIT = 50  # contact points of one pair of geoms, as MuJoCo's mjMAXCONPAIR
 
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
 
@@ -51,7 +51,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "ngroupbody": model.nbody if model.ngroup else 0,
         "nnode": 2 * leaves if crowd else 0,
         "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
-        "nmanifold": MANIFOLD_LIMIT,
+        "nmanifold": MAXCONPAIR,
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
         **lcp_capacity(model, max(min(most, room), 1), rows),

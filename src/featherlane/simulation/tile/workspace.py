@@ -12,12 +12,11 @@ from numpy.typing import DTypeLike
 
 from featherlane.lanes import Record, Stage, allocate
 from featherlane.lanes.record import aligned
-from featherlane.model.enums import BALL
+from featherlane.model.enums import BALL, Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
 from featherlane.model.limits import check_precision
 from featherlane.model.model import BUFFERS
-from featherlane.model.option import Enable
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.tile.calls import UserCalls
 from featherlane.simulation.tile.capacity import capacities

@@ -9,8 +9,8 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
+from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_USER
 from featherlane.model.model import Model, check_model
-from featherlane.sensor.kinds import POSITIVE, REAL, USER
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.function import UserFunction
@@ -76,7 +76,7 @@ def set_user_sensor(
     check_model(model)
     i = model.sensor(sensor).id
     label = f"sensor {model.names('sensor')[i] or i!r}"
-    if model.sensor_type[i] != USER:
+    if model.sensor_type[i] != SENS_USER:
         raise ModelError(f"{label}: allowed is a sensor of the type user")
     if function is None:
         model.user_sensors.pop(i, None)
@@ -139,6 +139,6 @@ def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]
         arrays = [others if name == "sensordata" else read(name) for name in sensor.reads]
         values = np.asarray(sensor.function(model, *arrays))
         a, n, cutoff = int(model.sensor_adr[i]), int(model.sensor_dim[i]), model.sensor_cutoff[i]
-        if cutoff > 0.0 and model.sensor_datatype[i] in (REAL, POSITIVE):
-            values = np.clip(values, -cutoff if model.sensor_datatype[i] == REAL else None, cutoff)
+        if cutoff > 0.0 and model.sensor_datatype[i] in (DATATYPE_REAL, DATATYPE_POSITIVE):
+            values = np.clip(values, -cutoff if model.sensor_datatype[i] == DATATYPE_REAL else None, cutoff)
         sensordata[..., a : a + n] = values

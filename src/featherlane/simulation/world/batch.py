@@ -19,10 +19,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ModelError, near, warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
 from featherlane.model.assign import numbers
+from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.lent import Lent
 from featherlane.model.model import Model
-from featherlane.model.option import Disable
-from featherlane.sensor.kinds import E_KINETIC, E_POTENTIAL
 from featherlane.simulation.query.distance import Distances, distance_tiles
 from featherlane.simulation.query.distance import Query as DistanceQuery
 from featherlane.simulation.query.ray import Hits, Query, cast_tiles
@@ -581,7 +580,7 @@ class Batch(Worlds):
         """What a step computes for the outputs that are asked for, and for histories of sensors, which are state."""
         sensors = "sensordata" in asked or bool((self.model.sensor_history[:, 0] > 0).any())
         asked = asked | fields_called_for(self.model, sensors)
-        by_sensors = sensors and bool(np.isin(self.model.sensor_type, (E_POTENTIAL, E_KINETIC)).any())
+        by_sensors = sensors and bool(np.isin(self.model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
         wanted = {
             "want_frames": sensors or asked & LATE_FRAMES,
             "want_energy": "energy" in asked,

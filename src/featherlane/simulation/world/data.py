@@ -12,15 +12,13 @@ import numpy as np
 
 from featherlane.collision.contact import contacts
 from featherlane.constraint.efc import efc
-from featherlane.constraint.row import EQUALITY, FRICTION_DOF
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Stage
 from featherlane.lanes.layout import Field
 from featherlane.model.assign import assign, is_mixed
-from featherlane.model.enums import ELLIPTIC, FRICTION_TENDON, LIMIT_TENDON
+from featherlane.model.enums import ELLIPTIC, EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_TENDON, Disable, Enable
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
-from featherlane.model.option import Disable, Enable
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.tile.calls import fields_called_for

@@ -12,7 +12,7 @@ import copy
 import numpy as np
 
 from featherlane.lanes import Kernel
-from featherlane.model.option import Disable
+from featherlane.model.enums import Disable
 from featherlane.simulation.tile.fields import STATUS
 from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.world.failure import Failure

@@ -7,41 +7,15 @@ Source: MuJoCo mjtState, mj_stateSize, mj_getState, mj_setState.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntFlag
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
+from featherlane.model.enums import State
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.world.batch import Batch
 from featherlane.simulation.world.data import KEYFRAME, Data, ready
-
-
-class State(IntFlag):
-    """Parts of a state (mjtState), in the order in which a vector holds them."""
-
-    TIME = 1 << 0
-    QPOS = 1 << 1
-    QVEL = 1 << 2
-    ACT = 1 << 3
-    HISTORY = 1 << 4
-    WARMSTART = 1 << 5
-    CTRL = 1 << 6
-    QFRC_APPLIED = 1 << 7
-    XFRC_APPLIED = 1 << 8
-    EQ_ACTIVE = 1 << 9
-    MOCAP_POS = 1 << 10
-    MOCAP_QUAT = 1 << 11
-    USERDATA = 1 << 12
-    PLUGIN = 1 << 13
-    PLASTIC = 1 << 14
-
-    PHYSICS = QPOS | QVEL | ACT | HISTORY | PLASTIC
-    FULLPHYSICS = TIME | PHYSICS | PLUGIN
-    USER = CTRL | QFRC_APPLIED | XFRC_APPLIED | EQ_ACTIVE | MOCAP_POS | MOCAP_QUAT | USERDATA
-    INTEGRATION = FULLPHYSICS | WARMSTART | USER
-
 
 # the field of each part, where it is not the part's name
 FIELDS = {State.WARMSTART: "qacc_warmstart"}

@@ -12,13 +12,13 @@ from numpy.typing import DTypeLike
 from featherlane.errors import ModelError, near
 from featherlane.lanes import processor
 from featherlane.model.assign import assign, is_mixed, regular
+from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
 from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
-from featherlane.model.option import Enable
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.tile.fields import DATA, GIVEN, STATUS
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults

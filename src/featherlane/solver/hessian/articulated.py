@@ -17,7 +17,6 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the s
 
 from __future__ import annotations
 
-from featherlane.constraint.row import LIMIT_JOINT
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.inertia.articulated import (
     SIZE,
@@ -29,7 +28,7 @@ from featherlane.dynamics.inertia.articulated import (
     uses_articulated,
 )
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import BALL
+from featherlane.model.enums import BALL, LIMIT_JOINT
 from featherlane.solver.hessian.hessian import add_contact, free_weight, is_pushing
 from featherlane.solver.hessian.stiffness import clear_stiffness
 from featherlane.solver.rows.rows import ACTED

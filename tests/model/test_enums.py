@@ -1,0 +1,74 @@
+"""Every number of `model/enums.py` is MuJoCo's by its name; others are listed as our own, or asked of MJCF."""
+
+from __future__ import annotations
+
+import mujoco
+import pytest
+
+from featherlane.model import enums
+from featherlane.model.joint import COORDINATES, DOFS, NAMES
+
+CLASSES = {
+    enums.Integrator: ("mjtIntegrator", "mjINT_"),
+    enums.Cone: ("mjtCone", "mjCONE_"),
+    enums.Solver: ("mjtSolver", "mjSOL_"),
+    enums.Disable: ("mjtDisableBit", "mjDSBL_"),
+    enums.Enable: ("mjtEnableBit", "mjENBL_"),
+    enums.State: ("mjtState", "mjSTATE_"),
+}
+INMJCF = ("REDUCE_", "INTERP_")  # numbers whose names stand in MJCF alone
+NUMBERS = {name: value for name, value in vars(enums).items() if name.isupper() and isinstance(value, int)}
+MODEL = """<mujoco><worldbody><body><joint name="j"/><geom name="g" size=".1"/></body></worldbody>
+  <actuator><motor joint="j" nsample="4" delay=".01" interp="{interp}"/></actuator>
+  <sensor><contact geom1="g" data="found" reduce="{reduce}"/></sensor></mujoco>"""
+JOINTS = """<mujoco><worldbody><body>{joint}<geom size=".1"/></body></worldbody></mujoco>"""
+
+
+def members():
+    """(name without mj, value) of every enumeration's member, and of MuJoCo's other numbers."""
+    for kind in (name for name in dir(mujoco) if name.startswith("mjt")):
+        for name, value in getattr(getattr(mujoco, kind), "__members__", {}).items():
+            yield name.removeprefix("mj"), 1 << int(value) if kind in enums.BITS else int(value)
+    for name in dir(mujoco):
+        if name.startswith("mj") and isinstance(getattr(mujoco, name), int):
+            yield name.removeprefix("mj"), getattr(mujoco, name)
+
+
+def mujocos(name: str) -> list[int]:
+    """What MuJoCo calls by this name of ours: nothing, or one number."""
+    known = dict(members())
+    names = [name] + [
+        new + name.removeprefix(old) for old, news in enums.PREFIXES.items() if name.startswith(old) for new in news
+    ]
+    return [known[n] for n in names if n in known]
+
+
+@pytest.mark.parametrize("name", sorted(NUMBERS))
+def test_a_number_is_mujocos_of_its_name_or_our_own(name):
+    if name not in enums.OWN and not name.startswith(INMJCF):
+        assert mujocos(name) == [NUMBERS[name]]
+
+
+def test_our_own_numbers_are_none_of_mujocos():
+    assert not [name for name in enums.OWN if name not in NUMBERS or mujocos(name)]
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_an_enumeration_of_options_is_mujocos_whole(kind):
+    theirs, prefix = CLASSES[kind]
+    named = {n: int(v) for n, v in getattr(mujoco, theirs).__members__.items() if n.startswith(prefix)}
+    assert {prefix + name: int(value) for name, value in kind.__members__.items()} == named
+
+
+@pytest.mark.parametrize("name", sorted(name for name in NUMBERS if name.startswith(INMJCF)))
+def test_a_number_with_a_name_in_mjcf_is_what_is_compiled(name):
+    attribute, value = name.lower().split("_")
+    mj = mujoco.MjModel.from_xml_string(MODEL.format(**{"interp": "zoh", "reduce": "none"} | {attribute: value}))
+    compiled = {"interp": mj.actuator_history[0, 1], "reduce": mj.sensor_intprm[0, 1]}
+    assert compiled[attribute] == NUMBERS[name]
+
+
+@pytest.mark.parametrize("kind", mujoco.mjtJoint.__members__.values(), ids=lambda kind: kind.name)
+def test_joints_have_mujocos_coordinates_and_dofs(kind):
+    mj = mujoco.MjModel.from_xml_string(JOINTS.format(joint=f'<joint type="{NAMES[int(kind)]}"/>'))
+    assert (mj.jnt_type[0], mj.nq, mj.nv) == (int(kind), COORDINATES[int(kind)], DOFS[int(kind)])
