@@ -10,7 +10,7 @@ import oracle
 
 oracle.use()
 from featherlane.model import features  # noqa: E402
-from pages.links import features as feature_table  # noqa: E402
+from pages import features as feature_table  # noqa: E402
 
 PAGE = Path(__file__).parent / "features.md"
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import oracle
 
 oracle.use()
-from pages.links import pairs  # noqa: E402
+from pages import pairs  # noqa: E402
 
 PAGE = Path(__file__).parent / "pairs.md"
 POSES = 10_000  # of each pair

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from featherlane.model.features import refused_kinds
-from pages.links import features, links
+from pages import features, links
 
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pages.links import links
+from pages import links
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

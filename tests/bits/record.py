@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from bits.hashes import hashes
+from bits import hashes
 from bits.scenes import SCENES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import featherlane as fl
-from bits.hashes import features, lcp, queries
+from bits import features, lcp, queries
 from bits.models import GROUNDS, aligned, heap, shapes, tree
 from bits.motion import FEW, Motion, loading
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pages.links import pairs
+from pages import pairs
 from pages.pairs import CELLS, FAMILIES, TYPES, compare, failures, matrix
 
 FEW, MANY = 80, 2500

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import featherlane as fl
-from bits.hashes import models
+from bits import models
 from oracles import smooth
 from robots import wheels
 from scenes import actuators, equalities, joints, lcp, media, sensors, sleep, tendons

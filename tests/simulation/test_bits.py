@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import pytest
 
-from bits.hashes import hashes
+from bits import hashes
 from bits.scenes import SCENES
 
 RECORD = hashes.recorded()
