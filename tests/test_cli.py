@@ -508,7 +508,7 @@ def test_rounds_alternate_and_warm_up_does_not_count():
 
 def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
     pytest.importorskip("llvmlite")
-    from featherlane.simulation import library
+    from featherlane.simulation.tile import library
 
     one = {"passive": library.stages()["passive"]}
     monkeypatch.setattr(library, "stages", lambda: one)

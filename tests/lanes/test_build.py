@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from featherlane.lanes import KernelError, build, cache, toolchain
-from featherlane.simulation import library as engine
+from featherlane.simulation.tile import library as engine
 from scenes.cells import cells, doubles, doubles_twice, library
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
