@@ -28,33 +28,23 @@ import numpy as np
 import featherlane as fl
 from featherlane.model.enums import Enable
 from featherlane.simulation.tile import capacity
-from featherlane.simulation.tile.fields import (
-    DATA,
-    FORCE,
-    MOMENTA,
-    POSITION,
-    SENSORS,
-    SOLVER,
-    STATE,
-    VELOCITY,
-    WRENCHES,
-)
+from featherlane.simulation.tile.fields import DATA, WANTED
 from robots import wheels
 from scenes.states import kicked
 
 CHECKS = (1, 2, 4, 7, 12)  # steps after which fields are compared
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad")
-INNER = ("user_", "stat_", "sensor_now")  # of a tile
-SECTIONS = (*STATE, *POSITION, *VELOCITY, *FORCE, *SOLVER, *SENSORS)
-FIELDS = tuple(
-    f.name
-    for f in (*SECTIONS, *(DATA[n] for n in ("nisland", "tree_island", "dof_island", "link_position", "link_force")))
-    if f.name not in REPORTS and fl.Batch._bindable(f.name) and not f.name.startswith(INNER)
-)
+FIELDS = tuple(n for n in DATA.that("shown") if n not in DATA.of("report", "count"))
 ISLANDS = ("nisland", "tree_island", "dof_island")  # computed where trees may sleep
 AT_CALL = ("qfrc_inverse", "solver_fwdinv")
-IN_A_BATCH = {"energy", *MOMENTA, *WRENCHES, *AT_CALL, *ISLANDS}  # a data has them where sensors or flags ask
+IN_A_BATCH = {
+    "energy",
+    *WANTED["want_subtree"],
+    *WANTED["want_wrenches"],
+    *AT_CALL,
+    *ISLANDS,
+}  # a data has them where sensors or flags ask
 WAYS = ("steps", "singly", "parts", "rollout", "copy", "pickle", "checkpoint", "used")
 SOLVERS = ("newton", "cg", "pgs")
 INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
@@ -241,8 +231,8 @@ def computed(model) -> list[str]:
     return [n for n in out if n not in kept(model)]
 
 
-SLEEP_ONLY = ("tree_asleep", "sleep_qpos", "sleep_mocap")
-INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+SLEEP_ONLY = (*DATA.of("memory"), "tree_awake", "body_awake")
+INPUTS = DATA.of("drive")
 
 
 def equal(a, b) -> bool:

@@ -16,7 +16,7 @@ import featherlane as fl
 from bits.hashes import Outcome, Scene, model_inputs
 from featherlane.model.enums import Enable
 from featherlane.simulation.tile import capacity
-from featherlane.simulation.tile.fields import MOMENTA, WRENCHES
+from featherlane.simulation.tile.fields import WANTED
 
 FREE, BALL = 0, 1
 WORLDS = {"float64": 8 + 3, "float32": 16 + 3}  # a tile and a part of one
@@ -24,7 +24,11 @@ FEW = {"float64": 3, "float32": 2}
 ALONE = (0, -1)  # worlds that `fl.Data` repeats
 STEPWISE = ("qpos", "qvel", "ncon", "solver_niter", "solver_residual", "solver_gap")  # kept after each step
 OUTPUTS = ("xpos", "qacc", "qfrc_constraint", "actuator_force")
-ASKED = {"energy", *MOMENTA, *WRENCHES}  # `fl.Data` computes them where a sensor or a flag asks
+ASKED = {
+    "energy",
+    *WANTED["want_subtree"],
+    *WANTED["want_wrenches"],
+}  # `fl.Data` computes them where a sensor or a flag asks
 LAST = ("time", "act", "plastic", "qacc_warmstart", "ctrl", "eq_active", "nbad")
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
+from featherlane.collision.fields import FIELDS
 from featherlane.collision.slot import NO_CONTACT
 from featherlane.model import load
-from featherlane.simulation.tile.fields import CONTACT
 from featherlane.simulation.tile.workspace import Workspace
 from scenes.poses import collide, contacts_of, fill, same_contacts
 from scenes.states import kicked
 
 TOLERANCE = 1e-10
-SLOT_FIELDS = [f.name for f in CONTACT if f.kind == "real" and f.shape[0] == "nconmax"]
+SLOT_FIELDS = [f.name for f in FIELDS if f.kind == "real" and f.role == "slot"]
 
 # all supported shapes over one floor, with several geoms on some bodies
 HEAP = """

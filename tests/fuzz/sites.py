@@ -11,7 +11,7 @@ import numpy as np
 
 import featherlane as fl
 from featherlane.model.model import LIVE
-from featherlane.simulation.tile.fields import ADDRESSES
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import SETTABLE
 from featherlane.simulation.world.worlds import STATE
 
@@ -65,7 +65,7 @@ class World:
         found = {f"model.{kind}": getattr(m, f"{kind}_buffer") for kind in ("real", "int", "scalar")}
         found |= {name: getattr(m, name) for name in ("key_qpos", "key_qvel", "key_act", "key_ctrl", "key_time")}
         rooms = {name: array for name, array in d.workspace.arrays.items() if array.nbytes < BIG}
-        found |= {f"data.{name}": array for name, array in rooms.items() if name not in ADDRESSES}
+        found |= {f"data.{name}": array for name, array in rooms.items() if DATA[name].role != "address"}
         for part in ("_arrays", "_expanded", "_bound"):
             found |= {f"batch{part}.{name}": array for name, array in b.__dict__[part].items()}
         return found

@@ -20,6 +20,28 @@ def test_a_field_of_unknown_kind_is_an_error():
         Field("x", "float")
 
 
+@pytest.mark.parametrize(
+    "kind, role, message",
+    [
+        ("real", "physics", "field x: role is 'physics', allowed are state, drive, "),
+        ("size", "scratch", "field x: a size has no role, got 'scratch'"),
+        ("int", "output", "field x: role output differs by world: kind is 'int', allowed is real"),
+    ],
+)
+def test_a_role_that_does_not_fit_is_an_error(kind, role, message):
+    with pytest.raises(ValueError, match=message):
+        Field("x", kind, role=role)
+
+
+def test_fields_are_found_by_role_by_trait_and_by_what_asks_for_them():
+    parts = (("q", "real", "state", ""), ("x", "real", "output", "n want"), ("y", "int", "room", ""))
+    fields = [Field(name, kind, (1,), role=role, asked=asked) for name, kind, role, asked in parts]
+    layout = Layout("A", (Field("n", "size"), *fields))
+    assert layout.of("room", "state") == ("q", "y") and layout.that("lasts") == ("q",)
+    assert layout.that("shown") == ("q", "x") and layout.that("copied") == ("q", "x")
+    assert layout.asked("want") == layout.asked("n") == ("x",) and layout.asked("wan") == ()
+
+
 def test_a_field_declared_twice_is_an_error():
     with pytest.raises(ValueError, match=r"layout Two: declared twice: \['x'\]"):
         Layout("Two", (Field("x", "real"), Field("y", "real"), Field("x", "int")))
@@ -39,7 +61,7 @@ def test_a_layout_is_read_by_name():
 
 def test_layout_hash_follows_order_names_and_kinds_only():
     x, y = Field("x", "real", ("n",)), Field("y", "int", ("n",))
-    same = Layout("A", (Field("x", "real", (7,), "m", "another line"), y))
+    same = Layout("A", (Field("x", "real", (7,), "m", "another line", "step", "output"), y))
     assert layout_hash(Layout("A", (x, y))) == layout_hash(same)
     others = [Layout("A", (y, x)), Layout("A", (x,)), Layout("B", (x, y)), Layout("A", (Field("x", "scalar"), y))]
     assert len({layout_hash(a) for a in [same, *others]}) == 5

@@ -20,7 +20,7 @@ import featherlane as fl
 from featherlane.constraint.efc import efc
 from featherlane.model.features import sensor_support
 from featherlane.simulation.step.forward import forward, step
-from featherlane.simulation.tile.fields import GIVEN
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 from oracles.contact_parity import depth_error, given, split, touching
 from robots import wheels
@@ -275,9 +275,9 @@ def _with_given(model, tile, worlds):
     tile = Workspace(model, WIDTH, given=room)
     for lane, data in enumerate(worlds):
         if data.ngiven:
-            for field in GIVEN:
-                rows = data.workspace.view(field.name).ravel()
-                tile.arrays[field.name][: rows.size, lane] = rows
+            for name in DATA.of("given"):
+                rows = data.workspace.view(name).ravel()
+                tile.arrays[name][: rows.size, lane] = rows
     return tile
 
 

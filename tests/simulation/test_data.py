@@ -10,7 +10,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes.record import SHARED_DTYPES
-from featherlane.simulation.tile.fields import DATA, ROOM
+from featherlane.simulation.tile.fields import DATA
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -69,7 +69,7 @@ def pile():
 def test_every_field_has_its_declared_shape(data):
     for f in DATA.fields:
         value = getattr(data, f.name)
-        if f.kind == "size" or f.shape == (1,):
+        if f.kind == "size" or f.is_number:
             assert isinstance(value, int | float), f.name
         else:
             assert value.shape == f.dims(data.workspace.sizes), f.name
@@ -176,7 +176,7 @@ def test_reset_forgets_everything(model, data):
     fl.reset_data(model, data)
     fresh = fl.Data(model)
     for f in DATA.fields:
-        if f.name not in ROOM:
+        if f.traits.reset:
             np.testing.assert_array_equal(getattr(data, f.name), getattr(fresh, f.name), err_msg=f.name)
 
 
@@ -203,8 +203,8 @@ def test_copies_go_on_alone_bit_for_bit(model, data, duplicate):
     fl.step(model, data, 2)
     other = duplicate(data)
     assert (other.model is model) == (duplicate is copy.copy)
-    for f in DATA.fields:
-        np.testing.assert_array_equal(getattr(other, f.name), getattr(data, f.name), err_msg=f.name)
+    for name in DATA.that("copied"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(data, name), err_msg=name)
     fl.step(model, data, 3)
     before = other.qpos.copy()
     assert (before != data.qpos).any()

@@ -2,6 +2,8 @@
 
 A `Layout` is an ordered list of `Field`s.  It gives the memory (`record.py`), the type that kernels are compiled for
 (`compiler/types.py`), the layout hash that guards a prebuilt object, and the reference page.
+
+A field of a tile has a role (`role.py`), which says what it is to the tile's worlds; no compiled code depends on it.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from math import prod
+
+from featherlane.lanes.role import NONE, ROLES, Role
 
 KINDS = ("size", "int", "long", "real", "scalar")
 
@@ -25,8 +29,12 @@ class Field:
         shape: sizes by name or number, outermost first, without the lane axis; empty for a size.
         unit: SI unit, `1` where there is none.
         doc: what it holds, one line.
-        stage: the stage that writes it; empty for model fields.
-        dtype: the public NumPy type of an `int` field (`int32`, or `bool` for flags).
+        stage: the kernel that has it valid when it ends; empty for model fields, and for what is given by a caller.
+        role: one of `ROLES`, what it is to the worlds of a tile; empty for sizes, and in other records.
+        dtype: the public type, where it is not the kind's: `int32`, or `bool` for flags, of an `int` field; `int64` of
+            a single `real` that is a whole number and differs by world.
+        asked: what has it kept or computed, where it is not always there, in words: names of sizes that are then not
+            0, or what whoever keeps it knows.
     """
 
     name: str
@@ -35,11 +43,31 @@ class Field:
     unit: str = "1"
     doc: str = ""
     stage: str = ""
+    role: str = ""
     dtype: str = ""
+    asked: str = ""
 
     def __post_init__(self):
         if self.kind not in KINDS:
             raise ValueError(f"field {self.name}: kind is {self.kind!r}, allowed are {', '.join(KINDS)}")
+        if self.role and self.role not in ROLES:
+            raise ValueError(f"field {self.name}: role is {self.role!r}, allowed are {', '.join(ROLES)}")
+        if self.role and self.kind == "size":
+            raise ValueError(f"field {self.name}: a size has no role, got {self.role!r}")
+        if self.role and ROLES[self.role].of_world and self.kind != "real":
+            raise ValueError(
+                f"field {self.name}: role {self.role} differs by world: kind is {self.kind!r}, allowed is real"
+            )
+
+    @property
+    def is_number(self) -> bool:
+        """Is it a single number, of each world or of all?"""
+        return self.shape == (1,)
+
+    @property
+    def traits(self) -> Role:
+        """What follows from its role."""
+        return ROLES.get(self.role, NONE)
 
     def dims(self, sizes) -> tuple[int, ...]:
         """The shape as numbers; `sizes` maps a size's name to its value."""
@@ -70,6 +98,18 @@ class Layout:
 
     def __contains__(self, name: str) -> bool:
         return name in self.index
+
+    def of(self, *roles: str) -> tuple[str, ...]:
+        """Names of the fields of some roles, in order."""
+        return tuple(f.name for f in self.fields if f.role in roles)
+
+    def that(self, what: str) -> tuple[str, ...]:
+        """Names of the fields with a trait of their roles, `lasts`, `shown`, ...; in order."""
+        return tuple(f.name for f in self.fields if getattr(f.traits, what))
+
+    def asked(self, by: str) -> tuple[str, ...]:
+        """Names of the fields that this asks for, in order."""
+        return tuple(f.name for f in self.fields if by in f.asked.split())
 
     def signature(self) -> str:
         """What compiled code depends on: the order, names and kinds of the fields."""

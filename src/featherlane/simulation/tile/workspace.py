@@ -20,7 +20,7 @@ from featherlane.model.model import BUFFERS
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.tile.calls import UserCalls
 from featherlane.simulation.tile.capacity import capacities
-from featherlane.simulation.tile.fields import ADDRESSES, DATA, ROOM
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
 
 
@@ -140,7 +140,7 @@ class Workspace:
     def reset(self) -> None:
         """Every world to the model's defaults: qpos0, no velocity, no force."""
         for f in DATA.fields:
-            if f.kind != "size" and f.name not in ROOM | ADDRESSES:
+            if f.traits.reset:
                 self.arrays[f.name][...] = 0
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
         self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T

@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from featherlane.simulation.tile.fields import DATA
 
-_INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
-_POSITION = ("kinematics", "com_pos", "frames", "crb", "factor_m", "tendon", "transmission")
-_VELOCITY = ("com_vel", "tendon_velocity", "passive")
-_SCRATCH = {"crb", "qLD", "qLDiagInv", "history", "plastic", "cfrc_fluid"}
+# passes that are through, in their order, when a function is called
+_STATE = ("", "integrate")  # what is given, and the last step
+_POSITION = ("kinematics", "com_pos", "frames", "cameras", "crb", "tendon", "transmission")
+_VELOCITY = ("com_vel", "rne", "tendon_velocity", "passive")
+_CONTROL = ("output_velocities", "read_controls")
+_ACCELERATION = ("actuation", "smooth_acceleration", "solve", "energy", "subtree_vel", "rne_post_constraint")
 
 
 class Role(NamedTuple):
@@ -39,19 +41,21 @@ class Role(NamedTuple):
         return named, (self.name,)
 
 
-_before = {f.name for f in DATA.fields if f.kind == "real" and f.stage in ("integrate", *_POSITION, *_VELOCITY)}
-_before |= {*_INPUTS, "cam_xpos", "cam_xmat", "qfrc_bias"}
-_driven = _before | {"actuator_velocity", "actuator_input"}
-_solved = "actuator_force qfrc_actuator qfrc_smooth qacc_smooth qacc qfrc_constraint ncon".split()
-_after = _driven | {"act_dot", *_solved, "energy", "cfrc_int", "cfrc_ext", "cacc", "subtree_linvel", "subtree_angmom"}
+def _after(*stages: str) -> frozenset[str]:
+    """What a function may read once these stages are through."""
+    return frozenset(f.name for f in DATA.fields if f.traits.read and f.stage in stages)
 
-CONTROL = Role("control", ("m", "d"), frozenset(_before - _SCRATCH), sets=_INPUTS[:3])
-ACTIVATION = Role(
-    "activation", ("m", "d", "i"), frozenset(_driven - _SCRATCH), result="act_dot", address="actuator_actadr"
-)
-GAIN = Role("gain", ("m", "d", "i"), frozenset(_driven - _SCRATCH | {"act_dot"}), result="user_term")
+
+_before = _after(*_STATE, *_POSITION, *_VELOCITY)
+_driven = _before | _after(*_CONTROL)
+_forced = _driven | _after("activation")
+_solved = _forced | _after(*_ACCELERATION) | {"ncon"}  # of the reports the one that inverse dynamics has, too
+
+CONTROL = Role("control", ("m", "d"), _before, sets=DATA.of("drive"))
+ACTIVATION = Role("activation", ("m", "d", "i"), _driven, result="act_dot", address="actuator_actadr")
+GAIN = Role("gain", ("m", "d", "i"), _forced, result="user_term")
 BIAS = GAIN._replace(name="bias")
-SENSOR = Role("sensor", ("m", "d", "i"), frozenset(_after - _SCRATCH), result="sensor_now", address="sensor_adr")
+SENSOR = Role("sensor", ("m", "d", "i"), _solved, result="sensor_now", address="sensor_adr")
 
 _BY_NAME = {role.name: role for role in (CONTROL, ACTIVATION, GAIN, BIAS, SENSOR)}
 

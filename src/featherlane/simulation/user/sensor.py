@@ -16,7 +16,8 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.roles import SENSOR
 from featherlane.simulation.user.trial import try_function
-from featherlane.simulation.world.worlds import EVOLVING, Worlds
+
+MOVED = DATA.of("state", "memory")  # when a function is called between steps
 
 
 class UserSensor(NamedTuple):
@@ -94,9 +95,9 @@ def set_user_sensor(
 
 
 def _check_reads(label: str, reads: tuple[str, ...]) -> None:
-    allowed = [n for n in DATA.index if n not in EVOLVING and Worlds._bindable(n) and DATA[n].shape != (1,)]
+    allowed = [n for n in DATA.index if n not in MOVED and DATA[n].traits.shown and not DATA[n].is_number]
     for name in reads:
-        if name in EVOLVING:
+        if name in MOVED:
             raise ModelError(f"{label}: reads {name!r}, which the step has moved on; read a sensor of it instead")
         if name not in allowed:
             raise ModelError(f"{label}: reads {name!r}, which is no field of a world{near(name, allowed)}")

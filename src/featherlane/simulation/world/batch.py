@@ -27,7 +27,7 @@ from featherlane.simulation.query.distance import Query as DistanceQuery
 from featherlane.simulation.query.ray import Hits, Query, cast_tiles
 from featherlane.simulation.stages import check_inverse
 from featherlane.simulation.tile.calls import fields_called_for
-from featherlane.simulation.tile.fields import DATA, LATE_FRAMES, MOMENTA, ON_REQUEST, STATUS, WRENCHES
+from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
 from featherlane.simulation.tile.tiles import inverse_tiles
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.work import Work
@@ -37,7 +37,7 @@ from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 from featherlane.simulation.world.failure import Failure
 from featherlane.simulation.world.recorder import Recorder
-from featherlane.simulation.world.worlds import EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
+from featherlane.simulation.world.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
 
 BAD = STATUS.index("bad_number")
 MOST_THREADS = 1024  # each has memory of its own
@@ -315,7 +315,7 @@ class Batch(Worlds):
             with self._entered():
                 workspaces = self._prepare()
                 names = [n for n in LASTING if n in self._arrays]
-                transfers["load"] = self._load((*names, "warning", "nbad"))
+                transfers["load"] = self._load((*names, *COUNTS))
                 wanted = self._wanted(set())
                 plan = Plan(workspaces, transfers, self.nworld, wanted, inverse_tiles)
                 self._work(plan, int(qacc is not None), chosen)
@@ -560,7 +560,7 @@ class Batch(Worlds):
         if extra is None and key in self._plans:
             return self._plans[key]
         names = [n for n in LASTING if n in self._arrays]
-        load = [Transfer(n, self._arrays[n]) for n in (*names, "warning", "nbad")]
+        load = [Transfer(n, self._arrays[n]) for n in (*names, *COUNTS)]
         load += [Transfer(n, a, True) for n, a in self._expanded.items()]
         # a world that is reset has its mocap bodies moved, and knows best where to
         kept = [n for n in (*EVOLVING, *SLEEP_ROWS, *MOCAP) if n in self._arrays and not forward]
@@ -581,15 +581,10 @@ class Batch(Worlds):
         sensors = "sensordata" in asked or bool((self.model.sensor_history[:, 0] > 0).any())
         asked = asked | fields_called_for(self.model, sensors)
         by_sensors = sensors and bool(np.isin(self.model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
-        wanted = {
-            "want_frames": sensors or asked & LATE_FRAMES,
-            "want_energy": "energy" in asked,
-            "want_sensors": sensors,
-            "want_subtree": asked & MOMENTA,
-            "want_wrenches": asked & WRENCHES,
-            "want_all": by_sensors or asked & ON_REQUEST,
-        }
-        return {name: int(bool(value)) for name, value in wanted.items()}
+        wanted = {size: not asked.isdisjoint(names) for size, names in WANTED.items()}
+        wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
+        wanted["want_all"] |= by_sensors
+        return {name: int(value) for name, value in wanted.items()}
 
     def _load(self, names) -> list[Transfer]:
         """Transfers of fields of the batch, and of the model's that differ by world, into tiles."""

@@ -14,7 +14,6 @@ from featherlane.collision.contact import contacts
 from featherlane.constraint.efc import efc
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Stage
-from featherlane.lanes.layout import Field
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.enums import ELLIPTIC, EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_TENDON, Disable, Enable
 from featherlane.model.model import Model
@@ -22,23 +21,18 @@ from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.tile.calls import fields_called_for
-from featherlane.simulation.tile.fields import ADDRESSES, DATA, MOMENTA, STATUS, WRENCHES
+from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.given import given_fields, room_for
-from featherlane.solver.lcp.fields import LCP_ROOM
 
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
 BAD = STATUS.index("bad_number")
-COUNTS = ("ncon", "solver_niter", "nbad", "nisland")  # whole numbers, kept as reals because they differ by world
+WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
 # a data can change over to a model that agrees in these
 SHAPING = sorted({n for f in DATA.fields for n in f.shape if isinstance(n, str)})
-
-
-def _is_scalar(f: Field) -> bool:
-    return f.shape == (1,)
 
 
 class Turn:
@@ -71,7 +65,8 @@ def busy() -> RuntimeError:
 
 
 # whole numbers are indices and addresses that compiled stages follow without a check
-SETTABLE = {f.name for f in DATA.fields if f.kind == "real" and not _is_scalar(f)} - {"warning"} | {"time"}
+REPORTED = ("report", "count")
+SETTABLE = {f.name for f in DATA.fields if f.kind == "real" and not f.is_number and f.role not in REPORTED} | {"time"}
 
 
 class Data(NamedAccess):
@@ -97,10 +92,9 @@ class Data(NamedAccess):
         ModelError: given_contacts is out of range.
 
     Note:
-        Fields named `con_*`, `dofrow_*`, `genrow_*`, `coupling_*`, `H*`, `graph_*`, `panel_*`, `pair_*`, `dual_*`,
-        `stat_*`, `rk_*` and `part` are the slots and scratch memory of stages and may change with any release: read
-        `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Those of whole numbers, and `warning`,
-        are read-only.
+        Fields of the roles `slot`, `scratch`, `table` and `room` (docs/fields.md) are the memory of stages and may
+        change with any release: read `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Those of whole
+        numbers, and reports, are read-only.
         A data is for one thread at a time: a call while another thread is in one raises RuntimeError.
     """
 
@@ -121,7 +115,7 @@ class Data(NamedAccess):
         # the bound step, and the revision of the model that its record shows, with the stamp of a model without edits
         own["_step"] = own["_revision"] = own["_stamp"] = None
         for f in DATA.fields:
-            if f.kind != "size" and not _is_scalar(f) and f.name != "sensordata":
+            if f.kind != "size" and not f.is_number and f.name != "sensordata":
                 own[f.name] = view = self.workspace.view(f.name)
                 view.flags.writeable = f.name in SETTABLE
 
@@ -150,10 +144,10 @@ class Data(NamedAccess):
         self.workspace.rows.refresh_sizes()
         self.workspace.calls.connect()
         read = fields_called_for(model, sensors=True)
-        energy = model.opt_enableflags & Enable.ENERGY or "energy" in read
-        wanted = {"want_energy": energy, "want_subtree": read & MOMENTA, "want_wrenches": read & WRENCHES}
+        wanted = {name: not read.isdisjoint(WANTED[name]) for name in ("want_energy", "want_subtree", "want_wrenches")}
+        wanted["want_energy"] |= bool(model.opt_enableflags & Enable.ENERGY)
         for name, value in wanted.items():
-            self.workspace.record.set_size(name, int(bool(value)))
+            self.workspace.record.set_size(name, int(value))
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE
         self.workspace.arrays["tree_settled"][...] = 0
@@ -177,7 +171,7 @@ class Data(NamedAccess):
             if f.kind == "size":
                 return workspace.record.size(name)
             number = workspace.arrays[name].item()
-            return int(number) if name in COUNTS else number
+            return int(number) if name in WHOLE else number
         if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
             if self.model.opt.contact_model == "lcp":
                 raise ModelError(
@@ -207,14 +201,12 @@ class Data(NamedAccess):
         return f"Data({self.model!r}, time={self.time:g})"
 
     def __getstate__(self) -> dict[str, Any]:
-        arrays = {name: array for name, array in self.workspace.arrays.items() if name not in LCP_ROOM}
+        arrays = {name: self.workspace.arrays[name] for name in DATA.that("copied")}
         return {"model": self.model, "given": self.ngiven, "arrays": arrays}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._start(state["model"], state["given"])
         for name, array in state["arrays"].items():
-            if name in ADDRESSES:
-                continue
             self.workspace.arrays[name][...] = array
 
     # ---- sensors -----------------------------------------------------------------------------------------------------

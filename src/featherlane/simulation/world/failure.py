@@ -11,10 +11,10 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.simulation.stages import step
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.worlds import GIVEN_ROWS, INPUTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # a failure's cause first
 MADE = ("_model", "_data", "_function")  # when they are first asked for
-GIVEN = frozenset((*INPUTS, *GIVEN_ROWS))  # what the user sets; all else follows from step to step
+GIVEN = frozenset(DATA.of("drive", "input", "given"))  # what the user sets; all else follows from step to step
 
 
 class Failure:

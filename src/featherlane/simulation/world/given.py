@@ -14,7 +14,7 @@ from featherlane.collision.mixing import MINMU
 from featherlane.errors import ModelError
 from featherlane.model.assign import described, reals, regular
 from featherlane.simulation.tile.capacity import CONTACT_LIMIT
-from featherlane.simulation.tile.fields import GIVEN
+from featherlane.simulation.tile.fields import DATA
 from featherlane.spatial.vector import MINVAL
 
 DIMS = (1, 3, 4, 6)
@@ -100,7 +100,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
     rows |= {"present": present, "body": body, "geom": np.full(body.shape, -1) if geom is None else geom}
 
     out = {"given_replace": _replaced(replace, nworld)}
-    for field in GIVEN[1:]:
+    for field in (DATA[name] for name in DATA.of("given") if name not in out):
         value = rows.get(field.name.removeprefix("given_"))
         out[field.name] = np.zeros((nworld, capacity, *map(int, field.shape[1:])))
         if value is not None:

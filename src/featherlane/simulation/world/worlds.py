@@ -20,24 +20,20 @@ from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.tile.fields import DATA, GIVEN, STATUS
+from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.given import given_fields, room_for
 
 MOCAP = ("mocap_pos", "mocap_quat")
-INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat", "eq_active")
-EVOLVING = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
+EVOLVING, INPUTS = DATA.of("state"), DATA.of("drive", "input")
 STATE = EVOLVING + INPUTS
-GIVEN_ROWS = tuple(f.name for f in GIVEN)  # kept where room for given contacts was asked for
-ON_DEMAND = ("qfrc_applied", "xfrc_applied")  # kept once somebody asks for them
-SLEEP_ROWS = ("tree_asleep", "sleep_qpos", "sleep_mocap")  # kept once the flag `sleep` was on
-LASTING = (*STATE, *GIVEN_ROWS, *SLEEP_ROWS)
-REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad", "signature", "ordered")
+ON_DEMAND = DATA.asked("use")  # kept once somebody asks for them
+GIVEN_ROWS = DATA.of("given")  # kept where room for given contacts was asked for
+SLEEP_ROWS = DATA.of("memory")  # kept once the flag `sleep` was on
+LASTING = DATA.that("lasts")
+REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
 SLEEPS = int(Enable.SLEEP)  # flags of Python's take a microsecond
-# slots and scratch: of a tile, not of a world
 MOST = 2**31 - 1  # of steps, worlds
-HIDDEN = ("con_", "dofrow_", "genrow_", "H", "pair_", "part", "body_", "ray_", "dual_", "stat_", "sleep_", "sensor_now")
-HIDDEN += ("user_",)
 
 
 class Worlds(NamedAccess):
@@ -69,7 +65,7 @@ class Worlds(NamedAccess):
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
         own["_lent"], own["_edited"] = {}, set()
         given = GIVEN_ROWS if self.ngiven else ()
-        for name in (*EVOLVING, *REPORTS, "ctrl", "mocap_pos", "mocap_quat", "eq_active", *given):
+        for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
             own["_arrays"][name] = self._rows(DATA[name])
         self._set_defaults(np.arange(nworld))
         self._keep_sleep()
@@ -112,8 +108,7 @@ class Worlds(NamedAccess):
 
     @staticmethod
     def _bindable(name: str) -> bool:
-        f = DATA[name]
-        return (f.kind == "real" and f.stage != "" and not name.startswith(HIDDEN)) or name in STATE
+        return DATA[name].traits.shown
 
     def _check_bindable(self, call: str, name: str) -> None:
         """A field that each world has, or an error of the call that asks for it."""

@@ -1,0 +1,154 @@
+"""What fields are declared to be, held against the kernels and against what a data and a batch do with them."""
+
+import ast
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.lanes.role import ROLES
+from featherlane.simulation.tile.fields import DATA, ROOMS, STATUS, WANTED
+
+SRC = Path(fl.__path__[0])
+ASKED_BY_USE = {"use", "sleep"}  # what has rows kept and is no size: the first look at them, the flag
+BY_CALLERS = ("drive", "input", "given", "address")  # no kernel computes them
+ZEROS = ("panel_zero",)  # read alone
+MUCH = 1 << 20  # bytes that are too many for a reset to write
+MODEL = fl.load(
+    """<mujoco><option timestep=".004"><flag sleep="enable"/></option>
+<worldbody><geom type="plane" size="5 5 1"/>
+<body pos="0 0 .1"><freejoint/><geom name="ball" size=".1"/></body>
+<body pos="1 0 1"><joint name="j" stiffness="3"/><geom size=".1"/></body>
+<body name="target" mocap="true" pos="2 0 1"/></worldbody>
+<actuator><motor joint="j"/></actuator><sensor><jointpos joint="j"/></sensor></mujoco>"""
+)
+
+
+def trees(folder: Path) -> Iterator[ast.Module]:
+    """The sources below a folder."""
+    for path in sorted(folder.rglob("*.py")):
+        yield ast.parse(path.read_text())
+
+
+def named(folder: Path) -> set[str]:
+    """Fields of the data that code below a folder names, `d.qpos`."""
+    nodes = (node for tree in trees(folder) for node in ast.walk(tree))
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr in DATA}
+
+
+def kernels() -> set[str]:
+    """Names of all kernels and stages."""
+    nodes = (node for tree in trees(SRC) for node in tree.body if isinstance(node, ast.FunctionDef))
+    return {node.name for node in nodes if any(ast.unparse(d) in ("kernel", "stage") for d in node.decorator_list)}
+
+
+def folder_of(room) -> Path:
+    return SRC.joinpath(*room.__name__.split(".")[1:-1])
+
+
+# ---- declarations ----------------------------------------------------------------------------------------------------
+def test_every_field_of_a_tile_has_a_role_and_every_role_a_field():
+    found = {f.role for f in DATA.fields if f.kind != "size"}
+    assert found == set(ROLES), "a field without a role, or a role without a field"
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.__name__)
+def test_a_room_declares_what_its_own_code_names(room):
+    strange = {f.name for f in room.FIELDS if f.kind != "size"} - named(folder_of(room))
+    assert not strange, "declared in a room that knows nothing of them"
+
+
+def test_every_size_shapes_a_field_or_is_read_by_a_kernel():
+    shapes = {n for f in DATA.fields for n in f.shape}
+    idle = {f.name for f in DATA.fields if f.kind == "size"} - shapes - named(SRC)
+    assert not idle
+
+
+def test_what_a_kernel_computes_names_the_kernel():
+    stages = {f.name: f.stage for f in DATA.fields if f.kind != "size" and f.role not in BY_CALLERS}
+    unknown = {name: stage for name, stage in stages.items() if stage not in kernels() and name not in ZEROS}
+    assert not unknown
+    assert not [f.name for f in DATA.fields if f.role in BY_CALLERS and f.stage]
+
+
+def test_what_asks_for_a_field_is_known():
+    sizes = {f.name for f in DATA.fields if f.kind == "size"}
+    for f in DATA.fields:
+        known = sizes | ASKED_BY_USE if f.traits.lasts else sizes
+        assert set(f.asked.split()) <= known, f.name
+    assert {name for name in sizes if name.startswith("want_")} - {"want_history"} == set(WANTED)
+    assert DATA.asked("want_history")
+
+
+def test_statuses_are_the_entries_of_warning():
+    assert DATA["warning"].shape == (len(STATUS),)
+
+
+def test_no_reset_writes_much_memory():
+    data = fl.Data(fl.load("pile"))
+    arrays = data.workspace.arrays
+    large = [n for n in DATA.that("reset") if arrays[n].nbytes > MUCH]
+    assert not large, "a role of table or room leaves memory untouched until somebody needs it"
+
+
+# ---- what follows from them ------------------------------------------------------------------------------------------
+def test_a_batch_keeps_what_lasts_and_reports():
+    batch = fl.Batch(MODEL, 2, nthread=1, given_contacts=1)
+    batch.qfrc_applied[:], batch.xfrc_applied[:] = 0.5, 0.25
+    assert set(batch.checkpoint()) == {*DATA.that("lasts"), *DATA.of("report", "count")}
+
+
+def test_what_lasts_decides_where_a_world_goes():
+    """A checkpoint in a new batch goes on to the same bits: nothing else is remembered."""
+    batch, other = (fl.Batch(MODEL, 2, nthread=1, given_contacts=1) for _ in range(2))
+    batch.ctrl[:], batch.qfrc_applied[:] = 0.3, 0.01
+    batch.step(5)
+    other.restore(batch.checkpoint())
+    for each in (batch, other):
+        each.step(5)
+    for name in DATA.that("lasts"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(batch, name), err_msg=name)
+
+
+def test_what_is_shown_can_be_bound_and_nothing_else():
+    batch = fl.Batch(MODEL, 2, nthread=1)
+    for f in DATA.fields:
+        if f.traits.shown:
+            assert batch.bind(f.name).shape[0] == 2, f.name
+        else:
+            with pytest.raises(fl.ModelError, match="is no field of a world"):
+                batch.bind(f.name)
+
+
+def test_only_state_and_inputs_of_a_batch_are_assigned():
+    batch, settable = fl.Batch(MODEL, 2, nthread=1), DATA.of("state", "drive", "input")
+    for f in DATA.fields:
+        if f.name in settable:
+            setattr(batch, f.name, np.array(getattr(batch, f.name)))
+        else:
+            with pytest.raises(AttributeError, match="is computed"):
+                setattr(batch, f.name, 1.0)
+
+
+def test_whole_numbers_and_reports_of_a_data_are_read_only():
+    data = fl.Data(MODEL)
+    for f in DATA.fields:
+        if f.kind == "size" or f.is_number:
+            continue
+        free = f.kind == "real" and f.role not in ("report", "count")
+        assert getattr(data, f.name).flags.writeable == free, f.name
+
+
+def test_a_copy_leaves_room_behind():
+    data = fl.Data(MODEL)
+    for name, array in data.workspace.arrays.items():
+        if DATA[name].role in ("room", "table", "scratch") and array.nbytes < MUCH:
+            array[...] = 1
+    other = copy.copy(data)
+    for name in DATA.of("room"):
+        assert not other.workspace.arrays[name].any(), name
+    for name in DATA.of("table", "scratch"):
+        np.testing.assert_array_equal(other.workspace.arrays[name], data.workspace.arrays[name], err_msg=name)
