@@ -22,9 +22,14 @@ from featherlane.lanes import kernel
 from featherlane.model import Link, Model, bundled_names, load, set_const, set_length_range
 from featherlane.model.enums import State
 from featherlane.registration import Registration, RegistrationStatus, register_points
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.failure_file import load_failure
+from featherlane.simulation.batch.noise import add_sensor_noise
+from featherlane.simulation.batch.state import get_state, set_keyframe, set_state, state_size
+from featherlane.simulation.derivative.transition import inverse_fd, transition_fd
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.distance import geom_distance
-from featherlane.simulation.query.noise import add_sensor_noise
 from featherlane.simulation.query.point import (
     apply_ft,
     contact_force,
@@ -40,7 +45,6 @@ from featherlane.simulation.query.position import differentiate_pos, integrate_p
 from featherlane.simulation.query.product import full_m, half_solve, mul_m, solve_m
 from featherlane.simulation.query.ray import ray
 from featherlane.simulation.query.tendon_path import tendon_path
-from featherlane.simulation.query.transition import inverse_fd, transition_fd
 from featherlane.simulation.stages import (
     aba,
     actuation,
@@ -84,11 +88,7 @@ from featherlane.simulation.stages import (
 )
 from featherlane.simulation.user.actuator import set_user_actuator
 from featherlane.simulation.user.sensor import set_user_sensor
-from featherlane.simulation.world.batch import Batch
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.failure import Failure
-from featherlane.simulation.world.failure_file import load_failure
-from featherlane.simulation.world.state import get_state, set_keyframe, set_state, state_size
 
 __version__: str
 

@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model import Model, load
 from featherlane.model.assign import numbers, regular
-from featherlane.simulation.world.batch import Batch
+from featherlane.simulation.batch.batch import Batch
 
 try:
     import gymnasium as gym

@@ -11,9 +11,9 @@ import numpy as np
 
 import featherlane as fl
 from featherlane.model.model import LIVE
+from featherlane.simulation.batch.worlds import STATE
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import SETTABLE
-from featherlane.simulation.world.worlds import STATE
 
 BIG = 1 << 20  # bytes of an array that is scratch, not state
 SCENE = """

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.world.worlds import EVOLVING, INPUTS
+from featherlane.simulation.batch.worlds import EVOLVING, INPUTS
 from scenes.states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one

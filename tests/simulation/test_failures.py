@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation.batch.failure import SEVERITY
+from featherlane.simulation.batch.recorder import MOST_FAILURES
+from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND
 from featherlane.simulation.tile.fields import STATUS
-from featherlane.simulation.world.failure import SEVERITY
-from featherlane.simulation.world.recorder import MOST_FAILURES
-from featherlane.simulation.world.worlds import LASTING, ON_DEMAND
 from scenes.states import kicked
 
 pytestmark = pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
@@ -219,7 +219,7 @@ def test_given_contacts_replay(rng):
 
 @pytest.mark.parametrize("nstep", [1, 2, 5, 30])
 def test_failures_do_not_depend_on_how_many_steps_a_call_takes(nstep, rng, monkeypatch):
-    monkeypatch.setattr("featherlane.simulation.world.recorder.PIECE_STEPS", 7)
+    monkeypatch.setattr("featherlane.simulation.batch.recorder.PIECE_STEPS", 7)
     model = fl.load(SCENE)
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
     batch = drawn(model, rng, nthread=2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.world.worlds import Worlds
+from featherlane.simulation.batch.worlds import Worlds
 
 SCENE = """
 <mujoco><worldbody>

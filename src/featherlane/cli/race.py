@@ -122,7 +122,7 @@ class Lineup:
 
         Where nothing is driven, worlds differ by the velocities that they start with.
         """
-        from featherlane.simulation.world.batch import Batch
+        from featherlane.simulation.batch.batch import Batch
 
         batch = Batch(self.model, self.course.worlds)
         if not self.model.nu:
@@ -219,7 +219,7 @@ def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pac
     Raises:
         InstallationError: this MuJoCo has no batches.
     """
-    from featherlane.simulation.world.batch import Batch
+    from featherlane.simulation.batch.batch import Batch
 
     Theirs, course = their_batch(), lineup.course
     ours = Batch(lineup.model, course.worlds, nthread=course.threads, dtype=course.dtype)
@@ -272,7 +272,7 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
 
 def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
     """Our batch on the second number of threads over the first."""
-    from featherlane.simulation.world.batch import Batch
+    from featherlane.simulation.batch.batch import Batch
 
     course = lineup.course
     batches = [Batch(lineup.model, course.worlds, nthread=n, dtype=course.dtype) for n in threads]
@@ -305,8 +305,8 @@ def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
     Returns:
         Times by the stage's name in the order of the step, then `rest`, which may be a little below 0, and `step`.
     """
+    from featherlane.simulation.batch.batch import Batch
     from featherlane.simulation.tile.workspace import Workspace
-    from featherlane.simulation.world.batch import Batch
 
     course = lineup.course
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)

@@ -73,7 +73,7 @@ class Meter:
     """Energies and centres of mass of a batch, computed in a batch of its own: the measured one runs undisturbed."""
 
     def __init__(self, batch):
-        from featherlane.simulation.world.batch import Batch
+        from featherlane.simulation.batch.batch import Batch
 
         self.batch = batch
         self.probe = Batch(batch.model, min(batch.nworld, METER_WORLDS), nthread=1, dtype=batch.dtype)
@@ -136,7 +136,7 @@ def simulate(request: Request) -> int:
     if request.video:
         video.prepare()
     from featherlane.model.load import load
-    from featherlane.simulation.world.batch import Batch
+    from featherlane.simulation.batch.batch import Batch
 
     model = load(request.source)
     set_options(model, request.settings)

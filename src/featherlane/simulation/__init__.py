@@ -1,1 +1,13 @@
-"""What a step consists of, and how worlds are kept, stepped and recorded."""
+"""What a step consists of, and how worlds are kept, stepped, recorded and asked.
+
+Rooms, each of which knows those above it alone:
+
+    step        kernels: the contents of a step and of inverse dynamics, waking, bad numbers
+    tile        memory of W worlds side by side, on which stages run; the loop over tiles
+    user        functions of the user that stages call
+    world       one world (`Data`)
+    query       questions about its state
+    stages.py   a step, and every stage of it alone, for one world
+    batch       many worlds (`Batch`)
+    derivative  of a step and of inverse dynamics
+"""

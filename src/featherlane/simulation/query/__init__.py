@@ -1,1 +1,1 @@
-"""Questions about a state: rays, distances, Jacobians, products, derivatives."""
+"""Questions about a state: rays, distances, Jacobians, products."""

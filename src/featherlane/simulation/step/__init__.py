@@ -1,1 +1,1 @@
-"""Kernels of a step: its table of contents, sleep, bad numbers, tiles."""
+"""Kernels of a step: its table of contents, that of inverse dynamics, sleep, bad numbers, halves of a tile."""

@@ -1,1 +1,1 @@
-"""The memory of a tile: its fields, its records, and how rows of worlds come and go."""
+"""The memory of a tile: its fields, its records, how rows of worlds come and go, and the loop over tiles."""

@@ -1,1 +1,1 @@
-"""Worlds as users hold them: one (`Data`), many (`Batch`), their states and failures."""
+"""One world as users hold it: `Data`, and the contacts that they give it."""

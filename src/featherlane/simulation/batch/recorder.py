@@ -13,10 +13,10 @@ import numpy as np
 
 from featherlane.lanes import Kernel
 from featherlane.model.enums import Disable
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.worlds import LASTING
 from featherlane.simulation.tile.fields import STATUS
 from featherlane.simulation.tile.transfer import Transfer
-from featherlane.simulation.world.failure import Failure
-from featherlane.simulation.world.worlds import LASTING
 
 ALL = slice(None)
 MOST_FAILURES = 64  # kept until the user takes some out of the list: each holds states, all may hold copies of models

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from featherlane.model.model import Model
-    from featherlane.simulation.world.batch import Batch
+    from featherlane.simulation.batch.batch import Batch
 
 SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # a failure's cause first
 MADE = ("_model", "_data", "_function")  # when they are first asked for
@@ -180,7 +180,7 @@ class Failure:
         Raises:
             ModelError: the path does not end in .npz, or cannot be written.
         """
-        from featherlane.simulation.world.failure_file import save
+        from featherlane.simulation.batch.failure_file import save
 
         save(self, path)
 
@@ -221,7 +221,7 @@ class Failure:
         return model
 
     def _made_batch(self, model: Model) -> Batch:
-        from featherlane.simulation.world.batch import Batch
+        from featherlane.simulation.batch.batch import Batch
 
         batch = Batch(model, 1, 1, self.dtype, self._given_contacts)
         batch.__dict__["_told"] = True

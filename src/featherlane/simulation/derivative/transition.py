@@ -18,13 +18,13 @@ from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.assign import flag, reals
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.query.moved import Borrowed, MovedWorlds
-from featherlane.simulation.query.points import inverse_points, step_points
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import count
+from featherlane.simulation.derivative.moved import Borrowed, MovedWorlds
+from featherlane.simulation.derivative.points import inverse_points, step_points
 from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.stages import check_inverse
-from featherlane.simulation.world.batch import Batch
 from featherlane.simulation.world.data import Data, ready
-from featherlane.simulation.world.worlds import count
 
 STATE = ("qpos", "qvel", "act")
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from featherlane.errors import ModelError
 from featherlane.model.enums import State
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.world.batch import Batch
+from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import KEYFRAME, Data, ready
 
 # the field of each part, where it is not the part's name

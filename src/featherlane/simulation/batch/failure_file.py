@@ -14,7 +14,7 @@ from featherlane.lanes.layout import layout_hash
 from featherlane.model.fields import MODEL
 from featherlane.model.model import BUFFERS, Model
 from featherlane.model.reader import heard, mujoco_module
-from featherlane.simulation.world.failure import Failure
+from featherlane.simulation.batch.failure import Failure
 
 FORMAT = 1
 LAYOUT = layout_hash(MODEL)

@@ -13,13 +13,13 @@ import numpy as np
 from featherlane.lanes import Stage
 from featherlane.model.enums import BALL
 from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch, _cores
+from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.work import Work
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
-from featherlane.simulation.world.batch import Batch, _cores
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 
 POINTS = 4096  # points of a pass, about: what they give stays in cache
 TILE_DOFS = 128  # tiles times dofs that are worth a thread: some 100 us

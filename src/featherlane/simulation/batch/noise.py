@@ -13,7 +13,7 @@ from featherlane.model.enums import (
     SENS_RANGEFINDER,
 )
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.world.batch import Batch
+from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data, ready
 
 KINDS = {DATATYPE_POSITIVE: "positive", DATATYPE_AXIS: "axis", DATATYPE_QUATERNION: "quaternion"}

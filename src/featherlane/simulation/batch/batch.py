@@ -22,6 +22,9 @@ from featherlane.model.assign import numbers
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.lent import Lent
 from featherlane.model.model import Model
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.recorder import Recorder
+from featherlane.simulation.batch.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
 from featherlane.simulation.query.distance import Distances, distance_tiles
 from featherlane.simulation.query.distance import Query as DistanceQuery
 from featherlane.simulation.query.ray import Hits, Query, cast_tiles
@@ -35,9 +38,7 @@ from featherlane.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
-from featherlane.simulation.world.failure import Failure
-from featherlane.simulation.world.recorder import Recorder
-from featherlane.simulation.world.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
+from featherlane.simulation.world.data import Data
 
 BAD = STATUS.index("bad_number")
 MOST_THREADS = 1024  # each has memory of its own
@@ -604,8 +605,6 @@ class Batch(Worlds):
 
     def get_data(self, world: int):
         """One world as an `fl.Data` in float64, forward computed."""
-        from featherlane.simulation.world.data import Data
-
         w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)
         for name in LASTING:

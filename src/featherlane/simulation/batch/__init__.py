@@ -1,0 +1,1 @@
+"""Many worlds as users hold them: `Batch`, its failures; and states and sensors' noise, of one world as well."""
