@@ -4,13 +4,14 @@ Here is
 
     layout, record            what a record consists of, and its memory
     values, mathematics       the vocabulary of kernels
-    kernel                    `@kernel`, `@stage`
+    kernel, choice            `@kernel`, `@stage`; kernels that are made of a table
     runtime, cache            how a stage comes to run
     build                     every stage ahead of time, over several processes, and linked
     compiler, toolchain       the front end of kernels, and LLVM behind it; imported only where something is compiled
     engine                    what was compiled, linked in memory
 """
 
+from featherlane.lanes.choice import Choice
 from featherlane.lanes.kernel import Kernel, Stage, kernel, stage
 from featherlane.lanes.layout import Field, Layout
 from featherlane.lanes.mathematics import acos, asin, atan2, exp, log, pow_, sincos
@@ -48,6 +49,7 @@ from featherlane.lanes.values import (
 )
 
 __all__ = [
+    "Choice",
     "Field",
     "Kernel",
     "KernelError",

@@ -24,12 +24,10 @@ from featherlane.model.candidates import NO_FUNCTION
 from featherlane.model.enums import HFIELD, Enable
 from featherlane.model.exchange import read
 from featherlane.model.option import clashes, tendon_equalities
+from featherlane.model.sensor import SENSORS
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
-
-# sensors whose values are not computed: those of deformable pads, of plugins, of the user unless a function is given
-OTHER_SENSORS = {mujoco.mjtSensor.mjSENS_TACTILE, mujoco.mjtSensor.mjSENS_PLUGIN, mujoco.mjtSensor.mjSENS_USER}
 
 # enable flags that change the motion: speculative adds contacts that will come within the step, found by sweeping
 # shapes along their velocities
@@ -81,7 +79,7 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
     """Why the value of sensor i is not computed; empty if it is."""
     kind = mujoco.mjtSensor(int(mj.sensor_type[i]))
     word = _word(mujoco.mjtSensor, kind)
-    if kind in OTHER_SENSORS:
+    if int(kind) not in SENSORS:  # of deformable pads, of plugins; of the user, unless a function is given
         return word
     if kind == mujoco.mjtSensor.mjSENS_INSIDESITE and mj.sensor_intprm[i, 0]:
         return f"{word} enclosed"
@@ -128,7 +126,8 @@ def refused_kinds() -> dict[str, set[str]]:
         groups[field]: {_word(enum, value) for value in enum.__members__.values() if value not in computed}
         for field, (computed, enum) in COMPUTED_ACTUATORS.items()
     }
-    return refused | {"sensor": {_word(mujoco.mjtSensor, kind) for kind in OTHER_SENSORS}}
+    kinds = mujoco.mjtSensor.__members__.values()
+    return refused | {"sensor": {_word(mujoco.mjtSensor, kind) for kind in kinds if int(kind) not in SENSORS}}
 
 
 def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:

@@ -6,6 +6,9 @@ depend on ints that nobody may edit afterwards.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 import numpy as np
 
 from featherlane.model.enums import (
@@ -18,28 +21,12 @@ from featherlane.model.enums import (
     GAIN_FIXED,
     HINGE,
     PLANE,
-    SENS_ACCELEROMETER,
-    SENS_E_KINETIC,
-    SENS_E_POTENTIAL,
-    SENS_FORCE,
-    SENS_FRAMEANGACC,
-    SENS_FRAMELINACC,
-    SENS_SUBTREEANGMOM,
-    SENS_SUBTREELINVEL,
-    SENS_TORQUE,
     SLIDE,
     SPHERE,
     TRN_JOINT,
     TRN_JOINTINPARENT,
 )
-
-# bits of sensor_reads: what is computed only where something reads it, and the sensors that do
-MOMENTA, WRENCHES, ENERGIES = 1, 2, 4
-READERS = {
-    MOMENTA: (SENS_SUBTREELINVEL, SENS_SUBTREEANGMOM),
-    WRENCHES: (SENS_ACCELEROMETER, SENS_FORCE, SENS_TORQUE, SENS_FRAMELINACC, SENS_FRAMEANGACC),
-    ENERGIES: (SENS_E_POTENTIAL, SENS_E_KINETIC),
-}
+from featherlane.model.sensor import SENSORS
 
 
 def answers(mj, colliding: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, int]]:
@@ -49,12 +36,12 @@ def answers(mj, colliding: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str,
         mj: a compiled model.
         colliding: geoms in candidate pairs.
     """
-    reads = (bit for bit, kinds in READERS.items() if np.isin(mj.sensor_type, kinds).any())
+    kinds = {int(kind) for kind in mj.sensor_type}
     sizes = {
         "nbounded": int(mj.tendon_actfrclimited.sum()),
         "ndcmotor": int((mj.actuator_biastype == BIAS_DCMOTOR).sum()),
         "all_round": int(np.isin(mj.geom_type[colliding], (PLANE, SPHERE, CAPSULE)).all()),
-        "sensor_reads": sum(reads),
+        "sensor_reads": reduce(or_, (SENSORS[kind].reads for kind in kinds & SENSORS.keys()), 0),
     }
     return {"actuator_simple": _is_simple(mj)}, sizes
 

@@ -4,6 +4,7 @@ Here is
 
     frame, camera, momentum   where objects are and how they move; cameras; subtrees
     wrench                    accelerations of bodies, forces on them and between them
+    table                     every kind: when it measures, and with which kernel
     position, velocity, acceleration   sensors of each stage
     rangefinder, distance, inside, touch, contact, limit   kinds that take more than a line
     publish                   cutoff, sampling and delay: from the values of a moment to sensordata

@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel, real
-from featherlane.model.enums import (
-    OBJ_SITE,
-    SENS_ACCELEROMETER,
-    SENS_ACTUATORFRC,
-    SENS_E_KINETIC,
-    SENS_E_POTENTIAL,
-    SENS_FORCE,
-    SENS_FRAMEANGACC,
-    SENS_FRAMELINACC,
-    SENS_JOINTACTFRC,
-    SENS_TENDONACTFRC,
-    SENS_TORQUE,
-    TRN_TENDON,
-)
+from featherlane.model.enums import OBJ_SITE, TRN_TENDON
 from featherlane.sensor.frame import object_acceleration
-from featherlane.sensor.position import copy
+from featherlane.sensor.position import copy_outputs
 from featherlane.spatial.vector import add3, cross, load3, load6, load9, mat_t_mul_vec, store3, sub3
 
 
@@ -44,29 +31,64 @@ def tendon_actuator_force(m, d, t):
 
 
 @kernel
-def acceleration_sensor(m, d, i):
-    """The value of sensor i, if its type is one of accelerations, forces or energy.
+def accelerometer(m, d, i):
+    """Sensor i: linear acceleration of a site, in its axes."""
+    s = m.sensor_objid[i]
+    _, v = object_acceleration(m, d, OBJ_SITE, s)
+    store3(d.sensor_now, m.sensor_adr[i], mat_t_mul_vec(load9(d.site_xmat, 9 * s), v))
 
-    Source: MuJoCo's documentation, XML reference, sensor.
-    Reads:  cacc, cvel, cfrc_int, actuator_force, qfrc_actuator, energy.   Writes: sensor_now.
-    """
-    kind, x, a, out = m.sensor_type[i], m.sensor_objid[i], m.sensor_adr[i], d.sensor_now
-    if kind == SENS_ACCELEROMETER:
-        _, v = object_acceleration(m, d, OBJ_SITE, x)
-        store3(out, a, mat_t_mul_vec(load9(d.site_xmat, 9 * x), v))
-    elif kind in (SENS_FRAMELINACC, SENS_FRAMEANGACC):
-        w, v = object_acceleration(m, d, m.sensor_objtype[i], x)
-        store3(out, a, w if kind == SENS_FRAMEANGACC else v)
-    elif kind in (SENS_FORCE, SENS_TORQUE):
-        f, t = wrench_at_site(m, d, x)
-        store3(out, a, f if kind == SENS_FORCE else t)
-    elif kind == SENS_ACTUATORFRC:
-        copy(d, a, d.actuator_force, m.actuator_outadr[x], m.sensor_dim[i])
-    elif kind == SENS_JOINTACTFRC:
-        out[a] = d.qfrc_actuator[m.jnt_dofadr[x]]
-    elif kind == SENS_TENDONACTFRC:
-        out[a] = tendon_actuator_force(m, d, x)
-    elif kind == SENS_E_POTENTIAL:
-        out[a] = d.energy[0]
-    elif kind == SENS_E_KINETIC:
-        out[a] = d.energy[1]
+
+@kernel
+def frameangacc(m, d, i):
+    """Sensor i: angular acceleration of an object."""
+    w, _ = object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i])
+    store3(d.sensor_now, m.sensor_adr[i], w)
+
+
+@kernel
+def framelinacc(m, d, i):
+    """Sensor i: linear acceleration of an object."""
+    _, v = object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i])
+    store3(d.sensor_now, m.sensor_adr[i], v)
+
+
+@kernel
+def force(m, d, i):
+    """Sensor i: force between a body and its parent, at a site."""
+    store3(d.sensor_now, m.sensor_adr[i], wrench_at_site(m, d, m.sensor_objid[i])[0])
+
+
+@kernel
+def torque(m, d, i):
+    """Sensor i: moment between a body and its parent, at a site."""
+    store3(d.sensor_now, m.sensor_adr[i], wrench_at_site(m, d, m.sensor_objid[i])[1])
+
+
+@kernel
+def actuatorfrc(m, d, i):
+    """Sensor i: forces of an actuator."""
+    copy_outputs(m, d, i, d.actuator_force)
+
+
+@kernel
+def jointactfrc(m, d, i):
+    """Sensor i: force of all actuators on a slide or hinge."""
+    d.sensor_now[m.sensor_adr[i]] = d.qfrc_actuator[m.jnt_dofadr[m.sensor_objid[i]]]
+
+
+@kernel
+def tendonactfrc(m, d, i):
+    """Sensor i: force of all actuators on a tendon."""
+    d.sensor_now[m.sensor_adr[i]] = tendon_actuator_force(m, d, m.sensor_objid[i])
+
+
+@kernel
+def e_potential(m, d, i):
+    """Sensor i: potential energy."""
+    d.sensor_now[m.sensor_adr[i]] = d.energy[0]
+
+
+@kernel
+def e_kinetic(m, d, i):
+    """Sensor i: kinetic energy."""
+    d.sensor_now[m.sensor_adr[i]] = d.energy[1]

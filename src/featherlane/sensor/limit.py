@@ -8,24 +8,18 @@ from featherlane.model.enums import (
     LIMIT_TENDON,
     SENS_JOINTLIMITPOS,
     SENS_JOINTLIMITVEL,
-    SENS_TENDONLIMITFRC,
     SENS_TENDONLIMITPOS,
     SENS_TENDONLIMITVEL,
 )
 
 
 @kernel
-def is_limit_sensor(kind):
-    """Does a sensor of this type read the rows of limits?"""
-    return kind >= SENS_JOINTLIMITPOS and kind <= SENS_TENDONLIMITFRC
-
-
-@kernel
-def limit_sensor(m, d, i, active):
+def limit_sensor(m, d, i):
     """Sensor i: of the first limit row of its joint or tendon that each active world has; 0 where it has none.
 
     Reads:  dofrow_*, genrow_*.   Writes: sensor_now.
     """
+    active = d.active[0] > 0.0
     kind, wanted, x = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
     if kind >= SENS_TENDONLIMITPOS:
         wanted = LIMIT_TENDON

@@ -8,18 +8,26 @@ acceleration         after the solve; then the values are published
 from __future__ import annotations
 
 from featherlane.lanes import kernel, stage
-from featherlane.model.enums import DISABLE_SENSOR, SENS_CLOCK, SENS_CONTACT, SENS_TOUCH
-from featherlane.model.questions import ENERGIES, MOMENTA, WRENCHES
-from featherlane.sensor.acceleration import acceleration_sensor
-from featherlane.sensor.contact import contact_sensor
-from featherlane.sensor.limit import is_limit_sensor, limit_sensor
+from featherlane.model.enums import DISABLE_SENSOR, SENS_CLOCK
+from featherlane.model.sensor import (
+    ENERGIES,
+    MOMENTA,
+    WRENCHES,
+    measure_acceleration,
+    measure_position,
+    measure_rows,
+    measure_velocity,
+    register,
+)
 from featherlane.sensor.momentum import subtree_vel
-from featherlane.sensor.position import position_sensor
+from featherlane.sensor.position import clock
 from featherlane.sensor.publish import publish, sample_sensors
-from featherlane.sensor.touch import touch
+from featherlane.sensor.table import BUILT_IN
 from featherlane.sensor.user import user_sensor
-from featherlane.sensor.velocity import velocity_sensor
 from featherlane.sensor.wrench import external_forces, interaction_forces
+
+for sensor in BUILT_IN:
+    register(sensor)
 
 
 # ---- what is asked for ----------------------------------------------------------------------------------------------
@@ -48,7 +56,7 @@ def sensor_pos(m, d):
     """Sensors of positions.   Source: MuJoCo mj_sensorPos."""
     if measures(m, d):
         for i in range(m.nsensor):
-            position_sensor(m, d, i)
+            measure_position(m, d, i)
 
 
 @stage
@@ -58,7 +66,7 @@ def sensor_vel(m, d):
         subtree_vel(m, d)
     if measures(m, d):
         for i in range(m.nsensor):
-            velocity_sensor(m, d, i)
+            measure_velocity(m, d, i)
 
 
 @stage
@@ -70,15 +78,8 @@ def sensor_rows(m, d):
     if needs(m, d, WRENCHES, d.want_wrenches):
         external_forces(m, d)
     if measures(m, d):
-        active = d.active[0] > 0.0
         for i in range(m.nsensor):
-            kind = m.sensor_type[i]
-            if kind == SENS_TOUCH:
-                touch(m, d, i, active)
-            elif kind == SENS_CONTACT:
-                contact_sensor(m, d, i)
-            elif is_limit_sensor(kind):
-                limit_sensor(m, d, i, active)
+            measure_rows(m, d, i)
 
 
 @stage
@@ -91,7 +92,7 @@ def sensor_acc(m, d):
         interaction_forces(m, d)
     if measures(m, d):
         for i in range(m.nsensor):
-            acceleration_sensor(m, d, i)
+            measure_acceleration(m, d, i)
         for i in range(m.nsensor):
             user_sensor(m, d, i)
         publish(m, d)
@@ -110,4 +111,4 @@ def sensor_clocks(m, d):
     if measures(m, d):
         for i in range(m.nsensor):
             if m.sensor_type[i] == SENS_CLOCK:
-                d.sensor_now[m.sensor_adr[i]] = d.time[0]
+                clock(m, d, i)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.history import bracket, insert, interpolate
 from featherlane.lanes import clip, fmin, kernel, not_, stage, where
-from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_CONTACT, SENS_GEOMFROMTO, SENS_USER
+from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_USER
+from featherlane.model.sensor import is_left
 
 
 @kernel
 def cut_off(m, d, i):
     """Values of sensor i within its cutoff, on both sides or above; of a contact or a segment as they are."""
     kind, datatype, cutoff = m.sensor_type[i], m.sensor_datatype[i], m.sensor_cutoff[i]
-    if kind not in (SENS_CONTACT, SENS_GEOMFROMTO) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
+    if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
         for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
             x = d.sensor_now[a]
             cut = fmin(x, cutoff)

@@ -29,13 +29,13 @@ def meets_site(m, d, s, point, direction):
 
 
 @kernel
-def touch(m, d, i, active):
+def touch(m, d, i):
     """Sensor i: the sum of normal forces [N] of the contacts whose normal, from the contact point on, meets the site.
 
     Source: MuJoCo's documentation, XML reference, sensor/touch.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now of the active worlds.
     """
-    s, total = m.sensor_objid[i], real(d, 0.0)
+    s, total, active = m.sensor_objid[i], real(d, 0.0), d.active[0] > 0.0
     b = m.site_bodyid[s]
     for k in range(d.ncon_slot[0]):
         if d.con_carrier[2 * k] == b or d.con_carrier[2 * k + 1] == b:

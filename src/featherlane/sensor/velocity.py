@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel
-from featherlane.model.enums import (
-    OBJ_SITE,
-    SENS_ACTUATORVEL,
-    SENS_BALLANGVEL,
-    SENS_FRAMEANGVEL,
-    SENS_FRAMELINVEL,
-    SENS_GYRO,
-    SENS_JOINTVEL,
-    SENS_SUBTREEANGMOM,
-    SENS_SUBTREELINVEL,
-    SENS_TENDONVEL,
-    SENS_VELOCIMETER,
-)
+from featherlane.model.enums import OBJ_SITE
 from featherlane.sensor.frame import object_mat, object_pos, object_velocity
-from featherlane.sensor.position import copy
+from featherlane.sensor.position import copy_outputs
 from featherlane.spatial.vector import add3, cross, load3, load9, mat_t_mul_vec, store3, sub3
 
 
@@ -34,28 +22,68 @@ def frame_velocity(m, d, i):
 
 
 @kernel
-def velocity_sensor(m, d, i):
-    """The value of sensor i, if its type is one of velocities.
+def site_velocity(m, d, i):
+    """(angular, linear) velocity of the site of sensor i, in its axes."""
+    s = m.sensor_objid[i]
+    R, (w, v) = load9(d.site_xmat, 9 * s), object_velocity(m, d, OBJ_SITE, s)
+    return mat_t_mul_vec(R, w), mat_t_mul_vec(R, v)
 
-    Source: MuJoCo's documentation, XML reference, sensor.
-    Reads:  cvel, qvel, subtree_linvel, subtree_angmom, rates of lengths.   Writes: sensor_now.
-    """
-    kind, x, a, out = m.sensor_type[i], m.sensor_objid[i], m.sensor_adr[i], d.sensor_now
-    if kind in (SENS_GYRO, SENS_VELOCIMETER):
-        R, (w, v) = load9(d.site_xmat, 9 * x), object_velocity(m, d, OBJ_SITE, x)
-        store3(out, a, mat_t_mul_vec(R, w if kind == SENS_GYRO else v))
-    elif kind in (SENS_FRAMELINVEL, SENS_FRAMEANGVEL):
-        w, v = frame_velocity(m, d, i)
-        store3(out, a, w if kind == SENS_FRAMEANGVEL else v)
-    elif kind == SENS_SUBTREELINVEL:
-        store3(out, a, load3(d.subtree_linvel, 3 * x))
-    elif kind == SENS_SUBTREEANGMOM:
-        store3(out, a, load3(d.subtree_angmom, 3 * x))
-    elif kind == SENS_JOINTVEL:
-        out[a] = d.qvel[m.jnt_dofadr[x]]
-    elif kind == SENS_BALLANGVEL:
-        store3(out, a, load3(d.qvel, m.jnt_dofadr[x]))
-    elif kind == SENS_TENDONVEL:
-        out[a] = d.ten_velocity[x]
-    elif kind == SENS_ACTUATORVEL:
-        copy(d, a, d.actuator_velocity, m.actuator_outadr[x], m.sensor_dim[i])
+
+@kernel
+def gyro(m, d, i):
+    """Sensor i: angular velocity of a site, in its axes."""
+    store3(d.sensor_now, m.sensor_adr[i], site_velocity(m, d, i)[0])
+
+
+@kernel
+def velocimeter(m, d, i):
+    """Sensor i: linear velocity of a site, in its axes."""
+    store3(d.sensor_now, m.sensor_adr[i], site_velocity(m, d, i)[1])
+
+
+@kernel
+def frameangvel(m, d, i):
+    """Sensor i: angular velocity of an object."""
+    store3(d.sensor_now, m.sensor_adr[i], frame_velocity(m, d, i)[0])
+
+
+@kernel
+def framelinvel(m, d, i):
+    """Sensor i: linear velocity of an object."""
+    store3(d.sensor_now, m.sensor_adr[i], frame_velocity(m, d, i)[1])
+
+
+@kernel
+def subtreelinvel(m, d, i):
+    """Sensor i: linear velocity of the centre of mass of a subtree."""
+    store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_linvel, 3 * m.sensor_objid[i]))
+
+
+@kernel
+def subtreeangmom(m, d, i):
+    """Sensor i: angular momentum of a subtree about its centre of mass."""
+    store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_angmom, 3 * m.sensor_objid[i]))
+
+
+@kernel
+def jointvel(m, d, i):
+    """Sensor i: velocity of a slide or hinge."""
+    d.sensor_now[m.sensor_adr[i]] = d.qvel[m.jnt_dofadr[m.sensor_objid[i]]]
+
+
+@kernel
+def ballangvel(m, d, i):
+    """Sensor i: angular velocity of a ball joint."""
+    store3(d.sensor_now, m.sensor_adr[i], load3(d.qvel, m.jnt_dofadr[m.sensor_objid[i]]))
+
+
+@kernel
+def tendonvel(m, d, i):
+    """Sensor i: rate of a tendon's length."""
+    d.sensor_now[m.sensor_adr[i]] = d.ten_velocity[m.sensor_objid[i]]
+
+
+@kernel
+def actuatorvel(m, d, i):
+    """Sensor i: rates of an actuator's lengths."""
+    copy_outputs(m, d, i, d.actuator_velocity)

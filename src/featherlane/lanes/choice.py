@@ -1,0 +1,52 @@
+"""Kernels that are made of a table: what is listed in Python, a kernel goes through as an if-chain.
+
+    def _case(number, act, others):
+        @kernel
+        def case(m, d):
+            if m.opt_integrator == number:
+                act(m, d)
+            else:
+                others(m, d)
+
+        return case
+
+    advance = Choice(_case, nothing)
+    advance.add(1, runge_kutta)
+
+A stage that calls `advance` is compiled with the cases that are there then, in their order, and its object is named for
+them: a case more, and the stages that ask the table are compiled anew.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from featherlane.lanes.kernel import Kernel
+
+
+class Choice(Kernel):
+    """A kernel out of cases, of which the first that fits is taken.
+
+    Args:
+        link: from what a case was added with, and the kernel of the cases behind it, to the kernel that takes the case
+            or asks those.
+        otherwise: the kernel where no case fits.
+    """
+
+    def __init__(self, link: Callable[..., Kernel], otherwise: Kernel):
+        self._link, self._otherwise, self._cases = link, otherwise, []
+
+    def add(self, *case) -> None:
+        """One more case, behind those that are there: before the first stage that asks is compiled."""
+        self._cases.append(case)
+        for made in ("function", "_named", "_written"):
+            self.__dict__.pop(made, None)
+
+    @functools.cached_property
+    def function(self):
+        """The chain, made when somebody asks: where stages are compiled already nobody does."""
+        chain = self._otherwise
+        for case in reversed(self._cases):
+            chain = self._link(*case, chain)
+        return chain.function

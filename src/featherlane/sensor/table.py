@@ -1,0 +1,78 @@
+"""The sensors that there are: all of MuJoCo's but those of deformable pads and of plugins.
+
+Source: MuJoCo's documentation, XML reference, sensor.
+"""
+
+from __future__ import annotations
+
+from featherlane.model import enums
+from featherlane.model.sensor import (
+    ACCELERATION,
+    ENERGIES,
+    MOMENTA,
+    POSITION,
+    ROWS,
+    VELOCITY,
+    WRENCHES,
+    Sensor,
+)
+from featherlane.sensor import acceleration, position, velocity
+from featherlane.sensor.contact import contact_sensor
+from featherlane.sensor.distance import nearest_geoms
+from featherlane.sensor.inside import insidesite
+from featherlane.sensor.limit import limit_sensor
+from featherlane.sensor.rangefinder import rangefinder
+from featherlane.sensor.touch import touch
+
+BUILT_IN = (
+    # positions: frames, coordinates, lengths, light and fields
+    Sensor(enums.SENS_FRAMEPOS, POSITION, position.framepos),
+    Sensor(enums.SENS_FRAMEXAXIS, POSITION, position.frameaxis),
+    Sensor(enums.SENS_FRAMEYAXIS, POSITION, position.frameaxis),
+    Sensor(enums.SENS_FRAMEZAXIS, POSITION, position.frameaxis),
+    Sensor(enums.SENS_FRAMEQUAT, POSITION, position.framequat),
+    Sensor(enums.SENS_SUBTREECOM, POSITION, position.subtreecom),
+    Sensor(enums.SENS_MAGNETOMETER, POSITION, position.magnetometer),
+    Sensor(enums.SENS_CAMPROJECTION, POSITION, position.camprojection),
+    Sensor(enums.SENS_JOINTPOS, POSITION, position.jointpos),
+    Sensor(enums.SENS_BALLQUAT, POSITION, position.ballquat),
+    Sensor(enums.SENS_TENDONPOS, POSITION, position.tendonpos),
+    Sensor(enums.SENS_ACTUATORPOS, POSITION, position.actuatorpos),
+    Sensor(enums.SENS_CLOCK, POSITION, position.clock),
+    Sensor(enums.SENS_INSIDESITE, POSITION, insidesite),
+    Sensor(enums.SENS_RANGEFINDER, POSITION, rangefinder),
+    Sensor(enums.SENS_GEOMDIST, POSITION, nearest_geoms),
+    Sensor(enums.SENS_GEOMNORMAL, POSITION, nearest_geoms),
+    Sensor(enums.SENS_GEOMFROMTO, POSITION, nearest_geoms, is_cut=False),
+    # velocities
+    Sensor(enums.SENS_GYRO, VELOCITY, velocity.gyro),
+    Sensor(enums.SENS_VELOCIMETER, VELOCITY, velocity.velocimeter),
+    Sensor(enums.SENS_FRAMELINVEL, VELOCITY, velocity.framelinvel),
+    Sensor(enums.SENS_FRAMEANGVEL, VELOCITY, velocity.frameangvel),
+    Sensor(enums.SENS_SUBTREELINVEL, VELOCITY, velocity.subtreelinvel, reads=MOMENTA),
+    Sensor(enums.SENS_SUBTREEANGMOM, VELOCITY, velocity.subtreeangmom, reads=MOMENTA),
+    Sensor(enums.SENS_JOINTVEL, VELOCITY, velocity.jointvel),
+    Sensor(enums.SENS_BALLANGVEL, VELOCITY, velocity.ballangvel),
+    Sensor(enums.SENS_TENDONVEL, VELOCITY, velocity.tendonvel),
+    Sensor(enums.SENS_ACTUATORVEL, VELOCITY, velocity.actuatorvel),
+    # rows: contacts and limits
+    Sensor(enums.SENS_TOUCH, ROWS, touch),
+    Sensor(enums.SENS_CONTACT, ROWS, contact_sensor, is_cut=False),
+    Sensor(enums.SENS_JOINTLIMITPOS, ROWS, limit_sensor),
+    Sensor(enums.SENS_JOINTLIMITVEL, ROWS, limit_sensor),
+    Sensor(enums.SENS_JOINTLIMITFRC, ROWS, limit_sensor),
+    Sensor(enums.SENS_TENDONLIMITPOS, ROWS, limit_sensor),
+    Sensor(enums.SENS_TENDONLIMITVEL, ROWS, limit_sensor),
+    Sensor(enums.SENS_TENDONLIMITFRC, ROWS, limit_sensor),
+    # accelerations, forces and energy
+    Sensor(enums.SENS_ACCELEROMETER, ACCELERATION, acceleration.accelerometer, reads=WRENCHES),
+    Sensor(enums.SENS_FRAMELINACC, ACCELERATION, acceleration.framelinacc, reads=WRENCHES),
+    Sensor(enums.SENS_FRAMEANGACC, ACCELERATION, acceleration.frameangacc, reads=WRENCHES),
+    Sensor(enums.SENS_FORCE, ACCELERATION, acceleration.force, reads=WRENCHES),
+    Sensor(enums.SENS_TORQUE, ACCELERATION, acceleration.torque, reads=WRENCHES),
+    Sensor(enums.SENS_ACTUATORFRC, ACCELERATION, acceleration.actuatorfrc),
+    Sensor(enums.SENS_JOINTACTFRC, ACCELERATION, acceleration.jointactfrc),
+    Sensor(enums.SENS_TENDONACTFRC, ACCELERATION, acceleration.tendonactfrc),
+    Sensor(enums.SENS_E_POTENTIAL, ACCELERATION, acceleration.e_potential, reads=ENERGIES),
+    Sensor(enums.SENS_E_KINETIC, ACCELERATION, acceleration.e_kinetic, reads=ENERGIES),
+)
