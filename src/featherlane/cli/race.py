@@ -371,18 +371,12 @@ def stages_of_step(model, workspace) -> list:
     from featherlane.collision.collision import collision
     from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
     from featherlane.lanes.record import python_record
-    from featherlane.model.enums import Integrator
+    from featherlane.model.integrator import has_metric
     from featherlane.simulation.step import forward
     from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 
     m, d = python_record(workspace.rows.record), python_record(workspace.record)
-    every, discrete = bool(d.want_all), model.opt.integrator == Integrator.DISCRETE
-    integrators = {
-        Integrator.RK4: forward.runge_kutta,
-        Integrator.IMPLICIT: forward.implicit,
-        Integrator.IMPLICITFAST: forward.implicitfast,
-    }
-    rigid = model.opt.contact_model == "lcp"
+    every, discrete = bool(d.want_all), has_metric(model)
     early = forces_need_contacts(model)
     chain = [
         (forward.kinematics, True),
@@ -404,9 +398,24 @@ def stages_of_step(model, workspace) -> list:
         (collision, not early),
         (forward.make_constraint if discrete else forward.make_rows, True),
         (forward.solve_constraint if discrete else forward.solve, True),
-        (integrators.get(model.opt.integrator, forward.advance if discrete or rigid else forward.euler), True),
+        (_last_stage(model), True),
     ]
     return [stage for stage, runs in chain if runs]
+
+
+def _last_stage(model):
+    """The stage that takes the step of this model's integrator."""
+    from featherlane.dynamics.integrator.integrate import advance, euler
+    from featherlane.lanes import Stage
+    from featherlane.model.integrator import SCHEMES
+    from featherlane.simulation.step.forward import runge_kutta
+
+    scheme = SCHEMES[int(model.opt.integrator)]
+    if scheme.accelerations > 1:
+        return runge_kutta
+    if isinstance(scheme.advance, Stage):
+        return scheme.advance
+    return advance if model.opt.contact_model == "lcp" else euler
 
 
 def _call_cost(width: int, dtype: str) -> float:

@@ -17,7 +17,8 @@ from featherlane.constraint.impedance import MAXIMP, MINVAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
 from featherlane.lanes import clip, fma, fmax, fmin, kernel, real, sqrt, stage, where
-from featherlane.model.enums import DISABLE_REFSAFE, DISCRETE, LIMIT_TENDON, PYRAMIDAL
+from featherlane.model.enums import DISABLE_REFSAFE, LIMIT_TENDON, PYRAMIDAL
+from featherlane.model.integrator import has_metric
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import add3, cross, load3, load6, scale3, sub3
 
@@ -31,7 +32,7 @@ def resolved(m, solref, imp, authored):
     stiffness and damping themselves is left alone.
     """
     K, B = authored
-    if m.opt_integrator == DISCRETE and not (m.opt_disableflags & DISABLE_REFSAFE):
+    if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
         h = m.opt_timestep[0]
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
@@ -45,7 +46,7 @@ def resolved(m, solref, imp, authored):
 def step_scale(m, K, B, imp):
     """1 / (1 + s): what remains of a part of a_ref that stays the same over the step; 1 in continuous time."""
     scale = real(m, 1.0)
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         h = m.opt_timestep[0]
         scale = 1.0 / (1.0 + h * fma(h, K * imp, B))
     return scale
@@ -55,7 +56,7 @@ def step_scale(m, K, B, imp):
 def end_of_step(m, K, B, imp):
     """(stiffness, damping, impedance): a_ref = -damping v - stiffness r."""
     k = K * imp
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         h, scale = m.opt_timestep[0], step_scale(m, K, B, imp)
         B = fma(h, k, B)
         imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)

@@ -19,7 +19,6 @@ from featherlane.model.enums import (
     CONTACT_FRICTIONLESS,
     CONTACT_PYRAMIDAL,
     DISABLE_REFSAFE,
-    DISCRETE,
     ELLIPTIC,
     EQ_CONNECT,
     EQ_WELD,
@@ -35,6 +34,7 @@ from featherlane.model.enums import (
     STATE_QUADRATIC,
     STATE_SATISFIED,
 )
+from featherlane.model.integrator import has_metric
 
 FRICTION = (FRICTION_DOF, FRICTION_TENDON)
 
@@ -257,7 +257,7 @@ def _set_dual_forces(d, rows) -> None:
 def _kbip(model, d, rows, slot) -> np.ndarray:
     """(nefc, 4): stiffness, damping, impedance and the derivative of the impedance of each row."""
     out = np.zeros((rows.nefc, 4))
-    honoured = model.opt_disableflags & DISABLE_REFSAFE or model.opt_integrator == DISCRETE
+    honoured = model.opt_disableflags & DISABLE_REFSAFE or has_metric(model)
     shortest = 0.0 if honoured else 2.0 * model.opt_timestep[0]
     for i, (kind, ident) in enumerate(zip(rows.type, rows.id, strict=True)):
         if kind == FRICTION_DOF:

@@ -11,7 +11,8 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model"; "Modelin
 from __future__ import annotations
 
 from featherlane.lanes import any_, clip, fabs, fma, fmax, kernel, not_, pow_, real, where
-from featherlane.model.enums import DISABLE_REFSAFE, DISCRETE
+from featherlane.model.enums import DISABLE_REFSAFE
+from featherlane.model.integrator import has_metric
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
 MINVAL = 1e-15  # least R, least width, least denominator
@@ -53,7 +54,7 @@ def impedance(solimp, r):
 @kernel
 def shortest_timeconst(m):
     """Least time constant of a reference [s]: two time steps; 0 where `refsafe` is off, and under `discrete`."""
-    if m.opt_disableflags & DISABLE_REFSAFE or m.opt_integrator == DISCRETE:
+    if m.opt_disableflags & DISABLE_REFSAFE or has_metric(m):
         return real(m, 0.0)
     return 2.0 * m.opt_timestep[0]
 

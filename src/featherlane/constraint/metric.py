@@ -24,7 +24,8 @@ from featherlane.dynamics.integrator.discrete import (
     tendons_count,
 )
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import DISCRETE, METRIC
+from featherlane.model.enums import METRIC
+from featherlane.model.integrator import has_metric
 
 
 @kernel
@@ -41,7 +42,7 @@ def _metric_row(m, d, k, o, J, dof, first, n, s):
 @kernel
 def metric_rows(m, d, k, o):
     """Rows from k on, entries from o on: of tendons, then of actuators that are not on joints."""
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         if tendons_count(m):
             for i in range(m.ntendon):
                 s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
@@ -63,7 +64,7 @@ def metric_rows(m, d, k, o):
 @kernel
 def release_metric(m, d):
     """qfrc_constraint less the forces of metric rows."""
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         for k in range(d.ngenrow[0]):
             if d.genrow_type[k] == METRIC:
                 f, o = d.genrow_D[k] * d.genrow_x[k], d.genrow_dofadr[k]

@@ -37,13 +37,13 @@ from featherlane.model.enums import (
     DISABLE_EQUALITY,
     DISABLE_FRICTIONLOSS,
     DISABLE_LIMIT,
-    DISCRETE,
     EQUALITY,
     FRICTION_DOF,
     LIMIT_JOINT,
     PYRAMIDAL,
     SLIDE,
 )
+from featherlane.model.integrator import has_metric
 from featherlane.spatial.vector import load2, load5
 
 __all__ = [
@@ -289,7 +289,7 @@ def add_adhesion(m, d):
 @stage
 def make_rows(m, d):
     """All rows of the tile: one-dof rows, general rows, contacts."""
-    exact, discrete = wants_exact(m), m.opt_integrator == DISCRETE
+    exact, discrete = wants_exact(m), has_metric(m)
     if exact and discrete:
         factor_backbone(m, d)
     make_dof_rows(m, d)

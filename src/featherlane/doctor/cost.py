@@ -10,7 +10,8 @@ from featherlane.doctor.finding import NOTE, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.candidates import CONVEX, HEIGHTS
-from featherlane.model.enums import HFIELD, LCP, NEWTON, RK4
+from featherlane.model.enums import HFIELD, LCP, NEWTON
+from featherlane.model.integrator import accelerations
 from featherlane.tree import branch_counts
 
 LISTED = 5000  # pairs: 15 us a step at 3 ns each, a sixth of a humanoid's step
@@ -87,7 +88,7 @@ def dense(patient: Patient) -> Iterator[Sign]:
 def runge_kutta(patient: Patient) -> Iterator[Sign]:
     """The integrator RK4 in a model with pairs that may touch."""
     m = patient.model
-    if m.opt_integrator == RK4 and len(patient.pairs):
+    if accelerations(m) > 1 and len(patient.pairs):
         seen = f"rk4 with {len(patient.pairs)} pairs that may touch"
         yield Sign("option", "integrator", seen, 'integrator="implicitfast", and half the timestep if need be')
 

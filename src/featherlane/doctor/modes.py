@@ -26,7 +26,6 @@ from featherlane.model.enums import (
     BALL,
     BIAS_AFFINE,
     BIAS_SO3,
-    DISCRETE,
     GAIN_AFFINE,
     GAIN_DCMOTOR,
     IMPLICIT,
@@ -38,6 +37,7 @@ from featherlane.model.enums import (
     TRN_JOINTINPARENT,
     Disable,
 )
+from featherlane.model.integrator import has_metric
 from featherlane.model.joint import DOFS
 from featherlane.tree import sparsity
 
@@ -185,7 +185,7 @@ def _systems(patient: Patient) -> Iterator[tuple[Start, System]]:
             own = [t._replace(J=t.J[dofs]) for t in found if t.J[dofs].any()]
             M = start.M[np.ix_(dofs, dofs)]
             if len(dofs) <= MOST_DOFS and _is_regular(M):
-                pattern = np.ones(M.shape, bool) if m.opt_integrator == DISCRETE else full[np.ix_(dofs, dofs)]
+                pattern = np.ones(M.shape, bool) if has_metric(m) else full[np.ix_(dofs, dofs)]
                 yield start, System(patient.h, M, own, m.opt_integrator, dampers, springs, pattern)
 
 
@@ -203,7 +203,7 @@ def _is_regular(M: np.ndarray) -> bool:
 def implicit_parts(patient: Patient) -> tuple[str, str]:
     """Whose dampers, and whose springs, a step takes at its end: `none`, `joint` or `all`."""
     m = patient.model
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         return ("joint", "joint") if m.opt_solver == PGS else ("all", "all")
     if m.opt_integrator in (IMPLICIT, IMPLICITFAST):
         return "all", "none"

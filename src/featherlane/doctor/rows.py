@@ -21,7 +21,8 @@ from featherlane.constraint.impedance import DEFAULT_DAMPRATIO, DEFAULT_TIMECONS
 from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.enums import DISCRETE, ENABLE_OVERRIDE, RK4, Disable
+from featherlane.model.enums import ENABLE_OVERRIDE, RK4, Disable
+from featherlane.model.integrator import has_metric
 
 SAFE = 2.0  # time constants that refsafe allows, in steps
 SLACK = 1e-9  # of the step: time constants of two steps exactly are the usual choice
@@ -58,7 +59,7 @@ def rows(patient: Patient) -> Iterator[Row]:
 
 def _relevant(patient: Patient) -> Iterator[Row]:
     """Rows that solref makes stiff in an explicit step."""
-    if not patient.uses_erp and patient.model.opt_integrator != DISCRETE:
+    if not patient.uses_erp and not has_metric(patient.model):
         yield from rows(patient)
 
 

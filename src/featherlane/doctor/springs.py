@@ -10,7 +10,8 @@ from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.modes import Mode, implicit_parts, moments, servo_rates, systems, terms
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
-from featherlane.model.enums import DISCRETE, GAIN_FIXED, GAIN_PID
+from featherlane.model.enums import GAIN_FIXED, GAIN_PID
+from featherlane.model.integrator import has_metric
 
 GROWS = 1e-3  # of a step: beyond what the continuous system does
 COARSE = 1.0  # rad of a period that one step covers: about six steps for a period
@@ -55,7 +56,7 @@ def _remedy(patient: Patient, mode: Mode, by_damper: bool) -> str:
     dampers, _ = implicit_parts(patient)
     if by_damper and dampers != "all":
         advice += ', or integrator="implicitfast"'
-    elif not by_damper and patient.model.opt_integrator != DISCRETE:
+    elif not by_damper and not has_metric(patient.model):
         advice += ', or integrator="discrete"'
     return advice
 

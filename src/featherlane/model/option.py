@@ -31,12 +31,12 @@ from featherlane.model.enums import (
     Softness,
     Solver,
 )
+from featherlane.model.integrator import SCHEMES
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
 
 
-SUPPORTED_INTEGRATORS = tuple(Integrator)
 SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
@@ -139,6 +139,25 @@ def _choice(kind: type[IntEnum], supported: tuple[IntEnum, ...]) -> Callable[[st
         return int(member)
 
     return check
+
+
+def _integrator(name: str, value: Any) -> int:
+    """A check for the integrators that are registered."""
+    numbers = {scheme.name: number for number, scheme in SCHEMES.items()}
+    allowed = ", ".join(map(repr, numbers))
+    if isinstance(value, str):
+        if value.lower() not in numbers:
+            raise ModelError(f"option {name}: got {value!r}, allowed are {allowed}{near(value.lower(), numbers)}")
+        return numbers[value.lower()]
+    number = _index(name, value)
+    if number not in SCHEMES:
+        raise ModelError(f"option {name}: got {number}, allowed are {allowed}")
+    return number
+
+
+def _named_integrator(number: int) -> int:
+    """MuJoCo's integrators by their names, others as they are."""
+    return Integrator(number) if number in set(Integrator) else number
 
 
 def _bits(name: str, value: Any, kind: type[IntFlag], mujocos: str) -> int:
@@ -305,7 +324,7 @@ class _Vector:
 class _Integer:
     """An option that is a size of the record, shared by all worlds."""
 
-    def __init__(self, check: Callable[[str, Any], int], doc: str, kind: type[int] = int):
+    def __init__(self, check: Callable[[str, Any], int], doc: str, kind: Callable[[int], int] = int):
         self.check, self.kind, self.__doc__ = check, kind, doc
 
     def __set_name__(self, owner, name: str):
@@ -371,7 +390,7 @@ class Option:
         "How contacts become forces: convex (MuJoCo's regularised model) or lcp (ODE's).",
         ContactModel,
     )
-    integrator = _Integer(_choice(Integrator, SUPPORTED_INTEGRATORS), "How a step is taken.", Integrator)
+    integrator = _Integer(_integrator, "How a step is taken.", _named_integrator)
     cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
     solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "convex: newton, cg (primal) or pgs (dual).", Solver)
     iterations = _Integer(_count, "Most iterations of the solver.")
@@ -432,8 +451,9 @@ class Option:
         return [*(n for n in vars(type(self)) if not n.startswith("_")), *PASSED_THROUGH]
 
     def __repr__(self) -> str:
+        integrator = SCHEMES[self._model.size_values()["opt_integrator"]].name
         return (
-            f"Option(timestep={self.timestep:g}, integrator={Integrator(self.integrator).name.lower()}, "
+            f"Option(timestep={self.timestep:g}, integrator={integrator}, "
             f"solver={Solver(self.solver).name.lower()}, cone={Cone(self.cone).name.lower()}, "
             f"contact_model={self.contact_model})"
         )

@@ -9,25 +9,13 @@ from __future__ import annotations
 
 from featherlane.lanes import kernel, stage
 from featherlane.model.enums import DISABLE_SENSOR, SENS_CLOCK
-from featherlane.model.sensor import (
-    ENERGIES,
-    MOMENTA,
-    WRENCHES,
-    measure_acceleration,
-    measure_position,
-    measure_rows,
-    measure_velocity,
-    register,
-)
+from featherlane.model.sensor import ENERGIES, MOMENTA, WRENCHES
 from featherlane.sensor.momentum import subtree_vel
 from featherlane.sensor.position import clock
 from featherlane.sensor.publish import publish, sample_sensors
-from featherlane.sensor.table import BUILT_IN
+from featherlane.sensor.table import measure_acceleration, measure_position, measure_rows, measure_velocity
 from featherlane.sensor.user import user_sensor
 from featherlane.sensor.wrench import external_forces, interaction_forces
-
-for sensor in BUILT_IN:
-    register(sensor)
 
 
 # ---- what is asked for ----------------------------------------------------------------------------------------------

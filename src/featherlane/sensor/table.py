@@ -15,6 +15,11 @@ from featherlane.model.sensor import (
     VELOCITY,
     WRENCHES,
     Sensor,
+    measure_acceleration,
+    measure_position,
+    measure_rows,
+    measure_velocity,
+    register,
 )
 from featherlane.sensor import acceleration, position, velocity
 from featherlane.sensor.contact import contact_sensor
@@ -23,6 +28,8 @@ from featherlane.sensor.inside import insidesite
 from featherlane.sensor.limit import limit_sensor
 from featherlane.sensor.rangefinder import rangefinder
 from featherlane.sensor.touch import touch
+
+__all__ = ["BUILT_IN", "measure_acceleration", "measure_position", "measure_rows", "measure_velocity"]
 
 BUILT_IN = (
     # positions: frames, coordinates, lengths, light and fields
@@ -76,3 +83,6 @@ BUILT_IN = (
     Sensor(enums.SENS_E_POTENTIAL, ACCELERATION, acceleration.e_potential, reads=ENERGIES),
     Sensor(enums.SENS_E_KINETIC, ACCELERATION, acceleration.e_kinetic, reads=ENERGIES),
 )
+
+for sensor in BUILT_IN:
+    register(sensor)

@@ -42,7 +42,8 @@ from featherlane.dynamics.tendon.length import tendon as _tendon
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Stage
 from featherlane.model.assign import flag
-from featherlane.model.enums import Disable, Enable, Integrator
+from featherlane.model.enums import Disable, Enable
+from featherlane.model.integrator import SCHEMES, has_metric, has_moment
 from featherlane.model.model import Model, check_model
 from featherlane.sensor.camera import cameras as _cameras
 from featherlane.sensor.momentum import subtree_vel as _subtree_vel
@@ -204,8 +205,11 @@ def check_inverse(model: Model) -> None:
         raise ModelError(
             "inverse: contact_model 'lcp', allowed is 'convex': rigid contacts have no force that follows from qacc"
         )
-    if model.opt.enableflags & Enable.INVDISCRETE and model.opt.integrator == Integrator.RK4:
-        raise ModelError("inverse: invdiscrete with the integrator rk4; allowed are euler, implicit and implicitfast")
+    if model.opt.enableflags & Enable.INVDISCRETE and not (has_moment(model) or has_metric(model)):
+        name = SCHEMES[int(model.opt.integrator)].name
+        raise ModelError(
+            f"inverse: invdiscrete with the integrator {name}; allowed are euler, implicit and implicitfast"
+        )
 
 
 def compare_forward_inverse(model: Model, data: Data) -> None:

@@ -6,7 +6,7 @@ from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.integrator.discrete import actuator_metric, actuators_count, add_stiffness
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.lanes import kernel, stage, where
-from featherlane.model.enums import DISCRETE
+from featherlane.model.integrator import has_metric
 
 
 @kernel
@@ -32,7 +32,7 @@ def enter_metric(m, d):
     Reads:  Mhat, qH, qHDiagInv, qfrc_smooth.   Writes: M, qLD, qLDiagInv, qfrc_smooth; keeps theirs in Mhat, qH,
             qHDiagInv and qvec.
     """
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         for i in range(m.nv):
             d.qvec[i] = d.qfrc_smooth[i]
         add_stiffness(m, d, -1.0, d.qvec)
@@ -42,7 +42,7 @@ def enter_metric(m, d):
 @stage
 def leave_metric(m, d):
     """What `enter_metric` replaced is put back."""
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         _swap_metric(m, d)
 
 
@@ -60,7 +60,7 @@ def mark_touched(m, d):
 
     A part of a split tile leaves the marks of the others.
     """
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         for i in range(m.nv):
             d.dof_touched[i] = where(d.active[0] > 0.0, 0.0, d.dof_touched[i])
         _touch_by_rows(m, d)
@@ -99,5 +99,5 @@ def turn_free_bodies(m, d):
         away was found by experiment with 4.0.1.
     Reads:  the metric in M, qfrc_smooth of the step, the rows.   Writes: qacc.
     """
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         solve_untouched_bodies(m, d, d.M, d.qfrc_smooth, d.qacc)

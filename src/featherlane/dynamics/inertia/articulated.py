@@ -14,9 +14,9 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.joint_space import multiply as multiply_inertia
-from featherlane.dynamics.passive.fluid_derivative import medium_counts
 from featherlane.lanes import fma, kernel, real, stage
-from featherlane.model.enums import ABA, AUTO, CONVEX, DISCRETE, ENABLE_DIAGEXACT, IMPLICIT, IMPLICITFAST
+from featherlane.model.enums import ABA, AUTO, CONVEX, ENABLE_DIAGEXACT
+from featherlane.model.integrator import has_metric, reads_inertia
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
 from featherlane.spatial.vector import load6, load10, store6
@@ -81,7 +81,7 @@ def uses_articulated(m):
     recursion over bodies, and neither is there one for the armature of tendons.
     """
     chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
-    return chosen and m.opt_integrator != DISCRETE and m.opt_contact_model == CONVEX and m.ntendon == 0
+    return chosen and not has_metric(m) and m.opt_contact_model == CONVEX and m.ntendon == 0
 
 
 @kernel
@@ -93,9 +93,7 @@ def needs_factor(m, d):
 @kernel
 def needs_inertia(m, d):
     """Is M computed in each step, with rows or without?"""
-    fast = m.opt_integrator == IMPLICITFAST and (m.implicit_diagonal == 0 or medium_counts(m))
-    implicit = fast or m.opt_integrator == IMPLICIT
-    return needs_factor(m, d) or implicit or not uses_articulated(m)
+    return needs_factor(m, d) or reads_inertia(m) or not uses_articulated(m)
 
 
 @kernel

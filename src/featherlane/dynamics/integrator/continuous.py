@@ -17,7 +17,8 @@ from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import medium_counts
 from featherlane.lanes import fma, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, IMPLICIT, IMPLICITFAST
+from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP
+from featherlane.model.integrator import to_the_moment
 
 
 @kernel
@@ -61,6 +62,39 @@ def _times_implicit(m, d, x, y):
         y[i] = fma(-h, s, y[i])
 
 
+@kernel
+def _undo_inertia(m, d):
+    """qacc <- M^-1 qvec."""
+    solve_inertia(m, d, d.qvec)
+    for i in range(m.nv):
+        d.qacc[i] = d.qvec[i]
+
+
+@kernel
+def moment_of_implicit(m, d):
+    """The acceleration of the moment from that of a step of `implicit`."""
+    _times_implicit(m, d, d.qacc_step, d.qvec)
+    _undo_inertia(m, d)
+
+
+@kernel
+def moment_of_implicitfast(m, d):
+    """The acceleration of the moment from that of a step of `implicitfast`."""
+    _times_fast(m, d, d.qacc_step, d.qvec)
+    _undo_inertia(m, d)
+
+
+@kernel
+def moment_of_euler(m, d):
+    """The acceleration of the moment from that of a step of `euler`, in worlds with dampers."""
+    if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
+        damped = damped_diagonal(m, d, 1)
+        _times_diagonal(m, d, d.qacc_step, d.qvec)
+        solve_inertia(m, d, d.qvec)
+        for i in range(m.nv):
+            d.qacc[i] = where(damped, d.qvec[i], d.qacc[i])
+
+
 @stage
 def continuous_acceleration(m, d):
     """qacc <- M^-1 (M - h D) qacc, with the D of the integrator; qacc_step <- qacc as it was.
@@ -71,19 +105,4 @@ def continuous_acceleration(m, d):
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qacc[i]
-    if m.opt_integrator == IMPLICIT:
-        _times_implicit(m, d, d.qacc_step, d.qvec)
-        solve_inertia(m, d, d.qvec)
-        for i in range(m.nv):
-            d.qacc[i] = d.qvec[i]
-    elif m.opt_integrator == IMPLICITFAST:
-        _times_fast(m, d, d.qacc_step, d.qvec)
-        solve_inertia(m, d, d.qvec)
-        for i in range(m.nv):
-            d.qacc[i] = d.qvec[i]
-    elif not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
-        damped = damped_diagonal(m, d, 1)
-        _times_diagonal(m, d, d.qacc_step, d.qvec)
-        solve_inertia(m, d, d.qvec)
-        for i in range(m.nv):
-            d.qacc[i] = where(damped, d.qvec[i], d.qacc[i])
+    to_the_moment(m, d)

@@ -73,6 +73,12 @@ def _implicit_matrix(m, d):
             d.qLU[e] = d.qLU[e] + d.M[a + c]
 
 
+@kernel
+def implicit_reads_inertia(m):
+    """M is asked for in every step."""
+    return True
+
+
 @stage
 def implicit(m, d):
     """Implicit in the velocity, Coriolis forces included: (M - h D) qacc* = M qacc.

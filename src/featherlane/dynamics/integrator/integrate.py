@@ -25,7 +25,7 @@ from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.dynamics.tendon.force import add_tendon_damping
 from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE, INFINITESIMAL
+from featherlane.model.enums import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE, INFINITESIMAL, LCP
 from featherlane.spatial.quaternion import quat_integrate, quat_integrate_linear
 from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
 
@@ -152,6 +152,12 @@ def _solve_by_medium(m, d):
         d.qacc_step[i] = where(medium, d.qacc_step[i], d.qvec[i])
 
 
+@kernel
+def implicitfast_reads_inertia(m):
+    """M is asked for where D is not diagonal, or a medium makes it so."""
+    return m.implicit_diagonal == 0 or medium_counts(m)
+
+
 @stage
 def implicitfast(m, d):
     """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
@@ -187,3 +193,12 @@ def advance(m, d):
     Reads:  qacc, qvel, qpos.   Writes: qvel, qpos, time, qacc_warmstart.
     """
     advance_state(m, d, d.qacc)
+
+
+@kernel
+def semi_implicit(m, d):
+    """Euler's step under either contact model: that of ODE damps no joint implicitly."""
+    if m.opt_contact_model == LCP:
+        advance(m, d)
+    else:
+        euler(m, d)

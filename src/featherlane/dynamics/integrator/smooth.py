@@ -11,7 +11,8 @@ from featherlane.dynamics.integrator.discrete import discrete_smooth
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
 from featherlane.dynamics.tendon.force import tendon_energy
 from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_GRAVITY, DISABLE_SPRING, DISCRETE, FREE, LCP, SLIDE
+from featherlane.model.enums import DISABLE_GRAVITY, DISABLE_SPRING, FREE, LCP, SLIDE
+from featherlane.model.integrator import has_metric
 from featherlane.spatial.vector import dot3, load3, norm3, sub3
 
 
@@ -44,7 +45,7 @@ def smooth_acceleration(m, d):
     add_xfrc(m, d, d.qfrc_smooth)
     if m.opt_contact_model == LCP:
         push_at_stops(m, d, d.qfrc_smooth)
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         discrete_smooth(m, d)
     else:
         for i in range(m.nv):

@@ -14,7 +14,7 @@ from featherlane.dynamics.inertia.joint_space import multiply
 from featherlane.dynamics.integrator.discrete import add_couplings, add_stiffness
 from featherlane.dynamics.integrator.free_body import multiply_untouched_bodies
 from featherlane.lanes import fma, real, sqrt, stage
-from featherlane.model.enums import DISCRETE
+from featherlane.model.integrator import has_metric
 from featherlane.sensor.measure import sensor_rows
 from featherlane.simulation.step.part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts
 from featherlane.simulation.step.wake import find_contacts
@@ -39,7 +39,7 @@ def inverse_force(m, d):
     A tree that sleeps needs no force.
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     """
-    if m.opt_integrator == DISCRETE:
+    if has_metric(m):
         multiply(m, d.Mhat, d.qacc, d.Ma)
         multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.Ma)
         add_couplings(m, d, d.qacc, d.Ma)

@@ -20,15 +20,13 @@ from featherlane.dynamics.body.newton_euler import bias, rne
 from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.dynamics.integrator.gyroscopic import replace_gyroscopic_torque
-from featherlane.dynamics.integrator.implicit import implicit
-from featherlane.dynamics.integrator.integrate import advance, euler, implicitfast
-from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
+from featherlane.dynamics.integrator.table import accelerations, advance, move, start
 from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import add_tendon_bias
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import any_, call, kernel, stage
-from featherlane.model.enums import DISABLE_ACTUATION, DISCRETE, ENABLE_FWDINV, IMPLICIT, IMPLICITFAST, LCP, RK4
+from featherlane.model.enums import DISABLE_ACTUATION, ENABLE_FWDINV
 from featherlane.sensor.camera import cameras
 from featherlane.sensor.measure import (
     needs_energy,
@@ -183,29 +181,23 @@ def forward_pass(m, d):
 
 @stage
 def runge_kutta(m, d):
-    """The fourth-order step: three more accelerations."""
-    rk4_start(m, d)
+    """A step of several accelerations: each in the state to which the one before leads."""
+    start(m, d)
     d.in_stage[0] = 1
-    for k in range(1, 4):
-        rk4_stage(m, d, k)
+    for k in range(1, accelerations(m)):
+        move(m, d, k)
         forward(m, d)
     d.in_stage[0] = 0
-    rk4_finish(m, d)
+    advance(m, d)
 
 
 @kernel
 def integrate(m, d):
     """The next state."""
-    if m.opt_integrator == RK4:
+    if accelerations(m) > 1:
         runge_kutta(m, d)
-    elif m.opt_integrator == IMPLICITFAST:
-        implicitfast(m, d)
-    elif m.opt_integrator == IMPLICIT:
-        implicit(m, d)
-    elif m.opt_integrator == DISCRETE or m.opt_contact_model == LCP:
-        advance(m, d)
     else:
-        euler(m, d)
+        advance(m, d)
 
 
 @kernel

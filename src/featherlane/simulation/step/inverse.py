@@ -11,7 +11,8 @@ from featherlane.dynamics.integrator.continuous import continuous_acceleration
 from featherlane.dynamics.integrator.discrete import discrete_metric
 from featherlane.dynamics.integrator.smooth import energy
 from featherlane.lanes import kernel, stage
-from featherlane.model.enums import DISCRETE, ENABLE_INVDISCRETE, RK4
+from featherlane.model.enums import ENABLE_INVDISCRETE
+from featherlane.model.integrator import has_metric, has_moment
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.step.consistency import inverse_constraint, inverse_force
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
@@ -22,7 +23,7 @@ from featherlane.simulation.step.wake import wake_perturbed, wake_touched
 @kernel
 def is_discrete(m):
     """Is the acceleration that is given that of a step, and has to become that of the moment?"""
-    return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and m.opt_integrator != RK4 and m.opt_integrator != DISCRETE
+    return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_moment(m)
 
 
 @stage
@@ -51,7 +52,7 @@ def inverse(m, d):
     if discrete:
         actuation(m, d)
         continuous_acceleration(m, d)
-    elif m.opt_integrator == DISCRETE:
+    elif has_metric(m):
         actuation(m, d)
         discrete_metric(m, d)
     inverse_constraint(m, d, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import solve
 from featherlane.lanes import fabs, fmax, kernel, real, where
-from featherlane.model.enums import DISCRETE
+from featherlane.model.integrator import has_metric
 from featherlane.solver.primal.line_search import FAR
 
 ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too
@@ -31,7 +31,7 @@ def inverse_inertia_times(m, d, x):
         for i in range(m.nv):
             d.qHDiagInv[i] = real(d, 0.0)
         articulated_solve(m, d, d.qHDiagInv, x)
-    elif d.want_all or m.opt_integrator == DISCRETE:
+    elif d.want_all or has_metric(m):
         solve(m, d.qLD, d.qLDiagInv, x)
     else:
         solve(m, d.qH, d.qHDiagInv, x)

@@ -1,0 +1,19 @@
+"""What CONTRIBUTING says of how to add something, done from outside: each in a process of its own, compiled anew."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TESTS = HERE.parent
+
+
+@pytest.mark.parametrize("added", sorted(path.stem for path in HERE.glob("new_*.py")))
+def test_something_new_is_added_from_outside(added):
+    path = os.pathsep.join([*sys.path, str(TESTS)])  # with the oracle's MuJoCo, as it stands in this process
+    environment = os.environ | {"PYTHONPATH": path, "FEATHERLANE_MODE": "jit"}
+    run = subprocess.run([sys.executable, HERE / f"{added}.py"], env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
