@@ -27,7 +27,6 @@ from featherlane.model.enums import (
     FRICTION_TENDON,
     LIMIT_TENDON,
     METRIC,
-    PGS,
     STATE_CONE,
     STATE_LINEARNEG,
     STATE_LINEARPOS,
@@ -35,6 +34,7 @@ from featherlane.model.enums import (
     STATE_SATISFIED,
 )
 from featherlane.model.integrator import has_metric
+from featherlane.model.solver import in_forces
 
 FRICTION = (FRICTION_DOF, FRICTION_TENDON)
 
@@ -75,7 +75,7 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
     out.KBIP = _kbip(model, d, out, slot)
     out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
     out.force, out.state = _force(d, out, slot)
-    if model.opt_solver == PGS or model.opt_noslip_iterations > 0:
+    if in_forces(model) or model.opt_noslip_iterations > 0:
         _set_dual_forces(d, out)
     return out
 

@@ -32,13 +32,13 @@ from featherlane.model.enums import (
     IMPLICITFAST,
     INPUT_POS,
     INPUT_VEL,
-    PGS,
     RK4,
     TRN_JOINTINPARENT,
     Disable,
 )
 from featherlane.model.integrator import has_metric
 from featherlane.model.joint import DOFS
+from featherlane.model.solver import takes_couplings
 from featherlane.tree import sparsity
 
 MOST_DOFS = 400  # of a system whose modes are sought: its matrix has twice as many rows
@@ -204,7 +204,7 @@ def implicit_parts(patient: Patient) -> tuple[str, str]:
     """Whose dampers, and whose springs, a step takes at its end: `none`, `joint` or `all`."""
     m = patient.model
     if has_metric(m):
-        return ("joint", "joint") if m.opt_solver == PGS else ("all", "all")
+        return ("joint", "joint") if not takes_couplings(m) else ("all", "all")
     if m.opt_integrator in (IMPLICIT, IMPLICITFAST):
         return "all", "none"
     if m.opt_integrator == RK4 or m.opt_disableflags & (Disable.EULERDAMP | Disable.DAMPER):

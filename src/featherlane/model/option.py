@@ -31,14 +31,14 @@ from featherlane.model.enums import (
     Softness,
     Solver,
 )
-from featherlane.model.integrator import SCHEMES
+from featherlane.model.integrator import SCHEMES, Scheme
+from featherlane.model.solver import SOLVERS, ConvexSolver
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
 
 
 SUPPORTED_CONES = tuple(Cone)
-SUPPORTED_SOLVERS = tuple(Solver)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
 SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
 LCP_REFUSED = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that do not go with the contact model lcp
@@ -141,23 +141,27 @@ def _choice(kind: type[IntEnum], supported: tuple[IntEnum, ...]) -> Callable[[st
     return check
 
 
-def _integrator(name: str, value: Any) -> int:
-    """A check for the integrators that are registered."""
-    numbers = {scheme.name: number for number, scheme in SCHEMES.items()}
-    allowed = ", ".join(map(repr, numbers))
-    if isinstance(value, str):
-        if value.lower() not in numbers:
-            raise ModelError(f"option {name}: got {value!r}, allowed are {allowed}{near(value.lower(), numbers)}")
-        return numbers[value.lower()]
-    number = _index(name, value)
-    if number not in SCHEMES:
-        raise ModelError(f"option {name}: got {number}, allowed are {allowed}")
-    return number
+def _registered(table: Mapping[int, Scheme | ConvexSolver]) -> Callable[[str, Any], int]:
+    """A check for what is registered in a table, by name or number."""
+
+    def check(name: str, value: Any) -> int:
+        numbers = {entry.name: number for number, entry in table.items()}
+        allowed = ", ".join(map(repr, numbers))
+        if isinstance(value, str):
+            if value.lower() not in numbers:
+                raise ModelError(f"option {name}: got {value!r}, allowed are {allowed}{near(value.lower(), numbers)}")
+            return numbers[value.lower()]
+        number = _index(name, value)
+        if number not in table:
+            raise ModelError(f"option {name}: got {number}, allowed are {allowed}")
+        return number
+
+    return check
 
 
-def _named_integrator(number: int) -> int:
-    """MuJoCo's integrators by their names, others as they are."""
-    return Integrator(number) if number in set(Integrator) else number
+def _named(kind: type[IntEnum]) -> Callable[[int], int]:
+    """MuJoCo's numbers by their names, others as they are."""
+    return lambda number: kind(number) if number in set(kind) else number
 
 
 def _bits(name: str, value: Any, kind: type[IntFlag], mujocos: str) -> int:
@@ -390,9 +394,9 @@ class Option:
         "How contacts become forces: convex (MuJoCo's regularised model) or lcp (ODE's).",
         ContactModel,
     )
-    integrator = _Integer(_integrator, "How a step is taken.", _named_integrator)
+    integrator = _Integer(_registered(SCHEMES), "How a step is taken.", _named(Integrator))
     cone = _Integer(_choice(Cone, SUPPORTED_CONES), "Friction cone: pyramidal or elliptic.", Cone)
-    solver = _Integer(_choice(Solver, SUPPORTED_SOLVERS), "convex: newton, cg (primal) or pgs (dual).", Solver)
+    solver = _Integer(_registered(SOLVERS), "convex: newton, cg (primal) or pgs (dual).", _named(Solver))
     iterations = _Integer(_count, "Most iterations of the solver.")
     noslip_iterations = _Integer(_count, "Most sweeps of the pass against slip after the solver; 0: none.")
     sleep_tolerance = _Number(_real, "A tree whose velocities are below this may fall asleep [m/s].")
@@ -451,10 +455,11 @@ class Option:
         return [*(n for n in vars(type(self)) if not n.startswith("_")), *PASSED_THROUGH]
 
     def __repr__(self) -> str:
-        integrator = SCHEMES[self._model.size_values()["opt_integrator"]].name
+        sizes = self._model.size_values()
+        integrator, solver = SCHEMES[sizes["opt_integrator"]].name, SOLVERS[sizes["opt_solver"]].name
         return (
             f"Option(timestep={self.timestep:g}, integrator={integrator}, "
-            f"solver={Solver(self.solver).name.lower()}, cone={Cone(self.cone).name.lower()}, "
+            f"solver={solver}, cone={Cone(self.cone).name.lower()}, "
             f"contact_model={self.contact_model})"
         )
 

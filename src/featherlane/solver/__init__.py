@@ -1,1 +1,1 @@
-"""From rows to accelerations: the convex problem."""
+"""From rows to accelerations: the convex problem in accelerations or in forces, and the boxed LCP."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.lanes import kernel, not_, real, stage, where
-from featherlane.model.enums import CG, LCP, NEWTON, PGS
+from featherlane.model.enums import LCP
 from featherlane.solver.dual.noslip import noslip
-from featherlane.solver.dual.pgs import pgs
 from featherlane.solver.dual.rows import all_fit, make_blocks, report_full
 from featherlane.solver.hessian.articulated import mark_coupled, some_coupled
 from featherlane.solver.hessian.pattern import find_pattern
 from featherlane.solver.lcp.step import solve_lcp
-from featherlane.solver.primal.cg import cg
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.primal.newton import newton
-from featherlane.solver.primal.problem import store_forces, warm_start
 from featherlane.solver.rows.rows import prepare_contacts
+from featherlane.solver.table import in_forces, reads_factor, reads_hessian, reads_inertia, run
 
 
 @kernel
@@ -68,22 +65,22 @@ def leave_free(m, d, unconverged):
 @kernel
 def uses_blocks(m):
     """Are rows of the dual problem made?"""
-    return m.opt_solver == PGS or m.opt_noslip_iterations > 0
+    return in_forces(m) or m.opt_noslip_iterations > 0
 
 
 @kernel
 def complete_inertia(m, d):
     """M where the solver reads it and the step has gone without."""
-    if not needs_inertia(m, d) and (m.opt_solver != NEWTON or uses_blocks(m) or some_coupled(d)):
+    if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or some_coupled(d)):
         crb(m, d)
 
 
 @kernel
 def prepare_solver(m, d):
     """The pattern of the Hessian, the factor of M, the rows of the dual problem: what the solver reads."""
-    if m.opt_solver == NEWTON:
+    if reads_hessian(m):
         find_pattern(m, d)
-    if d.want_all == 0 and (m.opt_solver == CG or uses_blocks(m)):
+    if d.want_all == 0 and (reads_factor(m) or uses_blocks(m)):
         factor_m(m, d)
     if uses_blocks(m):
         make_blocks(m, d)
@@ -94,14 +91,7 @@ def prepare_solver(m, d):
 @kernel
 def run_solver(m, d):
     """The solver, and after it the pass against slip; where its rows found no room friction stays as it was."""
-    if m.opt_solver == PGS:
-        pgs(m, d)
-    elif m.opt_solver == CG:
-        cg(m, d)
-    else:
-        warm_start(m, d)
-        newton(m, d)
-        store_forces(m, d)
+    run(m, d)
     if m.opt_noslip_iterations > 0 and all_fit(d):
         noslip(m, d)
 

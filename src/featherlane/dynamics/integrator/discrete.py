@@ -32,10 +32,10 @@ from featherlane.model.enums import (
     DISABLE_DAMPER,
     DISABLE_SPRING,
     FREE,
-    PGS,
     SLIDE,
     TRN_JOINTINPARENT,
 )
+from featherlane.model.solver import takes_couplings
 from featherlane.spatial.vector import load3, norm3, sub3
 
 
@@ -64,7 +64,7 @@ def _spring_rates(m, d, j):
 @kernel
 def tendons_count(m):
     """Do tendons enter the metric?"""
-    return m.ntendon > 0 and m.opt_solver != PGS
+    return m.ntendon > 0 and takes_couplings(m)
 
 
 @kernel
@@ -80,7 +80,7 @@ def couples(m, i):
 @kernel
 def actuators_count(m):
     """Do actuators enter the metric?"""
-    return m.opt_solver != PGS and not (m.opt_disableflags & DISABLE_ACTUATION)
+    return takes_couplings(m) and not (m.opt_disableflags & DISABLE_ACTUATION)
 
 
 @kernel

@@ -10,7 +10,8 @@ Note:   where nothing moves along a direction of friction, see friction_disc.py.
 from __future__ import annotations
 
 from featherlane.lanes import any_, clip, fma, fmax, kernel, real, stage, where
-from featherlane.model.enums import FRICTION_TENDON, PGS
+from featherlane.model.enums import FRICTION_TENDON
+from featherlane.model.solver import in_forces
 from featherlane.solver.dual.pgs import FORCE, Y, add_change, change_force, load_contact, slide_across
 from featherlane.solver.dual.problem import (
     accelerate,
@@ -145,7 +146,7 @@ def noslip(m, d):
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
-    if m.opt_solver == PGS:
+    if in_forces(m):
         sum_forces(m, d)
     else:
         forces_at_rows(m, d)

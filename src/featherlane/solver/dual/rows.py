@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from featherlane.collision.slot import active_worlds
 from featherlane.lanes import fma, kernel, real, sqrt, stage, where
-from featherlane.model.enums import FRICTION_TENDON, PGS
+from featherlane.model.enums import FRICTION_TENDON
+from featherlane.model.solver import in_forces
 from featherlane.solver.rows.rows import arm, other_arm, turn
 from featherlane.spatial.vector import add3, cross, dot3, load3
 
@@ -331,7 +332,7 @@ def make_blocks(m, d):
             search.
     Cost:   O(rows * depth^2).
     """
-    start, row, q, room, whole = 0, 0, 0, 1, m.opt_solver == PGS
+    start, row, q, room, whole = 0, 0, 0, 1, in_forces(m)
     for i in range(m.nv):
         d.dual_mark[i] = 0
         d.search[i] = sqrt(d.qLDiagInv[i])

@@ -24,7 +24,16 @@ from featherlane.solver.hessian.ordered import taken_apart
 from featherlane.solver.hessian.pattern import APART
 from featherlane.solver.primal.history import primal_gap, record
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_search, line_terms
-from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, place_rows, set_switches, trace_of_inertia
+from featherlane.solver.primal.problem import (
+    TINY,
+    advance_rows,
+    evaluate,
+    place_rows,
+    set_switches,
+    store_forces,
+    trace_of_inertia,
+    warm_start,
+)
 from featherlane.solver.primal.rounding import SMALL, SMALL32, size_of_forces
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
@@ -89,7 +98,8 @@ def search_direction(m, d):
 
 @kernel
 def newton(m, d):
-    """Newton steps until every world has converged."""
+    """Newton steps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap."""
+    warm_start(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
     noise, small = real(d, 1e-15), real(d, SMALL)
@@ -143,3 +153,4 @@ def newton(m, d):
     # beyond what float32 can square
     unsettled = unsettled | not_(gradient < FAR)
     d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])
+    store_forces(m, d)
