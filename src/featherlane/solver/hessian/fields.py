@@ -82,6 +82,7 @@ FIELDS = (
     Field("H_rownnz", "int", ("nv",), "1", "entries of a row of H, the diagonal last", "solve", "scratch"),
     Field("H", "real", ("nH",), "kg, kg m, kg m^2", "Hessian, then its factor L^T D L", "solve", "table"),
     Field("H_dinv", "real", ("nv",), "1/(kg m^2)", "1 / D", "solve", "scratch"),
+    Field("H_kept", "int", (1,), "1", "1: the factor is kept for other right-hand sides", "solve", "scratch"),
     Field(
         "H_parent",
         "int",
