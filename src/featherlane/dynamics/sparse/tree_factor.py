@@ -11,73 +11,6 @@ from featherlane.lanes import fma, kernel
 
 
 @kernel
-def eliminate_with(rowadr, colind, A, a, n, inv, x, k):
-    """Eliminate row k, at a, with n ancestors: row i -= (A_ki / D_k) (row k up to i), x_i -= L_ki x_k; leaves L_k."""
-    xk = x[k]
-    for c in range(n - 1, -1, -1):
-        i = colind[a + c]
-        r, s = rowadr[i], A[a + c] * inv
-        for e in range(c + 1):
-            A[r + e] = fma(-s, A[a + e], A[r + e])
-        A[a + c] = s
-        x[i] = fma(-s, xk, x[i])
-
-
-@kernel
-def eliminate_pair_with(rowadr, colind, A, a, b, n, inv, inverse, x, k):
-    """Eliminate rows k and k - 1, its parent: the rows of their n common ancestors are read and written once.
-
-    Each entry sees the same two roundings in the same order as one after the other.
-    """
-    s = A[a + n] * inv
-    for e in range(n + 1):
-        A[b + e] = fma(-s, A[a + e], A[b + e])
-    A[a + n] = s
-    xk = x[k]
-    xp = fma(-s, xk, x[k - 1])
-    x[k - 1] = xp
-    inv2 = 1.0 / A[b + n]
-    inverse[k - 1] = inv2
-    for c in range(n - 1, -1, -1):
-        i = colind[a + c]
-        r, s, t = rowadr[i], A[a + c] * inv, A[b + c] * inv2
-        for e in range(c + 1):
-            A[r + e] = fma(-t, A[b + e], fma(-s, A[a + e], A[r + e]))
-        A[a + c] = s
-        A[b + c] = t
-        x[i] = fma(-t, xp, fma(-s, xk, x[i]))
-
-
-@kernel
-def factor_and_reduce(n, rowadr, rownnz, colind, A, inverse, x):
-    """A = L^T D L in place, inverse = 1 / D, and x <- L^-T x.  A chain is eliminated two rows at a time."""
-    k = n - 1
-    while k >= 0:
-        a, above = rowadr[k], rownnz[k] - 1
-        inv = 1.0 / A[a + above]
-        inverse[k] = inv
-        if above > 0 and colind[a + above - 1] == k - 1:
-            eliminate_pair_with(rowadr, colind, A, a, rowadr[k - 1], above - 1, inv, inverse, x, k)
-            k -= 2
-        else:
-            eliminate_with(rowadr, colind, A, a, above, inv, x, k)
-            k -= 1
-
-
-@kernel
-def expand_rows(n, rowadr, rownnz, colind, L, inverse, x):
-    """x <- L^-1 D^-1 x: what remains of a solve after `factor_and_reduce`.
-
-    One sum for each row, term by term: a sum in parts would depend on where a wider pattern puts its zeros.
-    """
-    for k in range(n):
-        a, xk = rowadr[k], x[k] * inverse[k]
-        for c in range(a, a + rownnz[k] - 1):
-            xk = fma(-L[c], x[colind[c]], xk)
-        x[k] = xk
-
-
-@kernel
 def follows(rowadr, rownnz, colind, n, k):
     """Is row k + 1 that of a child of k?"""
     return k + 1 < n and rownnz[k + 1] == rownnz[k] + 1 and colind[rowadr[k + 1] + rownnz[k] - 1] == k
@@ -115,7 +48,7 @@ def multiply_rows(n, rowadr, rownnz, colind, A, x, y):
 #
 # Row i is finished from the rows below it, which `below` counts: those that have an entry in column i, at the place of
 # row i's diagonal.  What it takes from them is summed in registers and stored once: 0.65 us instead of 1.35 us in a
-# tile of humanoids, with the same roundings in the same order.
+# tile of humanoids, with the same roundings in the same order as an elimination row by row.
 #
 # listed: 0 the rows below are i + below[i] ... i + 1, as on a model's own tree; 1 they stand in `rows`, from first[i]
 # on.  A pass takes the place `start` of the first of them, the highest, and their number n.
@@ -363,7 +296,10 @@ def solve_lt_columns(n, rowadr, rownnz, below, L, x):
 
 @kernel
 def expand_columns(n, rowadr, rownnz, colind, L, inverse, x):
-    """x <- L^-1 D^-1 x, with the bits of `expand_rows`; two rows of a chain at a time, whose sums overlap."""
+    """x <- L^-1 D^-1 x; two rows of a chain at a time, whose sums overlap.
+
+    One sum for each row, term by term: a sum in parts would depend on where a wider pattern puts its zeros.
+    """
     k = 0
     while k < n:
         a, above = rowadr[k], rownnz[k] - 1

@@ -98,7 +98,7 @@ FIELDS = (
         "int",
         ("nv",),
         "1",
-        "rows below with an entry in this column, closed under paths",
+        "rows below with an entry in this column",
         "solve",
         "scratch",
     ),

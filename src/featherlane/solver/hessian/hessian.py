@@ -20,8 +20,6 @@ from __future__ import annotations
 
 from featherlane.dynamics.sparse.tree_factor import (
     expand_columns,
-    expand_rows,
-    factor_and_reduce,
     factor_columns,
     factor_listed,
 )
@@ -405,10 +403,6 @@ def solve_hessian(m, d):
             d.search,
         )
         expand_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, d.search)
-    elif m.nC == m.nchain:
-        # the pattern is that of M: column by column, in two thirds of the time
-        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, m.M_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
     else:
-        factor_and_reduce(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
-        expand_rows(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
+        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
+        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)

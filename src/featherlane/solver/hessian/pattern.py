@@ -240,10 +240,15 @@ def find_block_rows(m, d):
 # ---- the pattern of a step ------------------------------------------------------------------------------------------
 @kernel
 def take_tree(m, d, label):
-    """The model's own tree as the pattern: rows of ancestors."""
+    """The model's own tree as the pattern: rows of ancestors, and how many rows lie below each."""
     for i in range(m.nv):
         d.H_rowadr[i] = m.chain_rowadr[i]
         d.H_rownnz[i] = m.chain_rownnz[i]
+        d.H_below[i] = 0
+    for i in range(m.nv - 1, -1, -1):
+        p = m.dof_parentid[i]
+        if p >= 0:
+            d.H_below[p] = d.H_below[p] + d.H_below[i] + 1
     d.H_pattern[0] = label
 
 
