@@ -10,7 +10,7 @@ import featherlane as fl
 from featherlane.constraint.efc import efc
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.pattern import COUPLED, ORDERED, PATHS
+from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS
 from featherlane.solver.island import islands
 from oracles.rows import assert_rows_equal
 from oracles.smooth import WIDTHS, fill, relative
@@ -113,7 +113,7 @@ def test_a_tendon_over_several_trees_couples_every_two(rng, width, count):
     """Only with all entries of H = M + J^T D J do few of Newton's steps reach rounding."""
     ws, found = worlds(over_trees(count, count), rng, width)
     a = ws.arrays
-    assert a["H_pattern"][0] in (COUPLED, PATHS)
+    assert a["H_pattern"][0] in (BLOCKS, PATHS)
     assert a["ncoupling"][0] == count * (count - 1) // 2
     for k, data in enumerate(found):
         assert relative(a["qacc"][:, k], data.qacc) <= SOLVED

@@ -11,6 +11,7 @@ from featherlane.dynamics.sparse.tree_factor import (
     factor_columns,
     factor_listed,
     multiply_rows,
+    solve_lt_rows,
 )
 from featherlane.lanes import fma
 from featherlane.lanes.record import Rows
@@ -104,6 +105,11 @@ def test_listed_columns_give_the_bits_of_rows(rng):
         results.append((L, x, inverse))
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
+    again = f.copy()
+    L, x, inverse = views(results[0][0], again, results[0][2])
+    solve_lt_rows(n, adr, nnz, col, L, x)
+    expand_columns(n, adr, nnz, col, L, inverse, x)
+    np.testing.assert_array_equal(again, results[0][1])
     product = np.zeros((n, WIDTH))
     matrix, x, y = views(A, results[0][1], product)
     multiply_rows(n, adr, nnz, col, matrix, x, y)

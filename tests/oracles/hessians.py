@@ -1,10 +1,13 @@
-"""The Hessian of a workspace as a dense lower triangle."""
+"""The Hessian of a workspace as a dense lower triangle, and the Hessian as its definition has it."""
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 
-from featherlane.solver.hessian.pattern import COUPLED, PATHS
+from featherlane.model.enums import CONTACT_ELLIPTIC
+from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS
+from scenes.coupled import truth
 
 
 def columns(w, i):
@@ -12,7 +15,7 @@ def columns(w, i):
     m, a = w.model, w.arrays
     if a["H_pattern"][0] == PATHS:
         return a["H_colind"][a["H_rowadr"][i] :][: a["H_rownnz"][i]]
-    if a["H_pattern"][0] != COUPLED:
+    if a["H_pattern"][0] != BLOCKS:
         return m.chain_colind[m.chain_rowadr[i] :][: m.chain_rownnz[i]]
     b = m.dof_blockid[i]
     blocks = a["H_blockcol"][a["H_blockadr"][b] :][: a["H_blocknum"][b]]
@@ -26,3 +29,43 @@ def dense_hessian(w, lane=0):
     for i in range(nv):
         H[i, columns(w, i)] = a["H"][a["H_rowadr"][i] :][: a["H_rownnz"][i], lane]
     return H
+
+
+def cone_curvature(mu, friction, D, x):
+    """Second derivative of an elliptic contact's cost by its rows x.
+
+    Source: MuJoCo documentation, Computation, "Primal problem": with U = (mu x_0, friction_i x_i), T = |U_1..|, it is
+    quadratic below, 0 above and D_0 (U_0 - mu T)^2 / (2 mu^2 (1 + mu^2)) between.
+    """
+    scale = np.array([mu, *friction])
+    U = scale * x
+    T = np.linalg.norm(U[1:])
+    if U[0] >= mu * T:
+        return np.zeros((len(x), len(x)))
+    if mu * U[0] + T <= 0:
+        return np.diag(D)
+    t = U[1:] / T
+    g = np.array([1.0, *(-mu * t)])
+    bend = np.zeros((len(x), len(x)))
+    bend[1:, 1:] = -mu * (U[0] - mu * T) * (np.eye(len(t)) - np.outer(t, t)) / T
+    return D[0] / (mu**2 * (1 + mu**2)) * scale[:, None] * (np.outer(g, g) + bend) * scale
+
+
+def curvature(model, w, rows):
+    """J^T (second derivative of the rows' cost) J, dense, from the definition."""
+    d, nv = w.arrays, model.nv
+    x = rows.J @ d["qacc"][:nv, 0] - rows.aref
+    free = np.where(rows.type <= 2, np.abs(rows.D * x) < np.where(rows.type == 0, np.inf, rows.frictionloss), x < 0)
+    H = rows.J.T @ ((rows.D * free * (rows.type != CONTACT_ELLIPTIC))[:, None] * rows.J)
+    for k, i in zip(rows.contact_slot, rows.contact_efc_address, strict=True):
+        if i >= 0 and rows.type[i] == CONTACT_ELLIPTIC:
+            at, friction = slice(i, i + d["con_dim"][k]), d["con_friction"][5 * k : 5 * k + d["con_dim"][k] - 1, 0]
+            mu = friction[0] / np.sqrt(model.opt_impratio[0])
+            H += rows.J[at].T @ cone_curvature(mu, friction, rows.D[at], x[at]) @ rows.J[at]
+    return H
+
+
+def inertia(mj, state):
+    M = np.zeros((mj.nv, mj.nv))
+    mujoco.mj_fullM(mj, truth(mj, state), M)
+    return M

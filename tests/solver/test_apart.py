@@ -5,9 +5,9 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.hessian import APART, COUPLED, PATHS
+from featherlane.solver.hessian import capacity
+from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, PATHS
 
 CLOSE = 1e-5  # of the largest acceleration: trees apart end where rounding hides what is left to gain
 
@@ -39,7 +39,7 @@ def solved(xml, limit, monkeypatch, width=1, shift=0.0):
 def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
     full = solved(pile(cone, condim), 10**9, monkeypatch)
     apart = solved(pile(cone, condim), 150, monkeypatch)
-    assert full.arrays["H_pattern"][0] in (COUPLED, PATHS)
+    assert full.arrays["H_pattern"][0] in (BLOCKS, PATHS)
     assert apart.arrays["H_pattern"][0] == APART
     assert apart.arrays["solver_niter"] > full.arrays["solver_niter"]
     a, b = full.arrays["qacc"], apart.arrays["qacc"]
@@ -57,4 +57,4 @@ def test_worlds_that_fit_alone_are_solved_exactly_in_any_company(monkeypatch):
         alone.run(forward)
         found.add(int(alone.arrays["H_pattern"][0]))
         assert np.array_equal(alone.arrays["qacc"][:, 0], tile.arrays["qacc"][:, lane])
-    assert found == {COUPLED, APART}
+    assert found == {BLOCKS, APART}

@@ -12,7 +12,7 @@ from featherlane.model import load
 from featherlane.model.enums import CONTACT_ELLIPTIC
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.hessian import assemble_hessian
+from featherlane.solver.hessian.equation import assemble_hessian
 from featherlane.solver.inverse import constraint_forces
 from oracles.hessians import dense_hessian
 

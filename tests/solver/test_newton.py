@@ -10,8 +10,8 @@ from featherlane.lanes import stage
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.hessian import assemble_hessian
-from featherlane.solver.hessian.pattern import COUPLED, PATHS
+from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS
+from featherlane.solver.hessian.equation import assemble_hessian
 from oracles.hessians import dense_hessian
 
 OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step
@@ -107,7 +107,7 @@ def test_hessian_is_inertia_plus_the_rows_that_are_free(scene):
         if rows.nefc == 0:
             continue
         w.run(assembled)
-        coupled += w.arrays["H_pattern"][0] in (COUPLED, PATHS)
+        coupled += w.arrays["H_pattern"][0] in (BLOCKS, PATHS)
         H = dense_hessian(w)
         x = rows.J @ w.arrays["qacc"][: model.nv, 0] - rows.aref
         free = np.where(rows.type == 1, np.abs(rows.D * x) < rows.frictionloss, x < 0)

@@ -9,14 +9,14 @@ from featherlane.constraint.efc import efc
 from featherlane.constraint.row import make_rows
 from featherlane.lanes import stage
 from featherlane.model import load
-from featherlane.model.enums import CONTACT_ELLIPTIC
 from featherlane.simulation.step.forward import forward
-from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.hessian import assemble_hessian, solve_hessian
-from featherlane.solver.hessian.pattern import COUPLED, DOF_BITS, PATHS, TREE
+from featherlane.solver.hessian import capacity
+from featherlane.solver.hessian.entries.couplings import DOF_BITS
+from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS, TREE
+from featherlane.solver.hessian.equation import assemble_hessian, solve_first
 from featherlane.solver.solve import solve
-from oracles.hessians import columns, dense_hessian
+from oracles.hessians import columns, curvature, dense_hessian, inertia
 from scenes.coupled import mixed, put, states, truth
 
 DENSE = 1e-11  # relative to the largest entry: the bound of the sparse Hessian, sums of some hundred products
@@ -42,51 +42,11 @@ def hessian_there(m, d):
 def newton_step(m, d):
     """search <- H^-1 search."""
     assemble_hessian(m, d)
-    solve_hessian(m, d)
+    solve_first(m, d)
 
 
 def relative(a, b):
     return np.abs(a - b).max(initial=0) / max(1.0, np.abs(b).max(initial=0))
-
-
-def cone_curvature(mu, friction, D, x):
-    """Second derivative of an elliptic contact's cost by its rows x.
-
-    Source: MuJoCo documentation, Computation, "Primal problem": with U = (mu x_0, friction_i x_i), T = |U_1..|, it is
-    quadratic below, 0 above and D_0 (U_0 - mu T)^2 / (2 mu^2 (1 + mu^2)) between.
-    """
-    scale = np.array([mu, *friction])
-    U = scale * x
-    T = np.linalg.norm(U[1:])
-    if U[0] >= mu * T:
-        return np.zeros((len(x), len(x)))
-    if mu * U[0] + T <= 0:
-        return np.diag(D)
-    t = U[1:] / T
-    g = np.array([1.0, *(-mu * t)])
-    bend = np.zeros((len(x), len(x)))
-    bend[1:, 1:] = -mu * (U[0] - mu * T) * (np.eye(len(t)) - np.outer(t, t)) / T
-    return D[0] / (mu**2 * (1 + mu**2)) * scale[:, None] * (np.outer(g, g) + bend) * scale
-
-
-def curvature(model, w, rows):
-    """J^T (second derivative of the rows' cost) J, dense, from the definition."""
-    d, nv = w.arrays, model.nv
-    x = rows.J @ d["qacc"][:nv, 0] - rows.aref
-    free = np.where(rows.type <= 2, np.abs(rows.D * x) < np.where(rows.type == 0, np.inf, rows.frictionloss), x < 0)
-    H = rows.J.T @ ((rows.D * free * (rows.type != CONTACT_ELLIPTIC))[:, None] * rows.J)
-    for k, i in zip(rows.contact_slot, rows.contact_efc_address, strict=True):
-        if i >= 0 and rows.type[i] == CONTACT_ELLIPTIC:
-            at, friction = slice(i, i + d["con_dim"][k]), d["con_friction"][5 * k : 5 * k + d["con_dim"][k] - 1, 0]
-            mu = friction[0] / np.sqrt(model.opt_impratio[0])
-            H += rows.J[at].T @ cone_curvature(mu, friction, rows.D[at], x[at]) @ rows.J[at]
-    return H
-
-
-def inertia(mj, state):
-    M = np.zeros((mj.nv, mj.nv))
-    mujoco.mj_fullM(mj, truth(mj, state), M)
-    return M
 
 
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
@@ -103,7 +63,7 @@ def test_sparse_equals_dense(cone, impratio, condim, room, rng):
         kinds.add(int(w.arrays["H_pattern"][0]))
         H = inertia(mj, state) + curvature(model, w, rows)
         assert np.abs(dense_hessian(w) - np.tril(H)).max() < DENSE * np.abs(H).max()
-    assert kinds - {TREE} == {COUPLED if room == "blocks" else PATHS}
+    assert kinds - {TREE} == {BLOCKS if room == "blocks" else PATHS}
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -160,7 +120,7 @@ def test_rows_over_several_trees_enter_the_hessian(width, room, rng):
         w.run(solve)
         w.run(hessian_there)
         d = w.arrays
-        assert d["H_pattern"][0] in (COUPLED, PATHS)
+        assert d["H_pattern"][0] in (BLOCKS, PATHS)
         H = dense_hessian(w, width - 1)
         d["genrow_D"][: len(rows)] = 0.0
         w.run(hessian_there)
@@ -197,7 +157,7 @@ def test_fill_is_exact(rng):
     for state in states(mj, 4, rng):
         put(w, 0, state)
         w.run(forward)
-        if w.arrays["H_pattern"][0] != COUPLED:
+        if w.arrays["H_pattern"][0] != BLOCKS:
             continue
         H = np.eye(model.nblock, dtype=bool)
         chain = [set() for _ in range(model.nblock)]
@@ -265,5 +225,5 @@ def test_equalities_between_trees_equal_mujoco(room, rng):
     for state in states(mj, 6, rng, 0.1):
         put(w, 0, state)
         w.run(forward)
-        assert w.arrays["H_pattern"][0] in (COUPLED, PATHS)
+        assert w.arrays["H_pattern"][0] in (BLOCKS, PATHS)
         assert relative(w.arrays["qacc"][: model.nv, 0], truth(mj, state).qacc) < PARITY

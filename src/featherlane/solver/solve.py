@@ -8,8 +8,7 @@ from featherlane.lanes import kernel, not_, real, stage, where
 from featherlane.model.enums import LCP
 from featherlane.solver.dual.noslip import noslip
 from featherlane.solver.dual.rows import all_fit, make_blocks, report_full
-from featherlane.solver.hessian.articulated import mark_coupled, some_coupled
-from featherlane.solver.hessian.pattern import find_pattern
+from featherlane.solver.hessian.equation import prepare, starts_from_inertia
 from featherlane.solver.lcp.step import solve_lcp
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.line_search import FAR
@@ -71,15 +70,16 @@ def uses_blocks(m):
 @kernel
 def complete_inertia(m, d):
     """M where the solver reads it and the step has gone without."""
-    if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or some_coupled(d)):
+    if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or starts_from_inertia(m, d)):
         crb(m, d)
 
 
 @kernel
 def prepare_solver(m, d):
-    """The pattern of the Hessian, the factor of M, the rows of the dual problem: what the solver reads."""
+    """The way to solve with the Hessian, M and its factor, the rows of the dual problem: what the solver reads."""
     if reads_hessian(m):
-        find_pattern(m, d)
+        prepare(m, d)
+    complete_inertia(m, d)
     if d.want_all == 0 and (reads_factor(m) or uses_blocks(m)):
         factor_m(m, d)
     if uses_blocks(m):
@@ -105,15 +105,13 @@ def solve(m, d):
             solver_gap; stat_* where want_history is set.
     Cost:   see newton, cg, pgs.
     """
-    d.ordered[0] = real(d, 0.0)
+    d.ordered[0], d.coupled[0] = real(d, 0.0), real(d, 0.0)
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)
     elif d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         solve_nothing(m, d)
     else:
         prepare_contacts(m, d)
-        mark_coupled(m, d)
-        complete_inertia(m, d)
         prepare_solver(m, d)
         if d.con_overflow[0] == 0:
             unconverged = d.warning[3] + 0.0

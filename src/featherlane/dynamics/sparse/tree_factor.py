@@ -11,6 +11,15 @@ from featherlane.lanes import fma, kernel
 
 
 @kernel
+def solve_lt_rows(n, rowadr, rownnz, colind, L, x):
+    """x <- L^-T x, row by row: for rows whose descendants do not follow at once, too."""
+    for k in range(n - 1, -1, -1):
+        a, xk = rowadr[k], x[k]
+        for c in range(a, a + rownnz[k] - 1):
+            x[colind[c]] = fma(-L[c], xk, x[colind[c]])
+
+
+@kernel
 def follows(rowadr, rownnz, colind, n, k):
     """Is row k + 1 that of a child of k?"""
     return k + 1 < n and rownnz[k + 1] == rownnz[k] + 1 and colind[rowadr[k + 1] + rownnz[k] - 1] == k

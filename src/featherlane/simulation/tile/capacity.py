@@ -6,28 +6,15 @@ from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
 from featherlane.model.enums import MAXCONPAIR
 from featherlane.solver.dual.rows import dual_capacity
-from featherlane.solver.hessian.panel import panel_capacity
+from featherlane.solver.hessian.capacity import hessian_capacity
 from featherlane.solver.lcp.capacity import lcp_capacity
 
 CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
 
 CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for each geom of a crowd
-HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
-PATH_DOFS = 128  # at most, for rows closed under paths: models of more are mostly stacks and piles, whose rows fill
 HISTORY_LIMIT = 1000  # iterations of a solve that are recorded
 
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
-
-
-def hessian_entries(model) -> int:
-    """Entries of a Hessian whose rows are all full: the lower triangle, blocks on the diagonal as squares."""
-    return (model.nv**2 + int((model.block_dofnum**2).sum())) // 2
-
-
-def path_entries(model) -> int:
-    """Entries of rows closed under paths, all of them full; 0 in a model that has block rows alone."""
-    entries = model.nv * (model.nv + 1) // 2
-    return entries if model.nv <= PATH_DOFS and entries <= HESSIAN_LIMIT else 0
 
 
 def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
@@ -55,11 +42,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
         **lcp_capacity(model, max(min(most, room), 1), rows),
-        "ncouplingmax": max(min(most, room), 1) + rows["ngenJmax"] + crossings(model),
-        "npath": path_entries(model),
-        "nH": min(hessian_entries(model), HESSIAN_LIMIT),
-        **panel_capacity(model),
-        "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),
+        **hessian_capacity(model, max(min(most, room), 1) + rows["ngenJmax"] + crossings(model)),
         "nsignature": min(max(-(-model.ncand // SIGNATURE_BITS), 1), SIGNATURE_WORDS),
         "npart": 2 * nv + model.ntree + 6,
         "want_frames": 1,

@@ -10,18 +10,15 @@ ends nothing: where the cost is large, or a step short, it tells nothing of the 
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
-body stiffnesses (hessian.py) and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
-(articulated.py); MuJoCo stops where the gain of a step is below the tolerance, too.
+body stiffnesses and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
+(hessian/equation.py); MuJoCo stops where the gain of a step is below the tolerance, too.
 """
 
 from __future__ import annotations
 
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
-from featherlane.solver.hessian.articulated import articulated_direction, some_coupled, some_uncoupled
-from featherlane.solver.hessian.hessian import assemble_hessian, solve_hessian
-from featherlane.solver.hessian.ordered import taken_apart
-from featherlane.solver.hessian.pattern import APART
+from featherlane.solver.hessian.equation import assemble_hessian, leaves_out, solve_first
 from featherlane.solver.primal.history import primal_gap, record
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_search, line_terms
 from featherlane.solver.primal.problem import (
@@ -42,25 +39,6 @@ EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more
 
 
 @kernel
-def solve_newton(m, d):
-    """search <- H^-1 search: by articulated bodies where that pays and no row couples branches, else by the factor."""
-    recursive = uses_articulated(m)
-    if recursive and some_uncoupled(d):
-        articulated_direction(m, d)
-    if not recursive or some_coupled(d):
-        if recursive:
-            # a world that is not coupled keeps what it has
-            for i in range(m.nv):
-                d.Mv[i] = d.search[i]
-                d.search[i] = -d.grad[i]
-        assemble_hessian(m, d)
-        solve_hessian(m, d)
-        if recursive:
-            for i in range(m.nv):
-                d.search[i] = where(d.coupled[0] > 0.0, d.search[i], d.Mv[i])
-
-
-@kernel
 def inertia_of_dof(m, d, i):
     """Diagonal of M; where M is not computed, the mean of the model's."""
     if uses_articulated(m):
@@ -78,7 +56,8 @@ def search_direction(m, d):
     """
     for i in range(m.nv):
         d.search[i] = -d.grad[i]
-    solve_newton(m, d)
+    assemble_hessian(m, d)
+    solve_first(m, d)
     descent = real(d, 0.0)
     for i in range(m.nv):
         descent = fma(d.search[i], d.grad[i], descent)
@@ -89,11 +68,7 @@ def search_direction(m, d):
             d.search[i] = where(lost, -d.grad[i] / inertia_of_dof(m, d, i), d.search[i])
     inertia_times(m, d, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
-    if d.H_pattern[0] == APART:
-        gain = real(d, FAR)
-    else:
-        gain = where(lost | taken_apart(d), FAR, -0.5 * descent)
-    return gain
+    return where(lost | leaves_out(d), FAR, -0.5 * descent)
 
 
 @kernel

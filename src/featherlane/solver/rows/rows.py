@@ -19,7 +19,7 @@ from featherlane.spatial.motion import add6
 from featherlane.spatial.vector import add3, cross, dot3, load3, load6, scale3, store3, store6, sub3
 
 # what body_reached holds; 0: no contact acts on the body or below it
-PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (pair.py)
+PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (within_tree.py)
 BELOW, SUMMED = 2, 3  # a stiffness of bodies below it passes; the same, and its sum has begun (stiffness.py)
 ACTED = 4  # a contact's stiffness is its own
 

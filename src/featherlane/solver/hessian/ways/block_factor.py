@@ -270,6 +270,25 @@ def sum_one(m, d, L, x, b, r, a, stride):
 
 
 @stage
+def reduce_blocks(m, d):
+    """search <- L^-T search, with the bits that it has as one more column of the factor.
+
+    Reads:  H, the pattern.   Writes: search (nv,).   Cost: O(entries).
+    """
+    for b in range(m.nblock - 1, -1, -1):
+        first, o = m.block_dofadr[b], d.H_blockadr[b]
+        above = d.H_rownnz[first] - 1
+        for r in range(m.block_dofnum[b] - 1, -1, -1):
+            a, xk = d.H_rowadr[first + r], d.search[first + r]
+            for i in range(r):
+                d.search[first + i] = fma(-d.H[a + above + i], xk, d.search[first + i])
+            for at in range(o, o + d.H_blocknum[b] - 1):
+                e, j = a + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+                for i in range(m.block_dofnum[d.H_blockcol[at]]):
+                    d.search[j + i] = fma(-d.H[e + i], xk, d.search[j + i])
+
+
+@stage
 def expand_blocks(m, d):
     """search <- L^-1 D^-1 search: each row's sum term by term, in the order of its columns."""
     for b in range(m.nblock):

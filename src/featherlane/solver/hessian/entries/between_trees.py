@@ -9,14 +9,16 @@ with F, A, p, s as in stiffness.py.  All contacts of a pair of bodies are added 
 
     H_ij -= S_i^T K S_j   for the dofs i above the first body and j above the other.
 
-The first body is the one with the higher dofs.  Two bodies of one tree have pair.py: dofs above both must cancel.
+The first body is the one with the higher dofs.  Two bodies of one tree have within_tree.py: dofs above both must
+cancel.
 """
 
 from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, real
 from featherlane.model.enums import FREE
-from featherlane.solver.hessian.pattern import block_place, coupling_tips
+from featherlane.solver.hessian.entries.couplings import coupling_tips
+from featherlane.solver.hessian.entries.pattern import block_place
 from featherlane.spatial.vector import cross, dot3, load3, load6
 
 

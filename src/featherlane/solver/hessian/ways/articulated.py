@@ -10,6 +10,9 @@ it as it solves M x = f, without H: a rope of 300 dofs costs 300 times one dof, 
 E has entries beside the diagonal within ball joints alone, whose limit acts along an axis.  With l, d the factor of the
 joint's D = S^T IA S + E, g = (entries of E less what the dofs behind took from them) / d is what E adds to l.
 
+The recursion inwards is the factor: U / D of each dof stays in aba_axis, 1 / D and g in dof_K, and serve any number of
+right-hand sides until another recursion takes their place (that of M, at the end of a step, for the duality gap).
+
 Rows that couple two branches (contacts between moving bodies, most equalities) do not fit: a world that has one takes
 the factor of H, in a tile where others do not, so that its way depends on itself alone.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
@@ -29,10 +32,10 @@ from featherlane.dynamics.inertia.articulated import (
 )
 from featherlane.lanes import any_, fma, kernel, real, where
 from featherlane.model.enums import BALL, LIMIT_JOINT
-from featherlane.solver.hessian.hessian import add_contact, free_weight, is_pushing
-from featherlane.solver.hessian.stiffness import clear_stiffness
+from featherlane.solver.hessian.entries.assembly import add_contact, free_weight, is_pushing
+from featherlane.solver.hessian.entries.stiffness import clear_stiffness
 from featherlane.solver.rows.rows import ACTED
-from featherlane.spatial.motion import axpy6, dot6
+from featherlane.spatial.motion import add6, axpy6, dot6
 from featherlane.spatial.vector import load6, store6
 
 
@@ -58,21 +61,21 @@ def mark_coupled(m, d):
 
 
 @kernel
-def some_coupled(d):
-    """Is there such a world among those that take part?"""
-    return any_((d.coupled[0] > 0.0) & (d.active[0] > 0.0))
+def takes_matrix(m, d):
+    """Is there a world, among those that take part, that needs H itself?"""
+    return not uses_articulated(m) or any_((d.coupled[0] > 0.0) & (d.active[0] > 0.0))
 
 
 @kernel
-def some_uncoupled(d):
-    """Is there one that is not?"""
-    return any_((d.coupled[0] == 0.0) & (d.active[0] > 0.0))
+def takes_recursion(m, d):
+    """Is there one that goes without?"""
+    return uses_articulated(m) and any_((d.coupled[0] == 0.0) & (d.active[0] > 0.0))
 
 
 # ---- stiffnesses ---------------------------------------------------------------------------------------------------
 @kernel
 def assemble_world_contacts(m, d):
-    """K_b of the contacts with the world."""
+    """body_K of the contacts with the world."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
         if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
@@ -127,17 +130,18 @@ def take_out(m, d, i, k, U, D, w):
 
 @kernel
 def take_dof(m, d, i, k, x):
-    """A dof of its own."""
+    """A dof of its own; leaves 1 / D in dof_K."""
     S = load6(d.cdof, 6 * k)
     U = multiply(d.aba_inertia, SIZE * i, S)
     D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k) + d.dof_K[3 * k])
-    _, u = take_out(m, d, i, k, U, D, x[k] - dot6(S, load6(d.cfrc, 6 * i)))
+    inverse, u = take_out(m, d, i, k, U, D, x[k] - dot6(S, load6(d.cfrc, 6 * i)))
     x[k] = u
+    d.dof_K[3 * k] = inverse
 
 
 @kernel
 def take_ball(m, d, i, k, x):
-    """The three dofs k, k + 1, k + 2 of a ball joint; leaves g in dof_K."""
+    """The three dofs k, k + 1, k + 2 of a ball joint; leaves 1 / D and g in dof_K."""
     E = d.dof_K
     e32, e31, e21 = E[3 * k + 7], E[3 * k + 8], E[3 * k + 4]
     S1, S2, S3 = load6(d.cdof, 6 * k), load6(d.cdof, 6 * k + 6), load6(d.cdof, 6 * k + 12)
@@ -162,8 +166,9 @@ def take_ball(m, d, i, k, x):
     D1 = fma(-g31, fma(2.0, s, e31), D1)
     D1 = fma(-g21, fma(2.0, t, g21 * D2), D1)
     w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot6(S1, load6(d.cfrc, 6 * i))))
-    _, u1 = take_out(m, d, i, k, U1, D1, w1)
+    inverse1, u1 = take_out(m, d, i, k, U1, D1, w1)
     x[k], x[k + 1], x[k + 2] = u1, u2, u3
+    E[3 * k], E[3 * k + 3], E[3 * k + 6] = inverse1, inverse2, inverse3
     E[3 * k + 7], E[3 * k + 8], E[3 * k + 4] = g32, g31, g21
 
 
@@ -176,23 +181,39 @@ def pass_on(d, k, x, acc):
 
 
 @kernel
-def solve_articulated(m, d, x):
-    """x <- H^-1 x.
+def has_ball_limits(m, d, k):
+    """May E have entries between dof k and others, which are those of its ball joint?"""
+    return d.ngenrow[0] > 0 and m.jnt_type[m.dof_jntid[k]] == BALL
 
-    Reads:  cinert, cdof, body_K, dof_K.   Writes: x (nv,); dof_K, cacc, cfrc, aba_inertia, aba_axis.   Cost: O(nv).
-    """
+
+@kernel
+def clear_forces(m, d):
+    """No force on any body."""
     zero = real(d, 0.0)
-    rest = (zero, zero, zero, zero, zero, zero)
+    for i in range(1, m.nbody):
+        store6(d.cfrc, 6 * i, (zero, zero, zero, zero, zero, zero))
+
+
+@kernel
+def assemble_articulated(m, d):
+    """IA_i = I_i + K_i and E, of the rows that are local."""
+    assemble_world_contacts(m, d)
+    assemble_dofs(m, d)
     for i in range(1, m.nbody):
         store_rigid(d, i)
         if d.body_reached[i] == ACTED:
             add_body_stiffness(d, i)
-        store6(d.cfrc, 6 * i, rest)
+
+
+@kernel
+def factor_articulated(m, d, x):
+    """Inwards: the articulated inertias, and the first right-hand side x on the way, x <- L^-T x / D."""
+    clear_forces(m, d)
     for i in range(m.nbody - 1, 0, -1):
         first, p = m.body_dofadr[i], m.body_parentid[i]
         k = first + m.body_dofnum[i] - 1
         while k >= first:
-            if d.ngenrow[0] > 0 and m.jnt_type[m.dof_jntid[k]] == BALL:
+            if has_ball_limits(m, d, k):
                 take_ball(m, d, i, k - 2, x)
                 k -= 3
             else:
@@ -200,21 +221,38 @@ def solve_articulated(m, d, x):
                 k -= 1
         if p > 0:
             add_to_parent(d, i, p)
-    store6(d.cacc, 0, rest)
+
+
+@kernel
+def reduce_articulated(m, d, x):
+    """Inwards with what `factor_articulated` left: x <- L^-T x / D."""
+    clear_forces(m, d)
+    for i in range(m.nbody - 1, 0, -1):
+        first, p, f = m.body_dofadr[i], m.body_parentid[i], load6(d.cfrc, 6 * i)
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            w = x[k] - dot6(load6(d.cdof, 6 * k), f)
+            if has_ball_limits(m, d, k):
+                for c in range(1, m.jnt_dofadr[m.dof_jntid[k]] + 3 - k):
+                    w = fma(-d.dof_K[3 * (k + c) + c], x[k + c], w)
+            x[k] = w
+            f = axpy6(w, load6(d.aba_axis, 6 * k), f)
+        if p > 0:
+            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
+    for k in range(m.nv):
+        x[k] = x[k] * d.dof_K[3 * k]
+
+
+@kernel
+def expand_articulated(m, d, x):
+    """Outwards: x <- L^-1 x."""
+    zero = real(d, 0.0)
+    store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):
-            if d.ngenrow[0] > 0 and m.jnt_type[m.dof_jntid[k]] == BALL:
+            if has_ball_limits(m, d, k):
                 o = k - m.jnt_dofadr[m.dof_jntid[k]]
                 for c in range(1, o + 1):
                     x[k] = fma(-d.dof_K[3 * k + c], x[k - c], x[k])
             acc = pass_on(d, k, x, acc)
         store6(d.cacc, 6 * i, acc)
-
-
-@kernel
-def articulated_direction(m, d):
-    """search <- H^-1 search, in worlds that are not coupled."""
-    assemble_world_contacts(m, d)
-    assemble_dofs(m, d)
-    solve_articulated(m, d, d.search)

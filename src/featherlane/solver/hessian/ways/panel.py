@@ -9,10 +9,7 @@ Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for spar
 from __future__ import annotations
 
 from featherlane.lanes import eights, fma, kernel, stage
-from featherlane.solver.hessian.minimum_degree import WORD_BITS, low_bit
-
-MANY_TREES = 8  # a model of fewer is never worth an order of its own
-PANEL_LIMIT = 1 << 24  # entries
+from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS, low_bit
 
 
 # ---- where things are ----------------------------------------------------------------------------------------------
@@ -141,6 +138,41 @@ def update_tree(m1, d1, t, u, at):
             update_row(d1, q + r * stride, o, width, size, r * size, count)
 
 
+@stage
+def factor_panels(m1, d1):
+    """The panels become D L, and panel_x <- L^-T panel_x.
+
+    Reads:  panel (npanel,), its places.   Writes: panel, panel_inverse (nv,) = 1 / D, panel_x (nv,).
+    Cost:   sum over trees of s n^2 / 2, n the width of the panel, eight at a time.
+    """
+    for k in range(d1.ngraph):
+        t = d1.graph_order[k]
+        factor_tree(d1, d1.panel_adr[t], m1.tree_dofnum[t], d1.panel_width[t], m1.tree_dofadr[t])
+        for at in range(d1.graph_rownnz[t]):
+            update_tree(m1, d1, t, d1.graph_col[d1.graph_rowadr[t] + at], at)
+
+
+# ---- substitution --------------------------------------------------------------------------------------------------
+@kernel
+def reduce_tree(m1, d1, t):
+    """x of what follows less the products of L with x of tree t."""
+    P, x = d1.panel, d1.panel_x
+    a, width, size = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t]
+    last = m1.tree_dofadr[t] + size - 1
+    for k in range(size):
+        o = a + k * width
+        for r in range(k + 1, size):
+            x[last - r] = fma(-(P[o + r] * d1.panel_inverse[last - k]), x[last - k], x[last - r])
+    for e in range(d1.graph_rowadr[t], d1.graph_rowadr[t] + d1.graph_rownnz[t]):
+        u, o = d1.graph_col[e], a + d1.graph_colplace[e]
+        target = m1.tree_dofadr[u] + m1.tree_dofnum[u] - 1
+        for r in range(m1.tree_dofnum[u]):
+            y = x[target - r]
+            for k in range(size):
+                y = fma(-(P[o + r + k * width] * d1.panel_inverse[last - k]), x[last - k], y)
+            x[target - r] = y
+
+
 @kernel
 def sum_of_eight(d1, o):
     """Sum of eight numbers of panel_sum."""
@@ -182,31 +214,20 @@ def expand_tree(m1, d1, t):
 
 
 @stage
-def solve_panels(m1, d1):
-    """panel_x <- H^-1 panel_x; the panels become D L.
+def reduce_panels(m1, d1):
+    """panel_x <- L^-T panel_x, with the bits that it has beside the factor.
 
-    Reads:  panel (npanel,), its places.   Writes: panel, panel_inverse (nv,) = 1 / D, panel_x (nv,).
-    Cost:   sum over trees of s n^2 / 2, n the width of the panel, eight at a time.
+    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,).   Cost: O(entries).
     """
     for k in range(d1.ngraph):
-        t = d1.graph_order[k]
-        factor_tree(d1, d1.panel_adr[t], m1.tree_dofnum[t], d1.panel_width[t], m1.tree_dofadr[t])
-        for at in range(d1.graph_rownnz[t]):
-            update_tree(m1, d1, t, d1.graph_col[d1.graph_rowadr[t] + at], at)
+        reduce_tree(m1, d1, d1.graph_order[k])
+
+
+@stage
+def expand_panels(m1, d1):
+    """panel_x <- L^-1 D^-1 panel_x.
+
+    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,); panel_column, panel_sum.   Cost: O(entries).
+    """
     for k in range(d1.ngraph):
         expand_tree(m1, d1, d1.graph_order[d1.ngraph - 1 - k])
-
-
-def panel_capacity(model) -> dict[str, int]:
-    """Room for one world's factor in an order of its own, up to a full one; none for a model of few trees."""
-    many = model.ntree >= MANY_TREES
-    columns = sum(-(-int(n) // 8) * 8 for n in model.tree_dofnum) if many else 0
-    ntree = int(model.ntree) if many else 0
-    return {
-        "ngraph": ntree,
-        "ngraphword": -(-ntree // WORD_BITS),
-        "nfill": ntree * (ntree - 1) // 2,
-        "npanel": min(model.nv * columns, PANEL_LIMIT),
-        "npanelcolumn": columns,
-        "npanelscale": int(model.tree_dofnum.max()) ** 2 if many else 0,
-    }

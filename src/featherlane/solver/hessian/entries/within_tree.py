@@ -1,13 +1,14 @@
 """Contacts between two bodies of one tree: H += J^T W J, with J of the dofs that are above one of the two only.
 
-The dofs above both must cancel, as they would not in stiffnesses of the bodies.  Bodies of two trees have coupling.py.
+The dofs above both must cancel, as they would not in stiffnesses of the bodies.  Bodies of two trees have
+between_trees.py.
 """
 
 from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, real, stage, where
 from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.pattern import has_block_rows, last_block, next_place
+from featherlane.solver.hessian.entries.pattern import has_block_rows, last_block, next_place
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import arm, other_arm, turn

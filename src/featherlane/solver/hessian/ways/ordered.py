@@ -12,8 +12,8 @@ much of that is fill-in.  A tile of both kinds is split.
 from __future__ import annotations
 
 from featherlane.lanes import has, kernel, read_lane, stage, width, write_lane
-from featherlane.solver.hessian.minimum_degree import clear_graph, count_in_model_order, join_trees, order_trees
-from featherlane.solver.hessian.panel import place_panels, solve_panels
+from featherlane.solver.hessian.ways.minimum_degree import clear_graph, count_in_model_order, join_trees, order_trees
+from featherlane.solver.hessian.ways.panel import expand_panels, factor_panels, place_panels, reduce_panels
 
 COSTLY = 60000.0  # multiplications of a factor: fewer are quicker in lanes, 10 us for a tile
 FILLED = 1.5  # times those without fill-in: stacks and scattered pairs gain nothing from another order
@@ -138,18 +138,97 @@ def place_world(m, d, lane):
         place_panels(m, d)
 
 
+# ---- the factor ----------------------------------------------------------------------------------------------------
+@kernel
+def next_entry(d, lane, e, a, count, out):
+    """Entries from a on of the panel to H from e on, or back: H keeps the factor of each world."""
+    for c in range(count):
+        if out:
+            write_lane(d.H, e + c, lane, d.panel[a + c])
+        else:
+            d.panel[a + c] = read_lane(d.H, e + c, lane)
+    return e + count
+
+
+@kernel
+def move_factor(m, d, lane, out):
+    """One world's factor from its panels to its H and H_dinv, row after row without gaps, or back."""
+    e = 0
+    for k in range(d.ngraph):
+        t = d.graph_order[k]
+        for r in range(m.tree_dofnum[t]):
+            a = d.panel_adr[t] + r * d.panel_width[t]
+            e = next_entry(d, lane, e, a + r, m.tree_dofnum[t] - r, out)
+            for at in range(d.graph_rowadr[t], d.graph_rowadr[t] + d.graph_rownnz[t]):
+                e = next_entry(d, lane, e, a + d.graph_colplace[at], m.tree_dofnum[d.graph_col[at]], out)
+    for i in range(m.nv):
+        if out:
+            write_lane(d.H_dinv, i, lane, d.panel_inverse[i])
+        else:
+            d.panel_inverse[i] = read_lane(d.H_dinv, i, lane)
+
+
+@kernel
+def take_vector(m, d, lane):
+    """panel_x <- one world's search."""
+    for i in range(m.nv):
+        d.panel_x[i] = read_lane(d.search, i, lane)
+
+
+@kernel
+def give_vector(m, d, lane):
+    """One world's search <- panel_x."""
+    for i in range(m.nv):
+        write_lane(d.search, i, lane, d.panel_x[i])
+
+
 @stage
 def solve_ordered(m, d):
-    """search <- H^-1 search, world after world, in those that the solver goes on in."""
+    """search <- H^-1 search, world after world, in those that the solver goes on in; H stays, and no factor is kept.
+
+    Reads:  H, its pattern, active, live, search.   Writes: search (nv,), ordered; one world's graph and panels.
+    """
     for lane in range(width(d)):
         if has((d.active[0] > 0.0) & (d.live[0] > 0.0), lane):
             place_world(m, d, lane)
             load_world(m, d, lane)
-            for i in range(m.nv):
-                d.panel_x[i] = read_lane(d.search, i, lane)
-            solve_panels(m, d)
-            for i in range(m.nv):
-                write_lane(d.search, i, lane, d.panel_x[i])
+            take_vector(m, d, lane)
+            factor_panels(m, d)
+            expand_panels(m, d)
+            give_vector(m, d, lane)
+
+
+@stage
+def factor_ordered(m, d):
+    """H <- its factor in each world's own order, H_dinv <- 1 / D.
+
+    It fits: a panel without its gaps is a part of a full triangle.  Copying costs about as much as loading does, so a
+    step goes without (`solve_ordered`).
+    Reads:  H, its pattern, active, search.   Writes: H, H_dinv (nv,), ordered; one world's graph and panels.
+    """
+    for lane in range(width(d)):
+        if has(d.active[0] > 0.0, lane):
+            place_world(m, d, lane)
+            load_world(m, d, lane)
+            take_vector(m, d, lane)
+            factor_panels(m, d)
+            move_factor(m, d, lane, 1)
+
+
+@stage
+def substitute_ordered(m, d):
+    """search <- H^-1 search by the factor that `factor_ordered` left; each world's order is found once more.
+
+    Reads:  H, H_dinv, active, search.   Writes: search (nv,); one world's graph and panels.
+    """
+    for lane in range(width(d)):
+        if has(d.active[0] > 0.0, lane):
+            place_world(m, d, lane)
+            move_factor(m, d, lane, 0)
+            take_vector(m, d, lane)
+            reduce_panels(m, d)
+            expand_panels(m, d)
+            give_vector(m, d, lane)
 
 
 @kernel

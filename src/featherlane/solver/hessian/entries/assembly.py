@@ -1,32 +1,25 @@
-"""The Hessian of the primal problem, H = M + J^T D J, assembled on the tree and factored without needless fill-in.
+"""The entries of the Hessian, H = M + J^T D J, on the tile's pattern.
 
 Contacts with the world (and all contacts' shares on one body) are added to the bodies as 6x6 stiffnesses K_b = sum of
 w_ab q_a q_b^T, with q the contact's basis wrenches, and composed toward the root exactly as composite inertias are:
 
     H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
 
-A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (coupling.py); one between two bodies
-of one tree has pair.py.  Where no row couples two branches H has the tree's own rows, those of the ancestors; else
-those of a wider tree (path.py), or block rows with exact fill (pattern.py, block_factor.py).  Zeros that a wider
-pattern brings are exact, so the pattern, which the worlds of a tile share, never shows in a world's bits.
+A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (between_trees.py); one between two
+bodies of one tree has within_tree.py.  Zeros that a wider pattern brings are exact, so the pattern, which the worlds of
+a tile share, never shows in a world's bits.
 
-Where the rows of the pattern do not fit (a pile of thousands of bodies), a tile is split; a world that is alone takes
-the trees apart: each of a contact's two bodies gets its stiffness, and the coupling is left out.  What comes out is
-still positive definite, so its direction descends, and the exact line search makes it converge, in more iterations.
-Source: Featherstone, RBDA, sec. 6.2 (composite inertias), 6.5 (L^T D L); the stiffness composition is ours.
+Where the rows of the pattern do not fit (a pile of thousands of bodies), trees are taken apart: each of a contact's two
+bodies gets its stiffness, and the coupling is left out.  What comes out is still positive definite, so its direction
+descends, and the exact line search makes it converge, in more iterations.
+Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
 
 from __future__ import annotations
 
-from featherlane.dynamics.sparse.tree_factor import (
-    expand_columns,
-    factor_columns,
-    factor_listed,
-)
 from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.model.enums import FREE, PYRAMIDAL
-from featherlane.solver.hessian.block_factor import expand_blocks, factor_blocks
-from featherlane.solver.hessian.coupling import (
+from featherlane.solver.hessian.entries.between_trees import (
     add_point_stiffness,
     add_turning_stiffness,
     clear_couplings,
@@ -34,12 +27,8 @@ from featherlane.solver.hessian.coupling import (
     subtract_coupling,
     within_tree,
 )
-from featherlane.solver.hessian.ordered import solve_ordered
-from featherlane.solver.hessian.pair import add_normal_pair, add_pair, add_wide_pair
-from featherlane.solver.hessian.pattern import (
+from featherlane.solver.hessian.entries.pattern import (
     APART,
-    COUPLED,
-    ORDERED,
     PATHS,
     column_block,
     column_place,
@@ -48,7 +37,7 @@ from featherlane.solver.hessian.pattern import (
     is_above,
     last_block,
 )
-from featherlane.solver.hessian.stiffness import (
+from featherlane.solver.hessian.entries.stiffness import (
     add_cone,
     add_stiffness,
     add_turning,
@@ -63,13 +52,13 @@ from featherlane.solver.hessian.stiffness import (
     turning_stiffness,
     turning_weight,
 )
+from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair
 from featherlane.solver.rows.cone import is_held
 from featherlane.solver.rows.pyramid import least_edge
 from featherlane.solver.rows.rows import has_stiffness
 from featherlane.spatial.vector import load3, load6
 
 
-# ---- assembly -----------------------------------------------------------------------------------------------------
 @kernel
 def entry(d, j, f, x):
     """x + S_j . f."""
@@ -362,7 +351,7 @@ def add_within_trees(m, d):
 
 
 @kernel
-def assemble_hessian(m, d):
+def assemble_entries(m, d):
     """H = M + J^T D J at the current rows, on the tile's pattern."""
     coupled = has_couplings(d)
     if coupled:
@@ -378,31 +367,3 @@ def assemble_hessian(m, d):
         add_within_trees(m, d)
         for k in range(d.ncoupling[0]):
             subtract_coupling(m, d, k)
-
-
-# ---- solve ----------------------------------------------------------------------------------------------------------
-@kernel
-def solve_hessian(m, d):
-    """search <- H^-1 search; H becomes its factor L^T D L, H_dinv 1 / D."""
-    if d.H_pattern[0] == ORDERED:
-        solve_ordered(m, d)
-    elif d.H_pattern[0] == COUPLED:
-        factor_blocks(m, d)
-        expand_blocks(m, d)
-    elif d.H_pattern[0] == PATHS:
-        factor_listed(
-            m.nv,
-            d.H_rowadr,
-            d.H_rownnz,
-            d.H_colind,
-            d.H_below,
-            d.H_belowadr,
-            d.H_belowrow,
-            d.H,
-            d.H_dinv,
-            d.search,
-        )
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, d.search)
-    else:
-        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)

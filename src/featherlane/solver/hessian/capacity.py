@@ -1,0 +1,51 @@
+"""Room for the Hessian of a tile, in every way that its model may take."""
+
+from __future__ import annotations
+
+from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS
+
+HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
+PATH_DOFS = 128  # at most, for rows closed under paths: models of more are mostly stacks and piles, whose rows fill
+MANY_TREES = 8  # a model of fewer is never worth an order of its own
+
+
+def hessian_entries(model) -> int:
+    """Entries of a Hessian whose rows are all full: the lower triangle, blocks on the diagonal as squares."""
+    return (model.nv**2 + int((model.block_dofnum**2).sum())) // 2
+
+
+def path_entries(model) -> int:
+    """Entries of rows closed under paths, all of them full; 0 in a model that has block rows alone."""
+    entries = model.nv * (model.nv + 1) // 2
+    return entries if model.nv <= PATH_DOFS and entries <= HESSIAN_LIMIT else 0
+
+
+def panel_capacity(model) -> dict[str, int]:
+    """Room for one world's factor in an order of its own, up to a full one; none for a model of few trees."""
+    many = model.ntree >= MANY_TREES
+    columns = sum(-(-int(n) // 8) * 8 for n in model.tree_dofnum) if many else 0
+    ntree = int(model.ntree) if many else 0
+    return {
+        "ngraph": ntree,
+        "ngraphword": -(-ntree // WORD_BITS),
+        "nfill": ntree * (ntree - 1) // 2,
+        "npanel": min(model.nv * columns, HESSIAN_LIMIT),
+        "npanelcolumn": columns,
+        "npanelscale": int(model.tree_dofnum.max()) ** 2 if many else 0,
+    }
+
+
+def hessian_capacity(model, couplings: int) -> dict[str, int]:
+    """Sizes ncouplingmax, npath, nH, nHblock and those of panels.
+
+    Args:
+        model: the model.
+        couplings: pairs of branches that rows of a tile couple, at most.
+    """
+    return {
+        "ncouplingmax": couplings,
+        "npath": path_entries(model),
+        "nH": min(hessian_entries(model), HESSIAN_LIMIT),
+        "nHblock": min(model.nblock * (model.nblock + 1) // 2, HESSIAN_LIMIT),
+        **panel_capacity(model),
+    }

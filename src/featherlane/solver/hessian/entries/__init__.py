@@ -1,0 +1,1 @@
+"""The entries of the Hessian: where they stand, and what rows make of them."""

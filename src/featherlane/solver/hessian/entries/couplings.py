@@ -1,0 +1,116 @@
+"""Pairs of branches that rows couple: contacts between their bodies, and general rows.
+
+A coupling is named by the last dof of each branch.  The list is sorted, so the order in which couplings are added up is
+that of any company.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import kernel
+from featherlane.lanes.sort import sort
+from featherlane.solver.hessian.entries.pattern import is_above
+
+DOF_BITS = 24  # of the lower dof in a coupling's key
+
+
+@kernel
+def coupling_key_of(i, j):
+    """The key of the coupling of two branches that end with dofs i and j."""
+    return (i << DOF_BITS) | j if i > j else (j << DOF_BITS) | i
+
+
+@kernel
+def coupling_tips(d, k):
+    """The last dofs of the two branches of coupling k, the higher one first."""
+    key = d.coupling_key[k]
+    return key >> DOF_BITS, key & ((1 << DOF_BITS) - 1)
+
+
+@kernel
+def add_coupling(m, d, n, i, j):
+    """Dofs i and j end two branches that are coupled: list them, but if they were the last ones, too."""
+    key = coupling_key_of(i, j)
+    if n == 0 or d.coupling_key[n - 1] != key:
+        d.coupling_key[n] = key
+        n += 1
+    return n
+
+
+@kernel
+def ends_branch(m, d, i, tips):
+    """Is dof i above none of the first tips of coupling_room?  They are later dofs, the nearest one the last."""
+    t = tips - 1
+    while t >= 0 and not is_above(m, i, d.coupling_room[t]):
+        t -= 1
+    return t < 0
+
+
+@kernel
+def couple_row(m, d, n, k):
+    """Couplings of a general row: of the ends of its branches, each with each.
+
+    Of three branches and more every two are coupled, and only so their trees have entries with each other where the
+    rows of the pattern have no fill-in.
+    """
+    o, tips, below = d.genrow_dofadr[k], 0, -1
+    for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
+        i = d.genrow_dof[e]
+        if (below < 0 or m.dof_parentid[below] != i) and ends_branch(m, d, i, tips):
+            for t in range(tips):
+                n = add_coupling(m, d, n, d.coupling_room[t], i)
+            d.coupling_room[tips] = i
+            tips += 1
+        below = i
+    return n
+
+
+@kernel
+def list_couplings(m, d):
+    """All couplings of the tile's slots, sorted, each once."""
+    n = 0
+    for k in range(d.ncon_slot[0]):
+        other = d.con_body[2 * k + 1]
+        if other > 0:
+            n = add_coupling(m, d, n, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
+    for k in range(d.ngenrow[0]):
+        n = couple_row(m, d, n, k)
+    sort(d.coupling_key, d.coupling_room, n)
+    count = 0
+    for k in range(n):
+        if count == 0 or d.coupling_key[count - 1] != d.coupling_key[k]:
+            d.coupling_key[count] = d.coupling_key[k]
+            count += 1
+    d.ncoupling[0] = count
+
+
+@kernel
+def find_coupling(m, d, i, j):
+    """The number of the coupling of dofs i and j."""
+    key, low, high = coupling_key_of(i, j), 0, d.ncoupling[0] - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if d.coupling_key[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def name_couplings(m, d):
+    """The coupling of each slot."""
+    for k in range(d.ncon_slot[0]):
+        other = d.con_body[2 * k + 1]
+        d.con_coupling[k] = -1
+        if other > 0:
+            d.con_coupling[k] = find_coupling(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
+
+
+@kernel
+def same_couplings(d):
+    """Are they those that the pattern was made for?"""
+    k = 0
+    if d.ncoupling[0] == d.ncoupling[1]:
+        while k < d.ncoupling[0] and d.coupling_key[k] == d.coupling_last[k]:
+            k += 1
+    return k == d.ncoupling[0]

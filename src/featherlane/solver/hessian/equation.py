@@ -1,0 +1,207 @@
+"""The door to the Hessian: H x = f, whatever way it is stored and solved.
+
+    prepare            once a step, when its rows are known: the way of each world (choice.py)
+    assemble_hessian   H = M + J^T D J at the current rows
+    factor             H = L^T D L, kept
+    substitute         x <- H^-1 x, as often as one likes
+    solve_first        search <- H^-1 search and factor in one: the arithmetic of Newton's step, whose right-hand side
+                       is one more column of the factor
+
+What is kept is kept until the next assembly, or until anything of a step is computed anew: factors lie in the memory
+that steps use.  Where worlds of one tile go two ways, by recursion and by H, each vector goes both, and each world
+takes its own.
+Stages for Python are `factor_hessian` and `solve_hessian`, at the rows where the solver ended.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.inertia.articulated import needs_inertia
+from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.lanes import kernel, real, stage, where
+from featherlane.solver.hessian.choice import choose_way
+from featherlane.solver.hessian.entries.assembly import assemble_entries
+from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED
+from featherlane.solver.hessian.ways.articulated import (
+    assemble_articulated,
+    expand_articulated,
+    factor_articulated,
+    reduce_articulated,
+    takes_matrix,
+    takes_recursion,
+)
+from featherlane.solver.hessian.ways.block_factor import expand_blocks, factor_blocks, reduce_blocks
+from featherlane.solver.hessian.ways.ordered import factor_ordered, solve_ordered, substitute_ordered, taken_apart
+from featherlane.solver.hessian.ways.tree import expand_chains, factor_chains, reduce_chains
+from featherlane.solver.rows.rows import prepare_contacts
+
+
+# ---- what the solver calls -----------------------------------------------------------------------------------------
+@kernel
+def prepare(m, d):
+    """The way of each world and the pattern of the tile, for the rows of this step; con_overflow where none serves all.
+
+    Reads:  the rows' present slots, con_body.
+    Writes: coupled, ordered, H_pattern and the pattern's fields, con_overflow.
+    """
+    choose_way(m, d)
+
+
+@kernel
+def starts_from_inertia(m, d):
+    """Does `assemble_hessian` read M?"""
+    return takes_matrix(m, d)
+
+
+@stage
+def assemble_hessian(m, d):
+    """H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
+
+    Reads:  M, cinert, cdof, the rows and where they are (dofrow_x, genrow_x, con_y), the pattern.
+    Writes: H (nH,) [kg, kg m, kg m^2], body_K (nbody, 21), coupling_K; aba_inertia (nbody, 21), dof_K (nv, 3).
+    Cost:   O(contacts + entries).
+    """
+    d.H_kept[0] = 0
+    if takes_recursion(m, d):
+        assemble_articulated(m, d)
+    if takes_matrix(m, d):
+        assemble_entries(m, d)
+
+
+@kernel
+def keep_vector(m, d):
+    """Mv <- search, where it is needed twice."""
+    for i in range(m.nv):
+        d.Mv[i] = d.search[i]
+
+
+@kernel
+def exchange_vectors(m, d):
+    """search <-> Mv."""
+    for i in range(m.nv):
+        d.Mv[i], d.search[i] = d.search[i], d.Mv[i]
+
+
+@kernel
+def take_own_way(m, d):
+    """search <- that of the recursion, in Mv, in worlds that go by it."""
+    for i in range(m.nv):
+        d.search[i] = where(d.coupled[0] > 0.0, d.search[i], d.Mv[i])
+
+
+@stage
+def solve_first(m, d):
+    """search <- H^-1 search, and what `substitute` needs, after `assemble_hessian`.
+
+    Reads:  what assemble_hessian wrote, live.   Writes: search (nv,), Mv; H, H_dinv; aba_axis, dof_K.
+    Cost:   O(nv) by recursion, else that of the pattern's factor.
+    """
+    recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
+    if recursion and matrix:
+        keep_vector(m, d)
+    if recursion:
+        factor_articulated(m, d, d.search)
+        expand_articulated(m, d, d.search)
+    if recursion and matrix:
+        exchange_vectors(m, d)
+    if matrix:
+        # world after world in one panel: its factor is not kept, a second right-hand side makes it anew
+        d.H_kept[0] = 0 if d.H_pattern[0] == ORDERED else 1
+        if d.H_pattern[0] == ORDERED:
+            solve_ordered(m, d)
+        elif d.H_pattern[0] == BLOCKS:
+            factor_blocks(m, d)
+            expand_blocks(m, d)
+        else:
+            factor_chains(m, d)
+            expand_chains(m, d)
+        if recursion:
+            take_own_way(m, d)
+    else:
+        d.H_kept[0] = 1
+
+
+@kernel
+def factor(m, d):
+    """What `substitute` needs, after `assemble_hessian`; search is room."""
+    zero = real(d, 0.0)
+    for i in range(m.nv):
+        d.search[i] = zero
+    if takes_recursion(m, d):
+        factor_articulated(m, d, d.search)
+    if takes_matrix(m, d):
+        if d.H_pattern[0] == ORDERED:
+            factor_ordered(m, d)
+        elif d.H_pattern[0] == BLOCKS:
+            factor_blocks(m, d)
+        else:
+            factor_chains(m, d)
+    d.H_kept[0] = 1
+
+
+@kernel
+def substitute(m, d, x):
+    """x <- H^-1 x after `factor` or `solve_first`, for any number of vectors; search and Mv are room."""
+    if d.H_kept[0] == 0:
+        factor(m, d)
+    recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
+    for i in range(m.nv):
+        d.search[i] = x[i]
+    if recursion and matrix:
+        keep_vector(m, d)
+    if recursion:
+        reduce_articulated(m, d, d.search)
+        expand_articulated(m, d, d.search)
+    if recursion and matrix:
+        exchange_vectors(m, d)
+    if matrix:
+        if d.H_pattern[0] == ORDERED:
+            substitute_ordered(m, d)
+        elif d.H_pattern[0] == BLOCKS:
+            reduce_blocks(m, d)
+            expand_blocks(m, d)
+        else:
+            reduce_chains(m, d)
+            expand_chains(m, d)
+        if recursion:
+            take_own_way(m, d)
+    for i in range(m.nv):
+        x[i] = d.search[i]
+
+
+@kernel
+def leaves_out(d):
+    """Mask: worlds whose H lacks the couplings of trees, so that it is not the second derivative of the cost."""
+    if d.H_pattern[0] == APART:
+        out = d.ordered[0] >= 0.0
+    else:
+        out = taken_apart(d)
+    return out
+
+
+# ---- by itself -----------------------------------------------------------------------------------------------------
+@stage
+def factor_hessian(m, d):
+    """The Hessian of the primal problem at the rows where the solver ended, factored.
+
+    H = M + J^T D J with the rows that are not at a bound; without rows it is M.  Where trees are taken apart it lacks
+    what couples them.  Where no way serves all worlds of the tile con_overflow is 1, and nothing is done.
+    Reads:  M, cinert, cdof, all rows and where they are.   Writes: what `solve_hessian` reads; search, Mv.
+    Cost:   as one of Newton's steps.
+    """
+    d.H_kept[0] = 0
+    prepare_contacts(m, d)
+    prepare(m, d)
+    if d.con_overflow[0] == 0:
+        if starts_from_inertia(m, d) and not needs_inertia(m, d):
+            crb(m, d)
+        assemble_hessian(m, d)
+        factor(m, d)
+
+
+@stage
+def solve_hessian(m, d):
+    """qvec <- H^-1 qvec, by what `factor_hessian` or the last step left.
+
+    Reads:  qvec, the factor.   Writes: qvec (nv,); search, Mv.   Cost: O(nv) by recursion, else O(entries).
+    """
+    substitute(m, d, d.qvec)
