@@ -25,13 +25,13 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
-from featherlane.simulation.query.distance import Distances, distance_tiles
-from featherlane.simulation.query.distance import Query as DistanceQuery
-from featherlane.simulation.query.ray import Hits, Query, cast_tiles
+from featherlane.simulation.query.distance import Distances, Pairs
+from featherlane.simulation.query.inverse import Accelerations
+from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.ray import Hits, Rays
 from featherlane.simulation.stages import check_inverse
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
-from featherlane.simulation.tile.tiles import inverse_tiles
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.work import Work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
@@ -308,28 +308,7 @@ class Batch(Worlds):
         """
         check_inverse(self.model)
         chosen = self._ids(ids)
-        shape = (len(chosen), 1, self.model.nv)
-        transfers = {"record": [Transfer("qfrc_inverse", np.empty(shape, self.dtype))]}
-        if qacc is not None:
-            transfers["control"] = [Transfer("qacc", self._accelerations(qacc, shape))]
-        if len(chosen):
-            with self._entered():
-                workspaces = self._prepare()
-                names = [n for n in LASTING if n in self._arrays]
-                transfers["load"] = self._load((*names, *COUNTS))
-                wanted = self._wanted(set())
-                plan = Plan(workspaces, transfers, self.nworld, wanted, inverse_tiles)
-                self._work(plan, int(qacc is not None), chosen)
-        return transfers["record"][0].array[:, 0]
-
-    def _accelerations(self, qacc, shape) -> np.ndarray:
-        """Accelerations of an inverse pass, checked: (n, 1, nv)."""
-        n, _, nv = shape
-        try:
-            rows = np.broadcast_to(np.asarray(qacc, self.dtype), (n, nv))
-        except (TypeError, ValueError):
-            raise ModelError(f"qacc: got {_described(qacc)}, allowed is what broadcasts to ({n}, {nv})") from None
-        return np.ascontiguousarray(rows).reshape(shape)
+        return self._ask(Accelerations(self.model, len(chosen), self.dtype, qacc), chosen)
 
     def ray(
         self,
@@ -361,15 +340,8 @@ class Batch(Worlds):
             ModelError, UnknownNameError: as `fl.ray` does.
         """
         chosen = self._ids(ids)
-        query = Query(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
-        if query.nray and len(chosen):
-            with self._entered():
-                workspaces = self._prepare()
-                for workspace in workspaces:
-                    query.enter(workspace)
-                transfers = {"load": self._load(("qpos", "mocap_pos", "mocap_quat")), **query.transfers()}
-                self._work(Plan(workspaces, transfers, self.nworld, {}, cast_tiles), query.nray, chosen)
-        return query.hits()
+        rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
+        return self._ask(rays, chosen)
 
     def geom_distance(self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids=None) -> Distances:
         """Signed distances of pairs of geoms and their nearest points, in each world's present state.
@@ -388,15 +360,19 @@ class Batch(Worlds):
             ModelError, UnknownNameError: as `fl.geom_distance` does.
         """
         chosen = self._ids(ids)
-        query = DistanceQuery(self.model, len(chosen), self.dtype, geom1, geom2, distmax)
-        if query.npair and len(chosen):
+        return self._ask(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
+
+    def _ask(self, question: Question, chosen: np.ndarray):
+        """The answer of the chosen worlds in their present states, which stay as they are."""
+        if len(chosen):
             with self._entered():
                 workspaces = self._prepare()
                 for workspace in workspaces:
-                    query.enter(workspace)
-                transfers = {"load": self._load(("qpos", "mocap_pos", "mocap_quat")), **query.transfers()}
-                self._work(Plan(workspaces, transfers, self.nworld, {}, distance_tiles), query.npair, chosen)
-        return query.answer()
+                    question.enter(workspace)
+                transfers = {"load": self._load(question.reads), **question.transfers()}
+                plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
+                self._begun(plan, question.number, chosen).finish()
+        return question.answer()
 
     def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
         """Steps of the chosen worlds, or one forward pass; with a control kernel that each step calls."""
@@ -502,10 +478,6 @@ class Batch(Worlds):
         parts = [(self.width, chosen[~piled]), (1, chosen[piled])]
         return [(width, part) for width, part in parts if len(part)]
 
-    def _work(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> None:
-        """A plan's loop over the tiles, on all threads; of a part of the worlds of the call."""
-        self._begun(plan, nstep, chosen, part).finish()
-
     def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> Work:
         """A plan that is ready to loop over its tiles."""
         plan.workspaces[0].calls.require(plan.loop)
@@ -560,9 +532,7 @@ class Batch(Worlds):
         key = forward, recorder is not None, width
         if extra is None and key in self._plans:
             return self._plans[key]
-        names = [n for n in LASTING if n in self._arrays]
-        load = [Transfer(n, self._arrays[n]) for n in (*names, *COUNTS)]
-        load += [Transfer(n, a, True) for n, a in self._expanded.items()]
+        load = self._load((*LASTING, *COUNTS))
         # a world that is reset has its mocap bodies moved, and knows best where to
         kept = [n for n in (*EVOLVING, *SLEEP_ROWS, *MOCAP) if n in self._arrays and not forward]
         store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]
@@ -588,8 +558,8 @@ class Batch(Worlds):
         return {name: int(value) for name, value in wanted.items()}
 
     def _load(self, names) -> list[Transfer]:
-        """Transfers of fields of the batch, and of the model's that differ by world, into tiles."""
-        load = [Transfer(n, self._arrays[n]) for n in names]
+        """Transfers of fields that the batch keeps, and of the model's that differ by world, into tiles."""
+        load = [Transfer(n, self._arrays[n]) for n in names if n in self._arrays]
         return load + [Transfer(n, a, True) for n, a in self._expanded.items()]
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
@@ -657,14 +627,6 @@ def _field_names(call: str, given) -> list[str]:
         if not isinstance(name, str):
             raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
     return names
-
-
-def _described(value) -> str:
-    """What was given in place of an array."""
-    try:
-        return f"shape {np.shape(value)}"
-    except ValueError:
-        return type(value).__name__
 
 
 def _cores() -> int:

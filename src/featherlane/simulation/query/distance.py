@@ -13,9 +13,11 @@ from featherlane.errors import ModelError
 from featherlane.model.assign import regular
 from featherlane.model.enums import HFIELD, MESH, SDF
 from featherlane.model.model import Model, check_model
+from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
 
@@ -56,7 +58,7 @@ def _geoms(model: Model, name: str, value) -> np.ndarray:
     return given
 
 
-class Query:
+class Pairs(Question):
     """Pairs of geoms as kernels take them, checked, and the rows of their results.
 
     Args:
@@ -64,7 +66,13 @@ class Query:
         nworld: worlds, None for one world and pairs of any shape.
         dtype: float64 or float32.
         geom1, geom2, distmax: as for `geom_distance`.
+
+    Attributes:
+        shape: of the pairs.
+        number: pairs of each world.
     """
+
+    loop = distance_tiles
 
     def __init__(self, model: Model, nworld, dtype, geom1, geom2, distmax):
         first, second = _geoms(model, "geom1", geom1), _geoms(model, "geom2", geom2)
@@ -80,7 +88,7 @@ class Query:
         self.geom = np.empty((*shape, 2), dtype)
         self.geom[..., 0], self.geom[..., 1] = first, second
         self._check_types(model)
-        self.npair = int(np.prod(shape if nworld is None else shape[1:]))
+        self.number = int(np.prod(shape if nworld is None else shape[1:]))
         self.distance, self.fromto = np.empty(shape, dtype), np.empty((*shape, 6), dtype)
 
     def _check_types(self, model):
@@ -95,7 +103,7 @@ class Query:
         if bare.size:
             raise ModelError(f"geom {bare[0]}: its mesh has no hull, because nothing collides with it")
 
-    def enter(self, workspace) -> None:
+    def enter(self, workspace: Workspace) -> None:
         """Tell a tile the limit."""
         workspace.arrays["distance_limit"][0] = self.distmax
 
@@ -150,14 +158,14 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
         that nothing collides with, for it has no hull here.
     """
     check_model(model)
-    query = Query(model, None, np.float64, geom1, geom2, distmax)
-    distance, fromto = query.distance.reshape(-1), query.fromto.reshape(-1, 6)
+    pairs = Pairs(model, None, np.float64, geom1, geom2, distmax)
+    distance, fromto = pairs.distance.reshape(-1), pairs.fromto.reshape(-1, 6)
     with ready(model, data)._turn:
         workspace = data.workspace
-        query.enter(workspace)
+        pairs.enter(workspace)
         run, arrays = workspace.bound(_geom_distance), workspace.arrays
-        for k, pair in enumerate(query.geom.reshape(-1, 2)):
+        for k, pair in enumerate(pairs.geom.reshape(-1, 2)):
             arrays["distance_geom"][:, 0] = pair
             run()
             distance[k], fromto[k] = arrays["distance"][0, 0], arrays["distance_fromto"][:, 0]
-    return query.answer()
+    return pairs.answer()

@@ -17,6 +17,7 @@ from featherlane.lanes.record import address
 from featherlane.model.assign import regular
 from featherlane.model.enums import NGROUP
 from featherlane.model.model import Model, check_model
+from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.transfer import Transfer
@@ -157,7 +158,7 @@ def _cutoff(cutoff) -> float:
     return min(value, FAR)
 
 
-class Query:
+class Rays(Question):
     """Rays as kernels take them: rows of reals, checked, and the rows of their results.
 
     Args:
@@ -168,8 +169,10 @@ class Query:
 
     Attributes:
         shape: of the rays.
-        nray: rays of each world.
+        number: rays of each world.
     """
+
+    loop = cast_tiles
 
     def __init__(self, model, nworld, dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff):
         point, direction, length, shape = _rays(point, direction)
@@ -177,7 +180,7 @@ class Query:
             if shape[:-1] not in ((), (1,), (nworld,)):
                 raise ModelError(f"point, direction: got rays {shape} for {nworld} worlds, allowed is (n, nray)")
             shape = nworld, shape[-1] if shape else 1
-        self.shape, self.nray = shape, shape[-1] if nworld is not None else prod(shape)
+        self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
         self.seen, self.cutoff = _seen(model, geomgroup, flg_static), _cutoff(cutoff)
         self.length, rows = length, (*shape, 3)
         self.point = np.array(np.broadcast_to(point, rows), dtype, order="C")
@@ -185,7 +188,7 @@ class Query:
         self.exclude = np.array(_excluded(model, bodyexclude, shape), dtype, order="C")
         self.distance, self.geom, self.normal = np.empty(shape, dtype), np.empty(shape, dtype), np.empty(rows, dtype)
 
-    def enter(self, workspace) -> None:
+    def enter(self, workspace: Workspace) -> None:
         """Tell a tile what rays can meet."""
         workspace.arrays["ray_seen"][: len(self.seen)] = self.seen
         workspace.arrays["ray_ngeom"][0] = len(self.seen)
@@ -205,7 +208,7 @@ class Query:
             "record": [Transfer(f"ray_{name}", a) for name, a in record.items()],
         }
 
-    def hits(self) -> Hits:
+    def answer(self) -> Hits:
         """Results, distances in lengths of the rays' directions."""
         distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
         return Hits(distance[()], self.geom.astype(np.int32)[()], self.normal)
@@ -261,10 +264,10 @@ def ray(
         of surfaces, where mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
     check_model(model)
-    query = Query(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
-    if query.nray:
+    rays = Rays(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
+    if rays.number:
         with ready(model, data)._turn:
-            workspace = _tile(data, query.nray)
-            query.enter(workspace)
-            workspace.bound(cast_many)(*query.addresses(), query.nray)
-    return query.hits()
+            workspace = _tile(data, rays.number)
+            rays.enter(workspace)
+            workspace.bound(cast_many)(*rays.addresses(), rays.number)
+    return rays.answer()

@@ -1,0 +1,57 @@
+"""Inverse dynamics of the worlds of a batch: what is given is checked and shaped here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.model.model import Model
+from featherlane.simulation.query.question import Question
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.tiles import inverse_tiles
+from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.workspace import Workspace
+
+
+class Accelerations(Question):
+    """Accelerations as kernels take them, checked, and the rows of the forces that give them.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: float64 or float32.
+        qacc: what broadcasts to (nworld, nv), or None for those of forward dynamics.
+    """
+
+    loop = inverse_tiles
+    reads = (*DATA.that("lasts"), *DATA.of("count"))
+
+    def __init__(self, model: Model, nworld: int, dtype, qacc):
+        self.number, self.force = int(qacc is not None), np.empty((nworld, 1, model.nv), dtype)
+        if qacc is not None:
+            try:
+                rows = np.broadcast_to(np.asarray(qacc, dtype), (nworld, model.nv))
+            except (TypeError, ValueError):
+                allowed = f"allowed is what broadcasts to ({nworld}, {model.nv})"
+                raise ModelError(f"qacc: got {_described(qacc)}, {allowed}") from None
+            self.qacc = np.ascontiguousarray(rows).reshape(nworld, 1, model.nv)
+
+    def enter(self, workspace: Workspace) -> None:
+        """Nothing is asked of all worlds alike."""
+
+    def transfers(self) -> dict[str, list[Transfer]]:
+        """What `inverse_tiles` takes."""
+        control = [Transfer("qacc", self.qacc)] if self.number else []
+        return {"control": control, "record": [Transfer("qfrc_inverse", self.force)]}
+
+    def answer(self) -> np.ndarray:
+        """The forces, (nworld, nv)."""
+        return self.force[:, 0]
+
+
+def _described(value) -> str:
+    """What was given in place of an array."""
+    try:
+        return f"shape {np.shape(value)}"
+    except ValueError:
+        return type(value).__name__

@@ -1,0 +1,36 @@
+"""A question to worlds: what is asked of a batch in its present states, which it then leaves as they are."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from featherlane.lanes import Stage
+from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.workspace import Workspace
+
+
+class Question(ABC):
+    """What is asked, checked, as rows that tiles take in, and rows of answers.
+
+    Attributes:
+        loop: the stage that works through tiles.
+        reads: fields of a world that the answer depends on.
+        number: how many things are asked of each world: steps of the loop.
+    """
+
+    loop: Stage
+    reads: tuple[str, ...] = ("qpos", "mocap_pos", "mocap_quat")
+    number: int
+
+    @abstractmethod
+    def transfers(self) -> dict[str, list[Transfer]]:
+        """Rows of what is asked (`control`) and of answers (`record`), (n, number, ...) for n worlds."""
+
+    @abstractmethod
+    def answer(self) -> Any:
+        """The answers, as a user gets them."""
+
+    @abstractmethod
+    def enter(self, workspace: Workspace) -> None:
+        """Tell a tile what all worlds are asked alike."""
