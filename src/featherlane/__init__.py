@@ -88,6 +88,7 @@ from featherlane.simulation.stages import (
 )
 from featherlane.simulation.user.actuator import set_user_actuator
 from featherlane.simulation.user.sensor import set_user_sensor
+from featherlane.simulation.world.contacts import Contacts
 from featherlane.simulation.world.data import Data
 
 __version__: str
@@ -95,6 +96,7 @@ __version__: str
 __all__ = [  # noqa: RUF022  in groups
     # what a program is made of
     "Batch",
+    "Contacts",
     "Data",
     "Link",
     "Model",

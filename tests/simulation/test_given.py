@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 
 import mujoco
@@ -11,6 +12,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.collision.frame import frame_of
+from featherlane.simulation.tile.fields import DATA
 from oracles.parity import BOUNDS, relative
 
 ROBOTS = ("mjx/barkour_v0/assets/barkour_v0_mjx", "mjx/convex", "mjx/shadow_hand/scene_right", "metaworld/objects/box")
@@ -268,6 +270,32 @@ def test_bad_contacts_are_refused_and_nothing_changes(model, message):
     assert message in str(caught.value)
     for name, value in before.items():
         np.testing.assert_array_equal(data.workspace.arrays[name], value)
+
+
+def test_a_structure_gives_what_its_arrays_give(model):
+    named = touching(model) | {"friction": [0.4, 0.4, 0.01, 0.001, 0.001], "motion": [0, 0.1, 0]}
+    one, other = (fl.Data(model, given_contacts=2) for _ in range(2))
+    one.give_contacts(**named, replace=True)
+    other.give_contacts(fl.Contacts(**named), replace=True)
+    worlds, others = (fl.Batch(model, 2, given_contacts=2) for _ in range(2))
+    worlds.give_contacts(**named, count=[1, 2], ids=[1, 0])
+    others.give_contacts(fl.Contacts(**named), count=[1, 2], ids=[1, 0])
+    for name in DATA.of("given"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        np.testing.assert_array_equal(worlds.checkpoint()[name], others.checkpoint()[name], err_msg=name)
+    assert one.given_replace == 1 and worlds.checkpoint()["given_present"].tolist() == [[1, 1], [1, 0]]
+    signature = inspect.signature(fl.Batch.give_contacts).parameters
+    assert {"self", *inspect.signature(fl.Contacts).parameters, "replace", "count", "ids"} == set(signature)
+
+
+def test_arguments_that_contacts_do_not_have_are_refused(model):
+    data = fl.Data(model, given_contacts=2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        data.give_contacts(**touching(model), colour=1)
+    with pytest.raises(TypeError, match=r"missing .* 'dist'"):
+        data.give_contacts(pos=np.zeros(3), frame=np.ones(3))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dim'"):
+        data.give_contacts(fl.Contacts(**touching(model)), dim=3)
 
 
 @pytest.mark.parametrize("given", [-1, 1.5, True, 10**9, "many"])

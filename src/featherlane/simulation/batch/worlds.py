@@ -22,6 +22,7 @@ from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
+from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import given_fields, room_for
 
 MOCAP = ("mocap_pos", "mocap_quat")
@@ -239,32 +240,8 @@ class Worlds(NamedAccess):
                 rows[w] = values[name]
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
-    def give_contacts(
-        self,
-        dist,
-        pos,
-        frame,
-        *,
-        geom=None,
-        body=None,
-        dim=None,
-        friction=None,
-        solref=None,
-        solreffriction=None,
-        solimp=None,
-        includemargin=None,
-        adhesion=None,
-        erp=None,
-        cfm=None,
-        restitution=None,
-        restitution_vel=None,
-        slip=None,
-        frictionforce=None,
-        motion=None,
-        replace=False,
-        count=None,
-        ids=None,
-    ) -> None:
+    @takes_contacts
+    def give_contacts(self, contacts: Contacts, *, replace=False, count=None, ids=None) -> None:
         """Give each world contacts of its own, beside those that are detected or instead of them.
 
         As `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so that (n, ...)
@@ -272,8 +249,7 @@ class Worlds(NamedAccess):
         them, and worlds whose contacts join other bodies may share a tile.
 
         Args:
-            dist, pos, frame, geom, body, dim, friction, solref, solreffriction, solimp, includemargin, adhesion, erp,
-                cfm, restitution, restitution_vel, slip, frictionforce, motion: as in `Data.give_contacts`.
+            contacts: a `featherlane.Contacts`; or what it is made of, with the same names.
             replace: () or (nworld,): no contacts are detected in this world.
             count: (nworld,) a world's contacts are its first `count`; None: all n.
             ids: the worlds, by number or as a mask, whose contacts are given; None for all.
@@ -282,17 +258,12 @@ class Worlds(NamedAccess):
             ModelError: as in `Data.give_contacts`; room is made by `Batch(..., given_contacts=n)`.
         """
         chosen = self._ids(ids)
-        what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
-        what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
-        what |= {"adhesion": adhesion}
-        what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
-        what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
 
         def values(name):
             rows = self._expanded.get(name)
             return self.model.__dict__[name][None] if rows is None else rows[chosen]
 
-        rows = given_fields(self.model, self.ngiven, len(chosen), values, replace, count, **what)
+        rows = given_fields(self.model, self.ngiven, len(chosen), values, replace, count, contacts)
         for name, value in rows.items():
             self._arrays[name][chosen] = value
 

@@ -24,6 +24,7 @@ from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import fill, plain_sensors
+from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import given_fields, room_for
 
 EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
@@ -255,63 +256,19 @@ class Data(NamedAccess):
         out.flags.writeable = False
         return out
 
-    def give_contacts(
-        self,
-        dist,
-        pos,
-        frame,
-        *,
-        geom=None,
-        body=None,
-        dim=None,
-        friction=None,
-        solref=None,
-        solreffriction=None,
-        solimp=None,
-        includemargin=None,
-        adhesion=None,
-        erp=None,
-        cfm=None,
-        restitution=None,
-        restitution_vel=None,
-        slip=None,
-        frictionforce=None,
-        motion=None,
-        replace: bool = False,
-    ) -> None:
+    @takes_contacts
+    def give_contacts(self, contacts: Contacts, *, replace: bool = False) -> None:
         """Give n contacts of one's own, beside those that are detected or instead of them.
 
         They hold in every step, as they are, until others are given, they are cleared, or the data is reset; they come
         first in `data.contact`.  A disabled `contact` or `constraint` flag switches them off, too.  They live in the
         fields `given_*`, which may be written directly (`data.given_pos[i] += ...`) where no check is wanted.
 
-        Args:
-            dist: (n,) [m] distance, negative for penetration.
-            pos: (n, 3) [m] position, world axes.
-            frame: (n, 9) rows normal, tangent, tangent, as in `data.contact.frame`; or (n, 3) normals of any length.
-                The normal points from the first to the second geom or body.
-            geom: (n, 2) ids of the geoms that touch.
-            body: (n, 2) ids of the bodies that touch, in place of `geom`.
-            dim: (n,) 1, 3, 4 or 6.
-            friction: (n, 5) two sliding, spinning, two rolling.
-            solref: (n, 2) reference of the normal row.
-            solreffriction: (n, 2) elliptic cones: reference of the friction rows; zeros: as the normal's.
-            solimp: (n, 5) impedance.
-            includemargin: (n,) [m] the contact acts where dist < includemargin.
-            adhesion: (n,) [N] force with which the contact can pull; where it is not 0 the contact acts beyond its
-                margin, too, without friction.
-            erp, cfm: (n,) [1, m/(s N)] softness of the normal row; negative: the option's.  This and what follows is
-                read by the contact model `lcp` alone.
-            restitution, restitution_vel: (n,) [1, m/s] part of the approach speed with which the bodies part, and the
-                speed above which they do.
-            slip: (n, 2) [m/(s N)] compliance of the two rows of sliding friction.
-            frictionforce: (n,) 1: `friction` bounds sliding friction as a force [N], not as a coefficient.
-            motion: (n, 3) [m/s] velocity of the second body from the first at which the contact rests: along normal
-                and tangents, as of a belt.
-            replace: no contacts are detected while these hold, even where n = 0.
+            data.give_contacts(dist, pos, frame, geom=geom)  # or data.give_contacts(fl.Contacts(...))
 
-        All broadcast over the contacts.  What is not given is what MuJoCo would mix from the two geoms at this moment
-        (explicit pairs aside), or MuJoCo's default where bodies are given.
+        Args:
+            contacts: a `featherlane.Contacts`; or what it is made of, with the same names.
+            replace: no contacts are detected while these hold, even where n = 0.
 
         Raises:
             ModelError: more contacts than `Data(model, given_contacts=n)` made room for, a shape or a number that
@@ -320,12 +277,8 @@ class Data(NamedAccess):
         Note:
             A contact between bodies that are welded to each other is listed and has no rows, as in MuJoCo.
         """
-        what = {"dist": dist, "pos": pos, "frame": frame, "geom": geom, "body": body, "dim": dim, "friction": friction}
-        what |= {"solref": solref, "solreffriction": solreffriction, "solimp": solimp, "includemargin": includemargin}
-        what |= {"adhesion": adhesion}
-        what |= {"erp": erp, "cfm": cfm, "restitution": restitution, "restitution_vel": restitution_vel}
-        what |= {"slip": slip, "frictionforce": frictionforce, "motion": motion}
-        rows = given_fields(self.model, self.ngiven, 1, lambda n: getattr(self.model, n)[None], replace, None, **what)
+        model = self.model
+        rows = given_fields(model, self.ngiven, 1, lambda name: getattr(model, name)[None], replace, None, contacts)
         for name, value in rows.items():
             self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
 

@@ -35,8 +35,6 @@ DEFAULTS = {
     "slip": (0.0, 0.0),
     "frictionforce": 0.0,
 }
-# of each contact; the others are one number
-LENGTHS = {"pos": 3, "friction": 5, "solref": 2, "solreffriction": 2, "solimp": 5, "slip": 2, "motion": 3}
 # least and largest number
 RANGES = {
     "erp": (-np.inf, 1.0),
@@ -54,7 +52,7 @@ def room_for(given) -> int:
     return int(given)
 
 
-def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.ndarray], replace, count, **what):
+def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.ndarray], replace, count, contacts):
     """The rows of the fields `given_*` of nworld worlds.
 
     Args:
@@ -64,7 +62,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
         values: a real model field's values by name, (nworld, ...) or (1, ...).
         replace: whether detection is off, () or (nworld,).
         count: contacts of each world, (nworld,), or None for as many as were given.
-        what: the contacts as `Data.give_contacts` takes them.
+        contacts: the `Contacts`.
 
     Returns:
         field -> (nworld, ...) float64.
@@ -72,6 +70,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
     Raises:
         ModelError: what is wrong, with what is allowed.
     """
+    what = dict(vars(contacts))
     n = _number(what["dist"], capacity)
     present = _present(count, nworld, n)
     geom, body = _carriers(model, what.pop("geom"), what.pop("body"), (nworld, n, 2), present)
@@ -83,8 +82,8 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
 
     rows = {}
     for name, value in filled.items():
-        shape = (nworld, n, LENGTHS[name]) if name in LENGTHS else (nworld, n)
-        rows[name] = _frames(value, shape, present) if name == "frame" else _floats(name, value, shape, present)
+        shape = (nworld, n, *DATA[f"given_{name}"].shape[1:])
+        rows[name] = _frames(value, shape[:2], present) if name == "frame" else _floats(name, value, shape, present)
     if not np.isin(rows["dim"][present], DIMS).all():
         raise ModelError(f"give_contacts: dim: got {what['dim']!r}, allowed are {', '.join(map(str, DIMS))}")
     for name in rows.keys() & RANGES.keys():
