@@ -24,7 +24,7 @@ from featherlane.model.enums import State
 from featherlane.registration import Registration, RegistrationStatus, register_points
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.failure_file import load_failure
+from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.state import get_state, set_keyframe, set_state, state_size
 from featherlane.simulation.derivative.transition import inverse_fd, transition_fd

@@ -10,6 +10,7 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
+from featherlane.simulation.batch.failure_file import save
 from featherlane.simulation.stages import step
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.user.control import control_function
@@ -63,12 +64,13 @@ class Failure:
         states: dict[str, np.ndarray],
         model: Model,
         own: dict[str, np.ndarray],
+        kind: type[Batch],
         given_contacts: int = 0,
         control: Kernel | None = None,
     ):
         self.world, self.step, self.causes = world, step, causes
         self.states, self.control = states, control
-        self._given_contacts = given_contacts
+        self._kind, self._given_contacts = kind, given_contacts  # of the batch
         self._common, self._own = model, own  # shared with other failures: never given away
         self._edits: list[list[str]] | None = None
         self._needed = ""  # name of the control kernel that a file could not hold
@@ -180,8 +182,6 @@ class Failure:
         Raises:
             ModelError: the path does not end in .npz, or cannot be written.
         """
-        from featherlane.simulation.batch.failure_file import save
-
         save(self, path)
 
     def __repr__(self) -> str:
@@ -221,9 +221,7 @@ class Failure:
         return model
 
     def _made_batch(self, model: Model) -> Batch:
-        from featherlane.simulation.batch.batch import Batch
-
-        batch = Batch(model, 1, 1, self.dtype, self._given_contacts)
+        batch = self._kind(model, 1, 1, self.dtype, self._given_contacts)
         batch.__dict__["_told"] = True
         return batch
 

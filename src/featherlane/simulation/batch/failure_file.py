@@ -14,33 +14,20 @@ from featherlane.lanes.layout import layout_hash
 from featherlane.model.fields import MODEL
 from featherlane.model.model import BUFFERS, Model
 from featherlane.model.reader import heard, mujoco_module
-from featherlane.simulation.batch.failure import Failure
 
 FORMAT = 1
 LAYOUT = layout_hash(MODEL)
 
 
-def load_failure(path: str | Path) -> Failure:
-    """Read a failure that `Failure.save`, or `featherlane simulate --out`, wrote.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The failure, with its model.  It replays to the bits that it had, by the same release.  Kernels of the user are
-        not in the file: assign `failure.control`, and call `set_user_actuator(failure.model, ...)`, before a replay.
-
-    Raises:
-        ModelError: the file is not there, is no such file, or was written by a release with other fields or with a
-            MuJoCo whose models the one that is installed does not read.
-    """
+def read(path: str | Path) -> dict[str, Any]:
+    """What a failure in a file is made of, and `_edits` and `_needed` of it; see `load_failure`."""
     path = _path(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             held = dict(file)
         if int(held["format"]) != FORMAT or str(held["layout"]) != LAYOUT:
             raise ModelError(f"{path}: was written by another release, whose models have other fields")
-        return _failure(held, path)
+        return _parts(held, path)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file") from None
     except ModelError:
@@ -49,7 +36,7 @@ def load_failure(path: str | Path) -> Failure:
         raise ModelError(f"{path}: is no file of a failure ({type(error).__name__}: {error})") from None
 
 
-def save(failure: Failure, path: str | Path) -> None:
+def save(failure, path: str | Path) -> None:
     """Write a failure; see `Failure.save`.
 
     Raises:
@@ -77,7 +64,7 @@ def _path(given) -> Path:
     return Path(given)
 
 
-def _arrays(failure: Failure) -> dict[str, np.ndarray]:
+def _arrays(failure) -> dict[str, np.ndarray]:
     """All of a failure, by the names that it has in a file."""
     mujoco = mujoco_module()
     model = failure._common
@@ -108,26 +95,23 @@ def _arrays(failure: Failure) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in out.items()}
 
 
-def _failure(held: dict[str, np.ndarray], path: Path) -> Failure:
+def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
     """What the arrays of a file mean."""
-    model = _model(held, path)
     states, own = (
         {key.removeprefix(head): a for key, a in held.items() if key.startswith(head)} for head in ("state.", "own.")
     )
-    failure = Failure(
-        world=int(held["world"]),
-        step=int(held["step"]),
-        causes=tuple(held["causes"].tolist()),
-        states=states,
-        model=model,
-        own=own,
-        given_contacts=int(held["given_contacts"]),
-    )
-    edits = [list(states)] + [
-        held[f"edits.{k}"].tolist() if f"edits.{k}" in held else [] for k in range(1, failure.nstep)
-    ]
-    failure._edits, failure._needed = edits, str(held["control"])
-    return failure
+    edits = [held[f"edits.{k}"].tolist() if f"edits.{k}" in held else [] for k in range(1, len(states["time"]))]
+    return {
+        "world": int(held["world"]),
+        "step": int(held["step"]),
+        "causes": tuple(held["causes"].tolist()),
+        "states": states,
+        "model": _model(held, path),
+        "own": own,
+        "given_contacts": int(held["given_contacts"]),
+        "_edits": [list(states), *edits],
+        "_needed": str(held["control"]),
+    }
 
 
 def _model(held: dict[str, np.ndarray], path: Path) -> Model:

@@ -195,6 +195,7 @@ class Recorder:
             states=self._states(w, i, k, reset),
             model=self._model(batch),
             own={name: rows[w].copy() for name, rows in batch._expanded.items()},
+            kind=type(batch),
             given_contacts=batch.ngiven,
             control=self._control,
         )
