@@ -11,8 +11,7 @@ from rich.tree import Tree
 
 from featherlane.cli.output import console, pairs, print_json, table
 from featherlane.errors import ModelError
-from featherlane.model.enums import SLIDE
-from featherlane.model.joint import DOFS
+from featherlane.model.joint import DOFS, is_scalar
 from featherlane.model.joint import NAMES as JOINT_TYPES
 
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
@@ -97,7 +96,7 @@ def _options(mj) -> dict[str, Any]:
 def _features(mj) -> dict[str, int]:
     """How many elements use what; only what is used."""
     joints = Counter(JOINT_TYPES[kind] for kind in mj.jnt_type)
-    scalar = mj.jnt_type >= SLIDE
+    scalar = is_scalar(mj.jnt_type)
     found = {f"{kind} joints": joints[kind] for kind in JOINT_TYPES}
     found |= {
         "joint limits": int((mj.jnt_limited > 0).sum()),

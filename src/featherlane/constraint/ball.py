@@ -8,7 +8,8 @@ from featherlane.constraint.general import place_rows_at, store_general_row
 from featherlane.constraint.impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tree_awake
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
-from featherlane.model.enums import BALL, LIMIT_JOINT
+from featherlane.model.enums import LIMIT_JOINT
+from featherlane.model.joint import is_ball
 from featherlane.spatial.quaternion import quat_normalize
 from featherlane.spatial.vector import dot3, load2, load3, load4, load5, normalize3
 
@@ -50,7 +51,7 @@ def ball_rows(m, d, k, o, shortest):
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
     """
     for j in range(m.njnt):
-        if m.jnt_limited[j] != 0 and m.jnt_type[j] == BALL:
+        if m.jnt_limited[j] != 0 and is_ball(m.jnt_type[j]):
             axis, angle = ball_axis_angle(quat_normalize(load4(d.qpos, m.jnt_qposadr[j])))
             dist = fmax(m.jnt_range[2 * j], m.jnt_range[2 * j + 1]) - angle
             near = dist < m.jnt_margin[j]

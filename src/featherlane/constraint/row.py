@@ -28,7 +28,6 @@ from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows,
 from featherlane.dynamics.awake import sleeping, tree_awake
 from featherlane.lanes import any_, fma, fmax, kernel, real, stage, where
 from featherlane.model.enums import (
-    BALL,
     CONTACT_ELLIPTIC,
     CONTACT_FRICTIONLESS,
     CONTACT_PYRAMIDAL,
@@ -41,9 +40,9 @@ from featherlane.model.enums import (
     FRICTION_DOF,
     LIMIT_JOINT,
     PYRAMIDAL,
-    SLIDE,
 )
 from featherlane.model.integrator import has_metric
+from featherlane.model.joint import is_ball, is_scalar
 from featherlane.spatial.vector import load2, load5
 
 __all__ = [
@@ -157,7 +156,7 @@ def make_dof_rows(m, d):
     d.nfrictionrow[0] = n
     if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
         for j in range(m.njnt):
-            if m.jnt_limited[j] != 0 and m.jnt_type[j] >= SLIDE:
+            if m.jnt_limited[j] != 0 and is_scalar(m.jnt_type[j]):
                 n = limit_rows(m, d, n, j, shortest)
     d.ndofrow[0] = n
 
@@ -310,7 +309,7 @@ def row_capacity(model) -> dict[str, int]:
     ball has one.  All equalities may be active.
     """
     kinds = model.jnt_type[model.jnt_limited != 0]
-    balls, others = int((kinds == BALL).sum()), int((kinds >= SLIDE).sum())
+    balls, others = int(is_ball(kinds).sum()), int(is_scalar(kinds).sum())
     parts = (equality_capacity(model), tendon_capacity(model), metric_capacity(model))
     rows, entries = (sum(counts) for counts in zip(*parts, strict=True))
     return {"ndofrowmax": int(model.nv) + 2 * others, "ngenrowmax": rows + balls, "ngenJmax": entries + 3 * balls}

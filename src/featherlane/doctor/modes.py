@@ -23,7 +23,6 @@ import numpy as np
 
 from featherlane.doctor.patient import Patient, Start
 from featherlane.model.enums import (
-    BALL,
     BIAS_AFFINE,
     BIAS_SO3,
     GAIN_AFFINE,
@@ -37,7 +36,7 @@ from featherlane.model.enums import (
     Disable,
 )
 from featherlane.model.integrator import has_metric
-from featherlane.model.joint import DOFS
+from featherlane.model.joint import DOFS, is_scalar
 from featherlane.model.solver import takes_couplings
 from featherlane.tree import sparsity
 
@@ -239,7 +238,7 @@ def _joints(patient: Patient, spring: bool, damper: bool) -> Iterator[Term]:
         added[m.actuator_trnid[i, 0]] += m.actuator_damping[i] * m.actuator_gear[m.actuator_outadr[i], 0] ** 2
     for j in range(m.njnt):
         for i in range(m.jnt_dofadr[j], m.jnt_dofadr[j] + DOFS[m.jnt_type[j]]):
-            d = m.dof_damping[i] + (added[j] if m.jnt_type[j] > BALL else 0.0)
+            d = m.dof_damping[i] + (added[j] if is_scalar(m.jnt_type[j]) else 0.0)
             yield Term("joint", j, unit[i], spring * m.jnt_stiffness[j], damper * d, True)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
-from featherlane.model.enums import BALL, EQ_CONNECT, EQ_JOINT, EQ_WELD, FREE, HINGE, Disable
+from featherlane.model.enums import BALL, EQ_CONNECT, EQ_JOINT, EQ_WELD, HINGE, Disable
+from featherlane.model.joint import is_ball, is_free, is_scalar
 from featherlane.simulation.step.health import LARGEST
 
 DEEP = 0.1  # of the smaller half side of two geoms
@@ -108,7 +109,7 @@ def beyond_range(patient: Patient) -> Iterator[Sign]:
 def _position(patient: Patient, start: Start, j: int) -> float:
     """Coordinate of a slide or hinge, angle of a ball [m, rad]."""
     m, a = patient.model, int(patient.model.jnt_qposadr[j])
-    if m.jnt_type[j] == BALL:
+    if is_ball(m.jnt_type[j]):
         w, *vector = start.data["qpos"][a : a + 4]
         return float(2 * np.arctan2(np.linalg.norm(vector), abs(w)))
     return float(start.data["qpos"][a])
@@ -116,8 +117,8 @@ def _position(patient: Patient, start: Start, j: int) -> float:
 
 def _beyond(patient: Patient, kind: str, ident: int, limits, value) -> Iterator[Sign]:
     m = patient.model
-    is_ball = kind == "joint" and m.jnt_type[ident] == BALL
-    low, high = (-np.inf, max(limits)) if is_ball else map(float, limits)
+    is_angle = kind == "joint" and is_ball(m.jnt_type[ident])
+    low, high = (-np.inf, max(limits)) if is_angle else map(float, limits)
     allowed = BEYOND * (high - low if np.isfinite(high - low) else abs(high)) + TINY
     values = [(value(s), s) for s in patient.starts]
     worst, start = max(values, key=lambda pair: max(low - pair[0], pair[0] - high))
@@ -162,7 +163,7 @@ def degrees(patient: Patient) -> Iterator[Sign]:
 def locked(patient: Patient) -> Iterator[Sign]:
     """A limited slide or hinge whose lower limit is its upper one, to 1e-6 m or rad."""
     m = patient.model
-    for j in np.flatnonzero(m.jnt_limited & (m.jnt_type > BALL)):
+    for j in np.flatnonzero(m.jnt_limited & is_scalar(m.jnt_type)):
         if m.jnt_range[j, 1] - m.jnt_range[j, 0] < 1e-6:
             yield Sign("joint", int(j), f"range {m.jnt_range[j, 0]:g} to {m.jnt_range[j, 1]:g}", "remove the joint")
 
@@ -174,14 +175,14 @@ def falling(patient: Patient) -> Iterator[Sign]:
     m, off = patient.model, Disable(patient.model.opt_disableflags)
     if not np.any(m.opt.gravity) or Disable.GRAVITY in off:
         return
-    free = np.isin(m.body_rootid, m.body_rootid[m.jnt_bodyid[m.jnt_type == FREE]])
+    free = np.isin(m.body_rootid, m.body_rootid[m.jnt_bodyid[is_free(m.jnt_type)]])
     held, group = ~free | (m.body_gravcomp >= 1.0), np.arange(m.nbody)
     chains = [(b, int(m.body_parentid[b])) for b in range(1, m.nbody) if m.body_parentid[b]]
     for a, b in chains + _joined(patient, off):
         low, high = sorted((group[a], group[b]))
         group[group == high] = low
     safe = np.isin(group, group[held])
-    for j in np.flatnonzero(m.jnt_type == FREE):
+    for j in np.flatnonzero(is_free(m.jnt_type)):
         b = int(m.jnt_bodyid[j])
         if not safe[b]:
             seen = f"a free body of {m.body_subtreemass[b]:.3g} kg that touches nothing which stands"

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.enums import FREE, SLIDE, TRN_JOINTINPARENT
+from featherlane.model.enums import TRN_JOINTINPARENT
+from featherlane.model.joint import is_free, is_scalar
 
 MEASURED = {"crb": 0.65, "aba": 0.84}  # ns per operation
 
@@ -49,5 +50,5 @@ def _is_diagonal(mj) -> bool:
         return False
     on_joint = np.asarray(mj.actuator_trntype) <= TRN_JOINTINPARENT
     driven = kinds[np.asarray(mj.actuator_trnid)[on_joint, 0]]
-    alone = (kinds == FREE) & (np.asarray(mj.tree_dofnum)[np.asarray(mj.body_treeid)[np.asarray(mj.jnt_bodyid)]] == 6)
-    return bool(on_joint.all() and (driven >= SLIDE).all() and not alone.any())
+    alone = is_free(kinds) & (np.asarray(mj.tree_dofnum)[np.asarray(mj.body_treeid)[np.asarray(mj.jnt_bodyid)]] == 6)
+    return bool(on_joint.all() and is_scalar(driven).all() and not alone.any())

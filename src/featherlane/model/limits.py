@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.enums import DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE, SLIDE, TRN_SLIDERCRANK
+from featherlane.model.enums import DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE, TRN_SLIDERCRANK
 from featherlane.model.fields import MODEL
+from featherlane.model.joint import is_scalar
 from featherlane.model.names import KINDS as NAMED
 from featherlane.model.shapes import NSIZE
 
@@ -79,7 +80,7 @@ def _directions(model: Model, rows: np.ndarray):
 
 
 def _axes(model: Model, rows: np.ndarray):
-    has_axis = model.jnt_type >= SLIDE
+    has_axis = is_scalar(model.jnt_type)
     return has_axis & ~(np.abs(np.linalg.norm(rows, axis=-1) - 1.0) <= UNIT), "axes of length 1"
 
 
@@ -99,7 +100,7 @@ def _ordered(flag: str):
     def check(model: Model, rows: np.ndarray):
         limited = model.__dict__[flag].astype(bool)
         if flag == "jnt_limited":
-            limited = limited & (model.jnt_type >= SLIDE)
+            limited = limited & (is_scalar(model.jnt_type))
         return limited & (rows[..., 0] > rows[..., 1]), "lower and upper limits in this order"
 
     return check

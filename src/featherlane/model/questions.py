@@ -19,13 +19,12 @@ from featherlane.model.enums import (
     DYN_NONE,
     GAIN_AFFINE,
     GAIN_FIXED,
-    HINGE,
     PLANE,
-    SLIDE,
     SPHERE,
     TRN_JOINT,
     TRN_JOINTINPARENT,
 )
+from featherlane.model.joint import is_scalar
 from featherlane.model.sensor import SENSORS
 
 
@@ -52,7 +51,7 @@ def _is_simple(mj) -> np.ndarray:
     joint = mj.jnt_type[np.where(on_joint, mj.actuator_trnid[:, 0], 0)] if mj.njnt else mj.actuator_trntype
     return (
         on_joint
-        & np.isin(joint, (SLIDE, HINGE))
+        & is_scalar(joint)
         & (mj.actuator_dyntype == DYN_NONE)
         & np.isin(mj.actuator_gaintype, (GAIN_FIXED, GAIN_AFFINE))
         & np.isin(mj.actuator_biastype, (BIAS_NONE, BIAS_AFFINE))

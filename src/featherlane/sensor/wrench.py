@@ -12,7 +12,8 @@ from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
 from featherlane.lanes import any_, fabs, kernel, real, stage, where
-from featherlane.model.enums import BALL, EQ_CONNECT, EQ_WELD, EQUALITY, FREE, NEQDATA
+from featherlane.model.enums import EQ_CONNECT, EQ_WELD, EQUALITY, NEQDATA
+from featherlane.model.joint import has_quaternion, is_free
 from featherlane.sensor.tension import tendon_forces
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion
@@ -128,14 +129,14 @@ def pass_moving_joints(m, d, b, vel, acc):
     first = m.body_jntadr[b]
     for j in range(first, first + m.body_jntnum[b]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if kind == FREE:
+        if is_free(kind):
             q, a = load3(d.qvel, v), load3(d.qacc, v)
             vel = (vel[0], vel[1], vel[2], vel[3] + q[0], vel[4] + q[1], vel[5] + q[2])
             acc = (acc[0], acc[1], acc[2], acc[3] + a[0], acc[4] + a[1], acc[5] + a[2])
             v += 3
         at = vel
         vel, acc = pass_axis(d, v, at, vel, acc)
-        if kind <= BALL:
+        if has_quaternion(kind):
             vel, acc = pass_axis(d, v + 1, at, vel, acc)
             vel, acc = pass_axis(d, v + 2, at, vel, acc)
     return acc

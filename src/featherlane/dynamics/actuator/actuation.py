@@ -9,7 +9,8 @@ from featherlane.dynamics.actuator.gain import force, simple_force
 from featherlane.dynamics.actuator.orientation import bound_torque, orient
 from featherlane.dynamics.actuator.transmission import add_output_force, output_velocity
 from featherlane.lanes import clip, kernel, real, stage, where
-from featherlane.model.enums import BIAS_DCMOTOR, DISABLE_ACTUATION, DISABLE_GRAVITY, GAIN_SO3, SLIDE, TRN_TENDON
+from featherlane.model.enums import BIAS_DCMOTOR, DISABLE_ACTUATION, DISABLE_GRAVITY, GAIN_SO3, TRN_TENDON
+from featherlane.model.joint import is_scalar
 
 
 @kernel
@@ -85,7 +86,7 @@ def _joint_limits(m, d):
         j = m.dof_jntid[i]
         if compensated and m.jnt_actgravcomp[j]:
             d.qfrc_actuator[i] = d.qfrc_actuator[i] + d.qfrc_gravcomp[i]
-        if m.jnt_actfrclimited[j] and m.jnt_type[j] >= SLIDE:
+        if m.jnt_actfrclimited[j] and is_scalar(m.jnt_type[j]):
             d.qfrc_actuator[i] = clip(d.qfrc_actuator[i], m.jnt_actfrcrange[2 * j], m.jnt_actfrcrange[2 * j + 1])
 
 

@@ -24,8 +24,8 @@ from featherlane.model.enums import (
     GAIN_FIXED,
     GAIN_MUSCLE,
     GAIN_SO3,
-    SLIDE,
 )
+from featherlane.model.joint import is_scalar
 
 
 @kernel
@@ -40,7 +40,7 @@ def _is_saturated(m, d, i):
             mask = is_bound(m, d, i)
         else:
             mask = (f <= low) | (f >= high)
-    if drives_joint(m, i) and m.jnt_actfrclimited[j] and m.jnt_type[j] >= SLIDE:
+    if drives_joint(m, i) and m.jnt_actfrclimited[j] and is_scalar(m.jnt_type[j]):
         q = d.qfrc_actuator[m.jnt_dofadr[j]]
         mask = mask | (q <= m.jnt_actfrcrange[2 * j]) | (q >= m.jnt_actfrcrange[2 * j + 1])
     if is_on_limited_tendon(m, i):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.lanes import clip, fma, fmax, kernel, real, rint, where
-from featherlane.model.enums import BALL, BIAS_AFFINE, DYN_INTEGRATOR, GAIN_FIXED, GAIN_PID, TRN_SITE
+from featherlane.model.enums import BIAS_AFFINE, DYN_INTEGRATOR, GAIN_FIXED, GAIN_PID, TRN_SITE
+from featherlane.model.joint import is_ball
 from featherlane.spatial.quaternion import PI
 from featherlane.spatial.vector import load3, norm3, scale3, store3
 
@@ -24,7 +25,7 @@ def turns(m, i):
     if not servo:
         return False
     if drives_joint(m, i):
-        return m.jnt_type[m.actuator_trnid[2 * i]] == BALL
+        return is_ball(m.jnt_type[m.actuator_trnid[2 * i]])
     return m.actuator_trntype[i] == TRN_SITE and m.actuator_trnid[2 * i + 1] >= 0
 
 

@@ -12,8 +12,6 @@ from featherlane.dynamics.actuator.site_transmission import orientation_transmis
 from featherlane.dynamics.actuator.slider_crank import slider_crank
 from featherlane.lanes import fma, kernel, real, stage
 from featherlane.model.enums import (
-    BALL,
-    SLIDE,
     TRN_JOINT,
     TRN_JOINTINPARENT,
     TRN_SITE,
@@ -21,6 +19,7 @@ from featherlane.model.enums import (
     TRN_SO3,
     TRN_TENDON,
 )
+from featherlane.model.joint import is_ball, is_scalar
 from featherlane.spatial.quaternion import quat_conj, quat_log, quat_normalize, rotate
 from featherlane.spatial.vector import dot3, load3, load4, store3
 
@@ -45,10 +44,10 @@ def _joint_transmission(m, d, i):
     """Length and moment of an actuator on a joint."""
     o, j = m.actuator_outadr[i], m.actuator_trnid[2 * i]
     e, a, kind, g = m.moment_rowadr[o], m.jnt_qposadr[j], m.jnt_type[j], 6 * o
-    if kind >= SLIDE:
+    if is_scalar(kind):
         d.actuator_moment[e] = m.actuator_gear[g]
         d.actuator_length[o] = d.qpos[a] * m.actuator_gear[g]
-    elif kind == BALL:
+    elif is_ball(kind):
         axis = _rotation_moment(m, d, i, a, g)
         store3(d.actuator_moment, e, axis)
         d.actuator_length[o] = dot3(quat_log(quat_normalize(load4(d.qpos, a))), axis)

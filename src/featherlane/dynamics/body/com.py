@@ -6,19 +6,18 @@ vectors of parent and child as they are, without a transform.
 
 from __future__ import annotations
 
+from featherlane.dynamics.body.joint import motion_axes
 from featherlane.lanes import fma, kernel, real, stage, where
-from featherlane.model.enums import BALL, FREE, HINGE
+from featherlane.model.joint import has_quaternion, is_free
 from featherlane.spatial.inertia import inert_from_com
 from featherlane.spatial.motion import axpy6, cross_motion
 from featherlane.spatial.quaternion import quat_mul, quat_to_mat
 from featherlane.spatial.vector import (
     MINVAL,
     add3,
-    cross,
     load3,
     load4,
     load6,
-    load9,
     scale3,
     store3,
     store6,
@@ -48,36 +47,6 @@ def _subtree_com(m, d):
         )
 
 
-@kernel
-def _rotation_axis(d, v, axis, offset):
-    """Motion of a rotation about an axis whose anchor is `offset` away from the com."""
-    u = cross(axis, offset)
-    store6(d.cdof, 6 * v, (axis[0], axis[1], axis[2], u[0], u[1], u[2]))
-
-
-@kernel
-def _motion_axes(m, d, i, j, com):
-    """Columns S of joint j of body i; a ball turns about the body's own axes."""
-    zero, one = real(d, 0.0), real(d, 1.0)
-    v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-    axis = load3(d.xaxis, 3 * j)
-    if kind == HINGE:
-        _rotation_axis(d, v, axis, sub3(com, load3(d.xanchor, 3 * j)))
-    elif kind <= BALL:
-        offset = sub3(com, load3(d.xanchor, 3 * j))
-        if kind == FREE:
-            store6(d.cdof, 6 * v, (zero, zero, zero, one, zero, zero))
-            store6(d.cdof, 6 * v + 6, (zero, zero, zero, zero, one, zero))
-            store6(d.cdof, 6 * v + 12, (zero, zero, zero, zero, zero, one))
-            v += 3
-        R = load9(d.xmat, 9 * i)
-        _rotation_axis(d, v, (R[0], R[3], R[6]), offset)
-        _rotation_axis(d, v + 1, (R[1], R[4], R[7]), offset)
-        _rotation_axis(d, v + 2, (R[2], R[5], R[8]), offset)
-    else:
-        store6(d.cdof, 6 * v, (zero, zero, zero, axis[0], axis[1], axis[2]))
-
-
 @stage
 def com_pos(m, d):
     """Centres of mass, body inertias and motion axes.
@@ -100,7 +69,7 @@ def com_pos(m, d):
         store10(d.cinert, 10 * i, inert_from_com(load3(m.body_inertia, 3 * i), R, offset, m.body_mass[i]))
         first = m.body_jntadr[i]
         for j in range(first, first + m.body_jntnum[i]):
-            _motion_axes(m, d, i, j, com)
+            motion_axes(m, d, i, j, com)
 
 
 @kernel
@@ -128,14 +97,14 @@ def com_vel(m, d):
         first = m.body_jntadr[i]
         for j in range(first, first + m.body_jntnum[i]):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-            if kind == FREE:
+            if is_free(kind):
                 for k in range(3):
                     store6(d.cdof_dot, 6 * (v + k), (zero, zero, zero, zero, zero, zero))
                 vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
                 v += 3
             at = vel
             vel = _pass_dof(d, v, at, vel)
-            if kind <= BALL:
+            if has_quaternion(kind):
                 vel = _pass_dof(d, v + 1, at, vel)
                 vel = _pass_dof(d, v + 2, at, vel)
         store6(d.cvel, 6 * i, vel)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import any_, kernel, real, stage
-from featherlane.model.enums import BALL, DISABLE_CONSTRAINT, DISABLE_CONTACT, FREE, SLIDE
+from featherlane.dynamics.body.joint import move_joint
+from featherlane.lanes import kernel, real, stage
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT
+from featherlane.model.joint import is_free
 from featherlane.spatial.quaternion import (
-    axis_angle_quat,
     quat_mul,
     quat_normalize,
     quat_renormalize,
     quat_to_mat,
     quat_z_axis,
-    rotate,
 )
-from featherlane.spatial.vector import add3, axpy3, load3, load4, load9, mat_mul_vec, store3, store4, store9, sub3
+from featherlane.spatial.vector import add3, load3, load4, load9, mat_mul_vec, store3, store4, store9
 
 
 @kernel
@@ -27,32 +27,6 @@ def _body_offset(m, d, i):
     if p > 0:
         pos = add3(load3(d.xpos, 3 * p), mat_mul_vec(load9(d.xmat, 9 * p), pos))
         quat = quat_mul(load4(d.xquat, 4 * p), quat)
-    return pos, quat
-
-
-@kernel
-def _move_joint(m, d, j, pos, quat):
-    """Body frame after the motion of joint j (no free joint); stores the joint's anchor and axis."""
-    a, kind = m.jnt_qposadr[j], m.jnt_type[j]
-    offset, local = load3(m.jnt_pos, 3 * j), load3(m.jnt_axis, 3 * j)
-    axis = rotate(quat, local)
-    # an anchor in the body's origin, as most are, saves two rotations: same bits, 0.1 us in a tile of humanoids
-    eccentric = any_((offset[0] != 0.0) | (offset[1] != 0.0) | (offset[2] != 0.0))
-    anchor = pos
-    if eccentric:
-        anchor = add3(pos, rotate(quat, offset))
-    if kind == SLIDE:
-        pos = axpy3(d.qpos[a] - m.qpos0[a], axis, pos)
-    else:
-        if kind == BALL:
-            quat = quat_mul(quat, quat_normalize(load4(d.qpos, a)))
-        else:
-            quat = quat_mul(quat, axis_angle_quat(local, d.qpos[a] - m.qpos0[a]))
-        # the anchor stays where it is
-        if eccentric:
-            pos = sub3(anchor, rotate(quat, offset))
-    store3(d.xanchor, 3 * j, anchor)
-    store3(d.xaxis, 3 * j, axis)
     return pos, quat
 
 
@@ -73,7 +47,7 @@ def kinematics(m, d):
     store3(d.xipos, 0, (zero, zero, zero))
     for i in range(1, m.nbody):
         first, number = m.body_jntadr[i], m.body_jntnum[i]
-        if number == 1 and m.jnt_type[first] == FREE:
+        if number == 1 and is_free(m.jnt_type[first]):
             a = m.jnt_qposadr[first]
             pos, quat = load3(d.qpos, a), load4(d.qpos, a + 3)
             store3(d.xanchor, 3 * first, pos)
@@ -81,7 +55,7 @@ def kinematics(m, d):
         else:
             pos, quat = _body_offset(m, d, i)
             for j in range(first, first + number):
-                pos, quat = _move_joint(m, d, j, pos, quat)
+                pos, quat = move_joint(m, d, j, pos, quat)
         quat = quat_renormalize(quat)
         R = quat_to_mat(quat)
         store3(d.xpos, 3 * i, pos)

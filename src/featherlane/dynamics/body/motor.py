@@ -11,7 +11,8 @@ from __future__ import annotations
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.link import link_axis, link_point
 from featherlane.lanes import any_, kernel, not_, real, where
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY, DISABLE_LIMIT, SLIDE
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY, DISABLE_LIMIT
+from featherlane.model.joint import is_scalar
 from featherlane.model.link import LINK_HINGE
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import load6, scale3
@@ -77,7 +78,7 @@ def push_at_stops(m, d, result):
     """
     if m.opt_disableflags & DISABLE_CONSTRAINT == 0:
         for j in range(m.njnt):
-            if m.jnt_type[j] >= SLIDE and m.jnt_limited[j] != 0:
+            if is_scalar(m.jnt_type[j]) and m.jnt_limited[j] != 0:
                 low, high = joint_at_stop(m, d, j)
                 i, apart = m.jnt_dofadr[j], m.jnt_range[2 * j] < m.jnt_range[2 * j + 1]
                 f = _push(m.jnt_motor_vel[j], m.jnt_motor_force[j], m.jnt_motor_fudge[j], low & apart, high & apart)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from featherlane.lanes import kernel, real, stage
-from featherlane.model.enums import BALL, DISABLE_GRAVITY, FREE
+from featherlane.model.enums import DISABLE_GRAVITY
+from featherlane.model.joint import has_quaternion, is_free
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion, dot6
 from featherlane.spatial.vector import load6, load10, store6
@@ -92,12 +93,12 @@ def pass_joints(m, d, i, vel, acc):
     first = m.body_jntadr[i]
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if kind == FREE:
+        if is_free(kind):
             vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
             v += 3
         at = vel
         vel, acc = _pass_axis(d, v, at, vel, acc)
-        if kind <= BALL:
+        if has_quaternion(kind):
             vel, acc = _pass_axis(d, v + 1, at, vel, acc)
             vel, acc = _pass_axis(d, v + 2, at, vel, acc)
     return vel, acc

@@ -18,7 +18,8 @@ alone, that a threshold below 0 counts as 0, and how long a tendon is, was found
 from __future__ import annotations
 
 from featherlane.lanes import fma, fmax, fmin, kernel, not_, real, where
-from featherlane.model.enums import BALL, DISABLE_SPRING
+from featherlane.model.enums import DISABLE_SPRING
+from featherlane.model.joint import is_ball
 from featherlane.spatial.quaternion import quat_mul, quat_normalize, quat_sub, rotation_vector_quat
 from featherlane.spatial.vector import load2, load4, norm3, scale3, store4
 
@@ -115,7 +116,7 @@ def yield_springs(m, d, length, J, velocity):
             p = m.jnt_plasticadr[j]
             if p >= 0:
                 a, limit = m.jnt_qposadr[j], fmax(m.jnt_springyield[j], 0.0)
-                if m.jnt_type[j] == BALL:
+                if is_ball(m.jnt_type[j]):
                     _yield_ball(m, d, a, p, limit)
                 else:
                     _yield_slide(m, d, a, p, limit)

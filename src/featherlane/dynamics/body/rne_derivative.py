@@ -22,7 +22,7 @@ Source: Singh, Russo, Wensing, Efficient analytical derivatives of rigid-body dy
 from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, real, stage
-from featherlane.model.enums import BALL, FREE
+from featherlane.model.joint import has_quaternion, is_free
 from featherlane.spatial.inertia import inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_motion, dot6
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, load6, load10, scale3, store6
@@ -97,18 +97,18 @@ def _rates_of_body(m, d, i):
     vel = load6(d.cvel, 6 * m.body_parentid[i])
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if kind == FREE:
+        if is_free(kind):
             for k in range(3):
                 store6(d.cdof_rate, 6 * (v + k), (zero, zero, zero, zero, zero, zero))
             vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
             v += 3
         after = axpy6(d.qvel[v], load6(d.cdof, 6 * v), vel)
-        if kind <= BALL:
+        if has_quaternion(kind):
             after = axpy6(d.qvel[v + 1], load6(d.cdof, 6 * v + 6), after)
             after = axpy6(d.qvel[v + 2], load6(d.cdof, 6 * v + 12), after)
         both = add6(vel, after)
         _rate_of_axis(d, v, both)
-        if kind <= BALL:
+        if has_quaternion(kind):
             _rate_of_axis(d, v + 1, both)
             _rate_of_axis(d, v + 2, both)
         vel = after

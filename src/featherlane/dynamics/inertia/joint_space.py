@@ -11,23 +11,23 @@ from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.sparse.tree_factor import expand_columns, factor_columns, multiply_rows, solve_lt_columns
 from featherlane.dynamics.tendon.force import add_tendon_armature
 from featherlane.lanes import kernel, sqrt, stage
-from featherlane.model.enums import FREE
+from featherlane.model.joint import is_free
 from featherlane.spatial.inertia import inert_add, inert_mul
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import load6, load10, store3, store10
 
 
 @kernel
-def is_free(m, i):
+def is_of_free(m, i):
     """Is dof i that of a free joint?"""
-    return m.jnt_type[m.dof_jntid[i]] == FREE
+    return is_free(m.jnt_type[m.dof_jntid[i]])
 
 
 @kernel
 def _row(m, d, i, f, a, last):
     """Row i of M from the force f that moves the composite body with unit acceleration of dof i."""
     start = a
-    if last - a >= 3 and is_free(m, m.M_colind[a]):
+    if last - a >= 3 and is_of_free(m, m.M_colind[a]):
         # axes of translation are the world's: no product
         store3(d.M, a, (f[3], f[4], f[5]))
         start = a + 3
@@ -39,7 +39,7 @@ def _row(m, d, i, f, a, last):
 def _row_pair(m, d, i, f, g, a, b, above):
     """Rows i and i - 1, its parent: each S_j is read once for both (a quarter less time than row by row)."""
     start = 0
-    if above >= 3 and is_free(m, m.M_colind[b]):
+    if above >= 3 and is_of_free(m, m.M_colind[b]):
         store3(d.M, a, (f[3], f[4], f[5]))
         store3(d.M, b, (g[3], g[4], g[5]))
         start = 3

@@ -18,7 +18,6 @@ from __future__ import annotations
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
 from featherlane.dynamics.actuator.transmission import add_output_force
-from featherlane.dynamics.body.joint import joint_dofs
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.inertia.joint_space import factor, factor_and_solve
 from featherlane.dynamics.integrator.derivative import add_moments, damping_rate
@@ -31,10 +30,9 @@ from featherlane.model.enums import (
     DISABLE_ACTUATION,
     DISABLE_DAMPER,
     DISABLE_SPRING,
-    FREE,
-    SLIDE,
     TRN_JOINTINPARENT,
 )
+from featherlane.model.joint import is_free, is_scalar, joint_dofs
 from featherlane.model.solver import takes_couplings
 from featherlane.spatial.vector import load3, norm3, sub3
 
@@ -50,10 +48,10 @@ def _spring_rates(m, d, j):
     """Rates of the spring of joint j: of its first three dofs, and of those after them (a free joint's rotation)."""
     a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
     first, rest = real(d, 0.0), real(d, 0.0)
-    if kind >= SLIDE:
+    if is_scalar(kind):
         first = _spring_rate(k, d.qpos[a] - spring_reference(m, d, j))
     elif any_(is_sprung(k)):
-        if kind == FREE:
+        if is_free(kind):
             first = _spring_rate(k, norm3(sub3(load3(d.qpos, a), load3(m.qpos_spring, a))))
             rest = _spring_rate(k, norm3(ball_deflection(m, d, j)))
         else:
@@ -73,7 +71,7 @@ def couples(m, i):
     coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT
     if m.actuator_trntype[i] <= TRN_JOINTINPARENT:
         j = m.actuator_trnid[2 * i]
-        coupled = m.jnt_type[j] < SLIDE and m.dof_simplenum[m.jnt_dofadr[j]] > 0
+        coupled = not is_scalar(m.jnt_type[j]) and m.dof_simplenum[m.jnt_dofadr[j]] > 0
     return coupled
 
 

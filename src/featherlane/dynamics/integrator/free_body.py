@@ -12,7 +12,8 @@ from featherlane.dynamics.actuator.rate import force_rate
 from featherlane.dynamics.integrator.derivative import damping_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, medium_counts
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, FREE, GYRO_EXPLICIT
+from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, GYRO_EXPLICIT
+from featherlane.model.joint import is_free
 from featherlane.spatial.inertia import inert_add
 from featherlane.spatial.vector import (
     add3,
@@ -89,7 +90,7 @@ def composite_inertia(m, d, i):
 def stands_alone(m, i):
     """Is body i, with what is fixed to it, a tree whose only joint is free?"""
     j = m.body_jntadr[i]
-    return m.body_jntnum[i] == 1 and m.jnt_type[j] == FREE and m.tree_dofnum[m.body_treeid[i]] == 6
+    return m.body_jntnum[i] == 1 and is_free(m.jnt_type[j]) and m.tree_dofnum[m.body_treeid[i]] == 6
 
 
 @kernel

@@ -11,6 +11,7 @@ from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import factor_and_solve
@@ -25,32 +26,14 @@ from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.dynamics.tendon.force import add_tendon_damping
 from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import BALL, DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, FREE, INFINITESIMAL, LCP
-from featherlane.spatial.quaternion import quat_integrate, quat_integrate_linear
-from featherlane.spatial.vector import axpy3, load3, load4, store3, store4
+from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, LCP
 
 
 @kernel
 def integrate_pos(m, qpos, velocity, start, h, rotation):
-    """qpos <- start (+) h velocity; quaternions by the exponential, or INFINITESIMAL by its first two terms.
-
-    The linear update turns about the same axis, by 2 atan(h |w| / 2) in place of h |w|; it is the same whether q is
-    multiplied by the velocity in world axes on the left or in local axes on the right.
-    """
+    """qpos <- start (+) h velocity."""
     for j in range(m.njnt):
-        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
-        if kind == FREE:
-            store3(qpos, a, axpy3(h, load3(velocity, v), load3(start, a)))
-            a, v = a + 3, v + 3
-        if kind <= BALL:
-            q, w = load4(start, a), load3(velocity, v)
-            if rotation == INFINITESIMAL:
-                q = quat_integrate_linear(q, w, h)
-            else:
-                q = quat_integrate(q, w, h)
-            store4(qpos, a, q)
-        else:
-            qpos[a] = fma(h, velocity[v], start[a])
+        advance_joint(m, j, qpos, velocity, start, h, rotation)
 
 
 @kernel

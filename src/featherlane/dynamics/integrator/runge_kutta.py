@@ -16,7 +16,8 @@ from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.integrator.integrate import integrate_pos
 from featherlane.lanes import fma, fmax, kernel, real, sincos, sqrt, stage, where
-from featherlane.model.enums import BALL, FINITE, FREE
+from featherlane.model.enums import FINITE
+from featherlane.model.joint import has_quaternion, is_free
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
@@ -83,10 +84,10 @@ def _set_rates(m, d, h):
     """rk_rate <- rate of the coordinates at the new velocity, h rk_rate away from the start."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
-        if kind == FREE:
+        if is_free(kind):
             store3(d.rk_rate, v, load3(d.qvel, v))
             v += 3
-        if kind <= BALL:
+        if has_quaternion(kind):
             store3(d.rk_rate, v, rotation_rate(scale3(h, load3(d.rk_rate, v)), load3(d.qvel, v)))
         else:
             d.rk_rate[v] = d.qvel[v]

@@ -11,8 +11,9 @@ from featherlane.dynamics.integrator.discrete import discrete_smooth
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
 from featherlane.dynamics.tendon.force import tendon_energy
 from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_GRAVITY, DISABLE_SPRING, FREE, LCP, SLIDE
+from featherlane.model.enums import DISABLE_GRAVITY, DISABLE_SPRING, LCP
 from featherlane.model.integrator import has_metric
+from featherlane.model.joint import is_free, is_scalar
 from featherlane.spatial.vector import dot3, load3, norm3, sub3
 
 
@@ -74,10 +75,10 @@ def energy(m, d):
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
             a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
-            if kind >= SLIDE:
+            if is_scalar(kind):
                 potential = potential + _spring_energy(k, d.qpos[a] - spring_reference(m, d, j))
             elif any_(is_sprung(k)):
-                if kind == FREE:
+                if is_free(kind):
                     x = sub3(load3(d.qpos, a), load3(m.qpos_spring, a))
                     potential = potential + _spring_energy(k, norm3(x))
                 potential = potential + _spring_energy(k, norm3(ball_deflection(m, d, j)))

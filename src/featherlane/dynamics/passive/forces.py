@@ -8,7 +8,8 @@ from featherlane.dynamics.body.plastic import ball_reference, spring_reference
 from featherlane.dynamics.passive.fluid import fluid_force, in_medium, medium_acts
 from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_springs
 from featherlane.lanes import any_, fabs, fma, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING, FREE, SLIDE
+from featherlane.model.enums import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING
+from featherlane.model.joint import is_free, is_scalar
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.quaternion import quat_normalize, quat_sub
 from featherlane.spatial.vector import load3, load4, load6, norm3, scale3, sub3
@@ -40,7 +41,7 @@ def _vector_spring(d, v, k, x):
 def ball_deflection(m, d, j):
     """Rotation vector of ball j, or of free joint j, from its spring's rest."""
     a = m.jnt_qposadr[j]
-    if m.jnt_type[j] == FREE:
+    if is_free(m.jnt_type[j]):
         a, rest = a + 3, load4(m.qpos_spring, a + 3)
     else:
         rest = ball_reference(m, d, j)
@@ -53,11 +54,11 @@ def _springs(m, d):
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         k = stiffness(m, j)
-        if kind >= SLIDE:
+        if is_scalar(kind):
             x = d.qpos[a] - spring_reference(m, d, j)
             d.qfrc_spring[v] = where(is_sprung(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
         elif any_(is_sprung(k)):
-            if kind == FREE:
+            if is_free(kind):
                 _vector_spring(d, v, k, sub3(load3(d.qpos, a), load3(m.qpos_spring, a)))
                 v += 3
             _vector_spring(d, v, k, ball_deflection(m, d, j))

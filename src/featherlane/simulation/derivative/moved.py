@@ -11,7 +11,7 @@ import os
 import numpy as np
 
 from featherlane.lanes import Stage
-from featherlane.model.enums import BALL
+from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch, _cores
 from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
@@ -69,7 +69,7 @@ class MovedWorlds:
             getattr(self.batch, name)
         for name in names:
             self.batch._expand(name)
-        self.flat = bool((model.jnt_type > BALL).all())
+        self.flat = bool(is_scalar(model.jnt_type).all())
         self._plan: Plan | None = None
         self._revision, self._begun = None, None
         self._rows = {name: a for name, a in self.batch._arrays.items() if name in LASTING and a.size}

@@ -7,7 +7,7 @@ Lane k of a call has the state of world `order[k]`, of which coordinate `qacc_sm
 from __future__ import annotations
 
 from featherlane.lanes import kernel, real, where
-from featherlane.model.enums import BALL, FREE
+from featherlane.model.joint import has_quaternion, is_free
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.tile.rows import read_controls, write_records
@@ -29,11 +29,11 @@ def move_pos(m, d, at, step):
     zero, one = real(d, 0.0), real(d, 1.0)
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
-        if kind == FREE:
+        if is_free(kind):
             for c in range(3):
                 d.qpos[a + c] = where(at == 1.0 * (v + c), d.qpos[a + c] + step, d.qpos[a + c])
             a, v = a + 3, v + 3
-        if kind <= BALL:
+        if has_quaternion(kind):
             q = load4(d.qpos, a)
             x, y, z = at == 1.0 * v, at == 1.0 * (v + 1), at == 1.0 * (v + 2)
             p = quat_integrate(q, (where(x, step, zero), where(y, step, zero), where(z, step, zero)), one)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.model.assign import reals
-from featherlane.model.enums import BALL, FREE
+from featherlane.model.joint import has_quaternion, is_free, is_scalar
 from featherlane.model.model import Model, check_model
 from featherlane.spatial.vector import MINVAL
 
@@ -123,7 +123,7 @@ def _fitting(**given) -> list[np.ndarray]:
 
 def _plain(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Places in qpos of all coordinates that are no quaternions, and their dofs."""
-    free, single = model.jnt_type == FREE, model.jnt_type > BALL
+    free, single = is_free(model.jnt_type), is_scalar(model.jnt_type)
     position, dof = (
         np.concatenate([_span(adr[free], 3).ravel(), adr[single]]) for adr in (model.jnt_qposadr, model.jnt_dofadr)
     )
@@ -132,8 +132,8 @@ def _plain(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 def _quaternions(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Places in qpos of the quaternions (n, 4), and their dofs (n, 3)."""
-    turning = model.jnt_type <= BALL
-    shift = np.where(model.jnt_type == FREE, 3, 0)
+    turning = has_quaternion(model.jnt_type)
+    shift = np.where(is_free(model.jnt_type), 3, 0)
     position, dof = ((adr + shift)[turning] for adr in (model.jnt_qposadr, model.jnt_dofadr))
     return _span(position, 4), _span(dof, 3)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from featherlane.dynamics.actuator.history import reset_histories
 from featherlane.dynamics.awake import sleeping
 from featherlane.lanes import any_, fabs, kernel, real, stage, where
-from featherlane.model.enums import BALL, DISABLE_AUTORESET
+from featherlane.model.enums import DISABLE_AUTORESET
+from featherlane.model.joint import is_ball
 from featherlane.simulation.step.wake import unsettle
 from featherlane.spatial.quaternion import quat_normalize
 from featherlane.spatial.vector import load4
@@ -59,7 +60,7 @@ def reset_references(m, d, mask):
         for j in range(m.njnt):
             a, p = m.jnt_qposadr[j], m.jnt_plasticadr[j]
             if p >= 0:
-                for k in range(4 if m.jnt_type[j] == BALL else 1):
+                for k in range(4 if is_ball(m.jnt_type[j]) else 1):
                     d.plastic[p + k] = where(mask, m.qpos_spring[a + k], d.plastic[p + k])
         for t in range(m.ntendon):
             p = m.tendon_plasticadr[t]

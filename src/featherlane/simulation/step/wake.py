@@ -32,7 +32,8 @@ from featherlane.lanes import (
     width,
     write_lane,
 )
-from featherlane.model.enums import BALL, EQ_JOINT, EQ_TENDON, FREE, SLEEP_AUTO_NEVER, SLEEP_NEVER
+from featherlane.model.enums import EQ_JOINT, EQ_TENDON, SLEEP_AUTO_NEVER, SLEEP_NEVER
+from featherlane.model.joint import joint_coordinates
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.halves import by_halves
 
@@ -116,8 +117,7 @@ def positions(m, t):
     """(first, end) of a tree's entries in qpos."""
     first = m.dof_jntid[m.tree_dofadr[t]]
     last = m.dof_jntid[m.tree_dofadr[t] + m.tree_dofnum[t] - 1]
-    kind = m.jnt_type[last]
-    return m.jnt_qposadr[first], m.jnt_qposadr[last] + (7 if kind == FREE else 4 if kind == BALL else 1)
+    return m.jnt_qposadr[first], m.jnt_qposadr[last] + joint_coordinates(m.jnt_type[last])
 
 
 @kernel

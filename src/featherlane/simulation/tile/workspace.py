@@ -12,9 +12,10 @@ from numpy.typing import DTypeLike
 
 from featherlane.lanes import Record, Stage, allocate
 from featherlane.lanes.record import aligned
-from featherlane.model.enums import BALL, Enable
+from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
+from featherlane.model.joint import is_ball
 from featherlane.model.limits import check_precision
 from featherlane.model.model import BUFFERS
 from featherlane.model.sleep import AWAKE
@@ -210,7 +211,7 @@ def plastic_defaults(model, qpos_spring: np.ndarray, tendon_lengthspring: np.nda
     lead = np.broadcast_shapes(qpos_spring.shape[:-1], tendon_lengthspring.shape[:-2])
     out = np.zeros((*lead, model.nplastic))
     for j in np.flatnonzero(model.jnt_plasticadr >= 0):
-        a, p, n = model.jnt_qposadr[j], model.jnt_plasticadr[j], 4 if model.jnt_type[j] == BALL else 1
+        a, p, n = model.jnt_qposadr[j], model.jnt_plasticadr[j], 4 if is_ball(model.jnt_type[j]) else 1
         out[..., p : p + n] = qpos_spring[..., a : a + n]
     for t in np.flatnonzero(model.tendon_plasticadr >= 0):
         p = model.tendon_plasticadr[t]

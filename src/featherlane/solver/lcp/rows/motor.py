@@ -16,7 +16,8 @@ from __future__ import annotations
 from featherlane.dynamics.body.link import link_axis
 from featherlane.dynamics.body.motor import joint_at_stop, link_at_stop
 from featherlane.lanes import any_, fmax, fmin, kernel, not_, real, where
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY, SLIDE
+from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY
+from featherlane.model.joint import is_scalar
 from featherlane.model.link import LINK_HINGE, LINK_SLIDER
 from featherlane.solver.lcp.rows.joint import append_dof_row
 from featherlane.solver.lcp.rows.link import arm, fill_point_row, fill_turn_row
@@ -47,7 +48,7 @@ def joint_motor_row(m, d, j, present):
 def joint_motors(m, d):
     """The motors of all joints."""
     for j in range(m.njnt):
-        if m.jnt_type[j] >= SLIDE:
+        if is_scalar(m.jnt_type[j]):
             powered = m.jnt_motor_force[j] > 0.0
             if any_(powered):
                 low, high = joint_at_stop(m, d, j)
