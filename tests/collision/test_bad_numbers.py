@@ -7,8 +7,8 @@ import pytest
 import featherlane as fl
 from featherlane.collision.collision import collision
 from featherlane.collision.contact import contacts
-from featherlane.model.candidates import PAIR_FUNCTIONS
 from featherlane.model.enums import MESH
+from featherlane.model.pair import PAIR_FUNCTIONS
 from featherlane.simulation.tile.workspace import Workspace
 from scenes.poses import random_quat
 

@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 
 import featherlane as fl
-from featherlane.model.candidates import CONVEX, FIRST_SCALAR, HEIGHTS, PAIR_FUNCTIONS
+from featherlane.model.pair import CONVEX, FIRST_SCALAR, HEIGHTS, PAIR_FUNCTIONS
 from scenes.poses import aligned_poses, collide, frames, oracle, random_quat
 
 WIDTH = 8

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from featherlane.collision.bounds import body_boxes, box_centre, boxes_overlap, boxes_part, crowd_boxes
+from featherlane.collision.bounds import body_boxes, boxes_overlap, crowd_boxes
 from featherlane.collision.crowd import add_key, crowd_pairs, load_awake, load_boxes, pair_key, pair_of, unite_pairs
 from featherlane.collision.given import given_contacts
-from featherlane.collision.heights import clear_of_field
 from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
 from featherlane.collision.narrow import branching_points
-from featherlane.collision.points import (
-    capsule_capsule_points,
-    plane_box_points,
-    plane_capsule_points,
-    plane_cylinder_points,
-    plane_ellipsoid_points,
-    plane_sphere_points,
-    sphere_box_points,
-    sphere_cylinder_points,
-    sphere_points,
-    z_axis,
-)
-from featherlane.collision.primitive import half_axis_heights
+from featherlane.collision.points import z_axis
 from featherlane.collision.slot import active_worlds, set_parameters
+from featherlane.collision.table import lane_points, parted
 from featherlane.dynamics.awake import pair_awake, sleeping, stirs
-from featherlane.lanes import any_, fabs, fmax, has, kernel, not_, real, stage, where, width
-from featherlane.model.candidates import (
-    CAPSULE_CAPSULE,
-    FIRST_SCALAR,
-    HEIGHTS,
-    PLANE_BOX,
-    PLANE_CAPSULE,
-    PLANE_CYLINDER,
-    PLANE_ELLIPSOID,
-    PLANE_MESH,
-    PLANE_SPHERE,
-    SPHERE_BOX,
-    SPHERE_CAPSULE,
-    SPHERE_CYLINDER,
-    SPHERE_SPHERE,
-)
+from featherlane.lanes import any_, has, kernel, not_, real, stage, where, width
 from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP, NGEOMTYPES, PLANE
-from featherlane.spatial.vector import dot3, load3, load9, sub3
+from featherlane.model.pair import FIRST_SCALAR
+from featherlane.spatial.vector import dot3, load3, sub3
 
 
 # ---- which pairs are near -------------------------------------------------------------------------------
@@ -144,46 +118,15 @@ def near_pair(m, d, i):
 
 # ---- the points of one pair -------------------------------------------------------------------------------
 @kernel
-def parted(m, d, function, g, h, limit, near):
-    """Mask: do bounding boxes tell that the pair is farther apart than the limit, where it is near?"""
-    if function == PLANE_MESH:
-        n, v = z_axis(d, g), sub3(box_centre(m, d, h), load3(d.geom_xpos, 3 * g))
-        x, y, z = half_axis_heights(load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3), n)
-        apart = dot3(v, n) - (fabs(x) + fabs(y) + fabs(z)) > limit
-    elif function == HEIGHTS:
-        apart = clear_of_field(m, d, g, h, limit, near)
-    else:
-        # products of edges are not normalized, and a negative limit would count in full where they vanish
-        apart = boxes_part(m, d, g, h, fmax(limit, 0.0))
-    return apart
-
-
-@kernel
 def points(m, d, function, e, g, h):
     """Append the contact points of one pair."""
     near = is_near(m, d, e, g, h)
     if sleeping(m):
         near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
     limit = farthest(m, d, e, g, h)
-    if function == PLANE_SPHERE:
-        plane_sphere_points(m, d, g, h, near, limit)
-    elif function == PLANE_CAPSULE:
-        plane_capsule_points(m, d, g, h, near, limit)
-    elif function == PLANE_BOX:
-        plane_box_points(m, d, g, h, near, limit)
-    elif function == PLANE_ELLIPSOID:
-        plane_ellipsoid_points(m, d, g, h, near, limit)
-    elif function == PLANE_CYLINDER:
-        plane_cylinder_points(m, d, g, h, near, limit)
-    elif function in (SPHERE_SPHERE, SPHERE_CAPSULE):
-        sphere_points(m, d, g, h, near, limit)
-    elif function == SPHERE_CYLINDER:
-        sphere_cylinder_points(m, d, g, h, near, limit)
-    elif function == SPHERE_BOX:
-        sphere_box_points(m, d, g, h, near, limit)
-    elif function == CAPSULE_CAPSULE:
-        capsule_capsule_points(m, d, g, h, near, limit)
-    elif function >= FIRST_SCALAR:
+    if function < FIRST_SCALAR:
+        lane_points(m, d, function, g, h, near, limit)
+    else:
         near = near & not_(parted(m, d, function, g, h, limit, near))
         if any_(near):
             d.narrow_near[0] = where(near, real(d, 1.0), real(d, 0.0))

@@ -12,15 +12,10 @@ would wait for the slowest of few: worlds take turns instead, and each stops as 
 
 from __future__ import annotations
 
-from featherlane.collision.box_box import box_box
-from featherlane.collision.capsule_box import capsule_box
-from featherlane.collision.convex import convex
-from featherlane.collision.hfield import height_field
 from featherlane.collision.mixing import farthest
-from featherlane.collision.plane_mesh import plane_mesh
 from featherlane.collision.slot import complete_frames, load_shape, store_manifold
 from featherlane.lanes import has, read_lane, stage, width
-from featherlane.model.candidates import BOX_BOX, CAPSULE_BOX, CONVEX, HEIGHTS, PLANE_MESH
+from featherlane.model.pair import manifold_points
 
 
 @stage
@@ -30,16 +25,7 @@ def manifold(m1, d1, function):
     Reads:  shape_*.   Writes: manifold_*.
     """
     d1.manifold_count[0] = 0
-    if function == PLANE_MESH:
-        plane_mesh(m1, d1)
-    elif function == CAPSULE_BOX:
-        capsule_box(m1, d1)
-    elif function == BOX_BOX:
-        box_box(m1, d1)
-    elif function == CONVEX:
-        convex(m1, d1)
-    elif function == HEIGHTS:
-        height_field(m1, d1)
+    manifold_points(m1, d1, function)
 
 
 @stage

@@ -9,9 +9,9 @@ import numpy as np
 from featherlane.doctor.finding import NOTE, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.candidates import CONVEX, HEIGHTS
 from featherlane.model.enums import HFIELD, LCP, NEWTON
 from featherlane.model.integrator import accelerations
+from featherlane.model.pair import CONVEX, HEIGHTS
 from featherlane.tree import branch_counts
 
 LISTED = 5000  # pairs: 15 us a step at 3 ns each, a sixth of a humanoid's step

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featherlane.model.candidates import NO_FUNCTION, PAIR_FUNCTIONS
-from featherlane.model.enums import NGEOMTYPES, Disable
+from featherlane.model.enums import Disable
+from featherlane.model.pair import function_tables
 
 if TYPE_CHECKING:
     import mujoco
@@ -46,7 +46,7 @@ def broad_phase(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> tuple[dict[s
     ints = {
         **cand,
         "collide_geom": colliding,
-        "pair_function": function_table(),
+        "pair_function": function_tables()[0],
         "crowd_geom": crowd,
         "excluded_body": _sorted_pairs(np.stack([excluded >> 16, excluded & 0xFFFF], axis=1)),
         "named_geom": _sorted_pairs(np.stack([mj.pair_geom1, mj.pair_geom2], axis=1)),
@@ -61,14 +61,6 @@ def broad_phase(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> tuple[dict[s
         "sorted_by_type": int(not mj.opt.disableflags & Disable.MIDPHASE),
     }
     return {name: np.ascontiguousarray(column, np.int32) for name, column in ints.items()}, sizes
-
-
-def function_table() -> np.ndarray:
-    """Pair function of two geom types, (NGEOMTYPES, NGEOMTYPES), lower type first."""
-    table = np.full((NGEOMTYPES, NGEOMTYPES), NO_FUNCTION)
-    for ident, type1, type2, _ in PAIR_FUNCTIONS:
-        table[type1, type2] = ident
-    return table
 
 
 def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:

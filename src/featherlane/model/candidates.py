@@ -20,64 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featherlane.model.enums import (
-    BOX,
-    CAPSULE,
-    CYLINDER,
-    ELLIPSOID,
     HFIELD,
-    MAXCONPAIR,
-    MESH,
-    NGEOMTYPES,
-    PLANE,
-    SPHERE,
     Disable,
 )
+from featherlane.model.pair import function_tables
 
 if TYPE_CHECKING:
     import mujoco
-
-# pair functions: those of all worlds at once, then those of one world at a time
-PLANE_SPHERE, PLANE_CAPSULE, PLANE_BOX, PLANE_ELLIPSOID, PLANE_CYLINDER = range(5)
-SPHERE_SPHERE, SPHERE_CAPSULE, SPHERE_CYLINDER, SPHERE_BOX, CAPSULE_CAPSULE = range(5, 10)
-FIRST_SCALAR = 20
-PLANE_MESH, CAPSULE_BOX, BOX_BOX, CONVEX, HEIGHTS = range(FIRST_SCALAR, FIRST_SCALAR + 5)
-NO_FUNCTION = -1
-# id, type of geom 1, type of geom 2, most contact points
-PAIR_FUNCTIONS = (
-    (PLANE_SPHERE, PLANE, SPHERE, 1),
-    (PLANE_CAPSULE, PLANE, CAPSULE, 2),
-    (PLANE_BOX, PLANE, BOX, 4),
-    (PLANE_ELLIPSOID, PLANE, ELLIPSOID, 1),
-    (PLANE_CYLINDER, PLANE, CYLINDER, 4),
-    (PLANE_MESH, PLANE, MESH, 4),
-    (HEIGHTS, HFIELD, SPHERE, MAXCONPAIR),
-    (HEIGHTS, HFIELD, CAPSULE, MAXCONPAIR),
-    (HEIGHTS, HFIELD, ELLIPSOID, MAXCONPAIR),
-    (HEIGHTS, HFIELD, CYLINDER, MAXCONPAIR),
-    (HEIGHTS, HFIELD, BOX, MAXCONPAIR),
-    (HEIGHTS, HFIELD, MESH, MAXCONPAIR),
-    (SPHERE_SPHERE, SPHERE, SPHERE, 1),
-    (SPHERE_CAPSULE, SPHERE, CAPSULE, 1),
-    (SPHERE_CYLINDER, SPHERE, CYLINDER, 1),
-    (SPHERE_BOX, SPHERE, BOX, 1),
-    (CAPSULE_CAPSULE, CAPSULE, CAPSULE, 2),
-    (CAPSULE_BOX, CAPSULE, BOX, 2),
-    (BOX_BOX, BOX, BOX, 8),
-    (CONVEX, SPHERE, ELLIPSOID, 1),
-    (CONVEX, SPHERE, MESH, 1),
-    (CONVEX, CAPSULE, ELLIPSOID, 1),
-    (CONVEX, CAPSULE, CYLINDER, 3),
-    (CONVEX, CAPSULE, MESH, 3),
-    (CONVEX, ELLIPSOID, ELLIPSOID, 1),
-    (CONVEX, ELLIPSOID, CYLINDER, 1),
-    (CONVEX, ELLIPSOID, BOX, 1),
-    (CONVEX, ELLIPSOID, MESH, 1),
-    (CONVEX, CYLINDER, CYLINDER, 4),
-    (CONVEX, CYLINDER, BOX, 4),
-    (CONVEX, CYLINDER, MESH, 4),
-    (CONVEX, BOX, MESH, 4),
-    (CONVEX, MESH, MESH, 4),
-)
 
 # cand_priority: whose parameters hold
 MIX, FIRST, SECOND = range(3)
@@ -99,7 +48,7 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
         `cand_pair`: the explicit pair whose parameters hold, -1: they come from the geoms;
         `cand_priority`: 0 the geoms' parameters are mixed, 1 geom 1's hold, 2 geom 2's; 0 for an explicit pair;
         `cand_npoint`: most contact points, 0 for a pair of types without a pair function;
-        `cand_function`: pair function, an id of `PAIR_FUNCTIONS`, or -1;
+        `cand_function`: pair function, a number of `model/pair.py`, or -1;
         `cand_static`: 1 where no force moves one of the two bodies (it is welded to the world or to a mocap body).
     """
     explicit = _explicit(mj)
@@ -117,7 +66,7 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     condim[named] = mj.pair_dim[pair[named]]
     priority[named] = MIX
 
-    function, npoint = _functions()
+    function, npoint = function_tables()
     types = mj.geom_type[geom1], mj.geom_type[geom2]
     dofless = mj.body_dofnum[mj.body_weldid[mj.geom_bodyid]] == 0
     columns = {
@@ -131,16 +80,6 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
         "cand_static": dofless[geom1] | dofless[geom2],
     }
     return {name: np.ascontiguousarray(column, np.int32) for name, column in columns.items()}
-
-
-def _functions() -> tuple[np.ndarray, np.ndarray]:
-    """Tables over two geom types: pair function and most contact points."""
-    function = np.full((NGEOMTYPES, NGEOMTYPES), NO_FUNCTION)
-    npoint = np.zeros_like(function)
-    for ident, type1, type2, most in PAIR_FUNCTIONS:
-        function[type1, type2] = ident
-        npoint[type1, type2] = most
-    return function, npoint
 
 
 def _collides(type1: np.ndarray, type2: np.ndarray) -> np.ndarray:

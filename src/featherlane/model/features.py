@@ -20,10 +20,10 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
-from featherlane.model.candidates import NO_FUNCTION
 from featherlane.model.enums import HFIELD, Enable
 from featherlane.model.exchange import read
 from featherlane.model.option import clashes, tendon_equalities
+from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.sensor import SENSORS
 
 if TYPE_CHECKING:

@@ -1,0 +1,118 @@
+"""The pair functions that there are, in MuJoCo's order of types, and how bounding boxes part a pair before them."""
+
+from __future__ import annotations
+
+from featherlane.collision.bounds import box_centre, boxes_part
+from featherlane.collision.box_box import box_box
+from featherlane.collision.capsule_box import capsule_box
+from featherlane.collision.convex import convex
+from featherlane.collision.heights import clear_of_field
+from featherlane.collision.hfield import height_field
+from featherlane.collision.plane_mesh import plane_mesh
+from featherlane.collision.points import (
+    capsule_capsule_points,
+    plane_box_points,
+    plane_capsule_points,
+    plane_cylinder_points,
+    plane_ellipsoid_points,
+    plane_sphere_points,
+    sphere_box_points,
+    sphere_cylinder_points,
+    sphere_points,
+    z_axis,
+)
+from featherlane.collision.primitive import half_axis_heights
+from featherlane.lanes import fabs, fmax, kernel
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MAXCONPAIR, MESH, PLANE, SPHERE
+from featherlane.model.pair import (
+    BOX_BOX,
+    CAPSULE_BOX,
+    CAPSULE_CAPSULE,
+    CONVEX,
+    HEIGHTS,
+    PLANE_BOX,
+    PLANE_CAPSULE,
+    PLANE_CYLINDER,
+    PLANE_ELLIPSOID,
+    PLANE_MESH,
+    PLANE_SPHERE,
+    SPHERE_BOX,
+    SPHERE_CAPSULE,
+    SPHERE_CYLINDER,
+    SPHERE_SPHERE,
+    PairFunction,
+    lane_points,
+    parted,
+    register,
+)
+from featherlane.spatial.vector import dot3, load3, load9, sub3
+
+__all__ = ["BUILT_IN", "lane_points", "parted"]
+
+
+@kernel
+def over_plane(m, d, g, h, limit, near):
+    """Mask: is the turned bounding box of geom h farther above the plane g than the limit?"""
+    n, v = z_axis(d, g), sub3(box_centre(m, d, h), load3(d.geom_xpos, 3 * g))
+    x, y, z = half_axis_heights(load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3), n)
+    return dot3(v, n) - (fabs(x) + fabs(y) + fabs(z)) > limit
+
+
+@kernel
+def boxes_apart(m, d, g, h, limit, near):
+    """Mask: are the turned bounding boxes farther apart than the limit?
+
+    Products of edges are not normalized, and a negative limit would count in full where they vanish.
+    """
+    return boxes_part(m, d, g, h, fmax(limit, 0.0))
+
+
+BUILT_IN = (
+    # all worlds at once
+    PairFunction(PLANE_SPHERE, ((PLANE, SPHERE, 1),), plane_sphere_points),
+    PairFunction(PLANE_CAPSULE, ((PLANE, CAPSULE, 2),), plane_capsule_points),
+    PairFunction(PLANE_BOX, ((PLANE, BOX, 4),), plane_box_points),
+    PairFunction(PLANE_ELLIPSOID, ((PLANE, ELLIPSOID, 1),), plane_ellipsoid_points),
+    PairFunction(PLANE_CYLINDER, ((PLANE, CYLINDER, 4),), plane_cylinder_points),
+    # one world at a time
+    PairFunction(PLANE_MESH, ((PLANE, MESH, 4),), plane_mesh, part=over_plane),
+    PairFunction(
+        HEIGHTS,
+        tuple((HFIELD, shape, MAXCONPAIR) for shape in (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH)),
+        height_field,
+        part=clear_of_field,
+    ),
+    # all worlds at once
+    PairFunction(SPHERE_SPHERE, ((SPHERE, SPHERE, 1),), sphere_points),
+    PairFunction(SPHERE_CAPSULE, ((SPHERE, CAPSULE, 1),), sphere_points),
+    PairFunction(SPHERE_CYLINDER, ((SPHERE, CYLINDER, 1),), sphere_cylinder_points),
+    PairFunction(SPHERE_BOX, ((SPHERE, BOX, 1),), sphere_box_points),
+    PairFunction(CAPSULE_CAPSULE, ((CAPSULE, CAPSULE, 2),), capsule_capsule_points),
+    # one world at a time
+    PairFunction(CAPSULE_BOX, ((CAPSULE, BOX, 2),), capsule_box, part=boxes_apart),
+    PairFunction(BOX_BOX, ((BOX, BOX, 8),), box_box, part=boxes_apart),
+    PairFunction(
+        CONVEX,
+        (
+            (SPHERE, ELLIPSOID, 1),
+            (SPHERE, MESH, 1),
+            (CAPSULE, ELLIPSOID, 1),
+            (CAPSULE, CYLINDER, 3),
+            (CAPSULE, MESH, 3),
+            (ELLIPSOID, ELLIPSOID, 1),
+            (ELLIPSOID, CYLINDER, 1),
+            (ELLIPSOID, BOX, 1),
+            (ELLIPSOID, MESH, 1),
+            (CYLINDER, CYLINDER, 4),
+            (CYLINDER, BOX, 4),
+            (CYLINDER, MESH, 4),
+            (BOX, MESH, 4),
+            (MESH, MESH, 4),
+        ),
+        convex,
+        part=boxes_apart,
+    ),
+)
+
+for function in BUILT_IN:
+    register(function)

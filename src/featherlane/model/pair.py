@@ -1,0 +1,127 @@
+"""The pairs of shapes: which function finds the contact points of two geoms, by their types.
+
+`collision/table.py` registers those that there are; models in which other pairs of types may touch are refused.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.lanes import Choice, Kernel, kernel
+from featherlane.model.enums import NGEOMTYPES
+
+NO_FUNCTION = -1
+# numbers of pair functions: those of all worlds at once, then those of one world at a time
+PLANE_SPHERE, PLANE_CAPSULE, PLANE_BOX, PLANE_ELLIPSOID, PLANE_CYLINDER = range(5)
+SPHERE_SPHERE, SPHERE_CAPSULE, SPHERE_CYLINDER, SPHERE_BOX, CAPSULE_CAPSULE = range(5, 10)
+FIRST_SCALAR = 20
+PLANE_MESH, CAPSULE_BOX, BOX_BOX, CONVEX, HEIGHTS = range(FIRST_SCALAR, FIRST_SCALAR + 5)
+
+
+class PairFunction(NamedTuple):
+    """A function that finds the contact points of pairs of shapes.
+
+    Attributes:
+        number: its own; from FIRST_SCALAR on of one that works on one world at a time.
+        pairs: of each pair of types, lower first: the two types, and the most points.
+        points: the kernel that finds them.  Of all worlds at once: of (m, d, g, h, near, limit), which gives points
+            that are nearer than the limit to `collision.slot.append`, in the worlds that are near.  Of one world: of
+            (m1, d1), from `shape_*` to `manifold_*`.
+        part: of one world at a time: the kernel of (m, d, g, h, limit, near) that tells in lanes, as a mask, where the
+            geoms are farther apart than the limit; None: nothing parts them but their bounding spheres.
+    """
+
+    number: int
+    pairs: tuple[tuple[int, int, int], ...]
+    points: Kernel
+    part: Kernel | None = None
+
+
+PAIR_FUNCTIONS: list[tuple[int, int, int, int]] = []  # number, type of geom 1, type of geom 2, most contact points
+
+
+# ---- the links of the chains -----------------------------------------------------------------------------------------
+def _find(number: int, find: Kernel, others: Kernel) -> Kernel:
+    @kernel
+    def found(m, d, function, g, h, near, limit):
+        """Append the points of a pair in all worlds, if this is its function."""
+        if function == number:
+            find(m, d, g, h, near, limit)
+        else:
+            others(m, d, function, g, h, near, limit)
+
+    return found
+
+
+@kernel
+def _no_points(m, d, function, g, h, near, limit):
+    """No function of all worlds at once."""
+
+
+def _find_one(number: int, find: Kernel, others: Kernel) -> Kernel:
+    @kernel
+    def found_one(m1, d1, function):
+        """The points of a pair in one world, if this is its function."""
+        if function == number:
+            find(m1, d1)
+        else:
+            others(m1, d1, function)
+
+    return found_one
+
+
+@kernel
+def _no_manifold(m1, d1, function):
+    """No function of one world at a time."""
+
+
+def _part(number: int, part: Kernel, others: Kernel) -> Kernel:
+    @kernel
+    def parts(m, d, function, g, h, limit, near):
+        """Mask: is the pair farther apart than the limit, where it is near?  As its function tells."""
+        if function == number:
+            apart = part(m, d, g, h, limit, near)
+        else:
+            apart = others(m, d, function, g, h, limit, near)
+        return apart
+
+    return parts
+
+
+@kernel
+def _near(m, d, function, g, h, limit, near):
+    """Nothing parts the pair but its bounding spheres."""
+    return limit != limit
+
+
+lane_points = Choice(_find, _no_points)
+manifold_points = Choice(_find_one, _no_manifold)
+parted = Choice(_part, _near)
+
+
+def register(function: PairFunction) -> None:
+    """Take up a pair function, before models are loaded and the stages of collisions compiled.
+
+    Raises:
+        ValueError: its number, or a pair of types, has a function already.
+    """
+    taken = {number for number, *_ in PAIR_FUNCTIONS}
+    types = {(type1, type2) for _, type1, type2, _ in PAIR_FUNCTIONS}
+    if function.number in taken or types & {(type1, type2) for type1, type2, _ in function.pairs}:
+        raise ValueError(f"the pair function {function.number}, or one of its pairs of types, is registered already")
+    PAIR_FUNCTIONS.extend((function.number, *pair) for pair in function.pairs)
+    (lane_points if function.number < FIRST_SCALAR else manifold_points).add(function.number, function.points)
+    if function.part is not None:
+        parted.add(function.number, function.part)
+
+
+def function_tables() -> tuple[np.ndarray, np.ndarray]:
+    """Tables over two geom types, lower first: pair function, and most contact points."""
+    function = np.full((NGEOMTYPES, NGEOMTYPES), NO_FUNCTION)
+    most = np.zeros_like(function)
+    for number, type1, type2, count in PAIR_FUNCTIONS:
+        function[type1, type2] = number
+        most[type1, type2] = count
+    return function, most
