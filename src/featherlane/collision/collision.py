@@ -152,8 +152,9 @@ def collision(m, d):
     appended as slots, in order, until nconmax is reached.  Then con_overflow says that the tile has to be split; a
     world that is alone keeps its first contacts and counts a warning.
     Source: MuJoCo mj_collision.
-    Reads:  geom_xpos, geom_xmat, given_*, active.   Writes: ncon_slot, con_overflow, ncon, con_* (nconmax), warning;
-                                                    geom_reach (ngeom,) and cand_near (ncand,) for itself.
+    Reads:  geom_xpos, geom_xmat, given_*, active.
+    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); for itself geom_reach (ngeom,),
+            cand_near (ncand,), body_box, crowd_box, leaf_box, leaf_awake, narrow_near, near_count, near_key.
     Frame: world.                           Cost: O(ncand), and the pairs that are near.
     """
     d.ncon_slot[0] = 0

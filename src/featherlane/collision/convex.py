@@ -77,7 +77,9 @@ def closest(m1, d1):
     Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
     the second.  Distances above shape_limit are given as NO_DISTANCE, without a normal or points.
     Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
-    Reads:  shape_*, prism_vert.   Writes: convex_dist [m], convex_normal (3,), convex_witness (2, 3) [m], world axes.
+    Reads:  shape_*, prism_vert.
+    Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
+            support_vertex, gjk_reach, gjk_gap, epa_gap for itself.
     """
     look_from_first(d1)
     curved = is_curved(d1)

@@ -223,7 +223,8 @@ def crowd_pairs(m1, d1):
     """Append the keys of the pairs of the crowd that are near in one world.
 
     Where bodies may sleep one of each pair must be awake.
-    Reads:  leaf_box (ncrowd, 6), leaf_awake.   Writes: near_key, near_count, con_overflow; leaf_*, node_* for itself.
+    Reads:  leaf_box (ncrowd, 6), leaf_awake.
+    Writes: near_key, near_count, con_overflow; leaf_*, node_*, digit_count for itself.
     Cost:   O(n log n + pairs).
     """
     depth = 0
@@ -256,6 +257,9 @@ def load_boxes(m, d, lane):
 
 @stage
 def unite_pairs(m1, d1):
-    """The keys of all worlds in ascending order, each once."""
+    """The keys of all worlds in ascending order, each once.
+
+    Reads:  near_key (nnear,), near_count.   Writes: near_key, near_count; near_room for itself.
+    """
     sort(d1.near_key, d1.near_room, d1.near_count[0])
     d1.near_count[0] = drop_repeats(d1.near_key, d1.near_count[0])

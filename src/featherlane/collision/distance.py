@@ -48,7 +48,9 @@ def prism_distance(m1, d1):
 def height_field_distance(m1, d1):
     """The nearest of all prisms that shape_limit can reach.
 
-    Reads:  shape_*, hfield_*.   Writes: convex_*, prism_vert, shape_limit.   Cost: O(cells within the limit).
+    Reads:  shape_*, hfield_*.
+    Writes: convex_*; prism_vert, shape_type, shape_limit, support_vertex for itself.
+    Cost:   O(cells within the limit).
     """
     field, limit = d1.shape_data[0], d1.shape_limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
@@ -111,7 +113,8 @@ def geom_distance(m, d):
 
     Source: MuJoCo mj_geomDistance.
     Reads:  distance_geom (2,), distance_limit [m], geom_xpos, geom_xmat, geom_size.
-    Writes: distance (1,) [m], distance_fromto (6,) [m]: from the first geom's surface to the second's; shape_*.
+    Writes: distance (1,) [m], distance_fromto (6,) [m]: from the first geom's surface to the second's; shape_*,
+            convex_dist, convex_normal, convex_witness, support_vertex for itself.
     """
     for lane in range(width(d)):
         g, h = whole(read_lane(d.distance_geom, 0, lane)), whole(read_lane(d.distance_geom, 1, lane))

@@ -415,9 +415,10 @@ def size_of_simplex(d1):
 def epa(m1, d1):
     """Depth of the origin in the difference of the two cores, which overlap or touch.
 
-    Reads:  shape_*, convex_mat, convex_pos, simplex_*; epa_gap, the part of the size by which the bounds may differ.
-    Writes: convex_dist, minus the depth [m]; convex_normal (3,); convex_witness (3,), the deepest point of the first
-            core [m]; all in the frame of the first shape; simplex_*, the corners of the nearest face.
+    Reads:  shape_*, convex_mat, convex_pos, simplex_*; epa_gap, by how much of the size the bounds may differ.
+    Writes: convex_dist, minus the depth [m]; convex_normal (3,); convex_witness, the deepest point of the first core
+            [m]; all in the frame of the first shape; simplex_*, the corners of the nearest face; epa_* and support_dir
+            for itself.
     Cost:   a support point and about 200 ns for each of up to VERTICES steps.
     """
     size = size_of_simplex(d1)

@@ -83,7 +83,8 @@ def leave_asleep(m, d, i):
 def given_contacts(m, d):
     """Slots of the contacts that the caller gave to active worlds, and which worlds detect contacts beside them.
 
-    Reads:  given_* (ngiven, ...), active.   Writes: slots from ncon_slot on, ncon, con_overflow, detects.
+    Reads:  given_* (ngiven, ...), active.
+    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, detects; given_left for itself.
     Cost: O(ngiven W).
     """
     one, zero = real(d, 1.0), real(d, 0.0)

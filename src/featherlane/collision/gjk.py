@@ -124,7 +124,7 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
 def nearest_on_simplex(m1, d1):
     """The point of the simplex that is nearest to the origin, into `gjk_nearest`; only the points that hold it stay.
 
-    Reads and writes:  simplex_*.   Writes: gjk_nearest.
+    Reads:  simplex_*.   Writes: gjk_nearest (3,) [m], simplex_*.
     """
     n = d1.simplex_count[0]
     a, zero = load3(d1.simplex_point, 0), 0.0 * d1.simplex_point[0]
@@ -196,9 +196,10 @@ def is_known(d1):
 def gjk(m1, d1):
     """Where the difference of the two cores is nearest to the origin.
 
-    Reads:  shape_*, convex_mat, convex_pos; gjk_reach, the distance beyond which nothing is asked; gjk_gap, the part of
-            |v|^2 by which |v|^2 and v . w differ in the end; support_dir, where the search begins.
-    Writes: gjk_state; gjk_nearest (3,) [m]; simplex_*, the points that hold it, and their weights.
+    Reads:  shape_*, convex_mat, convex_pos; gjk_reach, beyond which nothing is asked; gjk_gap, by how much of |v|^2
+            this and v . w differ in the end; support_dir, where it begins.
+    Writes: gjk_state; gjk_nearest (3,) [m]; simplex_*, the points that hold it, and their weights; support_dir for
+            itself.
     Frame:  the first shape's.      Cost: a support point and about 50 ns for each of up to ITERATIONS steps.
     """
     d1.simplex_count[0] = 0

@@ -111,7 +111,9 @@ def last_cell(high, half, n):
 def height_field(m1, d1):
     """Points of the height field `shape_data` and the second shape, at most nmanifold.
 
-    Reads:  shape_*, hfield_*.   Writes: manifold_*, prism_vert.   Cost: O(cells under the shape's bounding box).
+    Reads:  shape_*, hfield_*.
+    Writes: manifold_*; prism_vert, shape_type, convex_mat, convex_pos, support_vertex for itself.
+    Cost:   O(cells under the shape's bounding box).
     """
     field, limit = d1.shape_data[0], d1.shape_limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]

@@ -343,7 +343,8 @@ def include_nearest(d1):
 def contact_points(m1, d1):
     """Contact points of two convex shapes whose distance is known and within the limit.
 
-    Reads:  shape_*, shape_limit; convex_dist, convex_normal, convex_witness.   Writes: manifold_*, up to KEPT points.
+    Reads:  shape_*, shape_limit; convex_dist, convex_normal, convex_witness.
+    Writes: manifold_*, up to KEPT points; contact_axes, feature_*, clip_* for itself.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """
     R = frame_of(load3(d1.convex_normal, 0))

@@ -32,7 +32,9 @@ def manifold(m1, d1, function):
 def branching_points(m, d, function, e, g, h, first):
     """Points of a pair of geoms, world by world.
 
-    Reads:  geom_xpos, geom_xmat, narrow_near.   Writes: slots from `first` on, shape_*, manifold_*.
+    Reads:  geom_xpos, geom_xmat, narrow_near.
+    Writes: from the slot `first` on con_dist, con_pos, con_frame, con_point, con_present; ncon_slot, con_overflow;
+            shape_*, manifold_*, narrow_limit for itself.
     """
     d.narrow_limit[0] = farthest(m, d, e, g, h)
     for lane in range(width(d)):

@@ -283,9 +283,10 @@ def cap_holds(m1, d1, side, z):
 def polish(m1, d1):
     """Distance, normal and nearest point of two cores, one of them curved, to rounding.
 
-    Reads:  shape_*, convex_mat, convex_pos; simplex_*, what the search ended with.
-    Reads and writes:  convex_dist, convex_normal, convex_witness, in the frame of the first shape.
-    Writes: convex_way, 0 where no way was better than the search.
+    Reads:  shape_*, convex_mat, convex_pos; where it begins: simplex_*, convex_dist, convex_normal, convex_witness, in
+            the frame of the first shape.
+    Writes: convex_dist, convex_normal, convex_witness; convex_way, 0 where no way was better than where it began;
+            support_* for itself.
     """
     d1.convex_way[0] = 0
     start = load3(d1.convex_normal, 0)

@@ -113,8 +113,8 @@ def cast(m, d):
     """The first surface that each world's ray meets, of the geoms in `ray_seen`.
 
     Source: MuJoCo mj_ray.
-    Reads:  ray_point [m], ray_direction (unit), ray_exclude, ray_cutoff, ray_seen (ray_ngeom,), geom_xpos, geom_xmat.
-    Writes: ray_distance [m], ray_geom, -1 where nothing is met, and ray_normal, zero there.
+    Reads:  ray_point [m], ray_direction (unit), ray_exclude, ray_cutoff, ray_ngeom, ray_seen, geom_xpos, geom_xmat.
+    Writes: ray_distance [m], ray_geom, -1 where nothing is met, and ray_normal, zero there; shape_*, line_* for itself.
     Frame: world.   Cost: O(ngeom).
     """
     zero = real(d, 0.0)

@@ -61,7 +61,8 @@ def meet_mesh(m1, d1):
     """The nearest triangle of the mesh `shape_data` that is nearer than `line_distance`.
 
     Reads:  line_point, line_direction (unit), in the mesh's frame.
-    Writes: line_distance, line_normal, line_hit where there is one.   Cost: O(log triangles) and those near the ray.
+    Writes: line_distance, line_normal, line_hit where there is one; line_node, line_enter for itself.
+    Cost: O(log triangles) and those near the ray.
     """
     p, v = load3(d1.line_point, 0), load3(d1.line_direction, 0)
     mesh = d1.shape_data[0]

@@ -126,8 +126,8 @@ def _metric_diagonal(m, d):
 def rescale_rows(m, d):
     """D of every row by what the diagonal of the metric has over that of M: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
-    Reads:  the metric in M and M in Mhat (see enter_metric), cdof, subtree_com, the rows.
-    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; search.
+    Reads:  the metric in M and M in Mhat (see `enter_metric`), cdof, subtree_com, the rows.
+    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; search for itself.
     """
     _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
@@ -151,7 +151,7 @@ def factor_backbone(m, d):
     """qLD, qLDiagInv <- the factor of M with the diagonal of the metric: what MuJoCo's exact diagonal is taken in.
 
     Tendons and actuators that couple dofs count with their diagonal there.
-    Reads:  the metric in M and M in Mhat (see enter_metric).   Writes: qLD (nC,), qLDiagInv (nv,).
+    Reads:  the metric in M and M in Mhat (see `enter_metric`).   Writes: qLD (nC,), qLDiagInv (nv,); search for itself.
     """
     for k in range(m.nC):
         d.qLD[k] = d.Mhat[k]
@@ -163,5 +163,8 @@ def factor_backbone(m, d):
 
 @stage
 def factor_metric(m, d):
-    """qLD, qLDiagInv <- the factor of the metric in M."""
+    """qLD, qLDiagInv <- the factor of the metric in M.
+
+    Reads:  M (nC,).   Writes: qLD (nC,), qLDiagInv (nv,); search for itself.
+    """
     factor(m, d.M, d.qLD, d.qLDiagInv, d.search)

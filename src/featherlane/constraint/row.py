@@ -142,7 +142,8 @@ def make_dof_rows(m, d):
     """One-dof rows: friction loss of every dof that has it, then limits of slides and hinges.
 
     Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
-    Reads:  qpos (nq,), qvel (nv,).   Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,).
+    Reads:  qpos (nq,), qvel (nv,).
+    Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,); search for itself.
     """
     n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
@@ -169,7 +170,7 @@ def make_general_rows(m, d):
     """General rows: equality constraints, friction loss of tendons, limits of balls and tendons, parts of the metric.
 
     Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
-    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,).
+    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,); search for itself.
     """
     k, o, off, shortest = 0, 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
@@ -251,7 +252,8 @@ def make_contact_rows(m, d):
     A contact in the gap (dist >= includemargin) that is not adhesive and one whose bodies are welded to each other
     have no rows.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
-    Reads:  con_* (nconmax,).   Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos.
+    Reads:  con_* (nconmax,).
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; search for itself.
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
@@ -287,7 +289,13 @@ def add_adhesion(m, d):
 
 @stage
 def make_rows(m, d):
-    """All rows of the tile: one-dof rows, general rows, contacts."""
+    """All rows of the tile: one-dof rows, general rows, contacts.
+
+    Reads:  what `make_dof_rows`, `make_general_rows` and `make_contact_rows` read; under discrete the metric in M, and
+            M in Mhat.
+    Writes: what `make_dof_rows`, `make_general_rows` and `make_contact_rows` write; under discrete what `factor_metric`
+            and `rescale_rows` do.
+    """
     exact, discrete = wants_exact(m), has_metric(m)
     if exact and discrete:
         factor_backbone(m, d)

@@ -47,6 +47,8 @@ def look_at(d, pos, target):
 def cameras(m, d):
     """Frames of all cameras: fixed to a body, following it in world axes, or looking at another one.
 
+    `forward` includes it.
+    Source: MuJoCo mj_camlight (cameras alone).
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
     for i in range(m.ncam):

@@ -62,7 +62,9 @@ def nearest_geoms(m, d, i):
     """Sensor i: signed distance, direction or segment of the nearest geoms; beyond the cutoff that, or zeros.
 
     Source: MuJoCo's documentation, XML reference, collision sensors.
-    Reads:  geom_xpos, geom_xmat, sensor_cutoff.   Writes: sensor_now; distance_*.
+    Reads:  geom_xpos, geom_xmat, sensor_cutoff.
+    Writes: sensor_now; for itself distance, distance_*, shape_*, convex_dist, convex_normal, convex_witness,
+            support_vertex.
     """
     for lane in range(width(d)):
         nearest_of_world(m, d, i, lane)

@@ -41,7 +41,12 @@ def needs_energy(m, d):
 # ---- the stages of a step -------------------------------------------------------------------------------------------
 @stage
 def sensor_pos(m, d):
-    """Sensors of positions.   Source: MuJoCo mj_sensorPos."""
+    """Sensors of positions.
+
+    Source: MuJoCo mj_sensorPos.
+    Reads:  qpos, time, ten_length, actuator_length, subtree_com; frames of bodies, of geoms, of sites, of cameras.
+    Writes: sensor_now; what `nearest_geoms` and `rangefinder` write.
+    """
     if measures(m, d):
         for i in range(m.nsensor):
             measure_position(m, d, i)
@@ -49,7 +54,12 @@ def sensor_pos(m, d):
 
 @stage
 def sensor_vel(m, d):
-    """Velocities of subtrees, and sensors of velocities.   Source: MuJoCo mj_sensorVel."""
+    """Velocities of subtrees, and sensors of velocities.
+
+    Source: MuJoCo mj_sensorVel.
+    Reads:  qvel, cvel, ten_velocity, actuator_velocity, subtree_com; frames of bodies, of geoms, of sites, of cameras.
+    Writes: sensor_now; where they are asked for subtree_linvel, subtree_angmom.
+    """
     if needs(m, d, MOMENTA, d.want_subtree):
         subtree_vel(m, d)
     if measures(m, d):
@@ -61,7 +71,7 @@ def sensor_vel(m, d):
 def sensor_rows(m, d):
     """What sensors see of contacts and limits, in the worlds whose rows stand in the tile.
 
-    Reads:  con_*, dofrow_*, genrow_* and their forces.   Writes: sensor_now, cfrc_ext of the active worlds.
+    Reads:  con_*, dofrow_*, genrow_* and their forces.   Writes: sensor_now, cfrc_ext of these worlds.
     """
     if needs(m, d, WRENCHES, d.want_wrenches):
         external_forces(m, d)
@@ -75,6 +85,8 @@ def sensor_acc(m, d):
     """Forces between bodies, sensors of accelerations and forces; then what all sensors show.
 
     Source: MuJoCo mj_sensorAcc.
+    Reads:  qacc, qvel, qfrc_actuator, actuator_force, energy, cdof, cvel, cinert, cfrc_ext, history, time; the frames.
+    Writes: sensor_now, sensordata (nsensordata,); where they are asked for cacc, cfrc_int (nbody, 6).
     """
     if needs(m, d, WRENCHES, d.want_wrenches):
         interaction_forces(m, d)
@@ -88,14 +100,20 @@ def sensor_acc(m, d):
 
 @stage
 def sensor_history(m, d):
-    """Samples of sensors with a history, between the forward pass of a step and its integration."""
+    """Samples of sensors with a history, between the forward pass of a step and its integration.
+
+    Reads:  sensor_now, time.   Writes: history.
+    """
     if m.nhistory > 0 and measures(m, d):
         sample_sensors(m, d)
 
 
 @stage
 def sensor_clocks(m, d):
-    """The moment's values of clocks; all other sensors of positions stand where everything sleeps."""
+    """The moment's values of clocks; all other sensors of positions stand where everything sleeps.
+
+    Reads:  time.   Writes: sensor_now.
+    """
     if measures(m, d):
         for i in range(m.nsensor):
             if m.sensor_type[i] == SENS_CLOCK:

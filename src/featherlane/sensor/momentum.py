@@ -40,7 +40,8 @@ def _add_moment(d, i, arm, velocity, mass):
 def subtree_vel(m, d):
     """Velocity of each subtree's centre of mass, and the subtree's angular momentum about it.
 
-    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), gathered from the leaves.
+    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), gathered from the leaves.  A step does
+    so where a sensor of the model needs it, in a batch where a result is bound.
     Source: MuJoCo mj_subtreeVel.
     Reads:  cvel, xipos, xquat, subtree_com.
     Writes: subtree_linvel (nbody, 3) [m/s], subtree_angmom (nbody, 3) [kg m^2/s].   Frame: world.   Cost: O(nbody).

@@ -77,7 +77,9 @@ def rangefinder(m, d, i):
     """Distances, points and normals where the rays of sensor i meet a surface first; its own body is not seen.
 
     Source: MuJoCo's documentation, XML reference, sensor/rangefinder.
-    Reads:  frames of geoms, sites, cameras; geom_visible.   Writes: sensor_now; ray_*.   Cost: O(ngeom) for each ray.
+    Reads:  frames of geoms, of sites, of cameras; geom_visible.
+    Writes: sensor_now; ray_*.
+    Cost: O(ngeom) for each ray.
     """
     x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NSENS * i]
     see_visible_geoms(m, d)

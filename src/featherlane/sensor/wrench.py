@@ -103,9 +103,9 @@ def external_forces(m, d):
     """Forces on bodies that do not come through their joints, in the worlds whose rows stand in the tile.
 
     Source: MuJoCo mj_rnePostConstraint.
-    Reads:  xfrc_applied, con_* and con_force, genrow_* and genrow_force, ten_*, actuator_force, qacc, subtree_com,
-        cacc of Newton-Euler without joint accelerations.
-    Writes: cfrc_ext (nbody, 6) [N m, N] of the active worlds.   Frame: world axes at the tree's com.
+    Reads:  xfrc_applied, con_* and con_force, genrow_* and genrow_force, ten_*, actuator_force, qacc, subtree_com, cacc
+            of Newton-Euler without joint accelerations.
+    Writes: cfrc_ext (nbody, 6) [N m, N] of these worlds.   Frame: world axes at the tree's com.
     """
     active = d.active[0] > 0.0
     applied_forces(m, d, active)
@@ -179,7 +179,16 @@ def accelerations_of_velocity(m, d):
 
 @stage
 def rne_post_constraint(m, d):
-    """`external_forces`, then `interaction_forces`: all of MuJoCo's mj_rnePostConstraint."""
+    """Accelerations of all bodies, forces on them from outside, and forces between each body and its parent.
+
+    `external_forces`, then `interaction_forces`.  A step does so where a sensor of the model needs it, in a batch
+    where a result is bound.
+    Source: MuJoCo mj_rnePostConstraint.
+    Reads:  all that `forward` wrote.
+    Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as acceleration upwards; cfrc_ext, cfrc_int (nbody, 6)
+            [N m, N].
+    Frame:  world axes at the tree's com, rotation first.
+    """
     accelerations_of_velocity(m, d)
     external_forces(m, d)
     interaction_forces(m, d)

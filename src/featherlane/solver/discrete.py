@@ -41,7 +41,11 @@ def enter_metric(m, d):
 
 @stage
 def leave_metric(m, d):
-    """What `enter_metric` replaced is put back."""
+    """What `enter_metric` replaced is put back.
+
+    Reads:  Mhat, qH, qHDiagInv, qvec, as `enter_metric` left them.
+    Writes: M, qLD, qLDiagInv, qfrc_smooth; the metric again in Mhat, qH, qHDiagInv, its force in qvec.
+    """
     if has_metric(m):
         _swap_metric(m, d)
 
@@ -97,7 +101,7 @@ def turn_free_bodies(m, d):
 
     Source: MuJoCo 4, chapter Computation, "Discrete-time"; that rows and actuators with rates keep these derivatives
         away was found by experiment with 4.0.1.
-    Reads:  the metric in M, qfrc_smooth of the step, the rows.   Writes: qacc.
+    Reads:  the metric in M, qfrc_smooth of the step, the rows.   Writes: qacc; block for itself.
     """
     if has_metric(m):
         solve_untouched_bodies(m, d, d.M, d.qfrc_smooth, d.qacc)

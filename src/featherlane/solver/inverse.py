@@ -22,7 +22,9 @@ def constraint_forces(m, d, store):
         store: 1 writes the rows' own forces, too; 0 leaves those of the solver.
 
     Reads:  qacc, cvel, all rows.
-    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual_f.   Cost: O(nv + contacts).
+    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual_f; for itself con_body, con_arm,
+            con_basis, con_motion, con_wrench, con_y, con_z, dofrow_x, genrow_x, body_reached.
+    Cost:   O(nv + contacts).
     """
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
         for i in range(m.nv):

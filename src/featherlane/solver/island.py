@@ -62,10 +62,12 @@ def number_islands(m, d):
 
 @stage
 def islands(m, d):
-    """The islands of each world's rows.
+    """Constraint islands of the present rows: trees that contacts, limits and other rows connect.
 
-    Labels fall to the smallest number of a tree in the island, pass by pass until none changes.
-    Reads:  all rows.   Writes: nisland, tree_island (ntree,), dof_island (nv,), -1 where no row acts.
+    Labels fall to the smallest number of a tree in the island, pass by pass until none changes; islands are numbered by
+    their first trees.
+    Source: MuJoCo's documentation, "Computation", sec. "Constraint islands".
+    Reads:  all rows.   Writes: nisland (1,), tree_island (ntree,), dof_island (nv,), -1 where no row acts on the tree.
     Cost:   O(rows) a pass; two passes where rows come in the order of the trees, at most ntree.
     """
     for t in range(m.ntree):

@@ -110,9 +110,10 @@ def actuation(m, d):
     clamped to the joint's actfrcrange.  Where a control is NaN or beyond 1e10 all controls of that world count as 0 and
     badctrl is 1.
     Source: MuJoCo mj_fwdActuation.
-    Reads:  ctrl, act, history, time, qvel, qpos, actuator_length, qfrc_gravcomp.
-    Writes: actuator_velocity, actuator_force (nout,), act_dot (na,), qfrc_actuator (nv,) [N, N m], badctrl (1,),
-        warning (bad control), actuator_input (nu,), tendon_actuatorfrc (ntendon,).
+    Reads:  ctrl, act, history, time, qvel, actuator_length, actuator_moment, qfrc_gravcomp.
+    Writes: actuator_velocity (nout,) [m/s, rad/s], actuator_force (nout,) [N, N m], act_dot (na,) [1/s], qfrc_actuator
+            (nv,) [N, N m], badctrl (1,), warning (bad control), tendon_actuatorfrc (ntendon,); actuator_input (nu,) and
+            user_term for itself.
     Note:   without any actuator, or with actuation disabled, gravity compensation through actuators is lost, too, and
         act_dot stays what it was.
     """

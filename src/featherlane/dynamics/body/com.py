@@ -49,12 +49,12 @@ def _subtree_com(m, d):
 
 @stage
 def com_pos(m, d):
-    """Centres of mass, body inertias and motion axes.
+    """Centres of mass of all subtrees, body inertias and motion axes.
 
     Source: MuJoCo mj_comPos; Featherstone eq. 2.63 for the inertias.
     Reads:  xipos, xquat, xmat, xanchor, xaxis.
     Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
-    Frame: world axes; cinert and cdof at the tree's com.   Cost: O(nbody + nv).
+    Frame: world axes; cinert and cdof at the tree's com, rotation first.   Cost: O(nbody + nv).
     """
     zero, one = real(d, 0.0), real(d, 1.0)
     _subtree_com(m, d)
@@ -88,7 +88,7 @@ def com_vel(m, d):
     the velocity before it; the translations of a free joint keep world axes, so their rate is zero.
     Source: MuJoCo mj_comVel; Featherstone eq. 5.14.
     Reads:  qvel, cdof.   Writes: cvel (nbody, 6) [rad/s, m/s], cdof_dot (nv, 6) [1/s, m/s].
-    Frame: world axes at the tree's com.   Cost: O(nv).
+    Frame: world axes at the tree's com, rotation first.   Cost: O(nv).
     """
     zero = real(d, 0.0)
     store6(d.cvel, 0, (zero, zero, zero, zero, zero, zero))

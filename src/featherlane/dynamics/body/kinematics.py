@@ -37,7 +37,8 @@ def kinematics(m, d):
     A body starts at its offset from the parent and is moved by its joints in order; a body whose only joint is free
     takes its frame from qpos alone.  Quaternions in qpos need not have unit length; qpos is not changed.
     Source: MuJoCo mj_kinematics; Featherstone sec. 4.4.
-    Reads:  qpos, mocap_pos, mocap_quat.   Writes: xpos, xquat, xmat, xipos (nbody), xanchor, xaxis (njnt) [m, 1].
+    Reads:  qpos, mocap_pos, mocap_quat.
+    Writes: xpos, xipos (nbody, 3) [m], xquat (nbody, 4), xmat (nbody, 9), xanchor [m], xaxis (njnt, 3).
     Frame: world.                          Cost: O(nbody + njnt).
     """
     zero, one = real(d, 0.0), real(d, 1.0)
@@ -92,10 +93,11 @@ def _site_frame(m, d, s, turned):
 
 @stage
 def frames(m, d):
-    """Frames of all geoms and sites.
+    """Frames of all geoms and sites from those of their bodies; `forward` includes it.
 
     Source: MuJoCo mj_kinematics.
-    Reads:  xpos, xquat, xmat.   Writes: geom_xpos, geom_xmat, site_xpos, site_xmat [m, 1].   Frame: world.
+    Reads:  xpos, xquat, xmat.
+    Writes: geom_xpos (ngeom, 3), site_xpos (nsite, 3) [m], geom_xmat (ngeom, 9), site_xmat (nsite, 9).   Frame: world.
     """
     for g in range(m.ngeom):
         _geom_frame(m, d, g)

@@ -153,11 +153,14 @@ def add_rne_vel(m, d, s):
 
 @stage
 def rne_vel(m, d):
-    """qDeriv <- d C(q, v) / d qvel, Coriolis and centrifugal forces by velocities.
+    """How Coriolis and centrifugal forces change with the velocities: qDeriv <- d C(q, v) / d qvel.
 
-    D_jk and D_kj as at the head of this file, for each dof j on the way from the root to dof k.
-    Source: Singh, Russo, Wensing 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body, O(nv^2)).
-    Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; crb_rate, cdof_rate.
+    D_jk and D_kj as at the head of dynamics/body/rne_derivative.py, for each dof j on the way from the root to dof k.
+    qDeriv is sparse, by rows (`model.D_rowadr`, `D_rownnz`, `D_colind`): row i holds the ancestors of dof i, itself and
+    its descendants.
+    Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
+        O(nv^2)).
+    Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; crb_rate, cdof_rate for itself.
     Frame:  world axes at the tree's com.    Cost: O(nv * depth).
     """
     clear_derivative(m, d)

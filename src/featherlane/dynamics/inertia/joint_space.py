@@ -88,7 +88,8 @@ def crb(m, d):
     """Composite-rigid-body inertias and the joint-space inertia matrix.
 
     I^c_i = I_i + sum over children I^c_j;  M_ij = S_j^T I^c_i S_i for each ancestor dof j of i.  Where a body is
-    simple its rows are the constants dof_M0.  Armature of tendons is added on M's pattern: M += J^T a J.
+    simple its rows are the constants dof_M0.  Armature of tendons is added on M's pattern: M += J^T a J.  M is the
+    lower triangle by rows on the tree's pattern (`model.M_rowadr`, `M_rownnz`, `M_colind`); `full_m` shows it dense.
     Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_makeM.
     Reads:  cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6), ten_J (nJten,).
     Writes: crb (nbody, 10), M (nC,) [kg, kg m, kg m^2].
@@ -139,7 +140,7 @@ def factor_m(m, d):
     """M = L^T D L on the pattern of the tree, without fill.
 
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
-    Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D.
+    Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D; qvec for itself.
     Cost:   O(nv * depth^2).
     """
     factor(m, d.M, d.qLD, d.qLDiagInv, d.qvec)

@@ -101,7 +101,9 @@ def continuous_acceleration(m, d):
 
     Source: MuJoCo mj_inverse under `invdiscrete`.
     Reads:  qacc, qvel, M, and what the integrator's D depends on.
-    Writes: qacc, qacc_step (nv,) [m/s^2, rad/s^2]; qvec, qH, qHDiagInv, qDeriv.   Cost: O(nv * depth^2).
+    Writes: qacc, qacc_step (nv,) [m/s^2, rad/s^2]; qH, qHDiagInv, qDeriv; for itself qvec, qproduct, block, aba_*,
+            cacc, cfrc.
+    Cost:   O(nv * depth^2).
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qacc[i]

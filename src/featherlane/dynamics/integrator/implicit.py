@@ -81,12 +81,15 @@ def implicit_reads_inertia(m):
 
 @stage
 def implicit(m, d):
-    """Implicit in the velocity, Coriolis forces included: (M - h D) qacc* = M qacc.
+    """Implicit in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.
 
-    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.
-    Source: MuJoCo mj_implicit; chapter Computation, integrators.
-    Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint and what smooth_vel reads.
-    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qDeriv, qLU, qHDiagInv.   Cost: O(nv * depth^2).
+    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel, Coriolis forces included, stands in qDeriv as
+    `smooth_vel` leaves it, the factors of M - h D in qLU.
+    Source: MuJoCo mj_implicit with the integrator implicit; chapter Computation, integrators.
+    Reads:  qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint and what `smooth_vel` reads.
+    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qDeriv, qLU (nD,), qHDiagInv, qacc_step; what
+            `smooth_vel` writes.
+    Cost:   O(nv * depth^2).
     """
     smooth_vel(m, d)
     _implicit_matrix(m, d)

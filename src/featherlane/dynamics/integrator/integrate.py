@@ -73,8 +73,10 @@ def euler(m, d):
 
     Worlds without damping, or with eulerdamp or dampers disabled, take qacc* = qacc.
     Source: MuJoCo mj_Euler.
-    Reads:  qacc, qvel, qpos, M, qfrc_smooth, qfrc_constraint.
-    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2) with damping.
+    Reads:  qacc, qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint.
+    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; with damping qacc_step, qH, qHDiagInv; aba_*, cacc,
+            cfrc for itself.
+    Cost:   O(nv * depth^2) with damping.
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qacc[i]
@@ -148,9 +150,13 @@ def implicitfast(m, d):
     D: rates of damping and of actuator forces that are not saturated, on the pattern of M.  A free body that stands
     alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.  Where D is diagonal the model may go by
     articulated bodies.
-    Source: MuJoCo mj_implicit; chapter Computation, gyroscopic derivatives for free bodies.
-    Reads:  qvel, qpos, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos, cinert.
-    Writes: qvel, qpos, time, qacc_warmstart; qacc_step, qH, qHDiagInv.   Cost: O(nv * depth^2).
+    Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
+            bodies.
+    Reads:  qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
+            cinert.
+    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qacc_step, qH, qHDiagInv, actuator_rate; crb_drag,
+            block, qvec, aba_*, cacc, cfrc for itself.
+    Cost:   O(nv * depth^2).
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
@@ -173,7 +179,7 @@ def implicitfast(m, d):
 def advance(m, d):
     """Step with the acceleration qacc as it is: semi-implicit Euler without implicit damping.
 
-    Reads:  qacc, qvel, qpos.   Writes: qvel, qpos, time, qacc_warmstart.
+    Reads:  qacc, qvel, qpos, act_dot.   Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart.
     """
     advance_state(m, d, d.qacc)
 

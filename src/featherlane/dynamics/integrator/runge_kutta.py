@@ -134,8 +134,8 @@ def rk4_finish(m, d):
 
     Source: MuJoCo mj_RungeKutta.
     Reads:  qacc, ctrl, rk_*.
-    Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; with activations actuator_length and
-        actuator_velocity of the step's start.
+    Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; rk_*; with activations actuator_length and
+            actuator_velocity of the step's start.
     """
     h = m.opt_timestep[0]
     _add_stage(m, d, 1.0 / 6.0)

@@ -36,10 +36,12 @@ def smooth_acceleration(m, d):
     """All forces but those of constraints, and the acceleration that they give.
 
     qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied;  qacc_smooth = M^-1 qfrc_smooth, by the factor
-    of M or by articulated bodies.  Under `discrete` qacc_smooth is the step without constraints, see discrete.py.
+    of M or by articulated bodies.  Under the integrator discrete qacc_smooth is the step without constraints.
     Source: MuJoCo mj_fwdAcceleration.
     Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
-    Writes: qfrc_smooth [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2].   Cost: O(nv * depth).
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH, qHDiagInv and
+            actuator_rate; cacc, cfrc, crb_drag, aba_inertia, aba_axis for itself.
+    Cost:   O(nv * depth).
     """
     for i in range(m.nv):
         d.qfrc_smooth[i] = ((d.qfrc_passive[i] - d.qfrc_bias[i]) + d.qfrc_applied[i]) + d.qfrc_actuator[i]
@@ -64,8 +66,12 @@ def _spring_energy(k, x):
 def energy(m, d):
     """Potential energy of gravity and springs, and kinetic energy.
 
+    A step computes them, too, where the flag `energy` is on or a sensor reads them: those of the state before the step.
     Source: MuJoCo mj_energyPos, mj_energyVel.
-    Reads:  xipos, qpos, qvel, plastic, M.   Writes: energy (2,) [J].
+    Reads:  xipos, qpos, qvel, plastic, ten_length, M.   Writes: energy (2,) [J].
+    Note:   frames and M are read as the last pass left them, qvel and joint springs as they stand now.  After `step`
+        the frames are those of the old position: the sum would mix it with the new velocity and drift by a term of the
+        order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
     """
     potential, kinetic = real(d, 0.0), real(d, 0.0)
     if not (m.opt_disableflags & DISABLE_GRAVITY):

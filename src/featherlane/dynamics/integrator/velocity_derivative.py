@@ -51,11 +51,12 @@ def _add_actuator_vel(m, d):
 
 @stage
 def passive_vel(m, d):
-    """qDeriv <- d qfrc_passive / d qvel: -(b + 2 c |v| + 3 e v^2) of tendons J^T and J times it, and a medium's.
+    """How damping changes with the velocities: qDeriv <- d qfrc_passive / d qvel.
 
+    -(b + 2 c |v| + 3 e v^2), of tendons J^T and J times it, and a medium's.
     Source: MuJoCo mjd_passive_vel.
     Reads:  qvel, ten_J, ten_velocity; in a medium cvel, cdof and the frames of bodies.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a medium crb_drag for itself.
     Cost:   O(nD).
     """
     clear_derivative(m, d)
@@ -64,11 +65,12 @@ def passive_vel(m, d):
 
 @stage
 def actuator_vel(m, d):
-    """qDeriv <- d qfrc_actuator / d qvel: moment^T (gain's rate * control + bias's rate) moment.
+    """How actuators change with the velocities: qDeriv <- d qfrc_actuator / d qvel.
 
-    An actuator whose force, or the sum on whose joint, is clamped contributes nothing.
+    moment^T (gain's rate * control + bias's rate) moment.  An actuator whose force, or the sum on whose joint, is
+    clamped contributes nothing.
     Source: MuJoCo mjd_actuator_vel.
-    Reads:  actuator_moment, and what `actuation` wrote.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Reads:  actuator_moment, and what `actuation` wrote.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; actuator_rate.
     """
     clear_derivative(m, d)
     _add_actuator_vel(m, d)
@@ -76,11 +78,13 @@ def actuator_vel(m, d):
 
 @stage
 def smooth_vel(m, d):
-    """qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.
+    """How all smooth forces change with the velocities, as the integrator implicit takes it.
 
-    A gyroscopic torque that is implicit by itself counts as given.
+    qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.  A gyroscopic torque that is implicit by itself
+    counts as given.
     Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
-    Reads:  what rne_vel, passive_vel and actuator_vel read.   Writes: qDeriv (nD,) [N s/m, N m s/rad].
+    Reads:  what `rne_vel`, `passive_vel` and `actuator_vel` read.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; for itself crb_rate, cdof_rate, crb_drag, actuator_rate.
     Cost:   O(nv * depth).
     """
     clear_derivative(m, d)

@@ -111,7 +111,8 @@ def passive(m, d):
     Source: MuJoCo mj_passive; chapter Computation, passive forces.
     Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof, ten_length, ten_velocity, ten_J; in a medium cvel and the
             frames of bodies; qfrc_adhesion.
-    Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m].
+    Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m]; zeros in qfrc_adhesion
+            where there is none; cfrc_fluid for itself.
     Note:   with both springs and dampers disabled nothing passive acts, gravity compensation and media included.
     """
     flags, zero = m.opt_disableflags, real(d, 0.0)

@@ -149,12 +149,13 @@ def _spatial(m, d, i):
 # ---- stages ----------------------------------------------------------------------------------------------------------
 @stage
 def tendon(m, d):
-    """Lengths of the tendons and their Jacobian.
+    """Lengths of the tendons and their Jacobian: what each dof adds to the rate of a length.
 
-    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is found on request: see
-        simulation/query/tendon_path.py).
+    Fixed tendons are sums of joint coordinates, spatial ones the shortest ways past sites and round geoms.  Row i of
+    the Jacobian stands from `model.ten_J_rowadr[i]` on, its dofs in `model.ten_J_colind`.
+    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is found on request: see `tendon_path`).
     Reads:  qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
-    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; cfrc.
+    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; cfrc for itself.
     Frame:  world axes at the tree's com.   Cost: O(elements of the paths + nJten).
     """
     for i in range(m.ntendon):

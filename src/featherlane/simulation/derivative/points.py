@@ -55,7 +55,9 @@ def move_state(m, d, b, thread, tile, W):
 def step_points(m, d, b, thread, tile, W):
     """A step from each point: coordinates are position by dof, velocity, activation, control.
 
-    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; qpos, qvel, act, ctrl, active, tree_settled, and all else of this thread's
+            workspace.
     """
     move_state(m, d, b, thread, tile, W)
     move(d.act, m.na, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
@@ -69,7 +71,8 @@ def inverse_points(m, d, b, thread, tile, W):
     """Inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
 
     Where nstep is 2 a forward pass follows, for the forces of actuators.
-    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; qpos, qvel, qacc, active, tree_settled, and all else of this thread's workspace.
     """
     move_state(m, d, b, thread, tile, W)
     move(d.qacc, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)

@@ -48,7 +48,8 @@ def cast_many(m, d, points, directions, excludes, distances, geoms, normals, cou
     """Cast `count` rays of one world, W at a time; the whole numbers before are addresses of their reals.
 
     Every lane of the tile holds that world's frames.
-    Reads:  geom_xpos, geom_xmat.   Writes: what lies at `distances`, `geoms` and `normals`.
+    Reads:  geom_xpos, geom_xmat.
+    Writes: what lies at `distances`, `geoms` and `normals`; ray_point, ray_direction, ray_exclude.
     """
     point, direction, exclude = scalars(d, points), scalars(d, directions), scalars(d, excludes)
     distance, geom, normal = scalars(d, distances), scalars(d, geoms), scalars(d, normals)
@@ -74,7 +75,8 @@ def cast_many(m, d, points, directions, excludes, distances, geoms, normals, cou
 def cast_tiles(m, d, b, thread, tile, W):
     """The frames of the worlds of a tile, then nstep rays of each world.
 
-    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; active, tree_settled, and all else of this thread's workspace.
     """
     kinematics(m, d)
     frames(m, d)

@@ -22,7 +22,15 @@ from featherlane.simulation.step.wake import find_contacts
 
 @stage
 def inverse_constraint(m, d, store):
-    """Contacts, rows and their forces at the acceleration qacc."""
+    """Contacts, rows and their forces at the acceleration qacc.
+
+    Args:
+        store: 1 writes the rows' own forces, too; 0 leaves those of the solver.
+
+    Reads:  qacc, and what `forward_constraint` reads of position and velocity.
+    Writes: what `collision`, `make_rows` and `constraint_forces` write; of sensors what `sensor_rows` does; con_fresh,
+            dof_touched.
+    """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, STORE_FORCES if store else KEEP_FORCES)
@@ -38,6 +46,8 @@ def inverse_force(m, d):
 
     A tree that sleeps needs no force.
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
+    Reads:  qacc, qfrc_bias, qfrc_passive, qfrc_constraint, M; under discrete Mhat, qpos, qvel.
+    Writes: qfrc_inverse (nv,) [N, N m]; Ma, block, cacc and cfrc for itself.
     """
     if has_metric(m):
         multiply(m, d.Mhat, d.qacc, d.Ma)
@@ -59,7 +69,9 @@ def compare_forward_inverse(m, d):
     solver_fwdinv = |qfrc_constraint - its inverse|, |applied and actuator forces - qfrc_inverse|.
     Source: MuJoCo mj_compareFwdInv.  Deviations: a world without rows is compared, too, where MuJoCo says 0; the
         acceleration is always taken as that of the moment, which it is here, also under `invdiscrete`.
-    Reads:  what forward left.   Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; the solver's scratch.
+    Reads:  what forward left.
+    Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; what `inverse_constraint` and `inverse_force` write, but for
+            qfrc_constraint and warning, which stay; in_stage, search, grad for itself.
     Note:   accelerations and forces stay as they are; of the rows' points J qacc - aref the last bits change.
     """
     full, rows_full, unconverged = d.warning[0], d.warning[1], d.warning[3]

@@ -50,8 +50,9 @@ def _take_in_parts(m, d):
 def early_contacts(m, d):
     """Contacts of the tile, where waking has not found them already, and what forces take from them.
 
-    Reads:  the frames, con_fresh.   Writes: con_* and ncon of `collision`, what `contact_transmission` and
-            `adhesive_pull` write.
+    Reads:  the frames, con_fresh.
+    Writes: con_* and ncon of `collision`, what `contact_transmission` and `adhesive_pull` write; active, lane_active,
+            which are put back.
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:

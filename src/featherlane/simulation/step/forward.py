@@ -49,7 +49,15 @@ from featherlane.solver.solve import solve
 
 @stage
 def forward_position(m, d):
-    """All that depends on the position alone."""
+    """All that depends on the position alone, but for contacts.
+
+    `kinematics`, `frames`, `com_pos`, `tendon`, `crb`, `factor_m`, `transmission`, `cameras`, and sensors of positions;
+    in a batch only what the step goes on with, or is asked for.
+    Source: MuJoCo mj_fwdPosition (without collisions and constraints).
+    Reads:  qpos, mocap_pos, mocap_quat.
+    Writes: what `kinematics`, `frames`, `com_pos`, `link_positions`, `tendon`, `crb`, `factor_m`, `transmission`,
+            `cameras` and `sensor_pos` write.
+    """
     kinematics(m, d)
     if d.want_frames:
         frames(m, d)
@@ -71,7 +79,13 @@ def forward_position(m, d):
 
 @stage
 def forward_velocity(m, d):
-    """What depends on position and velocity: bias and passive forces."""
+    """What depends on position and velocity: velocities of bodies, bias and passive forces.
+
+    Source: MuJoCo mj_fwdVelocity (actuator velocities are written by `actuation`).
+    Reads:  qpos, qvel, qfrc_adhesion, and what `forward_position` wrote.
+    Writes: cvel (nbody, 6), qfrc_bias (nv,), ten_velocity; what `passive` writes; cdof_dot where all is asked for, as
+            in a data; cacc, cfrc for itself.
+    """
     if d.want_all:
         com_vel(m, d)
         rne(m, d)
@@ -85,7 +99,15 @@ def forward_velocity(m, d):
 
 @stage
 def forward_constraint(m, d):
-    """Contacts, rows and the acceleration under them; a tile whose slots do not fit is solved in parts."""
+    """Contacts, rows and the acceleration under them.
+
+    `collision`, `make_constraint`, `solve_constraint`, and what sensors see of contacts and limits.  A tile whose slots
+    do not fit is solved in parts.
+    Source: MuJoCo mj_fwdConstraint, with collisions.
+    Reads:  what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
+            `solve_constraint` and `sensor_rows` write; where trees may sleep what `islands` does; con_fresh.
+    """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, SOLVE)
@@ -97,7 +119,15 @@ def forward_constraint(m, d):
 
 @stage
 def make_constraint(m, d):
-    """The rows alone, in the metric of the integrator."""
+    """The rows of the constraints: equalities, friction loss, limits, contacts.
+
+    `data.nefc` counts them, `data.efc_J`, `data.efc_D`, ... show them in MuJoCo's order.  Under the integrator discrete
+    they are taken in its metric.
+    Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
+    Reads:  qpos, qvel, eq_active, what `forward_position` and `com_vel` wrote, the contacts of `collision`.
+    Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one dof; ngenrow, genrow_* (ngenrowmax,): all others but those of
+            contacts; con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos (nconmax,); dof_touched.
+    """
     enter_metric(m, d)
     make_rows(m, d)
     mark_touched(m, d)
@@ -106,7 +136,17 @@ def make_constraint(m, d):
 
 @stage
 def solve_constraint(m, d):
-    """The acceleration under the rows alone, in the metric of the integrator."""
+    """The acceleration under the rows, by the solver that the options name.
+
+    Under the contact model convex Newton's method, CG or PGS (`opt.solver`), and the pass against slip where it is on;
+    under lcp Dantzig's method, PGS or APGD (`opt.lcp_solver`).  Under the integrator discrete in its metric.
+    Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver".  Open Dynamics Engine, for the contact model
+            lcp.
+    Reads:  qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+            solver_niter; solver_residual, the norm of the scaled gradient, or of the LCP's complementarity, at the end;
+            solver_gap; warning (not converged); stat_* where each iteration is recorded.
+    """
     enter_metric(m, d)
     solve(m, d)
     turn_free_bodies(m, d)
@@ -142,7 +182,8 @@ def forward(m, d):
     With the flag `sleep` trees wake first; where all sleep that the tile has, bodies stand as they are.
     Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number; with the flag
         `sleep`, and where forces depend on contacts, before them).
-    Reads:  the state.   Writes: every field down to qacc.
+    Reads:  the state: time, qpos, qvel, act, history, plastic, qacc_warmstart, and what the user gives.
+    Writes: every field down to qacc; con_fresh, tree_settled.
     """
     sleeps = sleeping(m)
     if not sleeps or not rests(m, d):
@@ -173,7 +214,7 @@ def forward_pass(m, d):
     """`forward` by itself: a world whose numbers are bad is counted, not reset.
 
     Source: MuJoCo mj_forward, which counts nothing.
-    Reads:  the state.   Writes: every field down to qacc, warning (bad number).
+    Reads:  what `forward` reads.   Writes: every field down to qacc, warning (bad number).
     """
     forward(m, d)
     count_bad(m, d)
@@ -181,7 +222,14 @@ def forward_pass(m, d):
 
 @stage
 def runge_kutta(m, d):
-    """A step of several accelerations: each in the state to which the one before leads."""
+    """A step of several accelerations, after `forward`: each in the state to which the one before leads.
+
+    With the integrator rk4 Runge and Kutta's, of the fourth order.
+    Source: MuJoCo mj_RungeKutta(4).
+    Reads:  the state, and what `forward` wrote.
+    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk_*, in_stage; all else as `forward` leaves it at
+            the last of the states.
+    """
     start(m, d)
     d.in_stage[0] = 1
     for k in range(1, accelerations(m)):
@@ -215,7 +263,9 @@ def step(m, d):
     """One time step.  A world whose numbers turn bad is reset, as MuJoCo's autoreset does, and counted.
 
     Source: MuJoCo mj_step.
-    Reads:  the state and the controls.   Writes: the next state; all else as forward left it at the old one.
+    Reads:  what `forward` reads.
+    Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning; all else as `forward` left
+            it at the old state.
     """
     reset_bad(m, d, 0)
     counts = load_counts(d)

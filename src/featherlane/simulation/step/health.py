@@ -144,7 +144,14 @@ def count_bad(m, d):
 def reset_bad(m, d, acceleration):
     """Count bad worlds and, with autoreset, reset them: by their state, or by their acceleration.
 
-    Writes: warning (bad number), nbad, the state of the worlds concerned.
+    Args:
+        acceleration: 1 looks at qacc, 0 at the state and what `bad_state` names besides.
+
+    Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc.
+    Reads:  qpos, qvel, act, time, mocap_pos, mocap_quat, eq_active; qacc.
+    Writes: warning (bad number), nbad; of the worlds concerned time, qpos, qvel, act, history, plastic, qacc_warmstart,
+            ctrl, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, eq_active, given_present, given_replace,
+            tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
     """
     if acceleration:
         mask = bad_acceleration(m, d)

@@ -35,8 +35,10 @@ def inverse(m, d):
     `discrete` has no other qacc, and its metric in place of M.
     Source: MuJoCo mj_inverse.  Deviation: under `invdiscrete` actuator forces are computed anew, because the rates of
         those that are clamped vanish; MuJoCo takes what the last forward pass left.
-    Reads:  the state, qacc.   Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts, rows,
-        all that follows from position and velocity.
+    Reads:  the state, qacc.
+    Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts and rows, all that follows from
+            position and velocity, actuator_velocity; under discrete Mhat, qH, qHDiagInv; qvec for itself; qacc, which
+            is put back.
     """
     if sleeping(m):
         wake_perturbed(m, d)

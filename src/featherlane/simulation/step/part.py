@@ -95,8 +95,9 @@ def solve_in_parts(m, d, purpose):
     Args:
         purpose: SOLVE, STORE_FORCES or KEEP_FORCES.
 
-    Reads:  the state and frames.   Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap of
-            every world.
+    Reads:  the state and frames.
+    Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap, ordered of every world; warning;
+            where trees may sleep nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
     """
     solve_parts(m, d, purpose)
     give_back(m, d)

@@ -119,7 +119,9 @@ def fall_asleep(m, d):
 
     With islands disabled only trees of a world without rows can fall asleep.
     Reads:  qvel, qfrc_applied, xfrc_applied, tree_island of this step.
-    Writes: tree_asleep, sleep_qpos, the masks; qvel and qacc of what falls asleep.   Cost: O(nv + nbody).
+    Writes: tree_asleep, sleep_qpos, qvel and qacc of what falls asleep; what `mark_awake` writes; island_first,
+            island_last, island_ready for itself.
+    Cost:   O(nv + nbody).
     """
     if count_down(m, d):
         for lane in range(width(d)):

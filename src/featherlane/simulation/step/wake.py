@@ -168,7 +168,8 @@ def wake_perturbed(m, d):
     nstir is 0 where nothing in the tile is awake and nothing could wake but by an equality constraint.  (Activations,
     histories and yielding springs go on while their trees sleep.)
     Reads:  tree_asleep, qpos, qvel, sleep_qpos, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, sleep_mocap.
-    Writes: tree_asleep, sleep_mocap, tree_awake, body_awake, tree_settled, body_stirs, nstir.   Cost: O(nq + nbody).
+    Writes: tree_asleep, sleep_mocap, tree_awake, body_awake, tree_settled, body_stirs, nstir, sleep_perturbed.
+    Cost: O(nq + nbody).
     """
     for t in range(m.ntree):
         if any_(d.tree_asleep[t] >= 0.0):
@@ -334,7 +335,8 @@ def wake_touched(m, d):
 
     Where the contacts of all worlds have room together they are kept (con_fresh); else they are found again.
     Reads:  the frames, tree_asleep, body_awake, eq_active.
-    Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; contacts.
+    Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; what `collision` writes;
+            active, lane_active, warning, which are put back.
     """
     full = d.warning[0]
     if wake_tied(m, d):

@@ -57,7 +57,8 @@ def sign_contacts(m, d):
 def run_tiles(m, d, b, thread, tile, W):
     """The worlds of a tile through nstep time steps, or one forward pass where nstep is 0.
 
-    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; active, tree_settled, and all else of this thread's workspace.
     """
     if b.nstep == 0:
         forward_pass(m, d)
@@ -73,7 +74,8 @@ def run_tiles(m, d, b, thread, tile, W):
 def inverse_tiles(m, d, b, thread, tile, W):
     """Inverse dynamics of the worlds of a tile: at the call's accelerations, or at forward's where nstep is 0.
 
-    Reads and writes:  the rows that the transfers of b name; the workspace of this thread.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; active, tree_settled, and all else of this thread's workspace.
     """
     if b.nstep == 0:
         forward(m, d)

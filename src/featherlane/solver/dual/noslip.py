@@ -140,9 +140,10 @@ def sweep_friction(m, d, live):
 def noslip(m, d):
     """Sweeps until every world gains less than opt_noslip_tolerance: qacc, qfrc_constraint and row forces anew.
 
-    Reads:  blocks (see `make_blocks`), the forces of PGS, or the rows and qfrc_constraint where another solver ended,
+    Reads:  the blocks of `make_blocks`, the forces of PGS, or the rows and qfrc_constraint where another solver ended,
             qacc_smooth.
-    Writes: dual_f, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces.
+    Writes: dual_f, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+            for itself Ma, dual_A, dual_z, dual_room, dofrow_v, genrow_v, con_motion, con_wrench, con_warm, con_z.
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)

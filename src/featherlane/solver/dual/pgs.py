@@ -387,9 +387,11 @@ def record_forces(m, d, k, scale, improvement, beta):
 def pgs(m, d):
     """Sweeps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
-    Reads:  blocks (see `make_blocks`), qLD, qacc_smooth, qfrc_smooth, qacc_warmstart.
-    Writes: dual_f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces,
-            solver_niter, solver_residual, solver_gap, warning.
+    Reads:  the blocks of `make_blocks`, qLD, qacc_smooth, qfrc_smooth, qacc_warmstart.
+    Writes: dual_f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force,
+            genrow_force, con_force, solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for
+            itself Ma, Mv, Mgrad, grad, search, cacc, cfrc, dual_old, dual_z, dual_room, visit_key, visit_room,
+            dofrow_v, dofrow_x, genrow_v, genrow_x, con_motion, con_wrench, con_warm, con_y, con_z.
     Cost:   per sweep three products with Y.
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]

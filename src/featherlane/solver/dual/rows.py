@@ -329,7 +329,7 @@ def make_blocks(m, d):
     Where another solver has found the forces and friction alone is solved once more, the other rows' blocks are empty.
     Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
     Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; for itself dual_place,
-            search.
+            dual_mark, search.
     Cost:   O(rows * depth^2).
     """
     start, row, q, room, whole = 0, 0, 0, 1, in_forces(m)

@@ -51,7 +51,11 @@ def is_doubtful(p):
 
 @stage
 def load_lanes(p, first, count):
-    """Problems `first` to `first + count - 1` into the lanes; says where a dense A is in doubt."""
+    """Problems `first` to `first + count - 1` into the lanes; says where a dense A is in doubt.
+
+    Reads:  lcp_memory (80,), and the problems whose addresses stand there.
+    Writes: the rows whose addresses stand there; lcp_memory at DOUBT.
+    """
     at = 0
     while p.lcp_memory[at] != 0:
         copy_in(p, at, first, count)
@@ -62,7 +66,11 @@ def load_lanes(p, first, count):
 
 @stage
 def store_lanes(p, first, count):
-    """Results of the lanes to those of the problems."""
+    """Results of the lanes to those of the problems.
+
+    Reads:  lcp_memory (80,), and the rows whose addresses stand there from RESULTS on.
+    Writes: the results whose addresses stand beside them.
+    """
     at = RESULTS
     while p.lcp_memory[at] != 0:
         copy_out(p, at, first, count)

@@ -36,7 +36,12 @@ def store_forces(d):
 
 @stage
 def iterate(m, d):
-    """lcp_x by the iterative solver that the options name; by pgs where an island is too large to be pivoted."""
+    """lcp_x by the iterative solver that the options name; by pgs where an island is too large to be pivoted.
+
+    Reads:  the rows of `make_lcp`, lcp_x.
+    Writes: lcp_x (nlcp,) [N, N m], lcp_w, lcp_niter, lcp_status, lcp_residual, lcp_parameter; what `solve_apgd` and
+            `solve_pgs` write for themselves.
+    """
     d.lcp_parameter[0], d.lcp_parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
@@ -89,9 +94,10 @@ def report(m, d):
 def solve_lcp(m, d):
     """Acceleration and forces under the contact model lcp: v' = v + h qacc.
 
-    Reads:  as `make_lcp`.
+    Reads:  what `make_lcp` reads.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
-            solver_niter, solver_residual; the count of worlds that were not solved.
+            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; link_force; what `make_lcp`,
+            `iterate` and `solve_islands` write: lcp_x, lcp_niter, lcp_status, lcp_residual; lcp_z for itself.
     Cost:   of the solver; see dantzig, pgs, apgd.
     """
     make_lcp(m, d)

@@ -76,8 +76,10 @@ def cg(m, d):
     """Steps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
     Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
-    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], row forces, solver_niter, solver_residual,
-            solver_gap, warning.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
+            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for itself Ma, Mv, Mgrad,
+            Mgrad_old, grad, grad_old, search, cacc, cfrc, dofrow_v, dofrow_x, genrow_v, genrow_x, con_motion,
+            con_wrench, con_warm, con_y, con_z.
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)

@@ -302,7 +302,10 @@ def add_contact(m, d, k, side):
 
 @stage
 def add_between_trees(m, d, k):
-    """The stiffness of a contact on each of its two bodies, and between them."""
+    """The stiffness of a contact on each of its two bodies, and between them.
+
+    Reads:  con_* of slot k.   Writes: body_K of its bodies, coupling_K of the pair that it couples [kg, kg m, kg m^2].
+    """
     r, t = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
     if d.con_dim[k] == 1:
         F = normal_stiffness(d, k)

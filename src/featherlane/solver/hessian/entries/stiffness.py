@@ -110,7 +110,10 @@ def cone_stiffness(d, k):
 
 @stage
 def add_cone(m, d, k, side):
-    """K_b += the stiffness of an elliptic contact on one of its bodies, its turns left out."""
+    """K_b += the stiffness of an elliptic contact on one of its bodies, its turns left out.
+
+    Reads:  con_* of slot k.   Writes: body_K of body `side` of the contact [kg, kg m, kg m^2].
+    """
     add_stiffness(d, d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side), cone_stiffness(d, k))
 
 
@@ -172,7 +175,10 @@ def add_turning(d, b, r, A, p, s):
 
 @stage
 def add_turns(m, d, k, side):
-    """K_b += what the turns of a contact add on one of its bodies."""
+    """K_b += what the turns of a contact add on one of its bodies.
+
+    Reads:  con_* of slot k.   Writes: body_K of body `side` of the contact [kg, kg m, kg m^2].
+    """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     if m.opt_cone == PYRAMIDAL:
         zero, n = real(d, 0.0), load3(d.con_basis, 9 * k)

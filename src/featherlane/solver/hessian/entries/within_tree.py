@@ -113,7 +113,10 @@ def weighted_pyramid(d, k, x, y):
 
 @stage
 def add_wide_pair(m, d, k):
-    """H += J^T W J for a contact whose cone is elliptic or that has turns."""
+    """H += J^T W J for a contact whose cone is elliptic or that has turns.
+
+    Reads:  con_* of slot k, cdof, the pattern of H.   Writes: H (nH,) [kg, kg m, kg m^2]; pair_J, pair_dof for itself.
+    """
     count, blocks, zero = pair_jacobian(m, d, k), has_block_rows(d), real(d, 0.0)
     for a in range(count):
         i = d.pair_dof[a]

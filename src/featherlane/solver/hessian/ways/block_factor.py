@@ -213,7 +213,8 @@ def eliminate_from(m, d, A, P, b, at, a, stride, x):
 def factor_blocks(m, d):
     """H = L^T D L in place, H_dinv = 1 / D, and search <- L^-T search.
 
-    Reads:  H in block rows (nH,) [kg, kg m, kg m^2], its pattern.   Writes: H, H_dinv (nv,), search (nv,).
+    Reads:  H (nH,) [kg, kg m, kg m^2], whose rows lie by blocks, its pattern.
+    Writes: H, H_dinv (nv,), search (nv,); H_pivot for itself.
     Cost:   sum over blocks b of s_b n_b^2 / 2, n_b the length of the row of b.
     """
     for k in range(m.nblock):
@@ -290,7 +291,10 @@ def reduce_blocks(m, d):
 
 @stage
 def expand_blocks(m, d):
-    """search <- L^-1 D^-1 search: each row's sum term by term, in the order of its columns."""
+    """search <- L^-1 D^-1 search: each row's sum term by term, in the order of its columns.
+
+    Reads:  H and H_dinv of `factor_blocks`, their pattern, search.   Writes: search (nv,).   Cost: O(entries of H).
+    """
     for b in range(m.nblock):
         first, size = m.block_dofadr[b], m.block_dofnum[b]
         a = d.H_rowadr[first]

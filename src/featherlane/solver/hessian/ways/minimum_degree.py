@@ -122,7 +122,9 @@ def eliminate_tree(d1, t):
 def order_trees(m1, d1):
     """graph_order: trees in the order of elimination; graph_place: the place of each; graph: the rows of the factor.
 
-    Cost: O(entries of the factor times words of a row).
+    Reads:  graph (ngraph, ngraphword).
+    Writes: graph_order, graph_place (ngraph,), graph, graph_degree; graph_head, graph_next, graph_prev for itself.
+    Cost:   O(entries of the factor times words of a row).
     """
     for n in range(d1.ngraph):
         d1.graph_head[n] = -1
@@ -158,7 +160,8 @@ def row_width(m1, d1, t, end):
 def count_in_model_order(m1, d1):
     """panel_cost: multiplications of a factor in the model's own order, from the last tree on; and without fill-in.
 
-    Rows of trees that nothing behind them is coupled to do not count: no order changes them.  The graph is used up.
+    Rows of trees that nothing behind them is coupled to do not count: no order changes them.
+    Reads:  graph (ngraph, ngraphword).   Writes: panel_cost (2,); graph, which is used up.
     """
     total, plain = 0.0, 0.0
     for t in range(d1.ngraph):

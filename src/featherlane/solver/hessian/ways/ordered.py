@@ -186,7 +186,10 @@ def give_vector(m, d, lane):
 def solve_ordered(m, d):
     """search <- H^-1 search, world after world, in those that the solver goes on in; H stays, and no factor is kept.
 
-    Reads:  H, its pattern, active, live, search.   Writes: search (nv,), ordered; one world's graph and panels.
+    Reads:  H (nH,), whose rows lie by blocks, its pattern, what couples trees in con_* and genrow_*, live, active,
+            search (nv,).
+    Writes: search; ordered, 2 where the panels do not fit; for itself graph, graph_*, panel, panel_*.
+    Cost:   of `order_trees` and `solve_panels`, in each world.
     """
     for lane in range(width(d)):
         if has((d.active[0] > 0.0) & (d.live[0] > 0.0), lane):

@@ -39,7 +39,12 @@ def room_of(m1, t):
 
 @stage
 def place_panels(m1, d1):
-    """Where each tree's panel begins, and the columns of each tree in it; panel_fits = 0 if there is no room."""
+    """Where each tree's panel begins, and the columns of each tree in it; panel_fits = 0 if there is no room.
+
+    Reads:  graph, graph_order, graph_place, graph_degree of `order_trees`.
+    Writes: graph_rowadr, graph_rownnz, panel_adr, panel_width (ngraph,), graph_col, graph_colplace (nfill,),
+            panel_fits; zeros in panel.
+    """
     adr, entries = 0, 0
     d1.panel_fits[0] = 1
     for k in range(d1.ngraph):

@@ -137,7 +137,12 @@ def gather_problem(d, lane):
 
 @stage
 def solve_island(d1, policy, passes):
-    """The gathered problem, by pivoting."""
+    """The gathered problem, by pivoting.
+
+    Reads:  one_n, one_A, one_b, one_lo, one_hi, one_findex, one_add.
+    Writes: one_x, one_w (nlcpone,) [N, m/s^2], one_lower, one_upper, one_niter, one_status, one_residual; one_* and
+            place_* for itself.
+    """
     principal_pivoting(d1, policy, passes, BLOCK if d1.one_n[0] > FEW_ROWS else BY_ROWS)
 
 
@@ -167,7 +172,8 @@ def solve_islands(m, d):
     """lcp_x by pivoting, world by world and island by island; an island without room keeps the x that it has.
 
     Reads:  the rows, lcp_x of islands with more than nlcpone rows, and what their solver said of them.
-    Writes: lcp_x, lcp_niter, lcp_status, lcp_residual.
+    Writes: lcp_x, lcp_niter, lcp_status, lcp_residual; for itself lcp_order, lcp_root, lcp_head, lcp_next, one_*,
+            place_A.
     """
     mark_worlds(d)
     for lane in range(width(d)):

@@ -34,7 +34,9 @@ def make_lcp(m, d):
     Reads:  M, qfrc_smooth, qvel, all rows and contacts.
     Writes: lcp_n, lcp_findex, lcp_coladr, lcp_colnum, lcp_rowadr, lcp_col, lcp_Y, lcp_cfm, lcp_diag, lcp_b, lcp_lo,
             lcp_hi, lcp_add; qH, qHDiagInv, qacc_step, lcp_scale; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0
-            where a contact acts; con_overflow where the rows of a tile do not fit.
+            where a contact acts; con_overflow where the rows of a tile do not fit; con_erp, con_cfm, con_belt,
+            con_compliance, con_frictionforce, con_restitution, con_restitution_vel, con_frame of contacts; link_lcprow;
+            lcp_dense, one_status, warning (rows full); dual_mark, search for itself.
     Cost:   O(rows depth^2).
     """
     clear_rows(m, d)

@@ -1,0 +1,158 @@
+"""What kernels read and write, found in their syntax trees: fields of records, calls followed.
+
+A name stands for what was assigned to it anywhere in the kernel: a record, a view of a field, or several of either.
+What a function that is called by its address does is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from typing import NamedTuple
+
+from featherlane.lanes import Kernel, Stage, eights, write_lane
+
+
+class Place(NamedTuple):
+    """A parameter, or a field of the record that it is.
+
+    Attributes:
+        parameter: its number.
+        field: empty for what is given itself.
+    """
+
+    parameter: int
+    field: str = ""
+
+
+class Effects(NamedTuple):
+    """What a kernel reads and writes, and which places its result may be a view of."""
+
+    reads: frozenset[Place]
+    writes: frozenset[Place]
+    result: frozenset[Place]
+
+
+NOTHING = Effects(frozenset(), frozenset(), frozenset())
+GIVEN = frozenset({Place(0)})
+MACHINE = {  # functions of the machine that write to the rows that they are given, or see them otherwise
+    write_lane: Effects(frozenset(), GIVEN, frozenset()),
+    eights: Effects(frozenset(), frozenset(), GIVEN),
+}
+
+
+class Reader(ast.NodeVisitor):
+    """One walk through a kernel with what is known of its names and of the kernels that it calls."""
+
+    def __init__(self, kernel: Kernel, names: dict[str, frozenset[Place]], effects):
+        self.scope, self.names, self.effects = dict(kernel.references()), names, effects
+        self.reads, self.writes, self.result = set(), set(), set()
+
+    def places(self, node) -> frozenset[Place]:
+        """What an expression may be a view of."""
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id, frozenset())
+        if isinstance(node, ast.Attribute):
+            return frozenset(Place(p.parameter, node.attr) for p in self.places(node.value) if not p.field)
+        if isinstance(node, ast.IfExp):
+            return self.places(node.body) | self.places(node.orelse)
+        if isinstance(node, ast.Tuple):
+            return frozenset().union(*map(self.places, node.elts))
+        if isinstance(node, ast.Subscript):  # an element of a tuple; a number, of a field
+            return frozenset(p for p in self.places(node.value) if not p.field)
+        if isinstance(node, ast.Call):
+            called = self.called(node)
+            return self.given(node, called.result) if called else frozenset()
+        return frozenset()
+
+    def called(self, node: ast.Call) -> Effects | None:
+        """The effects of the kernel that is called, if it is one."""
+        target = self.scope.get(ast.unparse(node.func))
+        if target in MACHINE:
+            return MACHINE[target]
+        return self.effects(target) if isinstance(target, Kernel) else None
+
+    def given(self, node: ast.Call, found) -> frozenset[Place]:
+        """Places of the function that is called, as places here."""
+        here = set()
+        for place in found:
+            for p in self.places(node.args[place.parameter]):
+                here.add(Place(p.parameter, place.field or p.field))
+        return frozenset(here)
+
+    def visit_Call(self, node):
+        called = self.called(node)
+        if called:
+            self.reads |= self.given(node, called.reads)
+            self.writes |= self.given(node, called.writes)
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node):
+        self.reads |= self.places(node)
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node):
+        if isinstance(node.ctx, ast.Store):
+            self.writes |= self.places(node.value)
+        self.generic_visit(node)
+
+    def visit_Return(self, node):
+        if node.value:
+            self.result |= self.places(node.value)
+        self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        for target in node.targets:
+            self.bind(target, node.value)
+        self.generic_visit(node)
+
+    def bind(self, target, value) -> None:
+        """A name stands for what it is given."""
+        if isinstance(target, ast.Tuple):
+            parts = value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts)
+            for t, v in zip(target.elts, parts, strict=True):
+                self.bind(t, v)
+        elif isinstance(target, ast.Name):
+            self.names[target.id] = self.names.get(target.id, frozenset()) | self.places(value)
+
+
+class Analysis:
+    """Effects of kernels, each found once.
+
+    Attributes:
+        follow: whether what called stages do counts, too.
+    """
+
+    def __init__(self, follow: bool = True):
+        self.follow, self.found = follow, {}
+
+    def effects(self, kernel: Kernel) -> Effects:
+        """What a kernel reads and writes of what it is given."""
+        if id(kernel) not in self.found:
+            self.found[id(kernel)] = NOTHING  # a stage that calls itself
+            self.found[id(kernel)] = self._read(kernel)
+        return self.found[id(kernel)]
+
+    def called(self, kernel: Kernel) -> Effects:
+        """What a call of the kernel does."""
+        return self.effects(kernel) if self.follow or not isinstance(kernel, Stage) else NOTHING
+
+    def _read(self, kernel: Kernel) -> Effects:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(kernel.function))).body[0]
+        names = {a.arg: frozenset({Place(i)}) for i, a in enumerate(tree.args.args)}
+        known = None
+        while known != names:  # until no name stands for more
+            known = dict(names)
+            reader = Reader(kernel, names, self.called)
+            for statement in tree.body:
+                reader.visit(statement)
+        return Effects(frozenset(reader.reads), frozenset(reader.writes), frozenset(reader.result))
+
+    def fields(self, stage: Stage) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+        """Names of fields that a stage reads and writes, by the parameter that is their record."""
+        e = self.effects(stage)
+        return tuple(
+            {name: {p.field for p in places if p.parameter == i and p.field} for i, name in enumerate(stage.parameters)}
+            for places in (e.reads, e.writes)
+        )

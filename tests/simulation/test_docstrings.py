@@ -1,0 +1,83 @@
+"""What stages say that they read and write is what they read and write."""
+
+import re
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.simulation.docstring import sections
+from featherlane.simulation.tile.library import RECORDS, stages
+from oracles.effects import Analysis
+
+STAGES = stages()
+ALL = Analysis()
+WORD = re.compile(r"(?<![\w`.])([A-Za-z]\w*)(\*?)(?: \((\d[\w, ]*,?|\w+,(?: ?\w+,?)*)\))?(?![\w`])")
+UNIT, QUOTED = re.compile(r" ?\[[^\]]*\]"), re.compile(r"`(\w+)`")
+
+
+def declared(stage) -> dict:
+    """The fields of a stage's records, by name."""
+    layouts = [RECORDS[p][0] for p in stage.parameters if p in RECORDS]
+    return {f.name: f for layout in layouts for f in layout.fields}
+
+
+def named(stage, label: str) -> tuple[set[str], set[str], list[str]]:
+    """Fields that a section names, those that its words with a star stand for, and what is wrong with it."""
+    fields, plain, starred, wrong = declared(stage), set(), set(), []
+    text = UNIT.sub("", sections(stage.function)[label])
+    for name, star, shape in WORD.findall(text):
+        if star:
+            found = {field for field in fields if field.startswith(name)}
+            starred |= found
+            wrong += [] if found else [f"{name}* is no field"]
+        elif name in fields:
+            plain.add(name)
+            expected = tuple(map(str, fields[name].shape))
+            given = tuple(part.strip() for part in shape.split(",") if part.strip())
+            wrong += [f"{name}: shape {given}, it is {expected}"] if shape and given != expected else []
+        elif "_" in name:
+            wrong.append(f"{name} is no field")
+    for item in re.split(r"[,;:.] ?", re.sub(r" \([^)]*\)", "", QUOTED.sub("that stage", text))):
+        if re.fullmatch(r"[A-Za-z]\w*", item.strip()) and item.strip() not in fields:
+            wrong.append(f"{item.strip()} is no field")
+    known = STAGES.keys() | set(stage.parameters)
+    wrong += [f"`{name}` is no stage" for name in QUOTED.findall(text) if name not in known]
+    return plain, starred, wrong
+
+
+def touched(analysis: Analysis, stage, kind: int) -> set[str]:
+    """Fields that a stage reads (0) or writes (1), of all its records."""
+    return set().union(*analysis.fields(stage)[kind].values())
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_stage_says_what_it_reads_and_writes(name):
+    stage = STAGES[name]
+    assert {"", "Reads", "Writes"} <= sections(stage.function).keys()
+    for kind, label in enumerate(("Reads", "Writes")):
+        plain, starred, wrong = named(stage, label)
+        assert not wrong, f"{label}: {'; '.join(wrong)}"
+        done = touched(ALL, stage, kind)
+        assert plain - starred <= done, f"{label} what it does not: {sorted(plain - done)}"
+
+
+RUN = """forward_position forward_velocity actuation smooth_acceleration collision make_constraint solve_constraint
+sensor_acc smooth_vel implicitfast aba inverse""".split()
+
+
+def test_what_a_run_changes_was_found_in_the_source():
+    """The effects themselves, against memory before and after."""
+    model = fl.load("humanoid")
+    model.opt.enableflags, model.opt.cone = "energy", "elliptic"
+    data, seen = fl.Data(model), set()
+    data.qpos[2] = 0.2
+    fl.step(model, data, 3)
+    arrays = data.workspace.arrays
+    for name in RUN:
+        before = {field: array.copy() for field, array in arrays.items()}
+        data.workspace.bound(STAGES[name])()
+        changed = {field for field, array in arrays.items() if not np.array_equal(array, before[field])}
+        assert changed <= touched(ALL, STAGES[name], 1), name
+        seen |= changed
+    assert len(seen) > 50
