@@ -11,7 +11,7 @@ from featherlane.simulation.tile.library import RECORDS, stages
 from oracles.effects import Analysis
 
 STAGES = stages()
-ALL = Analysis()
+ALL, OWN = Analysis(), Analysis(follow=False)
 WORD = re.compile(r"(?<![\w`.])([A-Za-z]\w*)(\*?)(?: \((\d[\w, ]*,?|\w+,(?: ?\w+,?)*)\))?(?![\w`])")
 UNIT, QUOTED = re.compile(r" ?\[[^\]]*\]"), re.compile(r"`(\w+)`")
 
@@ -60,6 +60,20 @@ def test_a_stage_says_what_it_reads_and_writes(name):
         assert not wrong, f"{label}: {'; '.join(wrong)}"
         done = touched(ALL, stage, kind)
         assert plain - starred <= done, f"{label} what it does not: {sorted(plain - done)}"
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_stage_names_all_that_it_stores_itself(name):
+    """What the stages store that it calls stands in their docstrings."""
+    stage = STAGES[name]
+    plain, starred, _ = named(stage, "Writes")
+    assert touched(OWN, stage, 1) <= plain | starred | said_of_others(stage)
+
+
+def said_of_others(stage) -> set[str]:
+    """Fields that the stages write whose names stand in its `Writes`."""
+    others = QUOTED.findall(sections(stage.function)["Writes"])
+    return set().union(*(touched(ALL, STAGES[name], 1) for name in others if name in STAGES))
 
 
 RUN = """forward_position forward_velocity actuation smooth_acceleration collision make_constraint solve_constraint
