@@ -5,7 +5,6 @@ from featherlane.lanes.layout import Field
 FIELDS = (
     Field("qacc", "real", ("nv",), "m/s^2, rad/s^2", "acceleration", "solve", "output"),
     Field("qfrc_constraint", "real", ("nv",), "N, N m", "constraint force", "solve", "output"),
-    Field("qfrc_inverse", "real", ("nv",), "N, N m", "external force that gives qacc", "inverse", "output"),
     Field("solver_niter", "real", (1,), "1", "solver iterations", "solve", "report", dtype="int64"),
     Field("solver_residual", "real", (1,), "1", "norm of the scaled gradient at the end", "solve", "report"),
     Field(
@@ -27,6 +26,15 @@ FIELDS = (
         "force along normal and tangents, moment about them",
         "solve",
         "slot",
+    ),
+    Field(
+        "con_motion",
+        "real",
+        ("nbody", 6),
+        "rad/s^2, m/s^2",
+        "body motion that a joint-space vector makes",
+        "solve",
+        "scratch",
     ),
     # islands
     Field("nisland", "real", (1,), "1", "constraint islands", "islands", "detail", dtype="int64"),

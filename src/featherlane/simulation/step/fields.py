@@ -132,4 +132,5 @@ FIELDS = (
         "compare_forward_inverse",
         "detail",
     ),
+    Field("qfrc_inverse", "real", ("nv",), "N, N m", "external force that gives qacc", "inverse", "output"),
 )

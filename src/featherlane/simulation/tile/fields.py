@@ -21,12 +21,13 @@ from featherlane.solver import fields as solver
 from featherlane.solver.dual import fields as dual
 from featherlane.solver.hessian import fields as hessian
 from featherlane.solver.lcp import fields as lcp
+from featherlane.solver.lcp.pivot import fields as pivot
 from featherlane.solver.lcp.rows import fields as lcp_rows
 from featherlane.solver.primal import fields as primal
 from featherlane.solver.rows import fields as rows
 
 ROOMS = (state, step, body, inertia, tendon, actuator, passive, integrator, collision, constraint)
-ROOMS += (solver, rows, hessian, primal, dual, lcp_rows, lcp, sensor)
+ROOMS += (solver, rows, hessian, primal, dual, lcp_rows, lcp, pivot, sensor)
 
 STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged", "bad_control")  # the entries of `warning`
 DATA = Layout("Data", tuple(field for room in ROOMS for field in room.FIELDS))

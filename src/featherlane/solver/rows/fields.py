@@ -34,15 +34,6 @@ FIELDS = (
         "scratch",
     ),
     Field(
-        "con_motion",
-        "real",
-        ("nbody", 6),
-        "rad/s^2, m/s^2",
-        "body motion that a joint-space vector makes",
-        "solve",
-        "scratch",
-    ),
-    Field(
         "con_wrench",
         "real",
         ("nbody", 6),

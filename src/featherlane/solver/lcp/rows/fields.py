@@ -54,16 +54,4 @@ FIELDS = (
         "output",
     ),
     Field("lcp_scale", "real", ("nv",), "1/sqrt(kg)", "lcp: 1 / sqrt(D) of the factor in qH", "make_lcp", "scratch"),
-    # islands, each a problem of its own
-    Field("lcp_root", "int", ("ntree",), "1", "lcp: first tree of the island of one world's tree", "solve", "scratch"),
-    Field(
-        "lcp_head",
-        "int",
-        ("ntree",),
-        "1",
-        "lcp: first row of the island, by its first tree, -1: none",
-        "solve",
-        "scratch",
-    ),
-    Field("lcp_next", "int", ("nlcp",), "1", "lcp: next row of the same island, -1: none", "solve", "room"),
 )
