@@ -8,6 +8,7 @@ Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone'
 """
 
 from featherlane import lanes, lcp, tree
+from featherlane.configuration import package_version as _package_version
 from featherlane.configuration import show_config
 from featherlane.doctor import Finding, diagnose
 from featherlane.errors import (
@@ -18,6 +19,7 @@ from featherlane.errors import (
     UnknownNameError,
     UnsupportedFeatureError,
 )
+from featherlane.errors import near as _near
 from featherlane.lanes import kernel
 from featherlane.model import Link, Model, bundled_names, load, set_const, set_length_range
 from featherlane.model.enums import State
@@ -215,9 +217,5 @@ __all__ = [  # noqa: RUF022  in groups
 
 def __getattr__(name: str):
     if name == "__version__":
-        from featherlane.configuration import package_version
-
-        return package_version("featherlane")
-    from featherlane.errors import near
-
-    raise AttributeError(f"featherlane has no {name!r}{near(name, __all__)}")
+        return _package_version("featherlane")
+    raise AttributeError(f"featherlane has no {name!r}{_near(name, __all__)}")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
+from featherlane.lanes import cache
+from featherlane.model.reader import installed
+from featherlane.simulation.tile.library import library
+
 
 def package_version(distribution: str) -> str:
     """The version of an installed distribution, or `not installed`."""
@@ -18,10 +22,6 @@ def package_version(distribution: str) -> str:
 
 def configuration() -> dict[str, str]:
     """Where the package lies, how its kernels run, and the versions it stands on, by name."""
-    from featherlane.lanes import cache
-    from featherlane.model.reader import installed
-    from featherlane.simulation.tile.library import library
-
     versions = {"numpy": "numpy", "llvmlite": "llvmlite"}
     return {
         "featherlane": f"{package_version('featherlane')}, {Path(__file__).parent}",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import BadNumberWarning
+from featherlane.model.candidates import candidates as candidate_pairs
 from featherlane.model.enums import EQUALITY, FREE, LCP, OBJ_SITE, SLIDE, Disable, Enable
 from featherlane.model.model import Model
 from featherlane.model.names import KINDS
@@ -192,11 +193,9 @@ class Patient:
     @cached_property
     def candidates(self) -> np.ndarray:
         """(n, 2) geoms that may touch, whatever the flags say."""
-        from featherlane.model.candidates import candidates
-
         if not self.model.ncrowd:
             return np.stack([self.model.cand_geom1, self.model.cand_geom2], axis=1)
-        found = candidates(self.model.mj_model)
+        found = candidate_pairs(self.model.mj_model)
         return np.stack([found["cand_geom1"], found["cand_geom2"]], axis=1)
 
     def dofs_of_tree(self, tree: int) -> slice:

@@ -17,6 +17,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
+from featherlane.model.candidates import candidates
 from featherlane.model.exchange import read_sizes
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
 from featherlane.model.forward_dynamics import choices
@@ -199,7 +200,6 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     # these import mujoco, which costs more than the whole package
     from featherlane.model.actuators import actuator_ints, check_actuators
     from featherlane.model.broad_phase import broad_phase
-    from featherlane.model.candidates import candidates
     from featherlane.model.features import unsupported
     from featherlane.model.moments import adhesion_count, moment_ints
     from featherlane.model.paths import path_ints

@@ -19,6 +19,7 @@ from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
+from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
@@ -226,8 +227,6 @@ class Worlds(NamedAccess):
 
     def set_const(self, ids=None) -> None:
         """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
-        from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
-
         chosen, constants = self._ids(ids), Constants(self.model)
         inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS or n in BOTH}
         # most models have no geom for a medium: their worlds need no coefficients of their own
