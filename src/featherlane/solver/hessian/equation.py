@@ -57,7 +57,8 @@ def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
 
     Reads:  M, cinert, cdof, the rows and where they are (dofrow_x, genrow_x, con_y), the pattern.
-    Writes: H (nH,) [kg, kg m, kg m^2], body_K (nbody, 21), coupling_K; aba_inertia (nbody, 21), dof_K (nv, 3).
+    Writes: H (nH,) [kg, kg m, kg m^2], body_K (nbody, 21), coupling_K; aba_inertia (nbody, 21), dof_K (nv, 3); H_kept,
+            body_reached; pair_J, pair_dof for itself.
     Cost:   O(contacts + entries).
     """
     d.H_kept[0] = 0
@@ -92,7 +93,8 @@ def take_own_way(m, d):
 def solve_first(m, d):
     """search <- H^-1 search, and what `substitute` needs, after `assemble_hessian`.
 
-    Reads:  what assemble_hessian wrote, live.   Writes: search (nv,), Mv; H, H_dinv; aba_axis, dof_K.
+    Reads:  what `assemble_hessian` wrote, live.
+    Writes: search (nv,), Mv; H_kept, H, H_dinv; aba_inertia, aba_axis, dof_K; cacc, cfrc for itself.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
@@ -185,7 +187,9 @@ def factor_hessian(m, d):
 
     H = M + J^T D J with the rows that are not at a bound; without rows it is M.  Where trees are taken apart it lacks
     what couples them.  Where no way serves all worlds of the tile con_overflow is 1, and nothing is done.
-    Reads:  M, cinert, cdof, all rows and where they are.   Writes: what `solve_hessian` reads; search, Mv.
+    Reads:  M, cinert, cdof, all rows and where they are.
+    Writes: H*, aba_*, dof_K, con_*, coupl*, ncoupling, ordered, body_*, graph*, panel*, what `assemble_hessian` writes;
+            search, cacc, cfrc for itself.
     Cost:   as one of Newton's steps.
     """
     d.H_kept[0] = 0
@@ -202,6 +206,7 @@ def factor_hessian(m, d):
 def solve_hessian(m, d):
     """qvec <- H^-1 qvec, by what `factor_hessian` or the last step left.
 
-    Reads:  qvec, the factor.   Writes: qvec (nv,); search, Mv.   Cost: O(nv) by recursion, else O(entries).
+    Reads:  qvec, the factor.   Cost: O(nv) by recursion, else O(entries).
+    Writes: qvec (nv,); search, Mv; H_kept, aba_*, dof_K; cacc, cfrc for itself.
     """
     substitute(m, d, d.qvec)

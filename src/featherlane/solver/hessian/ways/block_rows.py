@@ -77,7 +77,8 @@ def find_block_rows(m, d):
     """Block rows for the couplings; con_overflow[0] = 1 where there is no room for them.
 
     Reads:  coupling_key, block_parentid.
-    Writes: H_blockadr, H_blocknum (nblock,), H_blockcol, H_blockplace (nHblock,), H_rowadr, H_rownnz (nv,).
+    Writes: H_blockadr, H_blocknum (nblock,), H_blockcol, H_blockplace (nHblock,), H_rowadr, H_rownnz (nv,);
+            con_overflow; H_blockchild, H_blocknext, H_blockmark for itself.
     Cost:   O(blocks of the pattern + nblock^2 / 2).
     """
     for b in range(m.nblock):

@@ -207,7 +207,8 @@ def factor_ordered(m, d):
 
     It fits: a panel without its gaps is a part of a full triangle.  Copying costs about as much as loading does, so a
     step goes without (`solve_ordered`).
-    Reads:  H, its pattern, active, search.   Writes: H, H_dinv (nv,), ordered; one world's graph and panels.
+    Reads:  H, its pattern, active, search.
+    Writes: H, H_dinv (nv,), ordered; graph, graph_*, panel, panel_* for itself.
     """
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
@@ -222,7 +223,7 @@ def factor_ordered(m, d):
 def substitute_ordered(m, d):
     """search <- H^-1 search by the factor that `factor_ordered` left; each world's order is found once more.
 
-    Reads:  H, H_dinv, active, search.   Writes: search (nv,); one world's graph and panels.
+    Reads:  H, H_dinv, active, search.   Writes: search (nv,), ordered; graph, graph_*, panel, panel_*, H*.
     """
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):

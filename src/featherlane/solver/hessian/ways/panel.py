@@ -147,7 +147,8 @@ def update_tree(m1, d1, t, u, at):
 def factor_panels(m1, d1):
     """The panels become D L, and panel_x <- L^-T panel_x.
 
-    Reads:  panel (npanel,), its places.   Writes: panel, panel_inverse (nv,) = 1 / D, panel_x (nv,).
+    Reads:  panel (npanel,), its places.   Writes: panel, panel_inverse (nv,) = 1 / D, panel_x (nv,);
+            panel_scale.
     Cost:   sum over trees of s n^2 / 2, n the width of the panel, eight at a time.
     """
     for k in range(d1.ngraph):
