@@ -32,7 +32,7 @@ def published(path: Path) -> set[str]:
     return {node.args[0].value for node in calls if isinstance(node.func, ast.Name) and node.func.id == "publish"}
 
 
-@pytest.mark.parametrize("name", ["fields", "doctor"])
+@pytest.mark.parametrize("name", ["fields", "stages", "doctor"])
 def test_a_page_that_is_written_from_declarations_says_what_they_say(name):
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)

@@ -1,14 +1,21 @@
 """The public functions of one world, each against MuJoCo's; the public list and its documentation."""
 
+import ast
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation import stages as made
+from featherlane.simulation.docstring import sections
+from featherlane.simulation.tile import library
+from featherlane.simulation.tile.fields import DATA
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -249,12 +256,46 @@ def test_public_functions_are_documented(name):
                for p in inspect.signature(function).parameters.values())  # fmt: skip
 
 
+def made_of_stages():
+    """The public functions of simulation/stages.py, by name."""
+    functions = {name: f for name, f in vars(made).items() if inspect.isfunction(f) and not name.startswith("_")}
+    return {name: f for name, f in functions.items() if f.__module__ == made.__name__}
+
+
+def test_the_stub_declares_what_is_made_of_stages():
+    """Same names, same signatures, same docstrings: what type checkers and editors see is what runs."""
+    stub = ast.parse(Path(made.__file__).with_suffix(".pyi").read_text()).body
+    declared = {node.name: node for node in stub if isinstance(node, ast.FunctionDef)}
+    assert declared.keys() == made_of_stages().keys()
+    for name, function in made_of_stages().items():
+        node, signature = declared[name], inspect.signature(function)
+        assert getattr(fl, name) is function and function.__name__ == name
+        assert {a.arg: ast.unparse(a.annotation) for a in node.args.args} == {
+            p.name: p.annotation for p in signature.parameters.values()
+        }
+        assert ast.unparse(node.returns) == signature.return_annotation
+        assert inspect.cleandoc(ast.get_docstring(node)) == inspect.cleandoc(function.__doc__)
+
+
+@pytest.mark.parametrize("name", made_of_stages())
+def test_what_is_made_of_a_stage_says_what_the_stage_says(name):
+    """And what all of them have in common; outputs have their declared shapes."""
+    stage = library.stages()["solve_constraint" if name == "solve" else name]
+    doc = getattr(fl, name).__doc__
+    assert doc.startswith(sections(stage.function)[""])
+    for label in ("Reads", "Writes", "Source", "Args", "Raises"):
+        assert f"\n{label}:" in doc
+    assert max(map(len, doc.splitlines())) <= 120
+    for field in re.findall(r"\b\w+\b", sections(stage.function)["Writes"]):
+        if field in DATA and DATA[field].role == "output" and DATA[field].shape != (1,):
+            assert f"{field} ({DATA[field].shape[0]}," in " ".join(doc.split())
+
+
 def test_functions_are_called_by_the_names_of_packages():
     from featherlane.collision.contact import contacts
-    from featherlane.simulation.tile.library import stages
 
     assert inspect.isfunction(fl.collision) and inspect.isfunction(contacts)
-    assert {"collision", "step", "solve_m"} <= set(stages())
+    assert {"collision", "step", "solve_m"} <= set(library.stages())
 
 
 def test_an_unknown_name_is_answered_with_a_near_one():

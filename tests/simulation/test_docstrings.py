@@ -12,7 +12,9 @@ from oracles.effects import Analysis
 
 STAGES = stages()
 ALL, OWN = Analysis(), Analysis(follow=False)
-WORD = re.compile(r"(?<![\w`.])([A-Za-z]\w*)(\*?)(?: \((\d[\w, ]*,?|\w+,(?: ?\w+,?)*)\))?(?![\w`])")
+SHAPE = r"(?: \((\d[\w, ]*,?|\w+,(?: ?\w+,?)*)\))?"
+WORD = re.compile(rf"(?<![\w`.])([A-Za-z]\w*)(\*?){SHAPE}(?![\w`])")
+MEASURED = re.compile(rf"([A-Za-z]\w*){SHAPE} \[([^\]]*)\]")
 UNIT, QUOTED = re.compile(r" ?\[[^\]]*\]"), re.compile(r"`(\w+)`")
 
 
@@ -25,7 +27,11 @@ def declared(stage) -> dict:
 def named(stage, label: str) -> tuple[set[str], set[str], list[str]]:
     """Fields that a section names, those that its words with a star stand for, and what is wrong with it."""
     fields, plain, starred, wrong = declared(stage), set(), set(), []
-    text = UNIT.sub("", sections(stage.function)[label])
+    text = sections(stage.function)[label]
+    for name, _, unit in MEASURED.findall(text):
+        if name in fields and fields[name].unit not in (unit, "1"):
+            wrong.append(f"{name}: unit [{unit}], it is [{fields[name].unit}]")
+    text = UNIT.sub("", text)
     for name, star, shape in WORD.findall(text):
         if star:
             found = {field for field in fields if field.startswith(name)}

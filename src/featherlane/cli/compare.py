@@ -148,7 +148,7 @@ def compare(request: Comparison) -> None:
 
 def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.ndarray]]:
     """States with rows along one motion: qpos, qvel, ctrl."""
-    from featherlane.simulation.stages import step
+    from featherlane.simulation.steps import step
 
     controls = Random(model, request.seed, model.opt.timestep)
     settle, states = round(SETTLE / model.opt.timestep), []
@@ -164,7 +164,8 @@ def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.
 
 def _solve_all(model: Model, data: Data, options: dict[str, Any], trials: dict[str, Trial]) -> None:
     """One state: the reference, then each solver with the options, and at tolerance 0 for its curve."""
-    from featherlane.simulation.stages import forward, solve
+    from featherlane.simulation.stages import solve
+    from featherlane.simulation.steps import forward
 
     model.opt.solver, model.opt.tolerance, model.opt.iterations = "newton", 0.0, REFERENCE_ITERATIONS
     data.record_solver = True

@@ -185,7 +185,7 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
 
 def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
     """The common state: some time under random control, with the first contact model."""
-    from featherlane.simulation.stages import step
+    from featherlane.simulation.steps import step
     from featherlane.simulation.world.data import Data
 
     data, controls = Data(model), Random(model, request.seed, model.opt.timestep)
@@ -197,7 +197,8 @@ def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
 
 def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Trace:
     """All steps under one contact model by one solver."""
-    from featherlane.simulation.stages import energy, forward_position, step
+    from featherlane.simulation.stages import energy
+    from featherlane.simulation.steps import forward_position, step
     from featherlane.simulation.world.data import Data
 
     setattr(model.opt, OPTION[contact], solver)

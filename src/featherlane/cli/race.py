@@ -244,7 +244,7 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
     """One world of ours against `mj_step`, over some of the settled states; float64 on both sides."""
     import mujoco
 
-    from featherlane.simulation.stages import step
+    from featherlane.simulation.steps import step
     from featherlane.simulation.world.data import Data
 
     nstep, chosen = lineup.course.nstep, np.linspace(0, lineup.course.worlds - 1, ONE_WORLD_STATES).astype(int)

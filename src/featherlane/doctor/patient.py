@@ -17,7 +17,8 @@ from featherlane.model.model import Model
 from featherlane.model.names import KINDS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.product import full_m
-from featherlane.simulation.stages import crb, forward, frames
+from featherlane.simulation.stages import crb, frames
+from featherlane.simulation.steps import forward
 from featherlane.simulation.world.data import Data
 
 MOST_KEYFRAMES = 32  # a model of a hundred recorded poses is looked at in the first ones

@@ -7,7 +7,8 @@ Rooms, each of which knows those above it alone:
     user        functions of the user that stages call
     world       one world (`Data`)
     query       questions about its state
-    stages.py   a step, and every stage of it alone, for one world
+    stages.py   stages alone, for one world, made from the stages and their docstrings (`docstring.py`)
+    steps.py    steps of one world, and stages that are more than a call
     batch       many worlds (`Batch`)
     derivative  of a step and of inverse dynamics
 """

@@ -111,7 +111,7 @@ def _hinge_angle(m, d, k):
 def link_positions(m, d):
     """Angles of hinges, positions of sliders; 0 of other links.
 
-    Reads:  xmat, xquat, xipos.   Writes: link_position (nlink,) [rad, m].
+    Reads:  xmat, xquat, xipos.   Writes: link_position (nlink,) [m, rad].
     """
     for k in range(m.nlink):
         x = real(d, 0.0)

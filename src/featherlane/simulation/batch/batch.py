@@ -29,7 +29,7 @@ from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.query.ray import Hits, Rays
-from featherlane.simulation.stages import check_inverse
+from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
 from featherlane.simulation.tile.transfer import Plan, Transfer

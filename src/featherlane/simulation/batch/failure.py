@@ -11,7 +11,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.simulation.batch.failure_file import save
-from featherlane.simulation.stages import step
+from featherlane.simulation.steps import step
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction

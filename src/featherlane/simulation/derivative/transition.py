@@ -23,7 +23,7 @@ from featherlane.simulation.batch.worlds import count
 from featherlane.simulation.derivative.moved import Borrowed, MovedWorlds
 from featherlane.simulation.derivative.points import inverse_points, step_points
 from featherlane.simulation.query.position import differentiate_pos
-from featherlane.simulation.stages import check_inverse
+from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data, ready
 
 STATE = ("qpos", "qvel", "act")

@@ -408,3 +408,10 @@ def ready(model: Model, data: Data) -> Data:
     if data.model is not model or data._revision != model.revision:
         data.use(model)
     return data
+
+
+def run(model: Model, data: Data, stage: Stage) -> None:
+    """Run a stage on the data's memory, with the model as it is now; raises as `ready` does."""
+    world = ready(model, data)
+    with world._turn:
+        world.workspace.bound(stage)()

@@ -140,8 +140,8 @@ def solve_island(d1, policy, passes):
     """The gathered problem, by pivoting.
 
     Reads:  one_n, one_A, one_b, one_lo, one_hi, one_findex, one_add.
-    Writes: one_x, one_w (nlcpone,) [N, m/s^2], one_lower, one_upper, one_niter, one_status, one_residual; one_* and
-            place_* for itself.
+    Writes: one_x (nlcpone,) [N], one_w (nlcpone,) [m/s^2], one_lower, one_upper, one_niter, one_status, one_residual;
+            one_* and place_* for itself.
     """
     principal_pivoting(d1, policy, passes, BLOCK if d1.one_n[0] > FEW_ROWS else BY_ROWS)
 

@@ -364,7 +364,7 @@ def solve_lane_blocks(p, passes):
     """Block principal pivoting on problems that stand alone; see `lane_blocks`.
 
     Reads:  lcp_n, lcp_A, lcp_b, lcp_lo, lcp_hi, lcp_findex, lcp_add, lcp_parameter.
-    Writes: lcp_x, lcp_w (nlcp,) [N, m/s^2], lcp_niter, lcp_status, lcp_residual; limits in effect in lcp_y and lcp_g;
-            for itself lcp_L, lcp_order, lcp_z, lcp_old, lcp_best, lcp_step, lcp_change.
+    Writes: lcp_x (nlcp,) [N, N m], lcp_w (nlcp,) [m/s^2, rad/s^2], lcp_niter, lcp_status, lcp_residual; limits in
+            effect in lcp_y and lcp_g; for itself lcp_L, lcp_order, lcp_z, lcp_old, lcp_best, lcp_step, lcp_change.
     """
     lane_blocks(p, passes)

@@ -40,8 +40,9 @@ def solve_lane_by_lane(p, policy, passes, start):
     """Every world's problem, with the options of Dantzig's method.
 
     Reads:  lcp_n, lcp_A, lcp_b, lcp_lo, lcp_hi, lcp_findex, lcp_add.
-    Writes: lcp_x, lcp_w (nlcp,) [N, m/s^2], the bounds in effect in lcp_y and lcp_g, lcp_niter, lcp_status,
-            lcp_residual; one_n, one_A, one_b, one_lo, one_hi, one_findex, one_add; what `solve_dantzig` writes.
+    Writes: lcp_x (nlcp,) [N, N m], lcp_w (nlcp,) [m/s^2, rad/s^2], the bounds in effect in lcp_y and lcp_g, lcp_niter,
+            lcp_status, lcp_residual; one_n, one_A, one_b, one_lo, one_hi, one_findex, one_add; what `solve_dantzig`
+            writes.
     """
     for lane in range(width(p)):
         load_lane(p, lane)

@@ -236,8 +236,8 @@ def solve_lemke(p1, pivots):
     """A problem that stands alone, by `lemke`.
 
     Reads:  one_n, one_A, one_b.
-    Writes: one_x, one_w (nlcpone,) [N, m/s^2], one_lower, one_upper, one_niter, one_status, one_residual; one_order,
-            one_place, place_A, place_b, place_dx for itself.
+    Writes: one_x (nlcpone,) [N], one_w (nlcpone,) [m/s^2], one_lower, one_upper, one_niter, one_status, one_residual;
+            one_order, one_place, place_A, place_b, place_dx for itself.
     """
     lemke(p1, pivots)
 

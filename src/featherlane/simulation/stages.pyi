@@ -1,0 +1,523 @@
+"""The public functions of `stages.py`, for type checkers and editors: `python docs/stages.py`."""
+
+from featherlane.model.model import Model
+from featherlane.simulation.world.data import Data
+
+def frames(model: Model, data: Data) -> None:
+    """Frames of all geoms and sites from those of their bodies; `forward` includes it.
+
+    Reads: xpos, xquat, xmat.
+    Writes: geom_xpos (ngeom, 3) [m], site_xpos (nsite, 3) [m], geom_xmat (ngeom, 9), site_xmat (nsite, 9).
+    Frame: world.
+    Source: MuJoCo mj_kinematics.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def com_pos(model: Model, data: Data) -> None:
+    """Centres of mass of all subtrees, body inertias and motion axes.
+
+    Reads: xipos, xquat, xmat, xanchor, xaxis.
+    Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
+    Frame: world axes; cinert and cdof at the tree's com, rotation first.
+    Cost: O(nbody + nv).
+    Source: MuJoCo mj_comPos; Featherstone eq. 2.63 for the inertias.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def cameras(model: Model, data: Data) -> None:
+    """Frames of all cameras: fixed to a body, following it in world axes, or looking at another one.
+
+    `forward` includes it.
+
+    Reads: xpos, xquat, xmat, subtree_com.
+    Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).
+    Frame: world.
+    Source: MuJoCo mj_camlight (cameras alone).
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def tendon(model: Model, data: Data) -> None:
+    """Lengths of the tendons and their Jacobian: what each dof adds to the rate of a length.
+
+    Fixed tendons are sums of joint coordinates, spatial ones the shortest ways past sites and round geoms. Row i of the
+    Jacobian stands from `model.ten_J_rowadr[i]` on, its dofs in `model.ten_J_colind`.
+
+    Reads: qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
+    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; cfrc (nbody, 6) [N m, N] for itself.
+    Frame: world axes at the tree's com.
+    Cost: O(elements of the paths + nJten).
+    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is found on request: see `tendon_path`).
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def crb(model: Model, data: Data) -> None:
+    """Composite-rigid-body inertias and the joint-space inertia matrix.
+
+    I^c_i = I_i + sum over children I^c_j; M_ij = S_j^T I^c_i S_i for each ancestor dof j of i. Where a body is simple
+    its rows are the constants dof_M0. Armature of tendons is added on M's pattern: M += J^T a J. M is the lower
+    triangle by rows on the tree's pattern (`model.M_rowadr`, `M_rownnz`, `M_colind`); `full_m` shows it dense.
+
+    Reads: cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6), ten_J (nJten,).
+    Writes: crb (nbody, 10) [kg m^2, kg m, kg], M (nC,) [kg, kg m, kg m^2].
+    Frame: world axes at the tree's com, rotation first.
+    Cost: O(nv * depth).
+    Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_makeM.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def factor_m(model: Model, data: Data) -> None:
+    """M = L^T D L on the pattern of the tree, without fill.
+
+    Reads: M (nC,).
+    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) [1/(kg m^2)] = 1 / D; qvec for itself.
+    Cost: O(nv * depth^2).
+    Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def forward_velocity(model: Model, data: Data) -> None:
+    """What depends on position and velocity: velocities of bodies, bias and passive forces.
+
+    Reads: qpos, qvel, qfrc_adhesion, and what `forward_position` wrote.
+    Writes: cvel (nbody, 6) [rad/s, m/s], qfrc_bias (nv,) [N, N m], ten_velocity (ntendon,) [m/s]; what `passive`
+        writes; cdof_dot (nv, 6) [1/s, m/s] where all is asked for, as in a data; cacc (nbody, 6) [rad/s^2, m/s^2], cfrc
+        (nbody, 6) [N m, N] for itself.
+    Source: MuJoCo mj_fwdVelocity (actuator velocities are written by `actuation`).
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def com_vel(model: Model, data: Data) -> None:
+    """Body velocities and the rates of the motion axes.
+
+    v_i = v_lambda(i) + S_i qvel_i; dS/dt = v x S with the velocity before the joint. The three axes of a ball share the
+    velocity before it; the translations of a free joint keep world axes, so their rate is zero.
+
+    Reads: qvel, cdof.
+    Writes: cvel (nbody, 6) [rad/s, m/s], cdof_dot (nv, 6) [1/s, m/s].
+    Frame: world axes at the tree's com, rotation first.
+    Cost: O(nv).
+    Source: MuJoCo mj_comVel; Featherstone eq. 5.14.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def subtree_vel(model: Model, data: Data) -> None:
+    """Velocity of each subtree's centre of mass, and the subtree's angular momentum about it.
+
+    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), gathered from the leaves. A step does so
+    where a sensor of the model needs it, in a batch where a result is bound.
+
+    Reads: cvel, xipos, xquat, subtree_com.
+    Writes: subtree_linvel (nbody, 3) [m/s], subtree_angmom (nbody, 3) [kg m^2/s].
+    Frame: world.
+    Cost: O(nbody).
+    Source: MuJoCo mj_subtreeVel.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def actuation(model: Model, data: Data) -> None:
+    """Actuator velocities, rates of activations, forces, and the forces on the dofs.
+
+    force = gain(l, l') u + bias(l, l'), u a control or an activation; the sum on a tendon clamped to its actfrcrange,
+    each force to forcerange; qfrc_actuator = moment^T force (+ gravity compensation where it counts as actuation),
+    clamped to the joint's actfrcrange. Where a control is NaN or beyond 1e10 all controls of that world count as 0 and
+    badctrl is 1.
+
+    Reads: ctrl, act, history, time, qvel, actuator_length, actuator_moment, qfrc_gravcomp.
+    Writes: actuator_velocity (nout,) [m/s, rad/s], actuator_force (nout,) [N, N m], act_dot (na,) [1/s], qfrc_actuator
+        (nv,) [N, N m], badctrl, warning (5,) (bad control), tendon_actuatorfrc (ntendon,) [N]; actuator_input (nu,) and
+        user_term for itself.
+    Note: without any actuator, or with actuation disabled, gravity compensation through actuators is lost, too, and
+        act_dot stays what it was.
+    Source: MuJoCo mj_fwdActuation.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def smooth_acceleration(model: Model, data: Data) -> None:
+    """All forces but those of constraints, and the acceleration that they give.
+
+    qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied; qacc_smooth = M^-1 qfrc_smooth, by the factor
+    of M or by articulated bodies. Under the integrator discrete qacc_smooth is the step without constraints.
+
+    Reads: qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH (nC,), qHDiagInv
+        (nv,) [1/(kg m^2)] and actuator_rate (nactuator, 2) [N/m, N s/m]; cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody,
+        6) [N m, N], crb_drag, aba_inertia, aba_axis for itself.
+    Cost: O(nv * depth).
+    Source: MuJoCo mj_fwdAcceleration.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def energy(model: Model, data: Data) -> None:
+    """Potential energy of gravity and springs, and kinetic energy.
+
+    A step computes them, too, where the flag `energy` is on or a sensor reads them: those of the state before the step.
+
+    Reads: xipos, qpos, qvel, plastic, ten_length, M.
+    Writes: energy (2,) [J].
+    Note: frames and M are read as the last pass left them, qvel and joint springs as they stand now. After `step` the
+        frames are those of the old position: the sum would mix it with the new velocity and drift by a term of the
+        order of the timestep. Call `forward_position` (or `forward`) first for the energy of the new state.
+    Source: MuJoCo mj_energyPos, mj_energyVel.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def rne_post_constraint(model: Model, data: Data) -> None:
+    """Accelerations of all bodies, forces on them from outside, and forces between each body and its parent.
+
+    `external_forces`, then `interaction_forces`. A step does so where a sensor of the model needs it, in a batch where
+    a result is bound.
+
+    Reads: all that `forward` wrote.
+    Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as acceleration upwards; cfrc_ext (nbody, 6) [N m, N],
+        cfrc_int (nbody, 6) [N m, N].
+    Frame: world axes at the tree's com, rotation first.
+    Source: MuJoCo mj_rnePostConstraint.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def rne_vel(model: Model, data: Data) -> None:
+    """How Coriolis and centrifugal forces change with the velocities: qDeriv <- d C(q, v) / d qvel.
+
+    D_jk and D_kj as at the head of dynamics/body/rne_derivative.py, for each dof j on the way from the root to dof k.
+    qDeriv is sparse, by rows (`model.D_rowadr`, `D_rownnz`, `D_colind`): row i holds the ancestors of dof i, itself and
+    its descendants.
+
+    Reads: qvel, cvel, cdof, cinert, crb.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; crb_rate, cdof_rate for itself.
+    Frame: world axes at the tree's com.
+    Cost: O(nv * depth).
+    Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
+        O(nv^2)).
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def passive_vel(model: Model, data: Data) -> None:
+    """How damping changes with the velocities: qDeriv <- d qfrc_passive / d qvel.
+
+    -(b + 2 c |v| + 3 e v^2), of tendons J^T and J times it, and a medium's.
+
+    Reads: qvel, ten_J, ten_velocity; in a medium cvel, cdof and the frames of bodies.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a medium crb_drag for itself.
+    Cost: O(nD).
+    Source: MuJoCo mjd_passive_vel.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def actuator_vel(model: Model, data: Data) -> None:
+    """How actuators change with the velocities: qDeriv <- d qfrc_actuator / d qvel.
+
+    moment^T (gain's rate * control + bias's rate) moment. An actuator whose force, or the sum on whose joint, is
+    clamped contributes nothing.
+
+    Reads: actuator_moment, and what `actuation` wrote.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; actuator_rate (nactuator, 2) [N/m, N s/m].
+    Source: MuJoCo mjd_actuator_vel.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def smooth_vel(model: Model, data: Data) -> None:
+    """How all smooth forces change with the velocities, as the integrator implicit takes it.
+
+    qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel. A gyroscopic torque that is implicit by itself
+    counts as given.
+
+    Reads: what `rne_vel`, `passive_vel` and `actuator_vel` read.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; for itself crb_rate, cdof_rate, crb_drag, actuator_rate (nactuator, 2)
+        [N/m, N s/m].
+    Cost: O(nv * depth).
+    Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def forward_constraint(model: Model, data: Data) -> None:
+    """Contacts, rows and the acceleration under them.
+
+    `collision`, `make_constraint`, `solve_constraint`, and what sensors see of contacts and limits. A tile whose slots
+    do not fit is solved in parts.
+
+    Reads: what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
+        `solve_constraint` and `sensor_rows` write; where trees may sleep what `islands` does; con_fresh.
+    Source: MuJoCo mj_fwdConstraint, with collisions.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def make_constraint(model: Model, data: Data) -> None:
+    """The rows of the constraints: equalities, friction loss, limits, contacts.
+
+    `data.nefc` counts them, `data.efc_J`, `data.efc_D`, ... show them in MuJoCo's order. Under the integrator discrete
+    they are taken in its metric.
+
+    Reads: qpos, qvel, eq_active, what `forward_position` and `com_vel` wrote, the contacts of `collision`.
+    Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one dof; ngenrow, genrow_* (ngenrowmax,): all others but those of
+        contacts; con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos (nconmax,); dof_touched.
+    Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def solve(model: Model, data: Data) -> None:
+    """The acceleration under the rows, by the solver that the options name.
+
+    Under the contact model convex Newton's method, CG or PGS (`opt.solver`), and the pass against slip where it is on;
+    under lcp Dantzig's method, PGS or APGD (`opt.lcp_solver`). Under the integrator discrete in its metric.
+
+    Reads: qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.
+    Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+        solver_niter; solver_residual, the norm of the scaled gradient, or of the LCP's complementarity, at the end;
+        solver_gap; warning (5,) (not converged); stat_* where each iteration is recorded.
+    Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver". Open Dynamics Engine, for the contact model
+        lcp.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def islands(model: Model, data: Data) -> None:
+    """Constraint islands of the present rows: trees that contacts, limits and other rows connect.
+
+    Labels fall to the smallest number of a tree in the island, pass by pass until none changes; islands are numbered by
+    their first trees.
+
+    Reads: all rows.
+    Writes: nisland, tree_island (ntree,), dof_island (nv,), -1 where no row acts on the tree.
+    Cost: O(rows) a pass; two passes where rows come in the order of the trees, at most ntree.
+    Source: MuJoCo's documentation, "Computation", sec. "Constraint islands".
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def implicitfast(model: Model, data: Data) -> None:
+    """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
+
+    D: rates of damping and of actuator forces that are not saturated, on the pattern of M. A free body that stands
+    alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own. Where D is diagonal the model may go by
+    articulated bodies.
+
+    Reads: qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
+        cinert.
+    Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
+        (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qacc_step (nv,) [m/s^2, rad/s^2], qH
+        (nC,), qHDiagInv (nv,) [1/(kg m^2)], actuator_rate (nactuator, 2) [N/m, N s/m]; crb_drag, block, qvec, aba_*,
+        cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N] for itself.
+    Cost: O(nv * depth^2).
+    Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
+        bodies.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def implicit(model: Model, data: Data) -> None:
+    """Implicit in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.
+
+    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel, Coriolis forces included, stands in qDeriv as
+    `smooth_vel` leaves it, the factors of M - h D in qLU.
+
+    Reads: qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint and what `smooth_vel` reads.
+    Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
+        (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qDeriv (nD,) [N s/m, N m s/rad], qLU
+        (nD,), qHDiagInv (nv,) [1/(kg m^2)], qacc_step (nv,) [m/s^2, rad/s^2]; what `smooth_vel` writes.
+    Cost: O(nv * depth^2).
+    Source: MuJoCo mj_implicit with the integrator implicit; chapter Computation, integrators.
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """
+
+def runge_kutta(model: Model, data: Data) -> None:
+    """A step of several accelerations, after `forward`: each in the state to which the one before leads.
+
+    With the integrator rk4 Runge and Kutta's, of the fourth order.
+
+    Reads: the state, and what `forward` wrote.
+    Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], act (na,), time [s], history (nhistory,), plastic
+        (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; rk_*, in_stage; all else as `forward`
+        leaves it at the last of the states.
+    Source: MuJoCo mj_RungeKutta(4).
+
+    Args:
+        model: the model.
+        data: the world; its fields are read and written.
+
+    Raises:
+        TypeError: `data` is no Data, or `model` no Model.
+        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
+        RuntimeError: another thread is in a call of this data.
+    """

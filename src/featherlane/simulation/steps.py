@@ -1,0 +1,333 @@
+"""Steps of one world, and stages that are more than a call: `featherlane.step`, `featherlane.rne`, ..., by hand.
+
+What stands here checks what it is given, takes more arguments, gives back a result, or runs several stages; each other
+stage is a public function as it is, in `stages.py`.
+
+Every function raises TypeError where the data is no `Data`, ModelError where the model is not the data's and differs
+from it in size, and RuntimeError while another thread is in a call of the data.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from featherlane.collision.collision import collision as _collision
+from featherlane.dynamics.actuator.adhesion import adhesive_pull, contact_transmission
+from featherlane.dynamics.actuator.transmission import transmission as _transmission
+from featherlane.dynamics.body.kinematics import kinematics as _kinematics
+from featherlane.dynamics.body.newton_euler import rne as _rne
+from featherlane.dynamics.body.newton_euler import rne_acc
+from featherlane.dynamics.inertia.articulated import aba as _aba
+from featherlane.dynamics.integrator.integrate import advance
+from featherlane.dynamics.integrator.integrate import euler as _euler
+from featherlane.dynamics.passive.forces import passive as _passive
+from featherlane.errors import ModelError, warn_of_bad_numbers
+from featherlane.lanes import Stage
+from featherlane.model.assign import flag
+from featherlane.model.enums import Disable, Enable
+from featherlane.model.integrator import SCHEMES, has_metric, has_moment
+from featherlane.model.model import Model, check_model
+from featherlane.simulation.query.product import mul_m
+from featherlane.simulation.stages import forward_velocity, frames
+from featherlane.simulation.step import forward as _contents
+from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
+from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
+from featherlane.simulation.step.inverse import inverse as _inverse
+from featherlane.simulation.world.data import Data, busy, ready, run
+
+
+def _measure(model: Model, data: Data, stage: Stage) -> None:
+    """Run a stage that computes sensors, those of the user, too."""
+    world = ready(model, data)
+    measured = world._measured(stage)
+    with world._turn:
+        measured()
+
+
+# ---- whole steps -----------------------------------------------------------------------------------------------------
+
+
+def step(model: Model, data: Data, nstep: int = 1) -> None:
+    """Advance the world by nstep time steps of `model.opt.timestep` [s].
+
+    Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
+    `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
+    the state before the last step.  A world is reset, and counted in `data.status`, where its position, velocity,
+    activation, time, acceleration or a mocap body's pose is NaN or beyond 1e10; the first time of a data is told by a
+    `BadNumberWarning`.  Steps in which a control is are counted, too, but there all controls count as 0 and nothing is
+    reset.
+    With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
+    (`data.tree_asleep`).
+
+    Args:
+        model: the model.
+        data: the world.
+        nstep: time steps, at least 1.
+
+    Raises:
+        ModelError: nstep is no whole number or below 1; the model's sizes are not the data's.
+        TypeError: `data` is no Data.
+        RuntimeError: another thread is in a call of this data.
+
+    Source: MuJoCo mj_step.
+    """
+    if type(data) is not Data or data.model is not model or data._stamp is not model._stamp:
+        ready(model, data)
+    bound = data._step
+    if bound is None:
+        bound = data.__dict__["_step"] = ready(model, data)._measured(_contents.step)
+    count = 1 if nstep.__class__ is int and nstep == 1 else _whole(nstep)
+    token = data._turn_token  # as `with data._turn` does, at a third of the cost
+    try:
+        token.pop()
+    except IndexError:
+        raise busy() from None
+    try:
+        if count == 1:
+            bound()
+        else:
+            for _ in range(count):
+                bound()
+    finally:
+        token.append(None)
+    if data._bad[0] and not data._told:
+        data.__dict__["_told"] = True
+        warn_of_bad_numbers("a world", not model.opt_disableflags & Disable.AUTORESET, "data", 1)
+
+
+def _whole(nstep: int) -> int:
+    """A number of steps, checked."""
+    try:
+        count = 0 if isinstance(nstep, bool) else operator.index(nstep)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ModelError(f"nstep: got {nstep!r}, allowed is a whole number from 1")
+    return count
+
+
+def forward(model: Model, data: Data) -> None:
+    """Everything that follows from the present state, down to the acceleration `qacc`, without a step.
+
+    With the flag `sleep` trees wake here, too; none falls asleep.  Where a number of the state or the acceleration is
+    NaN or beyond 1e10 it is counted in `data.status`, and nothing is reset.
+
+    Source: MuJoCo mj_forward.
+    """
+    _measure(model, data, _contents.forward_pass)
+
+
+def forward_position(model: Model, data: Data) -> None:
+    """All that depends on the position alone, but for contacts.
+
+    `kinematics`, `com_pos`, `cameras`, `tendon`, `crb`, `factor_m`, `transmission`, and sensors of positions.  Where
+    forces act through contacts these are found here, too.
+
+    Source: MuJoCo mj_fwdPosition (without collisions and constraints).
+    """
+    run(model, data, _contents.forward_position)
+    if forces_need_contacts(model):
+        run(model, data, early_contacts)
+
+
+# ---- inverse dynamics ------------------------------------------------------------------------------------------------
+
+
+def inverse(model: Model, data: Data) -> None:
+    """Inverse dynamics: the external force that gives the acceleration `data.qacc` in the present state.
+
+    Writes `qfrc_inverse` (nv,) [N, N m], which is what `qfrc_applied`, `xfrc_applied` and the actuators have to give
+    together, and all that it depends on: contacts and rows, `qfrc_constraint`, the rows' forces.  Constraint forces
+    follow at once, without a solver.  With `model.opt.enableflags` `invdiscrete` the acceleration is the change of
+    velocity over a step, divided by its length, and what the integrator damps is accounted for.
+
+    Raises:
+        ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`, whose forces do not follow from it.
+
+    Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are computed anew here).
+    """
+    check_inverse(model)
+    _measure(model, data, _inverse)
+
+
+def check_inverse(model: Model) -> None:
+    """Refuse what has no inverse.
+
+    Raises:
+        ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`.
+    """
+    check_model(model)
+    if model.opt.contact_model == "lcp":
+        raise ModelError(
+            "inverse: contact_model 'lcp', allowed is 'convex': rigid contacts have no force that follows from qacc"
+        )
+    if model.opt.enableflags & Enable.INVDISCRETE and not (has_moment(model) or has_metric(model)):
+        name = SCHEMES[int(model.opt.integrator)].name
+        raise ModelError(
+            f"inverse: invdiscrete with the integrator {name}; allowed are euler, implicit and implicitfast"
+        )
+
+
+def compare_forward_inverse(model: Model, data: Data) -> None:
+    """How far forward and inverse dynamics are apart, after `forward`: `data.solver_fwdinv` (2,) [N, N m].
+
+    The norms of two differences: `qfrc_constraint` and what follows from `qacc` directly; the applied and actuator
+    forces and `qfrc_inverse`.  Steps do so, too, where `model.opt.enableflags` has the bit `fwdinv`.
+
+    Raises:
+        ModelError: the contact model `lcp`, which has no inverse.
+
+    Source: MuJoCo mj_compareFwdInv (which says 0 where there are no constraints).
+    """
+    check_inverse(model)
+    run(model, data, _compare_forward_inverse)
+
+
+# ---- position --------------------------------------------------------------------------------------------------------
+
+
+def kinematics(model: Model, data: Data) -> None:
+    """Frames of bodies, joints, geoms and sites from `qpos`, in world axes.
+
+    Writes `xpos`, `xipos` (nbody, 3), `xanchor` (njnt, 3), `geom_xpos`, `site_xpos` [m], `xquat`, `xmat`, `xaxis`,
+    `geom_xmat`, `site_xmat`.
+
+    Source: MuJoCo mj_kinematics (`ximat` is written by `com_pos`, and qpos is not normalised); Featherstone sec. 4.4.
+    """
+    run(model, data, _kinematics)
+    frames(model, data)
+
+
+def transmission(model: Model, data: Data) -> None:
+    """Lengths and moments of the actuators; those on bodies act through the contacts that `collision` left.
+
+    Writes `actuator_length` (nout,) [m, rad] and `actuator_moment` (nmoment,), rows on the dofs `moment_colind`.
+
+    Source: MuJoCo mj_transmission (whose pattern follows from the state).
+    """
+    run(model, data, _transmission)
+    if model.nadhesion:
+        run(model, data, contact_transmission)
+
+
+def collision(model: Model, data: Data) -> None:
+    """Contacts of the present frames: `data.contact`, `data.ncon`.
+
+    They have no rows until `make_constraint` makes them.  Contacts beyond the capacity `data.nconmax` are dropped, the
+    last ones first, and counted in `data.status`.
+
+    Source: MuJoCo mj_collision.
+    """
+    run(model, data, _collision)
+    data.con_D[...] = 0.0
+
+
+# ---- velocity --------------------------------------------------------------------------------------------------------
+
+
+def passive(model: Model, data: Data) -> None:
+    """Forces of springs, dampers, gravity compensation, a medium and adhesive contacts.
+
+    Writes `qfrc_spring`, `qfrc_damper`, `qfrc_gravcomp`, `qfrc_fluid`, `qfrc_adhesion` and their sum `qfrc_passive`,
+    each (nv,) [N, N m].  In a medium it reads what `com_vel` left; adhesive contacts are those that `collision` left.
+
+    Source: MuJoCo mj_passive.
+    """
+    check_model(model)
+    if model.flg_adhesion:
+        run(model, data, adhesive_pull)
+    run(model, data, _passive)
+
+
+def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
+    """Recursive Newton-Euler: the forces of given motion.
+
+    Args:
+        model: the model.
+        data: the world, with `com_pos` and `com_vel` valid.
+        flg_acc: False gives C(q, v), Coriolis, centrifugal and gravity forces; True adds the forces that accelerate the
+            bodies by `data.qacc`.
+
+    Returns:
+        (nv,) [N, N m], a copy; without acceleration it is also `data.qfrc_bias`.
+
+    Source: Featherstone sec. 5.3, table 5.1; MuJoCo mj_rne.
+
+    Note:
+        Armature is no body: M qacc has its part, this result does not.
+    """
+    accelerated = flag("flg_acc", flg_acc)
+    run(model, data, rne_acc if accelerated else _rne)
+    return (data.qvec if accelerated else data.qfrc_bias).copy()
+
+
+# ---- force and acceleration ------------------------------------------------------------------------------------------
+
+
+def aba(model: Model, data: Data) -> None:
+    """The articulated-body algorithm: `qacc_smooth` (nv,) [m/s^2, rad/s^2] from forces in O(nv), without M.
+
+    Reads what `com_vel`, `passive` and `actuation` left, and the applied forces.
+
+    Raises:
+        ModelError: a tendon has armature, for which there is no recursion over bodies.
+
+    Source: Featherstone sec. 7.3, table 7.1 (armature adds to D).
+    """
+    check_model(model)
+    heavy = (model.tendon_armature != 0.0) | (model.tendon_actuatorid != -1)
+    if heavy.any():
+        tendon = model.names("tendon")[heavy.argmax()] or f"#{heavy.argmax()}"
+        raise ModelError(f"aba: tendon {tendon!r} may have armature, allowed are models without")
+    run(model, data, _aba)
+
+
+def inverse_smooth(model: Model, data: Data) -> np.ndarray:
+    """Inverse dynamics without constraints: the force that gives `data.qacc` in the present state.
+
+    tau = M qacc + C(q, v) - passive forces, everything computed anew from `qpos`, `qvel` and `qacc`.
+
+    Returns:
+        (nv,) [N, N m]: what actuators, `qfrc_applied` and `xfrc_applied` have to give together.
+
+    Source: Featherstone eq. 5.1; MuJoCo mj_inverse (which goes by recursive Newton-Euler, and subtracts
+    constraint forces, too).
+    """
+    forward_position(model, data)
+    forward_velocity(model, data)
+    return mul_m(model, data, data.qacc) + data.qfrc_bias - data.qfrc_passive
+
+
+# ---- integration -----------------------------------------------------------------------------------------------------
+
+
+def euler(model: Model, data: Data) -> None:
+    """Semi-implicit Euler with implicit joint damping, from `qacc` as it stands: `qvel`, `qpos`, `time`.
+
+    Under the contact model `lcp` damping is in `qacc` already.
+
+    Source: MuJoCo mj_Euler.
+    """
+    check_model(model)
+    run(model, data, advance if model.opt.contact_model == "lcp" else _euler)
+
+
+def reset_data(model: Model, data: Data) -> None:
+    """The data to the model's default state: qpos0, no velocity, no force; all derived fields zero.
+
+    Source: MuJoCo mj_resetData.
+    """
+    ready(model, data).reset()
+
+
+def reset_data_keyframe(model: Model, data: Data, key: str | int) -> None:
+    """The data to a keyframe, by name or number.
+
+    Raises:
+        UnknownNameError: no such keyframe.
+
+    Source: MuJoCo mj_resetDataKeyframe.
+    """
+    ready(model, data).reset(key)
