@@ -11,36 +11,14 @@ from __future__ import annotations
 from featherlane.collision.primitive import select3
 from featherlane.collision.ray_heights import meet_heights
 from featherlane.collision.ray_mesh import meet_mesh
-from featherlane.collision.ray_shape import (
-    meet_box,
-    meet_capsule,
-    meet_cylinder,
-    meet_ellipsoid,
-    meet_plane,
-    meet_sphere,
-)
+from featherlane.collision.ray_shape import meet_plane
+from featherlane.collision.shapes import meet_shape, radius_of
 from featherlane.collision.slot import load_shape
-from featherlane.lanes import any_, fma, fmax, has, kernel, read_lane, real, sqrt, stage, where, width, write_lane
-from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
-from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, norm3, store3, sub3
+from featherlane.lanes import any_, has, kernel, read_lane, real, stage, where, width, write_lane
+from featherlane.model.enums import HFIELD, MESH, PLANE, SPHERE
+from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, store3, sub3
 
 SLACK = 1.01  # bounding spheres are tested a little larger, so that rounding loses no grazing ray
-
-
-@kernel
-def bounding_radius(m, g):
-    """Radius about the geom's centre, from its sizes where they give it."""
-    kind, size = m.geom_type[g], load3(m.geom_size, 3 * g)
-    r = m.geom_rbound[g]
-    if kind == CAPSULE:
-        r = size[0] + size[1]
-    elif kind == ELLIPSOID:
-        r = fmax(fmax(size[0], size[1]), size[2])
-    elif kind == CYLINDER:
-        r = sqrt(fma(size[0], size[0], size[1] * size[1]))
-    elif kind == BOX:
-        r = norm3(size)
-    return SLACK * r
 
 
 @kernel
@@ -48,7 +26,7 @@ def comes_near(m, d, g, p, v):
     """Mask: does the ray meet the geom's bounding sphere before what it has met so far, and may it meet its body?"""
     met = d.ray_exclude[0] != m.geom_bodyid[g]
     if m.geom_type[g] not in (PLANE, SPHERE):
-        r = bounding_radius(m, g)
+        r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
         c = sub3(p, load3(d.geom_xpos, 3 * g))
         b = dot3(c, v)
         q = axpy3(-b, v, c)
@@ -64,16 +42,8 @@ def meet_in_lanes(m, d, g, near, p, v):
     p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
     if kind == PLANE:
         met, x, n = meet_plane(p, v, size)
-    elif kind == SPHERE:
-        met, x, n = meet_sphere(p, v, size[0])
-    elif kind == CAPSULE:
-        met, x, n = meet_capsule(p, v, size[0], size[1])
-    elif kind == ELLIPSOID:
-        met, x, n = meet_ellipsoid(p, v, size)
-    elif kind == CYLINDER:
-        met, x, n = meet_cylinder(p, v, size[0], size[1])
     else:
-        met, x, n = meet_box(p, v, (-size[0], -size[1], -size[2]), size)
+        met, x, n = meet_shape(kind, p, v, size)
     met = near & met & (x < d.ray_distance[0])
     if any_(met):
         d.ray_distance[0] = where(met, x, d.ray_distance[0])

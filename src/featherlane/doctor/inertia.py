@@ -16,7 +16,8 @@ import numpy as np
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
-from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, EQ_CONNECT, EQ_WELD, MESH, SPHERE
+from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH
+from featherlane.model.geom import SHAPES
 
 MINVAL = 1e-15  # kg, kg m^2: below it MuJoCo's compiler takes an inertia for none
 ROUNDING = 1e-6  # of the largest moment: what text and compilers round
@@ -122,14 +123,7 @@ def _volumes(patient: Patient, geoms: np.ndarray) -> tuple[float, float]:
         if kind == MESH:
             most += 8 * float(m.geom_aabb[g, 3:].prod())
             continue
-        ball = 4 / 3 * np.pi
-        volume = {
-            SPHERE: ball * a**3,
-            CAPSULE: np.pi * a * a * 2 * b + ball * a**3,
-            ELLIPSOID: ball * a * b * c,
-            CYLINDER: np.pi * a * a * 2 * b,
-            BOX: 8 * a * b * c,
-        }.get(int(kind), 0.0)
+        volume = SHAPES[int(kind)].volume(a, b, c) if int(kind) in SHAPES else 0.0
         most, least = most + volume, max(least, volume)
     return float(most), float(least)
 

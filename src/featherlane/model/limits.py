@@ -13,9 +13,9 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.enums import DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE, TRN_SLIDERCRANK
 from featherlane.model.fields import MODEL
+from featherlane.model.geom import SHAPES
 from featherlane.model.joint import is_scalar
 from featherlane.model.names import KINDS as NAMED
-from featherlane.model.shapes import NSIZE
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -64,8 +64,8 @@ LIMITS = {name: limit for limit, names in _NAMES.items() for name in names.split
 def _sizes(model: Model, rows: np.ndarray):
     """A geom that touches nothing may be without extent."""
     wrong, touches = np.zeros(rows.shape[:-1], bool), np.isin(np.arange(model.ngeom), model.collide_geom)
-    for kind, n in NSIZE.items():
-        sizes = rows[..., :n]
+    for kind, shape in SHAPES.items():
+        sizes = rows[..., : shape.nsize]
         fits = np.where(touches, (sizes > 0.0).all(axis=-1), (sizes >= 0.0).all(axis=-1))
         wrong |= (model.geom_type == kind) & ~fits
     return wrong, "sizes above 0"

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, SPHERE
+from featherlane.model.enums import HFIELD, MESH
+from featherlane.model.geom import SHAPES
 
 if TYPE_CHECKING:
     import mujoco
-
-NSIZE = {SPHERE: 1, CAPSULE: 2, ELLIPSOID: 3, CYLINDER: 2, BOX: 3}  # sizes that must be positive
 
 
 def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
@@ -31,10 +30,10 @@ def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
         ModelError: with the names of the geom, and of its mesh or height field.
     """
     types = mj.geom_type[geoms]
-    for kind, n in NSIZE.items():
+    for kind, shape in SHAPES.items():
         own = geoms[types == kind]
-        for geom in own[~_positive(mj.geom_size[own, :n])]:
-            size = ", ".join(f"{x:g}" for x in mj.geom_size[geom, :n])
+        for geom in own[~_positive(mj.geom_size[own, : shape.nsize])]:
+            size = ", ".join(f"{x:g}" for x in mj.geom_size[geom, : shape.nsize])
             raise ModelError(f"{_label(mj, geom)}: size is {size}, allowed are positive numbers")
     for geom in geoms[types == MESH]:
         _check_mesh(mj, geom)

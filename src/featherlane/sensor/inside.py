@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import clip, fabs, fma, kernel, real, where, width, write_lane
-from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, OBJ_BODY
+from featherlane.collision.shapes import inside_shape
+from featherlane.lanes import fma, kernel, real, where, width, write_lane
+from featherlane.model.enums import MESH, OBJ_BODY
 from featherlane.sensor.frame import object_pos
 from featherlane.sensor.one_world import point_in_site, read3
 from featherlane.spatial.quaternion import quat_conj, rotate
-from featherlane.spatial.vector import MINVAL, dot3, load3, load9, mat_t_mul_vec, store3, sub3
-
-
-@kernel
-def inside_shape(kind, size, p):
-    """Mask: is the point, in the shape's frame, within it?"""
-    x, y, z = p
-    if kind == CAPSULE:
-        rest = z - clip(z, -size[1], size[1])
-        inside = fma(x, x, fma(y, y, rest * rest)) < size[0] * size[0]
-    elif kind == ELLIPSOID:
-        x, y, z = x / size[0], y / size[1], z / size[2]
-        inside = fma(x, x, fma(y, y, z * z)) < 1.0
-    elif kind == CYLINDER:
-        inside = (fabs(z) < size[1]) & (fma(x, x, y * y) < size[0] * size[0])
-    elif kind == BOX:
-        inside = (fabs(x) < size[0]) & (fabs(y) < size[1]) & (fabs(z) < size[2])
-    else:
-        inside = dot3(p, p) < size[0] * size[0]
-    return inside
+from featherlane.spatial.vector import MINVAL, load3, load9, mat_t_mul_vec, store3, sub3
 
 
 @kernel

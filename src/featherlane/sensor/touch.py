@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from featherlane.collision.ray_shape import meet_box, meet_capsule, meet_cylinder, meet_ellipsoid, meet_sphere
+from featherlane.collision.shapes import meet_shape
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.lanes import kernel, real, where
-from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID
 from featherlane.spatial.vector import load3, load9, mat_t_mul_vec, normalize3, scale3, sub3
 
 
@@ -14,18 +13,7 @@ def meets_site(m, d, s, point, direction):
     """Mask: does a ray meet site s?  From inside, it does."""
     R, size = load9(d.site_xmat, 9 * s), load3(m.site_size, 3 * s)
     p, v = mat_t_mul_vec(R, sub3(point, load3(d.site_xpos, 3 * s))), mat_t_mul_vec(R, direction)
-    kind = m.site_type[s]
-    if kind == CAPSULE:
-        met, _, _ = meet_capsule(p, v, size[0], size[1])
-    elif kind == ELLIPSOID:
-        met, _, _ = meet_ellipsoid(p, v, size)
-    elif kind == CYLINDER:
-        met, _, _ = meet_cylinder(p, v, size[0], size[1])
-    elif kind == BOX:
-        met, _, _ = meet_box(p, v, (-size[0], -size[1], -size[2]), size)
-    else:
-        met, _, _ = meet_sphere(p, v, size[0])
-    return met
+    return meet_shape(m.site_type[s], p, v, size)[0]
 
 
 @kernel

@@ -20,7 +20,8 @@ from __future__ import annotations
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, sqrt, where
-from featherlane.model.enums import CAPSULE, CYLINDER, DISABLE_DAMPER, DISABLE_SPRING, NFLUID, SPHERE
+from featherlane.model.enums import DISABLE_DAMPER, DISABLE_SPRING, NFLUID
+from featherlane.model.geom import semi_axes_of
 from featherlane.spatial.motion import add6, dot6
 from featherlane.spatial.quaternion import PI, quat_mul, quat_to_mat
 from featherlane.spatial.vector import (
@@ -152,15 +153,7 @@ def _to_com(m, d, i, pos, R, moment, force, mask):
 @kernel
 def semi_axes(m, g):
     """Semi-axes of the ellipsoid for geom g."""
-    x, y, z = load3(m.geom_size, 3 * g)
-    kind = m.geom_type[g]
-    if kind == SPHERE:
-        y, z = x, x
-    elif kind == CAPSULE:
-        y, z = x, x + y
-    elif kind == CYLINDER:
-        y, z = x, y
-    return x, y, z
+    return semi_axes_of(m.geom_type[g], load3(m.geom_size, 3 * g))
 
 
 @kernel
