@@ -189,7 +189,7 @@ def factor_hessian(m, d):
     what couples them.  Where no way serves all worlds of the tile con_overflow is 1, and nothing is done.
     Reads:  M, cinert, cdof, all rows and where they are.
     Writes: H*, aba_*, dof_K, con_*, coupl*, ncoupling, ordered, body_*, graph*, panel*, what `assemble_hessian` writes;
-            search, cacc, cfrc for itself.
+            search, cfrc for itself.
     Cost:   as one of Newton's steps.
     """
     d.H_kept[0] = 0
