@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from featherlane.constraint.diagonal import general_diagonal, wants_exact
-from featherlane.constraint.discrete import end_of_step, resolved
+from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import place_rows_at, store_general_row
 from featherlane.constraint.impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tree_awake

@@ -6,6 +6,7 @@ Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Fe
 
 from __future__ import annotations
 
+from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.lanes import fma, kernel, real
 from featherlane.model.enums import ENABLE_DIAGEXACT
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, sub3
@@ -37,10 +38,11 @@ def clear_row(m, d, i, j):
 def whiten_dof(m, d, k, s):
     """Takes dof k out of the row in `search`: its share goes to the dofs above; returns s and its square's part."""
     x, a = d.search[k], m.M_rowadr[k]
+    LD, inverse = metric_factor(m, d)
     for c in range(m.M_rownnz[k] - 1):
         above = m.M_colind[a + c]
-        d.search[above] = fma(-d.qLD[a + c], x, d.search[above])
-    return fma(x * d.qLDiagInv[k], x, s)
+        d.search[above] = fma(-LD[a + c], x, d.search[above])
+    return fma(x * inverse[k], x, s)
 
 
 @kernel

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from featherlane.constraint.discrete import resolved
+from featherlane.constraint.end_of_step import resolved
 from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, friction_reference, impedance, reference
 from featherlane.model.enums import (
     CONTACT_ELLIPTIC,

@@ -15,7 +15,7 @@ mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 from __future__ import annotations
 
 from featherlane.constraint.diagonal import general_diagonal, wants_exact
-from featherlane.constraint.discrete import end_of_step, step_scale
+from featherlane.constraint.end_of_step import end_of_step, step_scale
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_equality_row

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from featherlane.constraint.ball import ball_rows
 from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
-from featherlane.constraint.discrete import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
+from featherlane.constraint.end_of_step import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
 from featherlane.constraint.equality import equality_capacity, equality_rows
 from featherlane.constraint.impedance import (
     MINVAL,
@@ -23,7 +23,7 @@ from featherlane.constraint.impedance import (
     reference,
     shortest_timeconst,
 )
-from featherlane.constraint.metric import metric_capacity, metric_rows
+from featherlane.constraint.metric_rows import metric_capacity, metric_rows
 from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
 from featherlane.dynamics.awake import sleeping, tree_awake
 from featherlane.lanes import any_, fma, fmax, kernel, real, stage, where
@@ -291,8 +291,7 @@ def add_adhesion(m, d):
 def make_rows(m, d):
     """All rows of the tile: one-dof rows, general rows, contacts.
 
-    Reads:  what `make_dof_rows`, `make_general_rows` and `make_contact_rows` read; under discrete the metric in M, and
-            M in Mhat.
+    Reads:  what `make_dof_rows`, `make_general_rows` and `make_contact_rows` read; under discrete M, Mhat.
     Writes: what `make_dof_rows`, `make_general_rows` and `make_contact_rows` write; under discrete what `factor_metric`
             and `rescale_rows` do.
     """

@@ -11,7 +11,7 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 from __future__ import annotations
 
 from featherlane.constraint.diagonal import row_diagonal, wants_exact
-from featherlane.constraint.discrete import end_of_step, resolved
+from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tendon_awake

@@ -6,6 +6,7 @@ from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.lanes import kernel, not_, real, stage, where
 from featherlane.model.enums import LCP
+from featherlane.model.integrator import has_metric
 from featherlane.solver.dual.noslip import noslip
 from featherlane.solver.dual.rows import all_fit, make_blocks, report_full
 from featherlane.solver.hessian.equation import prepare, starts_from_inertia
@@ -80,7 +81,7 @@ def prepare_solver(m, d):
     if reads_hessian(m):
         prepare(m, d)
     complete_inertia(m, d)
-    if d.want_all == 0 and (reads_factor(m) or uses_blocks(m)):
+    if d.want_all == 0 and not has_metric(m) and (reads_factor(m) or uses_blocks(m)):
         factor_m(m, d)
     if uses_blocks(m):
         make_blocks(m, d)

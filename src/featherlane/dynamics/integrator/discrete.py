@@ -9,7 +9,7 @@ the sign that dissipates.  A spring of a ball or a free joint counts with its ra
 direction.  Actuators whose force is clamped have no rates, and under the solver PGS none has, and no tendon.  Of a
 medium D has the symmetric rates of drag and viscous resistance.
 The matrix Mhat has M's pattern: joints and most actuators on them.  What tendons and other actuators add to the metric
-the solver meets as rows (constraint/metric.py): qacc_smooth is without it.
+the solver meets as rows (constraint/metric_rows.py): qacc_smooth is without it.
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
 
@@ -204,11 +204,13 @@ def _effective_metric(m, d):
 
 @kernel
 def discrete_smooth(m, d):
-    """qacc_smooth <- Mhat^-1 (qfrc_smooth - h K qvel): the step without constraints."""
+    """qfrc_step <- qfrc_smooth - h K qvel, qacc_smooth <- Mhat^-1 qfrc_step: the step without constraints."""
     _effective_metric(m, d)
     for i in range(m.nv):
-        d.qacc_smooth[i] = d.qfrc_smooth[i]
-    add_stiffness(m, d, -1.0, d.qacc_smooth)
+        d.qfrc_step[i] = d.qfrc_smooth[i]
+    add_stiffness(m, d, -1.0, d.qfrc_step)
+    for i in range(m.nv):
+        d.qacc_smooth[i] = d.qfrc_step[i]
     factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, 1)
 
 

@@ -36,6 +36,15 @@ FIELDS = (
     Field("qH", "real", ("nC",), "1", "L^T D L of the inertia with implicit damping", "euler", "detail"),
     Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler", "detail"),
     Field("Mhat", "real", ("nC",), "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern", "discrete_metric", "scratch"),
+    Field(
+        "qfrc_step",
+        "real",
+        ("nv",),
+        "N, N m",
+        "under discrete: force without constraints at the end of the step, to first order",
+        "discrete_smooth",
+        "scratch",
+    ),
     Field("block", "real", (36,), "1", "inertia with implicit forces of one free body", "implicitfast", "scratch"),
     Field("qacc_step", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the integrator takes", "euler", "detail"),
     # the fourth-order step

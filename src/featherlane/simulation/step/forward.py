@@ -8,7 +8,7 @@ A forward pass by itself is `forward_pass`, which counts bad numbers, too.
 
 from __future__ import annotations
 
-from featherlane.constraint.metric import release_metric
+from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.actuator.actuation import actuation
 from featherlane.dynamics.actuator.transmission import transmission
@@ -43,8 +43,8 @@ from featherlane.simulation.step.health import bad_acceleration, count_bad, load
 from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
 from featherlane.simulation.step.sleep import drop_forces, fall_asleep, hold_asleep, settle
 from featherlane.simulation.step.wake import find_contacts, rests, wake_touched
-from featherlane.solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from featherlane.solver.solve import solve
+from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 
 @stage
@@ -128,10 +128,8 @@ def make_constraint(m, d):
     Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one dof; ngenrow, genrow_* (ngenrowmax,): all others but those of
             contacts; con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos (nconmax,); dof_touched.
     """
-    enter_metric(m, d)
     make_rows(m, d)
     mark_touched(m, d)
-    leave_metric(m, d)
 
 
 @stage
@@ -147,11 +145,9 @@ def solve_constraint(m, d):
             solver_niter; solver_residual, the norm of the scaled gradient, or of the LCP's complementarity, at the end;
             solver_gap; warning (not converged); stat_* where each iteration is recorded.
     """
-    enter_metric(m, d)
     solve(m, d)
     turn_free_bodies(m, d)
     release_metric(m, d)
-    leave_metric(m, d)
 
 
 @kernel

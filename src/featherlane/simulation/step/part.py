@@ -6,16 +6,16 @@ The parts' results are gathered under masks: what a world ends with is what it w
 from __future__ import annotations
 
 from featherlane.collision.collision import collision
-from featherlane.constraint.metric import release_metric
+from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.awake import sleeping
 from featherlane.lanes import kernel, stage, where
 from featherlane.sensor.measure import sensor_rows
 from featherlane.simulation.step.halves import by_halves
-from featherlane.solver.discrete import enter_metric, leave_metric, mark_touched, turn_free_bodies
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.island import islands
 from featherlane.solver.solve import solve
+from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 # what the rows are for: the acceleration, or the forces that follow from it, of the rows as well or of the dofs alone
 SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
@@ -63,7 +63,6 @@ def give_back(m, d):
 @kernel
 def rows_and_forces(m, d, purpose):
     """Rows of the tile and what they are for, in the metric of the integrator; the islands of what may fall asleep."""
-    enter_metric(m, d)
     make_rows(m, d)
     mark_touched(m, d)
     if purpose == SOLVE:
@@ -74,7 +73,6 @@ def rows_and_forces(m, d, purpose):
     else:
         constraint_forces(m, d, 1 if purpose == STORE_FORCES else 0)
     release_metric(m, d)
-    leave_metric(m, d)
 
 
 @by_halves

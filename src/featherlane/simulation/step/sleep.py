@@ -25,6 +25,7 @@ from featherlane.lanes import (
     write_lane,
 )
 from featherlane.model.enums import DISABLE_ISLAND, SLEEP_AUTO_NEVER, SLEEP_NEVER
+from featherlane.model.integrator import has_metric
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.wake import mark_awake, positions
 
@@ -164,11 +165,13 @@ def drop_forces(m, d):
 
     Source: MuJoCo keeps the forces and accelerations of the last step awake, of which nothing is read; an activation
         goes on at its last rate there, and by its dynamics here.
-    Reads: tree_awake.   Writes: actuator_force, qfrc_actuator, qfrc_smooth, qacc_smooth of sleeping trees.
+    Reads: tree_awake.   Writes: actuator_force, qfrc_actuator, qfrc_smooth, qfrc_step, qacc_smooth of sleeping trees.
     """
     drop_actuators(m, d)
     clear_asleep(m, d, d.qfrc_actuator)
     clear_asleep(m, d, d.qfrc_smooth)
+    if has_metric(m):
+        clear_asleep(m, d, d.qfrc_step)
     clear_asleep(m, d, d.qacc_smooth)
 
 

@@ -19,6 +19,7 @@ Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm st
 from __future__ import annotations
 
 from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.dynamics.inertia.metric import metric_factor, metric_force
 from featherlane.lanes import fma, fmax, fmin, kernel, real, sqrt, where
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.dual.rows import contact_block, place
@@ -171,12 +172,13 @@ def whiten_forces(m, d):
     """The same from qfrc_constraint = J^T f, where blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
     for i in range(m.nv):
         d.dual_z[i] = d.qfrc_constraint[i]
+    LD, inverse = metric_factor(m, d)
     for i in range(m.nv - 1, -1, -1):
         a, x = m.M_rowadr[i], d.dual_z[i]
         for c in range(m.M_rownnz[i] - 1):
             j = m.M_colind[a + c]
-            d.dual_z[j] = fma(-d.qLD[a + c], x, d.dual_z[j])
-        d.dual_z[i] = x * sqrt(d.qLDiagInv[i])
+            d.dual_z[j] = fma(-LD[a + c], x, d.dual_z[j])
+        d.dual_z[i] = x * sqrt(inverse[i])
 
 
 # ---- the way back to joints ----------------------------------------------------------------------------------------
@@ -214,10 +216,12 @@ def accelerate(m, d):
     push_forces(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qfrc_constraint[i]
-    solve(m, d.qLD, d.qLDiagInv, d.qacc)
+    LD, inverse = metric_factor(m, d)
+    solve(m, LD, inverse, d.qacc)
+    f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
-        d.Ma[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+        d.Ma[i] = f0[i] + d.qfrc_constraint[i]
 
 
 @kernel

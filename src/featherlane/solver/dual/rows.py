@@ -14,6 +14,7 @@ Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone,
 from __future__ import annotations
 
 from featherlane.collision.slot import active_worlds
+from featherlane.dynamics.inertia.metric import metric_factor
 from featherlane.lanes import fma, kernel, real, sqrt, stage, where
 from featherlane.model.enums import FRICTION_TENDON
 from featherlane.model.solver import in_forces
@@ -161,22 +162,22 @@ def precedes_parent(m, d, start, n, p):
 @kernel
 def reduce_row(m, d, i, row, o):
     """Take what dof i, at o, leaves at the dofs above it, and scale it by D^-1/2, which stands in `search`."""
-    a, x = m.M_rowadr[i], d.dual_Y[o]
+    a, x, LD = m.M_rowadr[i], d.dual_Y[o], metric_factor(m, d)[0]
     for c in range(m.M_rownnz[i] - 1):
         e = row + d.dual_place[m.M_colind[a + c]]
-        d.dual_Y[e] = fma(-d.qLD[a + c], x, d.dual_Y[e])
+        d.dual_Y[e] = fma(-LD[a + c], x, d.dual_Y[e])
     d.dual_Y[o] = x * d.search[i]
 
 
 @kernel
 def reduce_pair(m, d, i, j, row, o):
     """The same for dof i and its parent j, which stands next to it: what is above is read and written once."""
-    a, b, n = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1
+    a, b, n, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     x = d.dual_Y[o]
-    y = fma(-d.qLD[a + n], x, d.dual_Y[o + 1])
+    y = fma(-LD[a + n], x, d.dual_Y[o + 1])
     for c in range(n):
         e = row + d.dual_place[m.M_colind[a + c]]
-        d.dual_Y[e] = fma(-d.qLD[b + c], y, fma(-d.qLD[a + c], x, d.dual_Y[e]))
+        d.dual_Y[e] = fma(-LD[b + c], y, fma(-LD[a + c], x, d.dual_Y[e]))
     d.dual_Y[o], d.dual_Y[o + 1] = x * d.search[i], y * d.search[j]
 
 
@@ -197,13 +198,13 @@ def whiten_row(m, d, start, n, row):
 @kernel
 def reduce_three_pairs(m, d, i, j, row, n, o):
     """`reduce_pair` in three rows of n at once."""
-    a, b, above = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1
-    link = -d.qLD[a + above]
+    a, b, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
+    link = -LD[a + above]
     x0, x1, x2 = d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n]
     y0, y1, y2 = d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1]
     y0, y1, y2 = fma(link, x0, y0), fma(link, x1, y1), fma(link, x2, y2)
     for c in range(above):
-        e, K, L = row + d.dual_place[m.M_colind[a + c]], -d.qLD[a + c], -d.qLD[b + c]
+        e, K, L = row + d.dual_place[m.M_colind[a + c]], -LD[a + c], -LD[b + c]
         d.dual_Y[e] = fma(L, y0, fma(K, x0, d.dual_Y[e]))
         d.dual_Y[e + n] = fma(L, y1, fma(K, x1, d.dual_Y[e + n]))
         d.dual_Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual_Y[e + 2 * n]))
@@ -333,9 +334,10 @@ def make_blocks(m, d):
     Cost:   O(rows * depth^2).
     """
     start, row, q, room, whole = 0, 0, 0, 1, in_forces(m)
+    inverse = metric_factor(m, d)[1]
     for i in range(m.nv):
         d.dual_mark[i] = 0
-        d.search[i] = sqrt(d.qLDiagInv[i])
+        d.search[i] = sqrt(inverse[i])
     for k in range(d.ndofrow[0]):
         room = 1 if room == 1 and fits(m, d, start, row) else 0
         if room:

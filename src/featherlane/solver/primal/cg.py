@@ -14,8 +14,8 @@ eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the chang
 
 from __future__ import annotations
 
-from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
 from featherlane.solver.primal.history import half_product, record
 from featherlane.solver.primal.line_search import line_search, line_terms
@@ -40,7 +40,8 @@ def precondition(m, d):
     """Mgrad = M^-1 grad."""
     for i in range(m.nv):
         d.Mgrad[i] = d.grad[i]
-    solve(m, d.qLD, d.qLDiagInv, d.Mgrad)
+    LD, inverse = metric_factor(m, d)
+    solve(m, LD, inverse, d.Mgrad)
 
 
 @kernel
@@ -67,7 +68,7 @@ def turn_search(m, d, beta):
         d.search[i] = fma(beta, d.search[i], -d.Mgrad[i])
         d.grad_old[i] = d.grad[i]
         d.Mgrad_old[i] = d.Mgrad[i]
-    inertia_times(m, d, d.search, d.Mv)
+    metric_times(m, d, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
 
 

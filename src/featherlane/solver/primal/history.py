@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
-from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.dynamics.inertia.metric import inverse_metric_times
 from featherlane.lanes import fabs, fmax, kernel, real, where
-from featherlane.model.integrator import has_metric
 from featherlane.solver.primal.line_search import FAR
 
 ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too
@@ -19,22 +17,6 @@ def record(d, k, cost, gradient, improvement, step):
         d.stat_gradient[k] = gradient
         d.stat_improvement[k] = improvement
         d.stat_step[k] = step
-
-
-@kernel
-def inverse_inertia_times(m, d, x):
-    """x <- M^-1 x by recursion, or by the factor that the smooth acceleration left; M is the metric of `discrete`.
-
-    The model chooses the way: what is asked of a step shows in no bit.
-    """
-    if uses_articulated(m):
-        for i in range(m.nv):
-            d.qHDiagInv[i] = real(d, 0.0)
-        articulated_solve(m, d, d.qHDiagInv, x)
-    elif d.want_all or has_metric(m):
-        solve(m, d.qLD, d.qLDiagInv, x)
-    else:
-        solve(m, d.qH, d.qHDiagInv, x)
 
 
 @kernel
@@ -58,5 +40,5 @@ def primal_gap(m, d):
     """
     for i in range(m.nv):
         d.Mgrad[i] = d.grad[i]
-    inverse_inertia_times(m, d, d.Mgrad)
+    inverse_metric_times(m, d, d.Mgrad)
     return half_product(m, d)

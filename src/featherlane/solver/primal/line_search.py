@@ -6,6 +6,7 @@ Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root an
 
 from __future__ import annotations
 
+from featherlane.dynamics.inertia.metric import metric_force
 from featherlane.lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, where
 from featherlane.solver.rows.contacts import contact_rounding, contact_slope
 
@@ -40,11 +41,11 @@ def slope(m, d, a, q1, q2):
 @kernel
 def line_terms(m, d):
     """(q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
-    zero = real(d, 0.0)
+    zero, f0 = real(d, 0.0), metric_force(m, d)
     q1, q2, length = zero, zero, zero
     for i in range(m.nv):
         p = d.search[i]
-        q1 = fma(p, d.Ma[i] - d.qfrc_smooth[i], q1)
+        q1 = fma(p, d.Ma[i] - f0[i], q1)
         q2 = fma(p, d.Mv[i], q2)
         length = fma(p, p, length)
     return q1, q2, length
@@ -59,9 +60,9 @@ def bounded_rounding(D, x, v, reach, lo, hi):
 @kernel
 def line_rounding(m, d, reach):
     """What rounding makes of the slope up to a step length, 0 or 1: its terms, all positive, times a rounding."""
-    s = real(d, 0.0)
+    s, f0 = real(d, 0.0), metric_force(m, d)
     for i in range(m.nv):
-        size = fabs(d.Ma[i]) + fabs(d.qfrc_smooth[i]) + fabs(d.qfrc_constraint[i])
+        size = fabs(d.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.search[i]), size, s)
     for k in range(d.ndofrow[0]):
         s = s + bounded_rounding(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k])

@@ -16,7 +16,7 @@ body stiffnesses and factored as L^T D L on the tree, or its equation is solved 
 
 from __future__ import annotations
 
-from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
+from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
 from featherlane.solver.hessian.equation import assemble_hessian, leaves_out, solve_first
 from featherlane.solver.primal.history import primal_gap, record
@@ -39,16 +39,6 @@ EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more
 
 
 @kernel
-def inertia_of_dof(m, d, i):
-    """Diagonal of M; where M is not computed, the mean of the model's."""
-    if uses_articulated(m):
-        x = m.stat_meaninertia[0]
-    else:
-        x = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
-    return x
-
-
-@kernel
 def search_direction(m, d):
     """p = -H^-1 grad, and its rows; returns what the quadratic model says that the step gains, grad . H^-1 grad / 2.
 
@@ -65,8 +55,8 @@ def search_direction(m, d):
     lost = not_(descent < 0.0)
     if any_(lost):
         for i in range(m.nv):
-            d.search[i] = where(lost, -d.grad[i] / inertia_of_dof(m, d, i), d.search[i])
-    inertia_times(m, d, d.search, d.Mv)
+            d.search[i] = where(lost, -d.grad[i] / metric_diagonal(m, d, i), d.search[i])
+    metric_times(m, d, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
     return where(lost | leaves_out(d), FAR, -0.5 * descent)
 

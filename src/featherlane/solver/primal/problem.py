@@ -11,7 +11,8 @@ Source: MuJoCo documentation, Computation, "Solver" (primal problem, warm start)
 
 from __future__ import annotations
 
-from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
+from featherlane.dynamics.inertia.articulated import uses_articulated
+from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, metric_times
 from featherlane.lanes import clip, fabs, fma, fmax, kernel, real, sqrt, where
 from featherlane.model.enums import DISABLE_WARMSTART
 from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
@@ -115,8 +116,9 @@ def row_cost(m, d, dof_x, gen_x, con_y):
 def gauss_cost(m, d):
     """1/2 (M a - f0) . (a - a0)."""
     c = real(d, 0.0)
+    f0 = metric_force(m, d)
     for i in range(m.nv):
-        c = fma(d.Ma[i] - d.qfrc_smooth[i], d.qacc[i] - d.qacc_smooth[i], c)
+        c = fma(d.Ma[i] - f0[i], d.qacc[i] - d.qacc_smooth[i], c)
     return 0.5 * c
 
 
@@ -152,9 +154,9 @@ def push_rows(m, d):
 @kernel
 def evaluate(m, d):
     """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
-    cost, s = push_rows(m, d), real(d, 0.0)
+    cost, s, f0 = push_rows(m, d), real(d, 0.0), metric_force(m, d)
     for i in range(m.nv):
-        x = (d.Ma[i] - d.qfrc_smooth[i]) - d.qfrc_constraint[i]
+        x = (d.Ma[i] - f0[i]) - d.qfrc_constraint[i]
         d.grad[i] = x
         s = fma(x, x, s)
     return cost + gauss_cost(m, d), sqrt(s)
@@ -166,18 +168,19 @@ def warm_start(m, d):
     """The cheaper of two points, world by world: last step's acceleration, or that without constraints."""
     place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
     subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+    f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
-        d.Ma[i] = d.qfrc_smooth[i]
+        d.Ma[i] = f0[i]
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         smooth = row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
         # con_z holds J v: the warm point's rows go to con_warm
         place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
         subtract_reference_at(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-        inertia_times(m, d, d.qacc_warmstart, d.Mv)
+        metric_times(m, d, d.qacc_warmstart, d.Mv)
         gauss = real(d, 0.0)
         for i in range(m.nv):
-            gauss = fma(d.Mv[i] - d.qfrc_smooth[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
+            gauss = fma(d.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
         take = fma(0.5, gauss, row_cost(m, d, d.dofrow_v, d.genrow_v, d.con_warm)) < smooth
         for i in range(m.nv):
             d.qacc[i] = where(take, d.qacc_warmstart[i], d.qacc[i])
@@ -263,5 +266,5 @@ def trace_of_inertia(m, d):
         s = m.stat_meaninertia[0] * m.nv
     else:
         for i in range(m.nv):
-            s = s + d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+            s = s + metric_diagonal(m, d, i)
     return s

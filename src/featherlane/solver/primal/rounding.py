@@ -11,7 +11,7 @@ whatever ended the iterations, the point itself is looked at.  Its gradient g = 
 
 from __future__ import annotations
 
-from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.dynamics.inertia.metric import metric_force, metric_times
 from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, single_precision, sqrt, where
 from featherlane.solver.primal.problem import advance_rows, evaluate, place_rows
 
@@ -24,9 +24,9 @@ EPS, EPS32 = 2.3e-16, 1.2e-7
 @kernel
 def size_of_forces(m, d):
     """max(|f0|, |J^T f|)."""
-    smooth, constraint = real(d, 0.0), real(d, 0.0)
+    smooth, constraint, f0 = real(d, 0.0), real(d, 0.0), metric_force(m, d)
     for i in range(m.nv):
-        smooth = fma(d.qfrc_smooth[i], d.qfrc_smooth[i], smooth)
+        smooth = fma(f0[i], f0[i], smooth)
         constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
     return sqrt(fmax(smooth, constraint))
 
@@ -50,7 +50,7 @@ def change_by_rounding(m, d, chosen):
         e = eps * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         d.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
         d.Mgrad[i] = d.grad[i]
-    inertia_times(m, d, d.search, d.Mv)
+    metric_times(m, d, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
     advance_rows(m, d, where(chosen, 1.0, real(d, 0.0)))
     evaluate(m, d)

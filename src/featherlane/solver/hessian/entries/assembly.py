@@ -17,6 +17,7 @@ Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composi
 
 from __future__ import annotations
 
+from featherlane.dynamics.inertia.metric import metric
 from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.model.enums import FREE, PYRAMIDAL
 from featherlane.solver.hessian.entries.between_trees import (
@@ -90,16 +91,16 @@ def clear_row(m, d, i):
 
 
 @kernel
-def inertia_row(m, d, i):
-    """Row i of ancestors: H_ij = M_ij."""
+def inertia_row(m, d, A, i):
+    """Row i of ancestors: H_ij = A_ij, of the metric A."""
     clear_row(m, d, i)
     h, q, n = d.H_rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
         a = m.chain_rowadr[i]
         for e in range(n):
-            d.H[h + d.H_rownnz[m.chain_colind[a + e]]] = d.M[q + e]
+            d.H[h + d.H_rownnz[m.chain_colind[a + e]]] = A[q + e]
     else:
-        d.H[h + d.H_rownnz[i]] = d.M[q]
+        d.H[h + d.H_rownnz[i]] = A[q]
 
 
 @kernel
@@ -118,8 +119,8 @@ def stiffness_row(m, d, i):
 
 
 @kernel
-def row_pair(m, d, i):
-    """Rows i and i - 1, its parent, of M + S^T K^c S: each S_j is read once for both."""
+def row_pair(m, d, A, i):
+    """Rows i and i - 1, its parent, of A + S^T K^c S: each S_j is read once for both."""
     clear_row(m, d, i)
     clear_row(m, d, i - 1)
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
@@ -130,29 +131,29 @@ def row_pair(m, d, i):
     if start > 0:
         c = d.H_rownnz[m.chain_colind[a]]
         u, v = h + c, k + c
-        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.M[p], f[4] + d.M[p + 1], f[5] + d.M[p + 2]
-        d.H[v], d.H[v + 1], d.H[v + 2] = g[3] + d.M[q], g[4] + d.M[q + 1], g[5] + d.M[q + 2]
+        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + A[p], f[4] + A[p + 1], f[5] + A[p + 2]
+        d.H[v], d.H[v + 1], d.H[v + 2] = g[3] + A[q], g[4] + A[q + 1], g[5] + A[q + 2]
     for e in range(start, n - 1):
         j = m.chain_colind[a + e]
         s, c = load6(d.cdof, 6 * j), d.H_rownnz[j]
-        x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], d.M[p + e])))
-        y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], d.M[q + e])))
+        x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], A[p + e])))
+        y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], A[q + e])))
         d.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
         d.H[k + c] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
-    d.H[h + d.H_rownnz[i]] = entry(d, i, f, d.M[p + n - 1])
+    d.H[h + d.H_rownnz[i]] = entry(d, i, f, A[p + n - 1])
 
 
 @kernel
 def assemble_rows(m, d):
     """H = M + S^T K^c S on rows of ancestors, where dof j stands at place H_rownnz[j] - 1 of every row that has it."""
-    i = m.nv - 1
+    A, i = metric(m, d), m.nv - 1
     while i >= 0:
         stiff = has_stiffness(d, m.dof_bodyid[i])
         if stiff and i > 0 and m.dof_parentid[i] == i - 1 and is_full(m, i) and is_full(m, i - 1):
-            row_pair(m, d, i)
+            row_pair(m, d, A, i)
             i -= 2
         else:
-            inertia_row(m, d, i)
+            inertia_row(m, d, A, i)
             if stiff:
                 stiffness_row(m, d, i)
             i -= 1
@@ -170,8 +171,8 @@ def stiffness_columns(m, d, u, first, n, f):
 
 
 @kernel
-def block_row(m, d, i):
-    """Row i of M + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
+def block_row(m, d, A, i):
+    """Row i of A + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
     b, zero = m.dof_blockid[i], real(d, 0.0)
     h, end = d.H_rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.H_rownnz[i] + end - i - 1):
@@ -180,7 +181,7 @@ def block_row(m, d, i):
     f = load6(d.cdof, 6 * i)
     if stiff:
         f = stiffness_times(d, m.dof_bodyid[i], f)
-    d.H[h + d.H_rownnz[i] - 1] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    d.H[h + d.H_rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     e, j = last_block(m, d, i), i
     while j >= 0 and (stiff or full):
         e = column_block(m, d, e, j)
@@ -189,7 +190,7 @@ def block_row(m, d, i):
         if full:
             q = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
-                d.H[u + c] = d.M[q + c]
+                d.H[u + c] = A[q + c]
         if stiff:
             stiffness_columns(m, d, u, first, n, f)
         j = m.dof_parentid[first]
@@ -199,7 +200,7 @@ def block_row(m, d, i):
 def assemble_blocks(m, d):
     """H = M + S^T K^c S on block rows."""
     for i in range(m.nv):
-        block_row(m, d, i)
+        block_row(m, d, metric(m, d), i)
 
 
 @kernel

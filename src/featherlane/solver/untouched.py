@@ -1,53 +1,13 @@
-"""The constraint solve as the time step itself: under `discrete` rows and solver see its metric in place of M."""
+"""Free bodies that nothing touches: under `discrete` they turn with their gyroscopic derivatives."""
 
 from __future__ import annotations
 
 from featherlane.dynamics.actuator.control import is_disabled
-from featherlane.dynamics.integrator.discrete import actuator_metric, actuators_count, add_stiffness
+from featherlane.dynamics.inertia.metric import metric, metric_force
+from featherlane.dynamics.integrator.discrete import actuator_metric, actuators_count
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.lanes import kernel, stage, where
 from featherlane.model.integrator import has_metric
-
-
-@kernel
-def _swap(a, b, n):
-    """The first n of a <-> those of b."""
-    for k in range(n):
-        a[k], b[k] = b[k], a[k]
-
-
-@kernel
-def _swap_metric(m, d):
-    """M, its factor and the force without constraints <-> those of the step."""
-    _swap(d.M, d.Mhat, m.nC)
-    _swap(d.qLD, d.qH, m.nC)
-    _swap(d.qLDiagInv, d.qHDiagInv, m.nv)
-    _swap(d.qfrc_smooth, d.qvec, m.nv)
-
-
-@stage
-def enter_metric(m, d):
-    """Under `discrete`: M <- Mhat with its factor, qfrc_smooth <- the force with springs at the end of the step.
-
-    Reads:  Mhat, qH, qHDiagInv, qfrc_smooth.   Writes: M, qLD, qLDiagInv, qfrc_smooth; keeps theirs in Mhat, qH,
-            qHDiagInv and qvec.
-    """
-    if has_metric(m):
-        for i in range(m.nv):
-            d.qvec[i] = d.qfrc_smooth[i]
-        add_stiffness(m, d, -1.0, d.qvec)
-        _swap_metric(m, d)
-
-
-@stage
-def leave_metric(m, d):
-    """What `enter_metric` replaced is put back.
-
-    Reads:  Mhat, qH, qHDiagInv, qvec, as `enter_metric` left them.
-    Writes: M, qLD, qLDiagInv, qfrc_smooth; the metric again in Mhat, qH, qHDiagInv, its force in qvec.
-    """
-    if has_metric(m):
-        _swap_metric(m, d)
 
 
 @kernel
@@ -101,7 +61,7 @@ def turn_free_bodies(m, d):
 
     Source: MuJoCo 4, chapter Computation, "Discrete-time"; that rows and actuators with rates keep these derivatives
         away was found by experiment with 4.0.1.
-    Reads:  the metric in M, qfrc_smooth of the step, the rows.   Writes: qacc; block for itself.
+    Reads:  Mhat (nC,), qfrc_step (nv,), dof_touched.   Writes: qacc; block for itself.
     """
     if has_metric(m):
-        solve_untouched_bodies(m, d, d.M, d.qfrc_smooth, d.qacc)
+        solve_untouched_bodies(m, d, metric(m, d), metric_force(m, d), d.qacc)

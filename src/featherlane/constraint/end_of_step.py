@@ -72,9 +72,9 @@ def _diagonal(m, i):
 
 @kernel
 def _add_dof(m, d, i, J, bare, hat):
-    """Sums of J^2 / M_ii and J^2 / Mhat_ii with dof i; M is in Mhat's place, the diagonal of that in `search`."""
+    """Sums of J^2 / M_ii and J^2 / Mhat_ii with dof i, the diagonal of Mhat in `search`."""
     square = J * J
-    return bare + square / d.Mhat[_diagonal(m, i)], hat + square / d.search[i]
+    return bare + square / d.M[_diagonal(m, i)], hat + square / d.search[i]
 
 
 @kernel
@@ -118,7 +118,7 @@ def _contact_ratio(m, d, k):
 def _metric_diagonal(m, d):
     """search <- diagonal of the metric, couplings of tendons and actuators included."""
     for i in range(m.nv):
-        d.search[i] = d.M[_diagonal(m, i)]
+        d.search[i] = d.Mhat[_diagonal(m, i)]
     add_coupling_diagonal(m, d, d.search)
 
 
@@ -126,13 +126,13 @@ def _metric_diagonal(m, d):
 def rescale_rows(m, d):
     """D of every row by what the diagonal of the metric has over that of M: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
-    Reads:  the metric in M and M in Mhat (see `enter_metric`), cdof, subtree_com, the rows.
+    Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
     Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; search for itself.
     """
     _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
-        d.dofrow_D[k] = d.dofrow_D[k] * (d.search[i] / d.Mhat[_diagonal(m, i)])
+        d.dofrow_D[k] = d.dofrow_D[k] * (d.search[i] / d.M[_diagonal(m, i)])
     for k in range(d.ngenrow[0]):
         bare, hat = real(d, 0.0), real(d, 0.0)
         if d.genrow_type[k] <= LIMIT_TENDON:
@@ -148,23 +148,23 @@ def rescale_rows(m, d):
 
 @stage
 def factor_backbone(m, d):
-    """qLD, qLDiagInv <- the factor of M with the diagonal of the metric: what MuJoCo's exact diagonal is taken in.
+    """qH, qHDiagInv <- the factor of M with the diagonal of the metric: what MuJoCo's exact diagonal is taken in.
 
     Tendons and actuators that couple dofs count with their diagonal there.
-    Reads:  the metric in M and M in Mhat (see `enter_metric`).   Writes: qLD (nC,), qLDiagInv (nv,); search for itself.
+    Reads:  M (nC,), Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); search for itself.
     """
     for k in range(m.nC):
-        d.qLD[k] = d.Mhat[k]
+        d.qH[k] = d.M[k]
     _metric_diagonal(m, d)
     for i in range(m.nv):
-        d.qLD[_diagonal(m, i)] = d.search[i]
-    factor(m, d.qLD, d.qLD, d.qLDiagInv, d.search)
+        d.qH[_diagonal(m, i)] = d.search[i]
+    factor(m, d.qH, d.qH, d.qHDiagInv, d.search)
 
 
 @stage
 def factor_metric(m, d):
-    """qLD, qLDiagInv <- the factor of the metric in M.
+    """qH, qHDiagInv <- the factor of the metric.
 
-    Reads:  M (nC,).   Writes: qLD (nC,), qLDiagInv (nv,); search for itself.
+    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,).
     """
-    factor(m, d.M, d.qLD, d.qLDiagInv, d.search)
+    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.search)
