@@ -8,7 +8,13 @@ Source: Featherstone, RBDA, sec. 6.5.
 
 from __future__ import annotations
 
-from featherlane.dynamics.sparse.tree_factor import expand_columns, factor_columns, factor_listed, solve_lt_rows
+from featherlane.dynamics.sparse.tree_factor import (
+    expand_columns,
+    factor_columns,
+    factor_listed,
+    solve_lt_columns,
+    solve_lt_rows,
+)
 from featherlane.lanes import kernel, stage
 from featherlane.solver.hessian.entries.pattern import PATHS
 from featherlane.solver.rows.rows import ACTED
@@ -82,4 +88,4 @@ def reduce_chains(m, d):
     if d.H_pattern[0] == PATHS:
         solve_lt_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.search)
     else:
-        solve_lt_rows(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.search)
+        solve_lt_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_below, d.H, d.search)
