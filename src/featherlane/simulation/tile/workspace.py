@@ -23,6 +23,7 @@ from featherlane.simulation.tile.calls import UserCalls
 from featherlane.simulation.tile.capacity import capacities
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
+from featherlane.solver.hessian.equation import forget_pattern
 
 
 class ModelRows:
@@ -129,7 +130,7 @@ class Workspace:
     def change_model(self, model) -> None:
         """Work with another model of the same sizes from now on."""
         self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
-        self.arrays["H_pattern"][...] = 0  # the pattern of the Hessian is kept between calls
+        forget_pattern(self.arrays)
         self._bound.clear()
         self.calls.forget()
         self.calls.connect()

@@ -210,3 +210,12 @@ def solve_hessian(m, d):
     Writes: qvec (nv,); search, Mv; H_kept, aba_*, dof_K; cacc, cfrc for itself.
     """
     substitute(m, d, d.qvec)
+
+
+def forget_pattern(arrays) -> None:
+    """Let the next step find its pattern anew: it is kept from step to step, and holds for one model.
+
+    Args:
+        arrays: those of a tile, by name.
+    """
+    arrays["H_pattern"][...] = 0
