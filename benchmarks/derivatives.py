@@ -15,7 +15,7 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.cli.race import alternate, ratio
+from featherlane.measure.race import alternate, ratio
 
 MODELS = {
     "cartpole": 3,

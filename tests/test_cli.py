@@ -15,12 +15,14 @@ from rich.console import Console
 
 import featherlane as fl
 from featherlane.cli import BAD_WORLDS, run, video
-from featherlane.cli.contact_models import SOLVERS, Contest, _contacts, _moves, _run
-from featherlane.cli.controls import Random, Zero, read_controls
+from featherlane.cli.controls import Zero, read_controls
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
-from featherlane.cli.race import Course, Lineup, Ratio, _put_tile, alternate, ratio, stages_of_step
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
+from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
+from featherlane.measure.controls import Random
+from featherlane.measure.race import Course, Lineup, Ratio, alternate, ratio
+from featherlane.measure.stage_times import _put_tile, stages_of_step
 from featherlane.simulation.tile.workspace import Workspace
 
 UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>
@@ -511,7 +513,7 @@ def test_compile_fills_the_cache_once(tmp_path, capfd, monkeypatch):
     from featherlane.simulation.tile import library
 
     one = {"passive": library.stages()["passive"]}
-    monkeypatch.setattr(library, "stages", lambda: one)
+    monkeypatch.setattr("featherlane.cli.compile.stages", lambda: one)
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path))
     wanted = ("compile", "--dtype", "float64", "--processes", "1", "--force", "--json")
     succeeds(*wanted)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from featherlane.configuration import show_config
+
 application = typer.Typer(
     help="Rigid-body dynamics in many worlds at once. "
     "Exit codes: 0, all well; 2, bad input, or errors that doctor finds; 3, numbers of a world turned bad; "
@@ -47,8 +49,6 @@ Dtype = Annotated[Precision, typer.Option(help="Precision of the state and of al
 
 def _show_version(asked: bool) -> None:
     if asked:
-        from featherlane import show_config
-
         show_config()
         raise typer.Exit()
 
@@ -194,7 +194,7 @@ def _bench(
 ) -> None:
     """Measure speed against MuJoCo: alternated in one process, from the same settled states."""
     from featherlane.cli.bench import bench
-    from featherlane.cli.race import Course
+    from featherlane.measure.race import Course
 
     del against  # one rival, so far
     course = Course(
@@ -252,20 +252,20 @@ def _compare(
     as_json: Json = False,
 ) -> int:
     """Solve the same states with several solvers, from a cold start, and say how well each did."""
-    from featherlane.cli.compare import SOLVERS, Comparison, compare
-    from featherlane.cli.contact_models import SOLVERS as ALL_SOLVERS
-    from featherlane.cli.contact_models import Contest, compare_contact_models
+    from featherlane.cli.compare import compare, compare_contact_models
+    from featherlane.measure.contact_models import SOLVERS as ALL_SOLVERS
+    from featherlane.measure.contact_models import Contest
+    from featherlane.measure.solvers import SOLVERS, Comparison
 
     names = SOLVERS if solvers is None else _listed(solvers)
     if contact is None:
-        compare(Comparison(source, names, states, 20 if steps is None else steps, iterations, seed, plot, as_json))
+        compare(Comparison(source, names, states, 20 if steps is None else steps, iterations, seed), plot, as_json)
         return 0
     models = _listed(contact)
     if solvers is None:
         names = tuple(dict.fromkeys(name for model in models for name in ALL_SOLVERS.get(model, ())))
-    return compare_contact_models(
-        Contest(source, models, names, 400 if steps is None else steps, iterations, seed, plot, as_json)
-    )
+    contest = Contest(source, models, names, 400 if steps is None else steps, iterations, seed)
+    return compare_contact_models(contest, plot, as_json)
 
 
 def _listed(text: str) -> tuple[str, ...]:

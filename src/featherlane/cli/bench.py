@@ -1,23 +1,14 @@
-"""`featherlane bench`: the races of `race` for one model or several, as tables or JSON."""
+"""`featherlane bench`: the races of one model or several against MuJoCo, as tables or JSON."""
 
 from __future__ import annotations
 
-import os
-import platform
 from typing import Any
 
-from featherlane.cli.output import console, label, pairs, print_json, progress, table
-from featherlane.cli.race import (
-    WARM_ROUNDS,
-    Course,
-    Lineup,
-    Ratio,
-    race_batches,
-    race_one_world,
-    stage_times,
-    their_batch,
-)
-from featherlane.lanes.processor import tile_width
+from featherlane.cli.output import console, label, named, pairs, print_json, progress, table
+from featherlane.measure.bench import bench_model, refuse_unsupported
+from featherlane.measure.machine import machine
+from featherlane.measure.race import Course, Ratio, their_batch
+from featherlane.model.reader import heard
 
 
 def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> None:
@@ -29,13 +20,10 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
     """
     course.check()
     their_batch()
-    from featherlane.model.load import load
-    from featherlane.model.reader import heard
-
     for source in sources:
-        _refuse_unsupported(load, source)
+        refuse_unsupported(source)
     with heard():
-        results = [measure(source, course, stages, as_json) for source in sources]
+        results = [_measured(source, course, stages, as_json) for source in sources]
     document = {"machine": machine(), "course": vars(course), "models": results}
     if as_json:
         print_json(document)
@@ -43,70 +31,16 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
         _print(document)
 
 
-def _refuse_unsupported(load, source: str) -> None:
-    """Fail early: MuJoCo's options that the race sets anyway do not count."""
-    from featherlane.errors import UnsupportedFeatureError
-
-    try:
-        load(source)
-    except UnsupportedFeatureError as error:
-        if any(not feature.startswith("option solver") for feature in error.features):
-            raise
-
-
-def machine() -> dict[str, Any]:
-    """Where this runs: processor, cores, load, versions, kernels."""
-    import mujoco
-    import numpy as np
-
-    from featherlane.simulation.tile.library import library
-
-    configuration = library().configuration()
-    return {
-        "processor": processor_name(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "cpu_level": configuration["cpu"],
-        "widths": configuration["widths"],
-        "kernels": configuration["kernels"],
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "mujoco": mujoco.__version__,
-    }
-
-
-def processor_name() -> str:
-    """The processor's name as the system tells it."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
-    except OSError:
-        return platform.processor() or platform.machine()
-
-
-def measure(source: str, course: Course, stages: bool, quiet: bool) -> dict[str, Any]:
-    """All races of one model, as plain values."""
+def _measured(source: str, course: Course, stages: bool, quiet: bool) -> dict[str, Any]:
+    """All races of one model, with a bar that says how far they are."""
     with progress(quiet) as bar:
-        rounds = 2 * (course.rounds + WARM_ROUNDS)
         name = label(source)
-        task = bar.add_task(f"{name}: settling", total=rounds)
-        lineup = Lineup(source, course)
-        bar.update(task, description=f"{name}: racing")
-        batch, worlds = race_batches(lineup, lambda: bar.advance(task))
-        single = race_one_world(lineup, lambda: bar.advance(task))
-        result = {
-            "model": lineup.source,
-            "name": label(lineup.source),
-            "changed": lineup.changed,
-            "load_seconds": lineup.load_seconds,
-            "batch": batch.plain(),
-            "one_world": single.plain(),
-            "worlds": worlds,
-        }
-        if stages and course.worlds >= tile_width(course.dtype):
-            bar.update(task, description=f"{name}: stages", completed=0, total=course.worlds)
-            result["stage_microseconds"] = stage_times(lineup, lambda done: bar.update(task, completed=done))
-    return result
+        task = bar.add_task(name)
+
+        def told(what: str, done: int, total: int) -> None:
+            bar.update(task, description=f"{name}: {what}", completed=done, total=total)
+
+        return named(bench_model(source, course, stages, told))
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ import time
 
 from featherlane.cli.output import console, print_json, progress
 from featherlane.errors import ModelError
+from featherlane.lanes import build, cache, processor
+from featherlane.simulation.tile.library import library, stages
 
 
 def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: bool) -> None:
@@ -21,9 +23,6 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
         ModelError: processes out of range.
         ImportError: the compiler is not installed; names the command that installs it.
     """
-    from featherlane.lanes import build, cache, processor
-    from featherlane.simulation.tile.library import library, stages
-
     if processes < 0:
         raise ModelError(f"processes: got {processes}, allowed is a whole number from 0 (all cores)")
     configuration = library().configuration()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 from rich.text import Text
 
 from featherlane.cli import WRONG, complain
 from featherlane.cli.output import console, label, print_json
-
-if TYPE_CHECKING:
-    from featherlane.doctor import Finding
+from featherlane.doctor import SEVERITIES, Finding, diagnose
 
 FEW = 4  # elements of a check that are listed
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -32,8 +29,6 @@ def doctor(source: str, every: bool, as_json: bool) -> int:
     Raises:
         ModelError: the model cannot be found, read or compiled.
     """
-    from featherlane.doctor import SEVERITIES, diagnose
-
     found = diagnose(source)
     counts = Counter(finding.severity for finding in found)
     totals = {severity: counts[severity] for severity in SEVERITIES}

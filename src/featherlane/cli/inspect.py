@@ -11,8 +11,14 @@ from rich.tree import Tree
 
 from featherlane.cli.output import console, pairs, print_json, table
 from featherlane.errors import ModelError
+from featherlane.model.candidates import candidates
+from featherlane.model.features import sensor_support, unsupported
 from featherlane.model.joint import DOFS, is_scalar
 from featherlane.model.joint import NAMES as JOINT_TYPES
+from featherlane.model.load import load, read
+from featherlane.model.older import refused
+from featherlane.simulation.tile.capacity import capacities
+from featherlane.tree import branch_counts, choose_forward_dynamics, compare_costs, cost_table, sparsity
 
 SIZES = "nq nv nu na nbody njnt ngeom nsite nmocap nsensor neq ntendon nkey".split()
 CAPACITIES = {
@@ -39,11 +45,6 @@ def inspect(source: str, as_json: bool) -> None:
 
 def describe(source: str) -> dict[str, Any]:
     """Everything that `inspect` tells, as plain values."""
-    from featherlane.model.candidates import candidates
-    from featherlane.model.features import sensor_support, unsupported
-    from featherlane.model.load import read
-    from featherlane.model.older import refused
-
     mj, name, _ = read(source)
     pairs_found = candidates(mj)
     lacking = unsupported(mj, pairs_found) + refused(mj)
@@ -190,9 +191,6 @@ def _candidates(mj, found: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
 
 def _capacities(mj) -> dict[str, int]:
     """Room for contacts, and for rows: of one dof, and of several."""
-    from featherlane.model.load import load
-    from featherlane.simulation.tile.capacity import capacities
-
     try:
         found = capacities(load(mj))
     except ModelError:
@@ -202,8 +200,6 @@ def _capacities(mj) -> dict[str, int]:
 
 def _sparsity(parents: np.ndarray) -> dict[str, Any]:
     """Branch counts of Featherstone and the density of the mass matrix."""
-    from featherlane.tree import branch_counts
-
     counts, n = branch_counts(parents), len(parents)
     return {
         "n": counts.n,
@@ -216,16 +212,12 @@ def _sparsity(parents: np.ndarray) -> dict[str, Any]:
 
 def _costs(parents: np.ndarray) -> dict[str, dict[str, int]]:
     """Operations of each function on this tree."""
-    from featherlane.tree import cost_table
-
     costs = cost_table(parents).items()
     return {name: {"sqrt": c.sqrt, "div": c.div, "mul": c.mul, "add": c.add, "flops": c.flops} for name, c in costs}
 
 
 def _forward(parents: np.ndarray) -> dict[str, Any]:
     """Both ways to forward dynamics, in operations, and the cheaper one by count."""
-    from featherlane.tree import choose_forward_dynamics, compare_costs
-
     costs = compare_costs(parents)
     parts = {name: getattr(costs, name).flops for name in ("rne", "crb", "ltdl", "solve", "crb_total", "aba")}
     return parts | {"ratio": costs.ratio, "cheaper": choose_forward_dynamics(parents)}
@@ -248,8 +240,6 @@ def _tree(bodies: list[dict[str, Any]]) -> Tree:
 
 def _picture(parents: list[int]) -> Text:
     """The pattern of the mass matrix, two rows to a line."""
-    from featherlane.tree import sparsity
-
     pattern = sparsity(np.asarray(parents))
     pattern = np.vstack([pattern, np.zeros((len(pattern) % 2, len(pattern)), bool)])
     lines = ["".join(BLOCKS[upper + 2 * lower] for upper, lower in zip(*two, strict=True)) for two in _twos(pattern)]

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
 
 JSON_INDENT = 2
 FILE_WIDTH = 120  # columns of what goes to a file or a pipe, where COLUMNS says nothing
@@ -61,6 +61,11 @@ def label(source: str) -> str:
     if path.stem.lower() in GENERIC:
         return folder or path.stem
     return f"{folder}/{path.stem}" if path.stem.lower().startswith("scene") else path.stem
+
+
+def named(result: dict[str, Any]) -> dict[str, Any]:
+    """What was measured of a model, with what the model is called beside its source."""
+    return {"model": result["model"], "name": label(result["model"]), **result}
 
 
 class Fitted:
@@ -170,21 +175,3 @@ def whole_file(path: Path) -> Iterator[Path]:
         part = Path(folder) / path.name
         yield part
         os.replace(part, path)
-
-
-def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise ModelError where no name is given, one is not allowed, or one is given twice."""
-    names, allowed = list(names), list(allowed)
-    if not names:
-        raise ModelError(f"{what}: none is named, allowed are {', '.join(allowed)}")
-    for name in names:
-        if name not in allowed:
-            raise ModelError(f"{what}: got {name!r}, allowed are {', '.join(allowed)}{near(name, allowed)}")
-    if len(set(names)) != len(names):
-        raise ModelError(f"{what}: one is named twice")
-
-
-def check_least(what: str, value: int | None, least: int) -> None:
-    """Raise ModelError where a number is below the least one; None is no number."""
-    if value is not None and value < least:
-        raise ModelError(f"{what}: got {value}, allowed is a whole number from {least}")

@@ -14,6 +14,9 @@ from featherlane.cli.output import check_target, console, pairs, print_json, pro
 from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
 from featherlane.errors import ModelError, near
+from featherlane.model.load import load
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.library import library
 
 MOST_STEPS = 1e12  # years on any machine
 SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
@@ -73,8 +76,6 @@ class Meter:
     """Energies and centres of mass of a batch, computed in a batch of its own: the measured one runs undisturbed."""
 
     def __init__(self, batch):
-        from featherlane.simulation.batch.batch import Batch
-
         self.batch = batch
         self.probe = Batch(batch.model, min(batch.nworld, METER_WORLDS), nthread=1, dtype=batch.dtype)
         self.energy, self.com = self.probe.bind("energy"), self.probe.bind("subtree_com")
@@ -135,9 +136,6 @@ def simulate(request: Request) -> int:
     _check(request)
     if request.video:
         video.prepare()
-    from featherlane.model.load import load
-    from featherlane.simulation.batch.batch import Batch
-
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
@@ -289,8 +287,6 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
 
 
 def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before, after, story) -> dict:
-    from featherlane.simulation.tile.library import library
-
     model = batch.model
     simulated = nstep * model.opt.timestep
     return {

@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane.cli.output import whole_file
 from featherlane.errors import InstallationError, ModelError, near
+from featherlane.model.reader import heard
 
 NEEDED = ("OpenGL", "imageio", "imageio_ffmpeg")
 INSTALL = "pip install 'featherlane[view]'"
@@ -112,8 +113,6 @@ def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float,
         told: called after each frame.
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
-
-    from featherlane.model.reader import heard
 
     with heard(), whole_file(path) as part, Painter(model, camera) as painter:
         writer = imageio.get_writer(part, format="FFMPEG", fps=rate, codec="libx264", quality=8, macro_block_size=BLOCK)

@@ -15,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.cli.controls import Random
 from featherlane.errors import InstallationError, ModelError
+from featherlane.measure.controls import Random
+from featherlane.model.load import load, read
+from featherlane.model.reader import mujoco_module
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.steps import step
+from featherlane.simulation.world.data import Data
 
 STATE = ("qpos", "qvel", "qacc_warmstart", "ctrl")
 WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up
 ONE_WORLD_STATES = 64
-REPEATS = 5  # runs of a stage in a trial
-TRIALS = 3  # of a stage on a tile; the quickest counts
-LAST_OF_ROWS = ("solve", "solve_constraint")
-OF_ROWS = ("collision", "make_rows", "make_constraint", *LAST_OF_ROWS)  # what a tile without room does in parts
 START_SPEED = 0.02  # m/s, rad/s: deviation of the velocities that undriven worlds start with
 
 
@@ -107,9 +108,6 @@ class Lineup:
     """
 
     def __init__(self, source: str, course: Course):
-        from featherlane.model.load import load, read
-        from featherlane.model.reader import mujoco_module
-
         mujoco, start = mujoco_module(), time.perf_counter()
         mj, self.source, _ = read(source)
         self.changed = _make_comparable(mujoco, mj, course.smooth)
@@ -122,8 +120,6 @@ class Lineup:
 
         Where nothing is driven, worlds differ by the velocities that they start with.
         """
-        from featherlane.simulation.batch.batch import Batch
-
         batch = Batch(self.model, self.course.worlds)
         if not self.model.nu:
             batch.qvel += START_SPEED * np.random.default_rng(self.course.seed).standard_normal(batch.qvel.shape)
@@ -196,17 +192,15 @@ def their_batch():
     Raises:
         InstallationError: this MuJoCo has none.
     """
-    from featherlane.model.reader import mujoco_module
-
     version = mujoco_module().__version__
     try:
-        from mujoco.batch import Batch
+        from mujoco.batch import Batch as Theirs
     except ImportError:
         raise InstallationError(
             f"MuJoCo {version} has no batches to measure against, 3.17 or newer has; install with:\n"
             "  pip install 'mujoco>=3.17'"
         ) from None
-    return Batch
+    return Theirs
 
 
 def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
@@ -219,8 +213,6 @@ def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pac
     Raises:
         InstallationError: this MuJoCo has no batches.
     """
-    from featherlane.simulation.batch.batch import Batch
-
     Theirs, course = their_batch(), lineup.course
     ours = Batch(lineup.model, course.worlds, nthread=course.threads, dtype=course.dtype)
     theirs = Theirs(lineup.mj_model, course.worlds, nthread=course.threads)
@@ -242,11 +234,7 @@ def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pac
 
 def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
     """One world of ours against `mj_step`, over some of the settled states; float64 on both sides."""
-    import mujoco
-
-    from featherlane.simulation.steps import step
-    from featherlane.simulation.world.data import Data
-
+    mujoco = mujoco_module()
     nstep, chosen = lineup.course.nstep, np.linspace(0, lineup.course.worlds - 1, ONE_WORLD_STATES).astype(int)
     data, mj_data = Data(lineup.model), mujoco.MjData(lineup.mj_model)
 
@@ -272,8 +260,6 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
 
 def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
     """Our batch on the second number of threads over the first."""
-    from featherlane.simulation.batch.batch import Batch
-
     course = lineup.course
     batches = [Batch(lineup.model, course.worlds, nthread=n, dtype=course.dtype) for n in threads]
     names = ("few", "many")
@@ -293,136 +279,3 @@ def _timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[],
         return time.perf_counter() - start
 
     return once
-
-
-def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
-    """Microseconds per world of each stage of a step of the batch, of the whole step, and of what no stage explains.
-
-    Tiles are those of the batch (worlds of alike contacts together, piles one by one), and so is what is asked of a
-    step.  Each stage runs on its tile several times; the quickest trial counts, less the cost of a call from Python.
-    Worlds that do not fill a tile are left out.
-
-    Returns:
-        Times by the stage's name in the order of the step, then `rest`, which may be a little below 0, and `step`.
-    """
-    from featherlane.simulation.batch.batch import Batch
-    from featherlane.simulation.tile.workspace import Workspace
-
-    course = lineup.course
-    counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
-    lineup.put(counter)
-    counter.forward()
-    total, timed, tiles = {}, 0, 0
-    for width, part in counter._parts(np.argsort(counter.ncon, kind="stable")):
-        workspace, call = Workspace(lineup.model, width, course.dtype), _call_cost(width, course.dtype)
-        for name, value in counter._wanted(set()).items():
-            workspace.record.set_size(name, value)
-        for worlds in part[: len(part) // width * width].reshape(-1, width):
-            for name, seconds in _tile_times(lineup, workspace, worlds).items():
-                total[name] = total.get(name, 0.0) + seconds - call
-            timed, tiles = timed + width, tiles + 1
-            told(timed)
-    step = total.pop("step", 0.0)
-    total |= {"rest": step - sum(total.values()), "step": step}
-    return {name: 1e6 * seconds / max(timed, 1) for name, seconds in total.items()}
-
-
-def _tile_times(lineup: Lineup, workspace, worlds: np.ndarray) -> dict[str, float]:
-    """Seconds of each stage that a step runs on a tile, one after the other as there, and of the step."""
-    from featherlane.simulation.step.forward import step
-    from featherlane.simulation.step.part import SOLVE, solve_in_parts
-
-    stages, times = stages_of_step(lineup.model, workspace), {}
-
-    def timed(stage, *numbers):
-        times.setdefault(stage.name, []).append(_seconds(workspace.bound(stage), numbers))
-
-    for _ in range(TRIALS):
-        _put_tile(lineup, workspace, worlds)
-        overflow = workspace.arrays["con_overflow"]
-        overflow[...] = 0
-        for stage in stages:
-            if not (overflow[0] and stage.name in OF_ROWS):
-                timed(stage)
-            if overflow[0] and stage.name in LAST_OF_ROWS:
-                timed(solve_in_parts, SOLVE)
-        _put_tile(lineup, workspace, worlds)
-        timed(step)
-    return {name: min(seconds) for name, seconds in times.items()}
-
-
-def _seconds(run: Callable[..., None], numbers: tuple[int, ...] = ()) -> float:
-    """Of one of several runs, one after the other, as a batch steps its tile; the first one does not count."""
-    run(*numbers)
-    start = time.perf_counter()
-    for _ in range(REPEATS):
-        run(*numbers)
-    return (time.perf_counter() - start) / REPEATS
-
-
-def _put_tile(lineup: Lineup, workspace, worlds: np.ndarray) -> None:
-    """The settled states of these worlds into a tile."""
-    for name, value in lineup.states.items():
-        workspace.arrays[name][: value.shape[1]] = value[worlds].T
-
-
-def stages_of_step(model, workspace) -> list:
-    """The stages that a step of this model runs, in their order: without checks of numbers, sensors and sleep."""
-    from featherlane.collision.collision import collision
-    from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
-    from featherlane.lanes.record import python_record
-    from featherlane.model.integrator import has_metric
-    from featherlane.simulation.step import forward
-    from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
-
-    m, d = python_record(workspace.rows.record), python_record(workspace.record)
-    every, discrete = bool(d.want_all), has_metric(model)
-    early = forces_need_contacts(model)
-    chain = [
-        (forward.kinematics, True),
-        (forward.frames if d.want_frames else forward.collision_frames, True),
-        (forward.path_frames, not d.want_frames and model.nstepsite + model.nstepgeom > 0),
-        (forward.com_pos, True),
-        (forward.link_positions, model.nlink > 0),
-        (forward.tendon, model.ntendon > 0),
-        (forward.crb, needs_inertia(m, d)),
-        (forward.factor_m, needs_factor(m, d)),
-        (forward.transmission, model.nu > 0),
-        (early_contacts, early),
-        (forward.com_vel, every),
-        (forward.rne if every else forward.bias, True),
-        (forward.tendon_velocity, model.ntendon > 0),
-        (forward.passive, True),
-        (forward.actuation, True),
-        (forward.smooth_acceleration, True),
-        (collision, not early),
-        (forward.make_constraint if discrete else forward.make_rows, True),
-        (forward.solve_constraint if discrete else forward.solve, True),
-        (_last_stage(model), True),
-    ]
-    return [stage for stage, runs in chain if runs]
-
-
-def _last_stage(model):
-    """The stage that takes the step of this model's integrator."""
-    from featherlane.dynamics.integrator.integrate import advance, euler
-    from featherlane.lanes import Stage
-    from featherlane.model.integrator import SCHEMES
-    from featherlane.simulation.step.forward import runge_kutta
-
-    scheme = SCHEMES[int(model.opt.integrator)]
-    if scheme.accelerations > 1:
-        return runge_kutta
-    if isinstance(scheme.advance, Stage):
-        return scheme.advance
-    return advance if model.opt.contact_model == "lcp" else euler
-
-
-def _call_cost(width: int, dtype: str) -> float:
-    """Seconds of a call of a stage that has nothing to do."""
-    from featherlane.dynamics.body.kinematics import path_frames
-    from featherlane.model.load import load
-    from featherlane.simulation.tile.workspace import Workspace
-
-    run = Workspace(load("<mujoco/>"), width, dtype).bound(path_frames)
-    return float(np.median([_seconds(run) for _ in range(200)]))

@@ -1,4 +1,4 @@
-"""`featherlane compare --contact`: the same motion under each contact model and solver, side by side.
+"""The same motion under each contact model and solver, side by side.
 
 All start from one state with the same controls and take the same steps.  What a step leaves is measured in the same way
 for all: the solver's own residual, how deep bodies overlap, how fast contacts that press slide at the end of the step,
@@ -10,35 +10,27 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from featherlane.cli import BAD_WORLDS, complain
-from featherlane.cli.controls import Random
-from featherlane.cli.output import (
-    check_least,
-    check_names,
-    check_target,
-    console,
-    label,
-    pairs,
-    print_json,
-    progress,
-    table,
-)
 from featherlane.errors import ModelError
+from featherlane.measure.controls import Random
+from featherlane.measure.request import check_least, check_names
 from featherlane.model.enums import EQUALITY
-
-if TYPE_CHECKING:
-    from featherlane.model.model import Model
-    from featherlane.simulation.world.data import Data
+from featherlane.model.load import load
+from featherlane.model.model import Model
+from featherlane.model.option import LCP_REFUSED
+from featherlane.simulation.stages import energy
+from featherlane.simulation.steps import forward_position, step
+from featherlane.simulation.world.data import Data
 
 SOLVERS = {"convex": ("newton", "cg", "pgs"), "lcp": ("dantzig", "pgs", "apgd")}
 OPTION = {"convex": "solver", "lcp": "lcp_solver"}
 SETTLE = 0.25  # simulated time before the common state [s]
+Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # of a contact model and a solver, by what they show: (steps,)
 PRESSING = 1e-6  # of the model's weight: a contact with less normal force does not press
 
 
@@ -53,7 +45,6 @@ class Contest:
         steps: of the common motion.
         iterations: most iterations of each solver; None: the model's own.
         seed: of the random controls.
-        plot: the picture to write.
     """
 
     source: str
@@ -62,8 +53,6 @@ class Contest:
     steps: int = 400
     iterations: int | None = None
     seed: int = 0
-    plot: Path | None = None
-    as_json: bool = False
 
     def check(self) -> None:
         """Raise ModelError for what cannot be."""
@@ -75,8 +64,6 @@ class Contest:
                 raise ModelError(f"solvers: {name!r} is none of the contact models {', '.join(self.contacts)}")
         check_least("steps", self.steps, 1)
         check_least("iterations", self.iterations, 1)
-        if self.plot is not None:
-            check_target(self.plot, ".png")
 
     def entries(self) -> list[tuple[str, str]]:
         """(contact model, solver) of each run."""
@@ -111,61 +98,40 @@ class Trace:
         }
 
 
-def compare_contact_models(request: Contest) -> int:
-    """Run, print, and draw.
+def compare_motions(request: Contest, through: Callable[[list], Iterable] = iter) -> tuple[dict[str, Any], Curves]:
+    """Step one state under each contact model by each of its solvers.
+
+    Args:
+        request: checked.
+        through: from the pairs of contact model and solver to what goes through them, and may say how far it is.
 
     Returns:
-        The exit code: BAD_WORLDS where a run's numbers turned bad.
+        What was measured, as plain values; and of each run what changed in time, to be drawn.
 
     Raises:
-        ModelError: anything wrong with the request, before anything is computed.
-        UnsupportedFeatureError: the model has features that are not computed.
-        InstallationError: a plot is asked for and matplotlib is not installed.
+        ModelError: the model cannot be loaded.
+        UnsupportedFeatureError: it has features that are not computed.
     """
-    request.check()
-    if request.plot is not None:
-        from featherlane.cli.plot import prepare
-
-        prepare()
-    from featherlane.model.load import load
-
     loaded = load(request.source)
     models, changed = {}, {}
     for contact in request.contacts:
         models[contact], changed[contact] = _prepared(loaded, contact)
     model = models[request.contacts[0]]
     state, traces = _settled(model, request), {}
-    with progress(request.as_json) as bar:
-        for entry in bar.track(request.entries(), description="stepping"):
-            traces[entry] = _run(models[entry[0]], state, request, *entry)
+    for entry in through(request.entries()):
+        traces[entry] = _run(models[entry[0]], state, request, *entry)
     result = {
         "model": model.source,
-        "name": label(model.source),
         "timestep": model.opt.timestep,
         "steps": request.steps,
         "changed": changed,
         "runs": [{"contact": c, "solver": s, **trace.plain()} for (c, s), trace in traces.items()],
     }
-    if request.plot is not None:
-        from featherlane.cli.plot import draw_motions
-
-        times = model.opt.timestep * np.arange(1, request.steps + 1)
-        title = f"{label(model.source)}: {request.steps} steps from one state under each contact model"
-        draw_motions(request.plot, title, times, _curves(model, traces))
-    if request.as_json:
-        print_json(result)
-    else:
-        _print(result, request.plot)
-    lost = [f"{r['contact']} {r['solver']}" for r in result["runs"] if r["resets"]]
-    if lost:
-        return complain(f"numbers turned bad (NaN, or beyond 1e10) under {', '.join(lost)}", BAD_WORLDS)
-    return 0
+    return result, _curves(model, traces)
 
 
 def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
     """A copy of the model under a contact model, and which options had to change for it."""
-    from featherlane.model.option import LCP_REFUSED
-
     copied, changed = copy.copy(model), []
     opt = copied.opt
     if contact == "lcp":
@@ -185,9 +151,6 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
 
 def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
     """The common state: some time under random control, with the first contact model."""
-    from featherlane.simulation.steps import step
-    from featherlane.simulation.world.data import Data
-
     data, controls = Data(model), Random(model, request.seed, model.opt.timestep)
     for k in range(round(SETTLE / model.opt.timestep)):
         controls.steer(data, k)
@@ -197,10 +160,6 @@ def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
 
 def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Trace:
     """All steps under one contact model by one solver."""
-    from featherlane.simulation.stages import energy
-    from featherlane.simulation.steps import forward_position, step
-    from featherlane.simulation.world.data import Data
-
     setattr(model.opt, OPTION[contact], solver)
     if request.iterations is not None:
         setattr(model.opt, "iterations" if contact == "convex" else "lcp_iterations", request.iterations)
@@ -268,7 +227,7 @@ def loop_error(data: Data) -> float:
     return float(np.abs(view("genrow_pos")[:n][equalities]).max(initial=0.0))
 
 
-def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> Curves:
     """What is drawn of each run: the coordinate that moves most in the first one, and all that is not 0 everywhere."""
     first = np.array(next(iter(traces.values())).position)
     body, axis = np.unravel_index(np.argmax(np.ptp(first, axis=0)), first.shape[1:])
@@ -285,31 +244,3 @@ def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> dict[tuple[st
     }
     shown = [what for what in next(iter(curves.values())) if any(c[what].any() for c in curves.values())]
     return {entry: {what: quantities[what] for what in shown} for entry, quantities in curves.items()}
-
-
-def _print(result: dict[str, Any], plot: Path | None) -> None:
-    runs = result["runs"]
-    columns = ["contact", "solver", "iterations", "residual (most)"]
-    lengths = {"penetration": "overlap [mm] (most)", "slip": "slip [mm/s] (most)", "drift": "loops [mm] (most)"}
-    lengths = {key: name for key, name in lengths.items() if any(r[key]["max"] for r in runs)}
-    columns += [*lengths.values(), "energy [J]", "time [us]"]
-    rows = []
-    for r in runs:
-        cells = [r["contact"], r["solver"], f"{r['iterations']['mean']:.1f} ({r['iterations']['max']:.0f})"]
-        cells.append(f"{r['residual']['median']:.0e} ({r['residual']['max']:.0e})")
-        cells += [f"{1e3 * r[key]['median']:.2g} ({1e3 * r[key]['max']:.2g})" for key in lengths]
-        rows.append([*cells, f"{r['energy_change']:+.3g}", f"{r['microseconds']['median']:.1f}"])
-    screen = console()
-    title = f"{result['name']}: {result['steps']} steps from one state"
-    screen.print(table(title, columns, rows))
-    about = {
-        "residual": "convex: norm of the scaled gradient; lcp: largest violation of complementarity, scaled",
-        "overlap": "of the deepest contact; loops: largest error of an equality constraint",
-        "slip": "mean over the contacts that press, after the step; medians over steps",
-        "energy": "at the end less that at the start",
-        "time": "one step in one world, as called from Python; the median",
-    }
-    lost = [f"{r['contact']} {r['solver']}: {r['resets']}" for r in runs if r["resets"]]
-    about |= {f"changed for {c}": ", ".join(what) for c, what in result["changed"].items() if what}
-    about |= {"bad numbers": ", ".join(lost)} if lost else {}
-    screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))

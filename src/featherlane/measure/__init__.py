@@ -1,0 +1,1 @@
+"""What is measured of models and of the engine: races, times of stages, how well solvers and contact models do."""

@@ -1,0 +1,61 @@
+"""All races of a model against MuJoCo, and the times of its stages, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from featherlane.errors import UnsupportedFeatureError
+from featherlane.lanes.processor import tile_width
+from featherlane.measure.race import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
+from featherlane.measure.stage_times import stage_times
+from featherlane.model.load import load
+
+
+def refuse_unsupported(source: str) -> None:
+    """Fail early: MuJoCo's options that the race sets anyway do not count.
+
+    Raises:
+        ModelError: the model cannot be loaded.
+        UnsupportedFeatureError: it has features that are not computed.
+    """
+    try:
+        load(source)
+    except UnsupportedFeatureError as error:
+        if any(not feature.startswith("option solver") for feature in error.features):
+            raise
+
+
+def bench_model(source: str, course: Course, stages: bool, told: Callable[[str, int, int], None]) -> dict[str, Any]:
+    """All races of one model.
+
+    Args:
+        source: what `load` takes.
+        course: how they are run.
+        stages: time each stage, too, if the worlds fill a tile.
+        told: called with what is under way, and how much of how much of it is done.
+    """
+    rounds, done = 2 * (course.rounds + WARM_ROUNDS), 0
+
+    def another() -> None:
+        nonlocal done
+        done += 1
+        told("racing", done, rounds)
+
+    told("settling", 0, rounds)
+    lineup = Lineup(source, course)
+    told("racing", 0, rounds)
+    batch, worlds = race_batches(lineup, another)
+    single = race_one_world(lineup, another)
+    result = {
+        "model": lineup.source,
+        "changed": lineup.changed,
+        "load_seconds": lineup.load_seconds,
+        "batch": batch.plain(),
+        "one_world": single.plain(),
+        "worlds": worlds,
+    }
+    if stages and course.worlds >= tile_width(course.dtype):
+        told("stages", 0, course.worlds)
+        result["stage_microseconds"] = stage_times(lineup, lambda timed: told("stages", timed, course.worlds))
+    return result

@@ -1,0 +1,38 @@
+"""Where something is measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+from featherlane.simulation.tile.library import library
+
+
+def machine() -> dict[str, Any]:
+    """Where this runs: processor, cores, load, versions, kernels."""
+    import mujoco  # slow
+
+    configuration = library().configuration()
+    return {
+        "processor": processor_name(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "cpu_level": configuration["cpu"],
+        "widths": configuration["widths"],
+        "kernels": configuration["kernels"],
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "mujoco": mujoco.__version__,
+    }
+
+
+def processor_name() -> str:
+    """The processor's name as the system tells it."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")
+    except OSError:
+        return platform.processor() or platform.machine()
