@@ -1,6 +1,11 @@
-"""The layers: imports run downward only, inside functions too."""
+"""The layers and the rooms: imports run downward only and go round in no circle, inside functions too."""
 
 import ast
+import subprocess
+import sys
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,29 +16,81 @@ ROOT = Path(featherlane.__path__[0])
 LAYERS = "errors lanes spatial model dynamics collision constraint solver sensor simulation".split()
 EDGES = len(LAYERS)  # whatever is not listed: the command line, environments, registration, the package itself
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | {"tree": LAYERS.index("dynamics")}
-FILES = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
+FILES = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.py"))]
+INSIDE = [path for path in FILES if path != Path("__init__.py")]
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def imported(path):
-    """Yield the line and the room (first name below `featherlane`) of every import of ours in the file `path`."""
-    here = ["featherlane", *path.parts[:-1]]
-    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+def module(path):
+    """The name of the module in the file `path`."""
+    parts = path.parts[:-1] if path.name == "__init__.py" else path.with_suffix("").parts
+    return ".".join(["featherlane", *parts])
+
+
+FILE_OF = {module(path): path for path in FILES}
+
+
+def imports(path):
+    """Yield (node, whether it stands in a function, modules) of every import in the file `path`.
+
+    `from a import b` imports the module a.b where there is one, else a.
+    """
+    tree = ast.parse((ROOT / path).read_text())
+    late = {id(node) for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for node in ast.walk(f)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            yield node, id(node) in late, [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = here[: len(here) - node.level + 1] if node.level else []
-            names = [".".join([*base, *filter(None, [node.module]), alias.name]) for alias in node.names]
-        else:
-            continue
-        ours = [name.split(".") for name in names if name.split(".")[0] == "featherlane"]
-        yield from ((node.lineno, (name + ["the package itself"])[1]) for name in ours)
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            ours = str(node.module).split(".")[0] == "featherlane"
+            yield node, id(node) in late, [n if n in FILE_OF or not ours else node.module for n in names]
+
+
+def room(path):
+    """The folder of a file; the file itself where rooms lie beside it."""
+    folder = ROOT / path.parent
+    return path if any(list(inner.glob("*.py")) for inner in folder.iterdir() if inner.is_dir()) else path.parent
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_are_absolute(path):
+    relative = [node.lineno for node, _, _ in imports(path) if isinstance(node, ast.ImportFrom) and node.level]
+    assert not relative, f"{path}: allowed is from featherlane.x.y import z, lines {relative}"
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=str)
 def test_imports_run_downward_only(path):
-    room = path.parts[0].removesuffix(".py")
-    rank = RANK.get(room, EDGES)
+    layer = path.parts[0].removesuffix(".py")
+    rank = RANK.get(layer, EDGES)
     if rank == EDGES:
         return  # the edges may use everything, each other included
-    upward = [(line, name) for line, name in imported(path) if name != room and RANK.get(name, EDGES) >= rank]
-    assert not upward, f"{path} ({room}) imports from its own layer or above: {upward}"
+    ours = [(node.lineno, (name.split(".") + ["the package itself"])[1])
+            for node, _, names in imports(path) for name in names if name.split(".")[0] == "featherlane"]  # fmt: skip
+    upward = [(line, name) for line, name in ours if name != layer and RANK.get(name, EDGES) >= rank]
+    assert not upward, f"{path} ({layer}) imports from its own layer or above: {upward}"
+
+
+def test_rooms_import_in_no_circle():
+    arrows, files = defaultdict(set), {}
+    for path in INSIDE:
+        for _, _, names in imports(path):
+            for other in {FILE_OF[name] for name in names if name in FILE_OF} - {Path("__init__.py")}:
+                if room(other) != room(path):
+                    arrows[room(path)].add(room(other))
+                    files[room(path), room(other)] = f"{path} imports {other}"
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        circle = error.args[1][::-1]
+        pytest.fail("\n".join(files[pair] for pair in pairwise(circle)))
+
+
+def test_functions_import_only_what_the_package_does_without():
+    """What `import featherlane` loads of ours is imported at the top; in functions stands what is slow or optional."""
+    code = "import sys, featherlane; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = FILE_OF.keys() & set(done.stdout.split())
+    for path in FILES:
+        for node, late, names in imports(path):
+            needless = loaded & set(names) if late else ()
+            assert not needless, f"{path}, line {node.lineno}: {', '.join(needless)} is loaded already"
