@@ -12,7 +12,7 @@ from featherlane.spatial.vector import dot3, norm3
 
 __all__ = ["BUILT_IN", "inside_shape", "meet_shape", "radius_of"]
 
-BALL = 4 / 3 * math.pi
+UNIT_BALL = 4 / 3 * math.pi  # its volume
 
 
 # ---- sphere: radius --------------------------------------------------------------------------------------------------
@@ -139,7 +139,9 @@ def field_radius(size, bound):
 
 
 BUILT_IN = (
-    Shape(SPHERE, 1, sphere_radius, ray_meets_sphere, inside_sphere, sphere_axes, volume=lambda a, b, c: BALL * a**3),
+    Shape(
+        SPHERE, 1, sphere_radius, ray_meets_sphere, inside_sphere, sphere_axes, volume=lambda a, b, c: UNIT_BALL * a**3
+    ),
     Shape(
         CAPSULE,
         2,
@@ -147,7 +149,7 @@ BUILT_IN = (
         ray_meets_capsule,
         inside_capsule,
         capsule_axes,
-        volume=lambda a, b, c: math.pi * a * a * 2 * b + BALL * a**3,
+        volume=lambda a, b, c: math.pi * a * a * 2 * b + UNIT_BALL * a**3,
     ),
     Shape(
         ELLIPSOID,
@@ -156,7 +158,7 @@ BUILT_IN = (
         meet_ellipsoid,
         inside_ellipsoid,
         own_axes,
-        volume=lambda a, b, c: BALL * a * b * c,
+        volume=lambda a, b, c: UNIT_BALL * a * b * c,
     ),
     Shape(
         CYLINDER,

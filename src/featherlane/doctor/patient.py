@@ -12,7 +12,8 @@ import numpy as np
 
 from featherlane.errors import BadNumberWarning
 from featherlane.model.candidates import candidates as candidate_pairs
-from featherlane.model.enums import EQUALITY, FREE, LCP, OBJ_SITE, SLIDE, Disable, Enable
+from featherlane.model.enums import EQUALITY, LCP, OBJ_SITE, Disable, Enable
+from featherlane.model.joint import is_translation
 from featherlane.model.model import Model
 from featherlane.model.names import KINDS
 from featherlane.simulation.batch.batch import Batch
@@ -212,7 +213,7 @@ class Patient:
         """Does the dof slide?"""
         j = int(self.model.dof_jntid[dof])
         kind, place = int(self.model.jnt_type[j]), dof - int(self.model.jnt_dofadr[j])
-        return kind == SLIDE or (kind == FREE and place < 3)
+        return is_translation(kind, place)
 
     @cached_property
     def inverse_inertia(self) -> np.ndarray:

@@ -13,8 +13,8 @@ import numpy as np
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
-from featherlane.model.enums import BALL, EQ_CONNECT, EQ_JOINT, EQ_WELD, HINGE, Disable
-from featherlane.model.joint import is_ball, is_free, is_scalar
+from featherlane.model.enums import EQ_CONNECT, EQ_JOINT, EQ_WELD, Disable
+from featherlane.model.joint import is_angle, is_ball, is_free, is_scalar
 from featherlane.simulation.step.health import LARGEST
 
 DEEP = 0.1  # of the smaller half side of two geoms
@@ -92,7 +92,7 @@ def _unit_of_equality(patient: Patient, e: int) -> str:
     """Unit of an equality's error; of a weld it is that of the worst of its six rows."""
     m = patient.model
     if m.eq_type[e] == EQ_JOINT:
-        return "rad" if m.jnt_type[m.eq_obj1id[e]] == HINGE else "m"
+        return "rad" if is_angle(m.jnt_type[m.eq_obj1id[e]]) else "m"
     return "m or rad" if m.eq_type[e] == EQ_WELD else "m"
 
 
@@ -117,13 +117,13 @@ def _position(patient: Patient, start: Start, j: int) -> float:
 
 def _beyond(patient: Patient, kind: str, ident: int, limits, value) -> Iterator[Sign]:
     m = patient.model
-    is_angle = kind == "joint" and is_ball(m.jnt_type[ident])
-    low, high = (-np.inf, max(limits)) if is_angle else map(float, limits)
+    is_ball_joint = kind == "joint" and is_ball(m.jnt_type[ident])
+    low, high = (-np.inf, max(limits)) if is_ball_joint else map(float, limits)
     allowed = BEYOND * (high - low if np.isfinite(high - low) else abs(high)) + TINY
     values = [(value(s), s) for s in patient.starts]
     worst, start = max(values, key=lambda pair: max(low - pair[0], pair[0] - high))
     if max(low - worst, worst - high) > allowed:
-        unit = "rad" if kind == "joint" and m.jnt_type[ident] in (BALL, HINGE) else "m"
+        unit = "rad" if is_ball_joint or (kind == "joint" and is_angle(m.jnt_type[ident])) else "m"
         seen = f"{worst:.4g} {unit} at {start.name}, its range is {limits[0]:.4g} to {limits[1]:.4g} {unit}"
         yield Sign(kind, ident, seen, "another ref, qpos or range")
 
@@ -148,7 +148,7 @@ def degrees(patient: Patient) -> Iterator[Sign]:
     """A limited hinge that may turn more than twice round; or a model all of whose limited hinges, two or more, stay
     within 0.11 rad, which is what a turn in radians becomes when it is read as degrees."""
     m = patient.model
-    hinges = np.flatnonzero(m.jnt_limited & (m.jnt_type == HINGE))
+    hinges = np.flatnonzero(m.jnt_limited & is_angle(m.jnt_type))
     widest = np.abs(m.jnt_range[hinges]).max(axis=1, initial=0.0)
     for j, reach in zip(hinges, widest, strict=True):
         if TURNS < reach < np.inf:

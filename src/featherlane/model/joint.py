@@ -7,7 +7,7 @@ about which axes, stands in `dynamics/body/joint.py`: the two files are all that
 from __future__ import annotations
 
 from featherlane.lanes import kernel
-from featherlane.model.enums import BALL, FREE, SLIDE
+from featherlane.model.enums import BALL, FREE, HINGE, SLIDE
 
 # by mjtJoint
 NAMES = ("free", "ball", "slide", "hinge")
@@ -49,3 +49,15 @@ def is_ball(kind):
 def has_quaternion(kind):
     """Are the last three dofs those of a ball: turns about axes of the body, its orientation a quaternion?"""
     return kind <= BALL
+
+
+@kernel
+def is_angle(kind):
+    """Is its one coordinate an angle?"""
+    return kind == HINGE
+
+
+@kernel
+def is_translation(kind, k):
+    """Is dof k of a joint, counted from its first, a translation?"""
+    return kind == SLIDE or (kind == FREE and k < 3)

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from featherlane.dynamics.inertia.metric import metric
 from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import FREE, PYRAMIDAL
+from featherlane.model.enums import PYRAMIDAL
+from featherlane.model.joint import is_free
 from featherlane.solver.hessian.entries.between_trees import (
     add_point_stiffness,
     add_turning_stiffness,
@@ -72,7 +73,7 @@ def entry(d, j, f, x):
 def translations(m, a, n):
     """3 where the row at a begins with the translations of a free joint, else 0: there S_j . f is f itself."""
     root = m.chain_colind[a]
-    return 3 if n > 3 and m.jnt_type[m.dof_jntid[root]] == FREE else 0
+    return 3 if n > 3 and is_free(m.jnt_type[m.dof_jntid[root]]) else 0
 
 
 @kernel

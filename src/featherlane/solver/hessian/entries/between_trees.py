@@ -16,7 +16,7 @@ cancel.
 from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, real
-from featherlane.model.enums import FREE
+from featherlane.model.joint import is_free
 from featherlane.solver.hessian.entries.couplings import coupling_tips
 from featherlane.solver.hessian.entries.pattern import block_place
 from featherlane.spatial.vector import cross, dot3, load3, load6
@@ -92,7 +92,7 @@ def add_turning_stiffness(m, d, k, A, p, s):
 def is_translation(m, j):
     """Is dof j a translation of a free joint?  Its motion axis is then a unit vector, whose product with f is f_j."""
     a = m.dof_jntid[j]
-    return m.jnt_type[a] == FREE and j - m.jnt_dofadr[a] < 3
+    return is_free(m.jnt_type[a]) and j - m.jnt_dofadr[a] < 3
 
 
 @kernel

@@ -31,7 +31,8 @@ from featherlane.dynamics.inertia.articulated import (
     uses_articulated,
 )
 from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import BALL, LIMIT_JOINT
+from featherlane.model.enums import LIMIT_JOINT
+from featherlane.model.joint import is_ball
 from featherlane.solver.hessian.entries.assembly import add_contact, free_weight, is_pushing
 from featherlane.solver.hessian.entries.stiffness import clear_stiffness
 from featherlane.solver.rows.rows import ACTED
@@ -183,7 +184,7 @@ def pass_on(d, k, x, acc):
 @kernel
 def has_ball_limits(m, d, k):
     """May E have entries between dof k and others, which are those of its ball joint?"""
-    return d.ngenrow[0] > 0 and m.jnt_type[m.dof_jntid[k]] == BALL
+    return d.ngenrow[0] > 0 and is_ball(m.jnt_type[m.dof_jntid[k]])
 
 
 @kernel
