@@ -19,6 +19,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.measure.controls import Random
 from featherlane.measure.request import check_least, check_names
+from featherlane.measure.solvers import SOLVERS as CONVEX_SOLVERS
 from featherlane.model.enums import EQUALITY
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -27,7 +28,7 @@ from featherlane.simulation.stages import energy
 from featherlane.simulation.steps import forward_position, step
 from featherlane.simulation.world.data import Data
 
-SOLVERS = {"convex": ("newton", "cg", "pgs"), "lcp": ("dantzig", "pgs", "apgd")}
+SOLVERS = {"convex": CONVEX_SOLVERS, "lcp": ("dantzig", "pgs", "apgd")}
 OPTION = {"convex": "solver", "lcp": "lcp_solver"}
 SETTLE = 0.25  # simulated time before the common state [s]
 Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # of a contact model and a solver, by what they show: (steps,)

@@ -18,6 +18,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.measure.controls import Random
 from featherlane.measure.request import check_least, check_names
+from featherlane.model import solver as solver_table
 from featherlane.model.enums import Disable
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -25,7 +26,7 @@ from featherlane.simulation.stages import solve
 from featherlane.simulation.steps import forward, step
 from featherlane.simulation.world.data import Data
 
-SOLVERS = ("newton", "cg", "pgs")
+SOLVERS = tuple(solver.name for solver in solver_table.SOLVERS.values())
 REFERENCE_ITERATIONS = 200
 SETTLE = 0.25  # simulated time before the first state [s]
 ROUNDING = 1e-15  # of a cost, relative: curves end there

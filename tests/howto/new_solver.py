@@ -1,0 +1,91 @@
+"""A solver that the engine does not have, added as CONTRIBUTING says: steepest descent in the metric of the inertia.
+
+`test_howto.py` runs this file in a process of its own, where no stage is compiled yet.
+Source: Cauchy, Methode generale pour la resolution des systemes d'equations simultanees, 1847.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import featherlane as fl
+from featherlane.dynamics.inertia.joint_space import solve
+from featherlane.dynamics.inertia.metric import metric_factor, metric_times
+from featherlane.lanes import any_, fmax, kernel, real, sqrt, stage, where
+from featherlane.model.solver import ConvexSolver, register
+from featherlane.solver.primal.history import primal_gap, record
+from featherlane.solver.primal.line_search import line_search, line_terms
+from featherlane.solver.primal.problem import (
+    TINY,
+    advance_rows,
+    evaluate,
+    place_rows,
+    store_forces,
+    trace_of_inertia,
+    warm_start,
+)
+
+NUMBER = 3
+XML = """<mujoco><option tolerance="1e-10"/><worldbody><geom type="plane" size="5 5 .1"/>
+  <body pos="0 0 .095"><freejoint/><geom type="box" size=".1 .1 .1"/>
+  <body pos=".2 0 0"><joint axis="0 1 0" range="-10 10" limited="true"/>
+    <geom type="capsule" size=".03" fromto="0 0 0 .2 0 0"/></body></body></worldbody></mujoco>"""
+
+
+@kernel
+def descend(m, d):
+    """p = -M^-1 g, and its rows."""
+    LD, inverse = metric_factor(m, d)
+    for i in range(m.nv):
+        d.search[i] = -d.grad[i]
+    solve(m, LD, inverse, d.search)
+    metric_times(m, d, d.search, d.Mv)
+    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+
+
+@stage
+def steepest(m, d):
+    """Steps down the gradient, each to the minimum along it."""
+    warm_start(m, d)
+    scale, zero = 1.0 / fmax(trace_of_inertia(m, d), TINY), real(d, 0.0)
+    cost, gradient = evaluate(m, d)
+    record(d, 0, scale * cost, scale * gradient, zero, zero)
+    live, niter = (scale * gradient > m.opt_tolerance[0]) & (d.active[0] > 0.0), zero
+    for iteration in range(m.opt_iterations):
+        if not any_(live):
+            break
+        descend(m, d)
+        q1, q2, length = line_terms(m, d)
+        enough = m.opt_tolerance[0] * m.opt_ls_tolerance[0] * sqrt(length) / scale
+        a = line_search(m, d, q1, q2, enough, live)
+        advance_rows(m, d, a)
+        before, (cost, gradient) = cost, evaluate(m, d)
+        niter = where(live, niter + 1.0, niter)
+        record(d, iteration + 1, scale * cost, scale * gradient, scale * (before - cost), a)
+        live = live & (scale * gradient > m.opt_tolerance[0]) & (a > 0.0)
+    d.solver_niter[0] = niter
+    d.solver_residual[0] = scale * gradient
+    d.solver_gap[0] = scale * primal_gap(m, d)
+    d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])
+    store_forces(m, d)
+
+
+def fall(solver: str) -> fl.Data:
+    """A body that lies on the floor, its arm at a limit, after one step; a batch agrees with it bit for bit."""
+    model = fl.load(XML)
+    model.opt.solver, model.opt.iterations = solver, 20000
+    data, batch = fl.Data(model), fl.Batch(model, nworld=9)
+    data.qpos[7], batch.qpos[:, 7] = 0.2, 0.2
+    fl.step(model, data)
+    batch.step()
+    np.testing.assert_array_equal(batch.qvel, np.tile(data.qvel, (9, 1)))
+    assert data.ncon > 3 and data.status["not_converged"] == 0
+    return data
+
+
+if __name__ == "__main__":
+    register(ConvexSolver(NUMBER, "steepest", steepest, reads_factor=True))
+    exact, found = fall("newton"), fall("steepest")
+    assert found.solver_niter > 5 * exact.solver_niter
+    np.testing.assert_allclose(found.qacc, exact.qacc, rtol=0, atol=1e-5 * np.abs(exact.qacc).max())
+    assert "solver=steepest" in repr(found.model.opt)
