@@ -219,9 +219,9 @@ def smooth_acceleration(model: Model, data: Data) -> None:
     of M or by articulated bodies. Under the integrator discrete qacc_smooth is the step without constraints.
 
     Reads: qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
-    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH (nC,), qHDiagInv
-        (nv,) [1/(kg m^2)] and actuator_rate (nactuator, 2) [N/m, N s/m]; cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody,
-        6) [N m, N], crb_drag, aba_inertia, aba_axis for itself.
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH, qHDiagInv and
+        actuator_rate (nactuator, 2) [N/m, N s/m]; cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N], crb_drag,
+        aba_inertia, aba_axis for itself.
     Cost: O(nv * depth).
     Source: MuJoCo mj_fwdAcceleration.
 
@@ -461,9 +461,9 @@ def implicitfast(model: Model, data: Data) -> None:
     Reads: qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
         cinert.
     Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
-        (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qacc_step (nv,) [m/s^2, rad/s^2], qH
-        (nC,), qHDiagInv (nv,) [1/(kg m^2)], actuator_rate (nactuator, 2) [N/m, N s/m]; crb_drag, block, qvec, aba_*,
-        cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N] for itself.
+        (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qacc_step (nv,) [m/s^2, rad/s^2], qH,
+        qHDiagInv, actuator_rate (nactuator, 2) [N/m, N s/m]; crb_drag, block, qvec, aba_*, cacc (nbody, 6) [rad/s^2,
+        m/s^2], cfrc (nbody, 6) [N m, N] for itself.
     Cost: O(nv * depth^2).
     Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
         bodies.
@@ -487,7 +487,7 @@ def implicit(model: Model, data: Data) -> None:
     Reads: qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint and what `smooth_vel` reads.
     Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
         (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qDeriv (nD,) [N s/m, N m s/rad], qLU
-        (nD,), qHDiagInv (nv,) [1/(kg m^2)], qacc_step (nv,) [m/s^2, rad/s^2]; what `smooth_vel` writes.
+        (nD,), qHDiagInv, qacc_step (nv,) [m/s^2, rad/s^2]; what `smooth_vel` writes.
     Cost: O(nv * depth^2).
     Source: MuJoCo mj_implicit with the integrator implicit; chapter Computation, integrators.
 

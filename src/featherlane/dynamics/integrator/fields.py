@@ -33,8 +33,8 @@ FIELDS = (
         "detail",
     ),
     Field("qLU", "real", ("nD",), "1", "M - h qDeriv = U L, L with ones on the diagonal", "implicit", "detail"),
-    Field("qH", "real", ("nC",), "1", "L^T D L of the inertia with implicit damping", "euler", "detail"),
-    Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler", "detail"),
+    Field("qH", "real", ("nC",), "1", "L^T D L of the inertia with implicit damping", "euler", "scratch"),
+    Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler", "scratch"),
     Field("Mhat", "real", ("nC",), "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern", "discrete_metric", "scratch"),
     Field(
         "qfrc_step",
