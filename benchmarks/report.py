@@ -31,6 +31,7 @@ PAGES = {
     "collision": ROOT / "docs" / "collision.md",
     "contact-models": ROOT / "docs" / "contact_models.md",
     "silent": ROOT / "docs" / "honesty.md",
+    "hessian": ROOT / "docs" / "hessian.md",
     "lcp": ROOT / "docs" / "lcp.md",
     "lcp-batch": ROOT / "docs" / "lcp.md",
     "lcp-step": ROOT / "docs" / "lcp.md",

@@ -34,7 +34,7 @@ def choose_way(m, d):
     """The way of each world, in `coupled`, and of the tile's H, in H_pattern, for the rows of this step.
 
     articulated   a long tree (uses_articulated), in the worlds where no row couples two branches: O(n) in place of
-                  n^3 / 6.  A chain of 300 links steps 274 times as fast as MuJoCo's.
+                  n^3 / 6.  A chain of 100 ball joints is solved 60 to 110 times as fast as by TREE.
     TREE          no slot of the tile couples two branches: the model's own rows, without fill-in.
     PATHS         few trees whose couplings fill little (closes_paths): a humanoid that touches itself takes two thirds
                   of the time of block rows, a stack of eight boxes 1.6 times as long.

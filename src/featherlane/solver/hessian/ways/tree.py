@@ -2,7 +2,7 @@
 
 Row i holds the ancestors of i, then i.  An elimination from the last row on touches no entry outside these rows, and a
 row is finished from those below it: on the model's own tree they follow it at once, on a wider one they are listed.
-Row by row the same entries, with the same roundings, take 1.35 to 1.75 times as long.
+Row by row the same entries, with the same roundings, take 1.3 to 1.8 times as long.
 Source: Featherstone, RBDA, sec. 6.5.
 """
 
