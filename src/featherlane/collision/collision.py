@@ -8,10 +8,11 @@ from featherlane.collision.given import given_contacts
 from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
 from featherlane.collision.narrow import branching_points
 from featherlane.collision.points import z_axis
-from featherlane.collision.slot import active_worlds, set_parameters
+from featherlane.collision.slot import set_parameters
 from featherlane.collision.table import lane_points, parted
 from featherlane.dynamics.awake import pair_awake, sleeping, stirs
 from featherlane.lanes import any_, has, kernel, not_, real, stage, where, width
+from featherlane.lanes.worlds import active_worlds
 from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP, NGEOMTYPES, PLANE
 from featherlane.model.pair import FIRST_SCALAR
 from featherlane.spatial.vector import dot3, load3, sub3

@@ -17,19 +17,10 @@ from featherlane.collision.mixing import (
     reference_and_impedance,
 )
 from featherlane.collision.primitive import select3
-from featherlane.lanes import any_, has, kernel, not_, read_lane, real, where, width, write_lane
+from featherlane.lanes import any_, kernel, not_, read_lane, real, where, write_lane
 from featherlane.spatial.vector import load3, store3
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
-
-
-@kernel
-def active_worlds(d):
-    """How many worlds of the tile take part."""
-    n, active = 0, d.active[0] > 0.0
-    for lane in range(width(d)):
-        n += has(active, lane)
-    return n
 
 
 @kernel

@@ -4,6 +4,7 @@ Here is
 
     layout, record            what a record consists of, and its memory
     values, mathematics       the vocabulary of kernels
+    sort, worlds              kernels that it makes: whole numbers in order, the worlds of a tile one by one
     kernel, choice            `@kernel`, `@stage`; kernels that are made of a table
     runtime, cache            how a stage comes to run
     build                     every stage ahead of time, over several processes, and linked

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from featherlane.collision.shapes import inside_shape
 from featherlane.lanes import fmax, has, kernel, read_lane, sqrt, stage, width, write_lane
+from featherlane.lanes.worlds import read3, read9, write3
 from featherlane.model.enums import (
     CONDATA_ANGVEL,
     CONDATA_DIST,
@@ -28,8 +29,7 @@ from featherlane.model.enums import (
     REDUCE_MINDIST,
     REDUCE_NETFORCE,
 )
-from featherlane.sensor.inside import inside_hull
-from featherlane.sensor.one_world import point_in_site, read3, read9, write3
+from featherlane.sensor.inside import inside_hull, point_in_site
 from featherlane.spatial.vector import MINVAL, add3, axpy3, cross, dot3, mat_mul_vec, mat_t_mul_vec, scale3, sub3
 
 

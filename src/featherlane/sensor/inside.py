@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from featherlane.collision.shapes import inside_shape
 from featherlane.lanes import fma, kernel, real, where, width, write_lane
+from featherlane.lanes.worlds import read3, read9
 from featherlane.model.enums import MESH, OBJ_BODY
 from featherlane.sensor.frame import object_pos
-from featherlane.sensor.one_world import point_in_site, read3
 from featherlane.spatial.quaternion import quat_conj, rotate
 from featherlane.spatial.vector import MINVAL, load3, load9, mat_t_mul_vec, store3, sub3
+
+
+@kernel
+def point_in_site(d, s, point, lane):
+    """A point of the world in the frame of site s."""
+    return mat_t_mul_vec(read9(d.site_xmat, 9 * s, lane), sub3(point, read3(d.site_xpos, 3 * s, lane)))
 
 
 @kernel

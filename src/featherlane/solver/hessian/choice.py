@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from featherlane.collision.slot import active_worlds
 from featherlane.lanes import kernel, real
+from featherlane.lanes.worlds import active_worlds
 from featherlane.solver.hessian.entries.couplings import list_couplings, name_couplings, same_couplings
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
 from featherlane.solver.hessian.ways.articulated import mark_coupled

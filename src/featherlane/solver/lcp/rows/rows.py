@@ -22,8 +22,8 @@ A world that lacks a row holds zeros there, on its diagonal too, so that x = 0 a
 
 from __future__ import annotations
 
-from featherlane.collision.slot import active_worlds
 from featherlane.lanes import fma, kernel, real, where
+from featherlane.lanes.worlds import active_worlds
 from featherlane.solver.dual.rows import sort_descending
 
 # which of two bodies a dof moves: bits

@@ -1,9 +1,17 @@
-"""Vectors of one world of a tile, for work that branches on what differs by world."""
+"""The worlds of a tile one by one: how many take part, and vectors of one, for work that branches on what differs."""
 
 from __future__ import annotations
 
-from featherlane.lanes import kernel, read_lane, write_lane
-from featherlane.spatial.vector import mat_t_mul_vec, sub3
+from featherlane.lanes import has, kernel, read_lane, width, write_lane
+
+
+@kernel
+def active_worlds(d):
+    """How many worlds of the tile take part."""
+    n, active = 0, d.active[0] > 0.0
+    for lane in range(width(d)):
+        n += has(active, lane)
+    return n
 
 
 @kernel
@@ -25,9 +33,3 @@ def write3(rows, i, lane, v):
     write_lane(rows, i, lane, v[0])
     write_lane(rows, i + 1, lane, v[1])
     write_lane(rows, i + 2, lane, v[2])
-
-
-@kernel
-def point_in_site(d, s, point, lane):
-    """A point of the world in the frame of site s."""
-    return mat_t_mul_vec(read9(d.site_xmat, 9 * s, lane), sub3(point, read3(d.site_xpos, 3 * s, lane)))
