@@ -98,6 +98,20 @@ def test_a_step_is_forward_and_an_integrator(both, integrator, function):
     assert other.time == whole.time == pytest.approx(model.opt.timestep)
 
 
+@pytest.mark.parametrize("integrator", ["euler", "implicit", "implicitfast"])
+def test_a_fourth_order_step_is_taken_whatever_integrator_the_model_names(both, integrator):
+    data, model = both[0], fl.load(XML)
+    ends = []
+    for named in (integrator, "rk4"):
+        model.opt.integrator = named
+        other = fl.Data(model)
+        other.qpos, other.qvel = data.qpos, data.qvel
+        fl.forward(model, other)
+        fl.runge_kutta(model, other)
+        ends.append(other.qpos.copy())
+    np.testing.assert_array_equal(*ends)
+
+
 def test_many_steps_are_steps_one_after_another(model, both):
     data, _ = both
     other = fl.Data(model)

@@ -66,7 +66,6 @@ from featherlane.simulation.stages import (
     passive_vel,
     rne_post_constraint,
     rne_vel,
-    runge_kutta,
     smooth_acceleration,
     smooth_vel,
     solve,
@@ -87,6 +86,7 @@ from featherlane.simulation.steps import (
     reset_data,
     reset_data_keyframe,
     rne,
+    runge_kutta,
     step,
     transmission,
 )

@@ -70,4 +70,3 @@ islands = _alone(island.islands)
 # integration
 implicitfast = _alone(integrate.implicitfast)
 implicit = _alone(_implicit.implicit)
-runge_kutta = _alone(forward.runge_kutta)

@@ -500,24 +500,3 @@ def implicit(model: Model, data: Data) -> None:
         ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
         RuntimeError: another thread is in a call of this data.
     """
-
-def runge_kutta(model: Model, data: Data) -> None:
-    """A step of several accelerations, after `forward`: each in the state to which the one before leads.
-
-    With the integrator rk4 Runge and Kutta's, of the fourth order.
-
-    Reads: the state, and what `forward` wrote.
-    Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], act (na,), time [s], history (nhistory,), plastic
-        (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; rk_*, in_stage; all else as `forward`
-        leaves it at the last of the states.
-    Source: MuJoCo mj_RungeKutta(4).
-
-    Args:
-        model: the model.
-        data: the world; its fields are read and written.
-
-    Raises:
-        TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not the data's; a field of the model has a number that it cannot hold.
-        RuntimeError: another thread is in a call of this data.
-    """

@@ -22,6 +22,7 @@ from featherlane.dynamics.body.newton_euler import rne_acc
 from featherlane.dynamics.inertia.articulated import aba as _aba
 from featherlane.dynamics.integrator.integrate import advance
 from featherlane.dynamics.integrator.integrate import euler as _euler
+from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from featherlane.dynamics.passive.forces import passive as _passive
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Stage
@@ -312,6 +313,30 @@ def euler(model: Model, data: Data) -> None:
     """
     check_model(model)
     run(model, data, advance if model.opt.contact_model == "lcp" else _euler)
+
+
+def runge_kutta(model: Model, data: Data) -> None:
+    """The fourth-order step, after `forward`: three more accelerations, then `qvel`, `qpos`, `time`.
+
+    It is taken whatever integrator the model names, as all functions here that take a step.
+
+    Source: MuJoCo mj_RungeKutta(4).
+    """
+    world = ready(model, data)
+    with world._turn:
+        bound, in_stage = world.workspace.bound, world.workspace.arrays["in_stage"]
+        bound(rk4_start)()
+        in_stage[...] = 1
+        try:
+            for k in (1, 2, 3):
+                bound(rk4_stage)(k)
+                bound(_contents.forward)()
+        finally:
+            in_stage[...] = 0
+        bound(rk4_finish)()
+
+
+# ---- states ----------------------------------------------------------------------------------------------------------
 
 
 def reset_data(model: Model, data: Data) -> None:
