@@ -16,6 +16,8 @@ DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
 ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; \d{4}-\d\d-\d\d\.")
+SOURCES = ("", "src/featherlane/", "tests/")  # where files that CONTRIBUTING names stand
+NAMED = sorted(set(re.findall(r"`([\w/]+\.py)\b", (ROOT / "CONTRIBUTING.md").read_text())) - {"solver/lcp/NAME.py"})
 LINKS = [(page, target) for page in PAGES for target in dict.fromkeys(links.links(page.read_text()))]
 
 
@@ -86,6 +88,14 @@ def test_links_lead_to_files_and_headings(page, target):
     assert place.exists(), f"{page.name} links to {path}, which is not there"
     if anchor:
         assert anchor in links.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_contributing_names_files_that_are_there(name):
+    """A file with its folder by its path; by its name alone one whose folder was named before."""
+    paths = [ROOT / source / name for source in SOURCES]
+    alone = [path for folder in ("src", "tests") for path in (ROOT / folder).rglob(name)] if "/" not in name else []
+    assert alone or any(path.exists() for path in paths)
 
 
 def test_anchors_are_those_of_github():
