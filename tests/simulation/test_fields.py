@@ -20,7 +20,7 @@ ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",
     "signature": "a report of a step, beside the others; the loop over tiles writes it",
 }
-MUCH = 1 << 20  # bytes that are too many for a reset to write
+MUCH = 200_000  # bytes of one field that are too many for a reset to write; slots of a pile take up to 150,000
 MODEL = fl.load(
     """<mujoco><option timestep=".004"><flag sleep="enable"/></option>
 <worldbody><geom type="plane" size="5 5 1"/>
