@@ -93,7 +93,7 @@ class World:
         self.d.record_solver = self.settings["record"]
         self.m.__dict__["_stamp"] = None
         self.m._edited.update(LIVE)
-        self.b._edited.update(self.b._expanded)
+        self.b._expanded.edited.update(self.b._expanded)
         return self._settings() == self.settings
 
 

@@ -20,7 +20,6 @@ from featherlane.errors import ModelError, near, warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
 from featherlane.model.assign import numbers
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
-from featherlane.model.lent import Lent
 from featherlane.model.model import Model
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.recorder import Recorder
@@ -564,13 +563,11 @@ class Batch(Worlds):
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "width", "_lent")
+        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "width")
         return {k: v for k, v in self.__dict__.items() if k not in made_anew}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        self.__dict__["_lent"] = {name: Lent(rows) for name, rows in self._expanded.items()}
-        self.__dict__["_edited"] = set(self._expanded)
         self._start()
 
     def get_data(self, world: int):

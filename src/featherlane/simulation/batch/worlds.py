@@ -15,12 +15,11 @@ from featherlane.model.assign import assign, is_mixed, regular
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
-from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
-from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
 from featherlane.model.sleep import AWAKE
+from featherlane.simulation.batch.expanded import Expanded
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
@@ -54,9 +53,7 @@ class Worlds(NamedAccess):
     ngiven: int
     _arrays: dict[str, np.ndarray]
     _bound: dict[str, np.ndarray]
-    _expanded: dict[str, np.ndarray]
-    _lent: dict[str, Lent]
-    _edited: set[str]
+    _expanded: Expanded
 
     def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
         if not isinstance(model, Model):
@@ -64,8 +61,7 @@ class Worlds(NamedAccess):
         own = self.__dict__
         own["model"], own["dtype"], own["nworld"] = model, _precision(dtype), count("nworld", nworld, 1)
         own["ngiven"] = room_for(given_contacts)
-        own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, {}
-        own["_lent"], own["_edited"] = {}, set()
+        own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, Expanded(model, self.nworld, self.dtype)
         given = GIVEN_ROWS if self.ngiven else ()
         for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
             own["_arrays"][name] = self._rows(DATA[name])
@@ -189,13 +185,12 @@ class Worlds(NamedAccess):
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
             raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
         self._expand(name)
-        return self._lend(name)
+        return self._expanded.lend(name)
 
     def _expand(self, name: str) -> np.ndarray:
         """The rows of a model field, for the engine."""
         if name not in self._expanded:
-            value = self.model.__dict__[name]
-            self._expanded[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype, order="C")
+            self._expanded.add(name)
             self._expansion_changed()
         return self._expanded[name]
 
@@ -203,40 +198,20 @@ class Worlds(NamedAccess):
         """The per-world values of a model field, or None where all worlds share the model's."""
         if isinstance(name, str):
             name = name.replace("opt.", "opt_")
-        return self._lend(name) if isinstance(name, str) and name in self._expanded else None
-
-    def _lend(self, name: str) -> np.ndarray:
-        """The rows of an expanded field, for a user."""
-        if name not in self._lent:
-            self._lent[name] = Lent(self._expanded[name])
-        view = self._lent[name].view
-        self._edited.add(name)
-        return view
+        return self._expanded.lend(name) if isinstance(name, str) and name in self._expanded else None
 
     def _check_edits(self) -> None:
         """Refuse numbers that fields of the model cannot hold, expanded or not; see `Model.check_edits`."""
         self.model.check_edits()
-        for name in tuple(self._edited):
-            lent = self._lent[name]
-            if lent.has_changed():
-                check_field(self.model, name, lent.array, worlds=True)
-                lent.keep()
-            self._edited.discard(name)
-            if lent.is_held():
-                self._edited.add(name)
+        self._expanded.check_edits()
 
     def set_const(self, ids=None) -> None:
         """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
-        chosen, constants = self._ids(ids), Constants(self.model)
-        inputs = {n: a for n, a in self._expanded.items() if n not in DEPENDENT_REALS or n in BOTH}
-        # most models have no geom for a medium: their worlds need no coefficients of their own
-        media = "geom_fluid" in self._expanded or self.model.geom_fluid.any()
+        chosen, inputs = self._ids(ids), self._expanded.inputs()
         self._check_edits()
-        targets = {n: self._expand(n) for n in DEPENDENT_REALS if n != "geom_fluid" or media}
-        for w in chosen:
-            values = constants({n: a[w].astype(np.float64) for n, a in inputs.items()})
-            for name, rows in targets.items():
-                rows[w] = values[name]
+        for name in self._expanded.dependent():
+            self._expand(name)
+        self._expanded.set_const(chosen, inputs)
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
@@ -342,20 +317,14 @@ class Worlds(NamedAccess):
         q0 = self._expanded.get("qpos0")
         self._arrays["qpos"][at] = self.model.qpos0 if q0 is None else q0[at]
         if self.model.nhistory:
-            step, interval = (self._own(name, at) for name in ("opt_timestep", "sensor_interval"))
+            step, interval = (self._expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
             self._arrays["history"][at] = empty_history(self.model, step.ravel(), interval)
         if self.model.nplastic:
-            rest = (self._own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
+            rest = (self._expanded.own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
             self._arrays["plastic"][at] = plastic_defaults(self.model, *rest)
         self._clear_inputs(at)
         if "tree_asleep" in self._arrays:
             self._set_sleep_defaults(at)
-
-    def _own(self, name: str, at: np.ndarray) -> np.ndarray:
-        """A real model field of the worlds named, (n, ...) float64."""
-        rows = self._expanded.get(name)
-        value = self.model.__dict__[name]
-        return np.broadcast_to(value, (len(at), *value.shape)) if rows is None else rows[at].astype(float)
 
     def _add_sleep(self) -> None:
         """Rows of what sleeps."""
@@ -382,7 +351,7 @@ class Worlds(NamedAccess):
     def _clear_inputs(self, at: np.ndarray) -> None:
         """Inputs as after a reset: mocap bodies where each world's model places them."""
         self._drop_inputs(at)
-        for name, value in mocap_defaults(self.model, lambda name: self._own(name, at)).items():
+        for name, value in mocap_defaults(self.model, lambda name: self._expanded.own(name, at)).items():
             self._arrays[name][at] = value
 
     def _drop_inputs(self, at: np.ndarray) -> None:

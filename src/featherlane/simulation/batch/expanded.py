@@ -1,0 +1,77 @@
+"""Fields of the model that differ by world."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.model.lent import Lent
+from featherlane.model.limits import check_field
+from featherlane.model.model import Model
+from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
+
+
+class Expanded(dict[str, np.ndarray]):
+    """Field -> its rows (nworld, ...); and which of them a user may have written to.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: of the rows.
+        rows: fields that differ already.
+    """
+
+    def __init__(self, model: Model, nworld: int, dtype: np.dtype, rows: dict[str, np.ndarray] | None = None):
+        super().__init__(rows or {})
+        self.model, self.nworld, self.dtype = model, nworld, dtype
+        self.lent = {name: Lent(array) for name, array in self.items()}
+        self.edited = set(self)
+
+    def __reduce__(self):
+        return Expanded, (self.model, self.nworld, self.dtype, dict(self))
+
+    def add(self, name: str) -> None:
+        """Rows of a field, at first the model's values."""
+        value = self.model.__dict__[name]
+        self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype, order="C")
+
+    def lend(self, name: str) -> np.ndarray:
+        """The rows of a field, for a user."""
+        if name not in self.lent:
+            self.lent[name] = Lent(self[name])
+        view = self.lent[name].view
+        self.edited.add(name)
+        return view
+
+    def check_edits(self) -> None:
+        """Refuse numbers that fields cannot hold; see `Model.check_edits`."""
+        for name in tuple(self.edited):
+            lent = self.lent[name]
+            if lent.has_changed():
+                check_field(self.model, name, lent.array, worlds=True)
+                lent.keep()
+            self.edited.discard(name)
+            if lent.is_held():
+                self.edited.add(name)
+
+    def own(self, name: str, at: np.ndarray) -> np.ndarray:
+        """A real model field of the worlds named, expanded or not, (n, ...) float64."""
+        value = self.model.__dict__[name]
+        return self[name][at].astype(float) if name in self else np.broadcast_to(value, (len(at), *value.shape))
+
+    def dependent(self) -> list[str]:
+        """Fields that follow from those that differ."""
+        # most models have no geom for a medium: their worlds need no coefficients of their own
+        media = "geom_fluid" in self or self.model.geom_fluid.any()
+        return [name for name in DEPENDENT_REALS if name != "geom_fluid" or media]
+
+    def set_const(self, chosen: np.ndarray, inputs: list[str]) -> None:
+        """Recompute the dependent fields of these worlds, which have rows by now, from their own inputs."""
+        constants, targets = Constants(self.model), {name: self[name] for name in self.dependent()}
+        for w in chosen:
+            values = constants({name: self[name][w].astype(np.float64) for name in inputs})
+            for name, rows in targets.items():
+                rows[w] = values[name]
+
+    def inputs(self) -> list[str]:
+        """Fields that differ and do not follow from others alone."""
+        return [name for name in self if name not in DEPENDENT_REALS or name in BOTH]
