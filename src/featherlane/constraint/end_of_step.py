@@ -165,6 +165,6 @@ def factor_backbone(m, d):
 def factor_metric(m, d):
     """qH, qHDiagInv <- the factor of the metric.
 
-    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,).
+    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); search for itself.
     """
     factor(m, d.Mhat, d.qH, d.qHDiagInv, d.search)

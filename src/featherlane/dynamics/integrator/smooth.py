@@ -39,8 +39,8 @@ def smooth_acceleration(m, d):
     of M or by articulated bodies.  Under the integrator discrete qacc_smooth is the step without constraints.
     Source: MuJoCo mj_fwdAcceleration.
     Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
-    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH, qHDiagInv and
-            actuator_rate; cacc, cfrc, crb_drag, aba_inertia, aba_axis for itself.
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH, qHDiagInv,
+            qfrc_step and actuator_rate; cacc, cfrc, crb_drag, aba_inertia, aba_axis for itself.
     Cost:   O(nv * depth).
     """
     for i in range(m.nv):
