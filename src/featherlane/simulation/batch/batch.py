@@ -7,46 +7,30 @@ a result, so worlds with alike contacts are put together for speed.
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError, near, warn_of_bad_numbers
-from featherlane.lanes import Kernel, processor
+from featherlane.errors import ModelError, near
+from featherlane.lanes import Kernel
 from featherlane.model.assign import numbers
-from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
-from featherlane.model.model import Model
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.recorder import Recorder
-from featherlane.simulation.batch.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
+from featherlane.simulation.batch.running import Running
+from featherlane.simulation.batch.worlds import LASTING, count
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.question import Question
 from featherlane.simulation.query.ray import Hits, Rays
 from featherlane.simulation.steps import check_inverse
-from featherlane.simulation.tile.calls import fields_called_for
-from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
-from featherlane.simulation.tile.transfer import Plan, Transfer
-from featherlane.simulation.tile.work import Work
-from featherlane.simulation.tile.workspace import ModelRows, Workspace
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 from featherlane.simulation.world.data import Data
 
-BAD = STATUS.index("bad_number")
-MOST_THREADS = 1024  # each has memory of its own
-PIECE_SECONDS = 0.2  # how long an interrupt waits, about
-AT_ONCE = 1000  # steps of worlds that run at once before anybody knows how long they take
-NAMED = 8  # worlds that a warning names
 
-
-class Batch(Worlds):
+class Batch(Running):
     """nworld worlds of one model.
 
     Args:
@@ -75,58 +59,7 @@ class Batch(Worlds):
         ModelError: nworld, nthread, given_contacts or record_bad out of range, an unknown dtype.
     """
 
-    nthread: int
-    width: int
-    _workspaces: dict[int, list[Workspace]]
-    _shared: dict[int, ModelRows]
-    _plans: dict[tuple[bool, bool, int], Plan]
-    _controls: dict[Kernel, UserFunction]
-    _told: bool
-    _recorder: Recorder | None
-    _at_once: int  # steps of worlds that take PIECE_SECONDS, about
     failures: list[Failure]
-    _pool: ThreadPoolExecutor | None
-    _lock: threading.Lock
-    _pid: int
-
-    def __init__(
-        self,
-        model: Model,
-        nworld: int,
-        nthread: int = 0,
-        dtype: DTypeLike = "float64",
-        given_contacts: int = 0,
-        record_bad: int = 0,
-    ):
-        super().__init__(model, nworld, dtype, given_contacts)
-        if count("nthread", nthread, 0) > MOST_THREADS:
-            raise ModelError(f"nthread: got {nthread}, allowed is a whole number to {MOST_THREADS}, 0 for all cores")
-        self.__dict__["nthread"] = int(nthread) or _cores()
-        if count("record_bad", record_bad, 0):
-            self.__dict__["_recorder"] = Recorder(self.nworld, int(record_bad))
-        self._start()
-
-    def _start(self):
-        """What a process or a copy has to make anew: threads, workspaces, the lock."""
-        own = self.__dict__
-        own.setdefault("_told", False)  # of bad numbers
-        own.setdefault("_recorder", None)
-        own.setdefault("_at_once", AT_ONCE)
-        own["width"] = processor.tile_width(self.dtype)
-        own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
-        own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
-
-    def _rows_changed(self) -> None:
-        self.__dict__["_plans"] = {}
-
-    def _expansion_changed(self) -> None:
-        own = self.__dict__
-        own["_workspaces"], own["_shared"], own["_plans"] = {}, {}, {}
-
-    def _worlds_set(self, worlds) -> None:
-        recorder = self.__dict__.get("_recorder")
-        if recorder is not None:
-            recorder.forget(worlds)
 
     def _found_failures(self) -> list[Failure]:
         if self._recorder is None:
@@ -361,215 +294,6 @@ class Batch(Worlds):
         chosen = self._ids(ids)
         return self._ask(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
 
-    def _ask(self, question: Question, chosen: np.ndarray):
-        """The answer of the chosen worlds in their present states, which stay as they are."""
-        if len(chosen):
-            with self._entered():
-                workspaces = self._prepare()
-                for workspace in workspaces:
-                    question.enter(workspace)
-                transfers = {"load": self._load(question.reads), **question.transfers()}
-                plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
-                self._begun(plan, question.number, chosen).finish()
-        return question.answer()
-
-    def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
-        """Steps of the chosen worlds, or one forward pass; with a control kernel that each step calls."""
-        if not len(chosen):
-            return
-        with self._entered():
-            self._keep_sleep()
-            if "sensordata" in self._bound:
-                for name in fields_read(self.model) - {"sensordata"}:
-                    self.bind(name)
-            if nstep == 0 or (self._recorder is None and nstep * len(chosen) <= self._at_once):
-                interrupt = self._advance(nstep, chosen, extra, control)
-                if interrupt is not None:
-                    raise interrupt
-            else:
-                self._advance_in_pieces(nstep, chosen, extra, control)
-        if nstep and not self._told and self._arrays["warning"][:, BAD].any():
-            self._tell_of_bad()
-
-    def _advance_in_pieces(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None) -> None:
-        """The steps of a long call, or of one that is recorded; between pieces all worlds are at the same step."""
-        recorder, done = self._recorder, 0
-        while done < nstep:
-            n = self._piece(nstep - done, len(chosen)) if recorder is None else recorder.piece(nstep - done, self)
-            part, start = _part(extra, done, n, nstep), time.perf_counter()
-            if recorder is not None:
-                recorder.before(self, chosen, (part or {}).get("control", []), control.function if control else None)
-            try:
-                interrupt = self._advance(n, chosen, part, control)
-                if recorder is not None:
-                    recorder.after(self, chosen, n)
-            except BaseException:
-                self._worlds_set(chosen)
-                raise
-            if interrupt is not None:
-                raise interrupt
-            done += n
-            seconds = time.perf_counter() - start
-            self.__dict__["_at_once"] = max(1, int(n * len(chosen) * PIECE_SECONDS / max(seconds, 1e-9)))
-
-    def _piece(self, nstep: int, nworld: int) -> int:
-        """How many of nstep steps some worlds take at once."""
-        return min(nstep, max(1, self._at_once // nworld))
-
-    def _advance(self, nstep: int, chosen: np.ndarray, extra, control) -> KeyboardInterrupt | None:
-        """All worlds of a call take nstep steps, or a forward pass, whatever comes in between.
-
-        Returns:
-            The interrupt that came, to be raised when all is in order.
-        """
-        bad, works, driven, interrupt = self._arrays["nbad"][chosen, 0], [], [], None
-        try:
-            for width, part in self._parts(chosen):
-                workspaces = self._prepare(width)
-                if control:
-                    driven += workspaces
-                    _set_control(workspaces, control)
-                works.append(self._begun(self._plan(nstep, extra, width, control), nstep, chosen, part))
-            # what follows may be interrupted anywhere, and done again
-            while True:
-                try:
-                    for work in works:
-                        work.finish()
-                    self._after(chosen, bad)
-                    return interrupt
-                except KeyboardInterrupt as error:
-                    interrupt = error
-        finally:
-            _set_control(driven, None)
-
-    def _after(self, chosen: np.ndarray, bad: np.ndarray) -> None:
-        """What follows the steps of a call: sensors of the user, and inputs of worlds that were reset."""
-        if "sensordata" in self._bound and plain_sensors(self.model):
-            self._measure(chosen)
-        fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
-        if len(fresh):
-            self._drop_inputs(fresh)
-
-    def _tell_of_bad(self) -> None:
-        """Warn of worlds whose numbers turned bad, once."""
-        self.__dict__["_told"] = True
-        worlds = np.flatnonzero(self._arrays["warning"][:, BAD])
-        more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
-        who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
-        warn_of_bad_numbers(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
-
-    def _measure(self, chosen: np.ndarray) -> None:
-        """The user's sensors, in the rows of the chosen worlds."""
-        if not self.model.opt_disableflags & Disable.SENSOR:
-            values = self._bound["sensordata"][chosen]
-            fill(self.model, values, lambda name: getattr(self, name)[chosen])
-            self._bound["sensordata"][chosen] = values
-
-    def _parts(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Widths of tiles, and the worlds that step in them.
-
-        A pile of bodies has few couplings in common with other piles: side by side most lanes would be empty, and it is
-        2.3 times as fast alone.  (Kernels for one world are there in float64 only.)
-        """
-        piled = self._arrays["ordered"][chosen, 0] > 0
-        if not piled.any() or self.width == 1 or self.dtype != np.float64:
-            return [(self.width, chosen)]
-        parts = [(self.width, chosen[~piled]), (1, chosen[piled])]
-        return [(width, part) for width, part in parts if len(part)]
-
-    def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> Work:
-        """A plan that is ready to loop over its tiles."""
-        plan.workspaces[0].calls.require(plan.loop)
-        order = self._arrange(chosen if part is None else part, plan.width)
-        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
-        return Work(plan, -(-len(order) // plan.width), self.nthread, self._threads)
-
-    def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Where worlds stand in the list of a call, which may name all of them in an order of its own."""
-        if len(chosen) == self.nworld and (chosen[1:] > chosen[:-1]).all():
-            return order
-        return np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
-
-    def _entered(self):
-        return _Entry(self)
-
-    def _threads(self) -> ThreadPoolExecutor:
-        pool = self._pool
-        if pool is None:
-            pool = self.__dict__["_pool"] = ThreadPoolExecutor(self.nthread, thread_name_prefix="featherlane")
-        return pool
-
-    def _prepare(self, width: int | None = None) -> list[Workspace]:
-        """Workspaces for the fields as they are asked for now, with the model as it is now; one for each thread."""
-        width = width or self.width
-        if width not in self._workspaces:
-            shared = ModelRows(self.model, width, self.dtype)
-            names = list(self._expanded)
-            self._shared[width] = shared
-            self._workspaces[width] = [
-                Workspace(self.model, width, self.dtype, shared.own(names) if names else shared, self.ngiven)
-                for _ in range(self.nthread)
-            ]
-        shared = self._shared[width]
-        shared.refresh()
-        self._check_edits()
-        for w in self._workspaces[width]:
-            if w.rows is not shared:
-                w.rows.refresh_sizes()
-            w.calls.connect()
-        return self._workspaces[width]
-
-    def _arrange(self, chosen: np.ndarray, width: int) -> np.ndarray:
-        """Worlds in the order in which they fill tiles: those that touched alike in their last step together."""
-        if len(chosen) <= width:
-            return chosen
-        return np.ascontiguousarray(chosen[np.lexsort(self._arrays["signature"][chosen].T[::-1])])
-
-    def _plan(self, nstep: int, extra, width: int, control: UserFunction | None = None) -> Plan:
-        """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
-        forward, recorder = nstep == 0, self._recorder if nstep > 1 else None
-        key = forward, recorder is not None, width
-        if extra is None and key in self._plans:
-            return self._plans[key]
-        load = self._load((*LASTING, *COUNTS))
-        # a world that is reset has its mocap bodies moved, and knows best where to
-        kept = [n for n in (*EVOLVING, *SLEEP_ROWS, *MOCAP) if n in self._arrays and not forward]
-        store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]
-        store += [Transfer(n, a) for n, a in self._bound.items()]
-        asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
-        wanted = self._wanted(asked | (control.fields if control else set()))
-        record = (extra or {}).get("record", []) + (recorder.written(self) if recorder else [])
-        store += (extra or {}).get("store", [])
-        transfers = {"control": (extra or {}).get("control", []), "record": record, "load": load, "store": store}
-        plan = Plan(self._workspaces[width], transfers, self.nworld, wanted)
-        if extra is None:
-            self._plans[key] = plan
-        return plan
-
-    def _wanted(self, asked: set[str]) -> dict[str, int]:
-        """What a step computes for the outputs that are asked for, and for histories of sensors, which are state."""
-        sensors = "sensordata" in asked or bool((self.model.sensor_history[:, 0] > 0).any())
-        asked = asked | fields_called_for(self.model, sensors)
-        by_sensors = sensors and bool(np.isin(self.model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
-        wanted = {size: not asked.isdisjoint(names) for size, names in WANTED.items()}
-        wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
-        wanted["want_all"] |= by_sensors
-        return {name: int(value) for name, value in wanted.items()}
-
-    def _load(self, names) -> list[Transfer]:
-        """Transfers of fields that the batch keeps, and of the model's that differ by world, into tiles."""
-        load = [Transfer(n, self._arrays[n]) for n in names if n in self._arrays]
-        return load + [Transfer(n, a, True) for n, a in self._expanded.items()]
-
-    # ---- keeping -----------------------------------------------------------------------------------------------------
-    def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "width")
-        return {k: v for k, v in self.__dict__.items() if k not in made_anew}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._start()
-
     def get_data(self, world: int):
         """One world as an `fl.Data` in float64, forward computed."""
         w = self._world(world)
@@ -584,39 +308,6 @@ class Batch(Worlds):
         return f"Batch({self.model!r}, nworld={self.nworld}, nthread={self.nthread}, dtype={self.dtype.name})"
 
 
-class _Entry:
-    """One call at a time: a second thread is told, a fork starts its own threads."""
-
-    def __init__(self, batch: Batch):
-        self.batch = batch
-
-    def __enter__(self):
-        if self.batch._pid != os.getpid():
-            self.batch._start()
-        if not self.batch._lock.acquire(blocking=False):
-            raise RuntimeError("another thread is in a call of this batch; give each thread a batch of its own")
-
-    def __exit__(self, *error):
-        self.batch._lock.release()
-
-
-def _set_control(workspaces: list[Workspace], control: UserFunction | None) -> None:
-    """Let steps call a control kernel, or none."""
-    for w in workspaces:
-        w.record.set_size("user_control", w.calls.address(control) if control else 0)
-
-
-def _part(extra, start: int, n: int, nstep: int):
-    """The transfers of n steps of a call of nstep steps."""
-    if extra is None or n == nstep:
-        return extra
-    per_step = {
-        kind: [t._replace(array=t.array[:, start : start + n]) for t in extra.get(kind, ())]
-        for kind in ("control", "record")
-    }
-    return extra | per_step
-
-
 def _field_names(call: str, given) -> list[str]:
     """Names of fields, one or several."""
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
@@ -624,7 +315,3 @@ def _field_names(call: str, given) -> list[str]:
         if not isinstance(name, str):
             raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
     return names
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

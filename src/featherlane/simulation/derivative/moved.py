@@ -13,7 +13,8 @@ import numpy as np
 from featherlane.lanes import Stage
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch, _cores
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.running import cores
 from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Plan, Transfer
@@ -224,4 +225,4 @@ def _width(source: Data | Batch) -> int:
 
 def _threads(model: Model, npoint: int) -> int:
     """Threads that are worth their start."""
-    return max(1, min(_cores(), npoint * model.nv // (8 * TILE_DOFS)))
+    return max(1, min(cores(), npoint * model.nv // (8 * TILE_DOFS)))
