@@ -84,3 +84,23 @@ def test_a_step_without_bound_frames_finds_the_contacts_of_round_shapes_with_box
     assert bare.ncon.min() > 0
     np.testing.assert_array_equal(bare.ncon, framed.ncon)
     assert bare.qvel.tobytes() == framed.qvel.tobytes()
+
+
+TOUCHING = """<mujoco><worldbody><body pos="0 .8 0"><geom type="cylinder" size=".017 .044" pos="0 0 .061"/>{low}
+  <body pos="0 0 .124"><joint axis="0 0 1"/><geom type="cylinder" size=".032 .02" pos="0 0 .001"/>{high}</body></body>
+  </worldbody></mujoco>"""
+
+
+def test_a_pair_that_touches_is_found_whatever_its_mates_do():
+    """Rounding parted the boxes of bodies in some worlds, and their mates had the pair looked at all the same."""
+    low, high = ("".join(f'<geom size=".01" pos="{x} 0 {z}"/>' for x in (-0.02, 0, 0.02)) for z in (0.03, 0.01))
+    model = fl.load(TOUCHING.format(low=low, high=high))
+    assert model.ngroup == 1  # boxes of bodies are tested
+    angles = np.random.default_rng(1).uniform(-3, 3, (64, 1))
+    batch, data = fl.Batch(model, 64), fl.Data(model)
+    batch.qpos[:] = angles
+    batch.forward()
+    for angle, ncon in zip(angles, batch.ncon, strict=True):
+        data.qpos[:] = angle
+        fl.forward(model, data)
+        assert data.ncon == ncon == 1

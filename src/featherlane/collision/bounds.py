@@ -7,11 +7,12 @@ contact only where such boxes overlap, and only where their own boxes, turned wi
 from __future__ import annotations
 
 from featherlane.collision.mixing import geom_reach
-from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real
+from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real, single_precision
 from featherlane.spatial.vector import add3, load3, load9, mat_mul, mat_mul_vec, mat_t_mul_vec, sub3
 
 EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
-SLACK = 1e-5  # added to |cosines|: rounding must not part boxes whose edges are parallel
+SLACK = 1e-5  # added to |cosines|, and to sizes: rounding must not part what touches
+ROUNDING, ROUNDING32 = 1e-14, 1e-6  # of a coordinate, with room
 
 
 @kernel
@@ -19,7 +20,11 @@ def geom_box(m, d, g):
     """Box about geom g: about its own bounding box, turned, or about its bounding sphere where that is tighter."""
     R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
     c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
-    r, wider = m.geom_rbound[g], geom_reach(m, d, g)
+    r, rounding = m.geom_rbound[g], real(d, ROUNDING)
+    if single_precision(d):
+        rounding = real(d, ROUNDING32)
+    # where surfaces touch, a world's mates would decide whether the pair is looked at
+    wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g)))
     u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
     v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
     w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))
