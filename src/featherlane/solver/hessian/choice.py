@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import kernel, real
+from featherlane.lanes import kernel, real, stage
 from featherlane.lanes.worlds import active_worlds
 from featherlane.solver.hessian.entries.couplings import list_couplings, name_couplings, same_couplings
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
@@ -29,7 +29,7 @@ def take_coupled(m, d, label):
             d.coupling_last[k] = d.coupling_key[k]
 
 
-@kernel
+@stage
 def choose_way(m, d):
     """The way of each world, in `coupled`, and of the tile's H, in H_pattern, for the rows of this step.
 
@@ -47,6 +47,10 @@ def choose_way(m, d):
     Where the rows do not fit, or some worlds go ORDERED and others do not, con_overflow says so, to split the tile.
     No choice shows in a world's bits but those that its own rows make (articulated, ORDERED, APART): in TREE, PATHS and
     BLOCKS every entry sees the same roundings in the same order.
+    Reads:  con_body, con_D, genrow_dof, genrow_present, active; the pattern of the last step.
+    Writes: coupled, ordered, con_coupling, ncoupling, coupling_*, H_* (the pattern), con_overflow; body_reached; graph,
+            graph_*, panel_cost.
+    Cost:   O(slots log slots), and that of the pattern where the couplings are not those of the last step.
     """
     mark_coupled(m, d)
     list_couplings(m, d)

@@ -2,7 +2,7 @@
 
     prepare            once a step, when its rows are known: the way of each world (choice.py)
     assemble_hessian   H = M + J^T D J at the current rows
-    factor             H = L^T D L, kept
+    keep_factor        H = L^T D L
     substitute         x <- H^-1 x, as often as one likes
     solve_first        search <- H^-1 search and factor in one: the arithmetic of Newton's step, whose right-hand side
                        is one more column of the factor
@@ -101,8 +101,8 @@ def solve_first(m, d):
     if recursion and matrix:
         keep_vector(m, d)
     if recursion:
-        factor_articulated(m, d, d.search)
-        expand_articulated(m, d, d.search)
+        factor_articulated(m, d)
+        expand_articulated(m, d)
     if recursion and matrix:
         exchange_vectors(m, d)
     if matrix:
@@ -122,14 +122,18 @@ def solve_first(m, d):
         d.H_kept[0] = 1
 
 
-@kernel
-def factor(m, d):
-    """What `substitute` needs, after `assemble_hessian`; search is room."""
+@stage
+def keep_factor(m, d):
+    """What `substitute` needs, after `assemble_hessian`.
+
+    Reads:  what `assemble_hessian` wrote.   Writes: H, H_dinv; aba_axis, dof_K; H_kept; search.
+    Cost:   O(nv) by recursion, else that of the pattern's factor.
+    """
     zero = real(d, 0.0)
     for i in range(m.nv):
         d.search[i] = zero
     if takes_recursion(m, d):
-        factor_articulated(m, d, d.search)
+        factor_articulated(m, d)
     if takes_matrix(m, d):
         if d.H_pattern[0] == ORDERED:
             factor_ordered(m, d)
@@ -142,17 +146,17 @@ def factor(m, d):
 
 @kernel
 def substitute(m, d, x):
-    """x <- H^-1 x after `factor` or `solve_first`, for any number of vectors; search and Mv are room."""
+    """x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors; search and Mv are room."""
     if d.H_kept[0] == 0:
-        factor(m, d)
+        keep_factor(m, d)
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
     for i in range(m.nv):
         d.search[i] = x[i]
     if recursion and matrix:
         keep_vector(m, d)
     if recursion:
-        reduce_articulated(m, d, d.search)
-        expand_articulated(m, d, d.search)
+        reduce_articulated(m, d)
+        expand_articulated(m, d)
     if recursion and matrix:
         exchange_vectors(m, d)
     if matrix:
@@ -199,7 +203,7 @@ def factor_hessian(m, d):
         if starts_from_inertia(m, d) and not needs_inertia(m, d):
             crb(m, d)
         assemble_hessian(m, d)
-        factor(m, d)
+        keep_factor(m, d)
 
 
 @stage

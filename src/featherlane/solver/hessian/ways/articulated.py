@@ -30,7 +30,7 @@ from featherlane.dynamics.inertia.articulated import (
     subtract_outer,
     uses_articulated,
 )
-from featherlane.lanes import any_, fma, kernel, real, where
+from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.model.enums import LIMIT_JOINT
 from featherlane.model.joint import is_ball
 from featherlane.solver.hessian.entries.assembly import add_contact, free_weight, is_pushing
@@ -206,9 +206,15 @@ def assemble_articulated(m, d):
             add_body_stiffness(d, i)
 
 
-@kernel
-def factor_articulated(m, d, x):
-    """Inwards: the articulated inertias, and the first right-hand side x on the way, x <- L^-T x / D."""
+@stage
+def factor_articulated(m, d):
+    """Inwards: the articulated inertias, and the first right-hand side on the way, search <- D^-1 L^-T search.
+
+    Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
+    Reads:  aba_inertia (I + K), dof_K (E), cdof, dof_armature.
+    Writes: search (nv,); aba_inertia, aba_axis (nv, 6) = U / D, dof_K (nv, 3) = 1 / D and g, cfrc.   Cost: O(nv).
+    """
+    x = d.search
     clear_forces(m, d)
     for i in range(m.nbody - 1, 0, -1):
         first, p = m.body_dofadr[i], m.body_parentid[i]
@@ -225,8 +231,9 @@ def factor_articulated(m, d, x):
 
 
 @kernel
-def reduce_articulated(m, d, x):
-    """Inwards with what `factor_articulated` left: x <- L^-T x / D."""
+def reduce_articulated(m, d):
+    """Inwards with what `factor_articulated` left: search <- D^-1 L^-T search."""
+    x = d.search
     clear_forces(m, d)
     for i in range(m.nbody - 1, 0, -1):
         first, p, f = m.body_dofadr[i], m.body_parentid[i], load6(d.cfrc, 6 * i)
@@ -243,10 +250,13 @@ def reduce_articulated(m, d, x):
         x[k] = x[k] * d.dof_K[3 * k]
 
 
-@kernel
-def expand_articulated(m, d, x):
-    """Outwards: x <- L^-1 x."""
-    zero = real(d, 0.0)
+@stage
+def expand_articulated(m, d):
+    """Outwards: search <- L^-1 search.
+
+    Reads:  aba_axis, dof_K, cdof.   Writes: search (nv,); cacc.   Cost: O(nv).
+    """
+    x, zero = d.search, real(d, 0.0)
     store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]

@@ -125,9 +125,14 @@ def load_world(m, d, lane):
                     load_between(m, d, lane, i, t, d.H_rowadr[i] + place, c, u)
 
 
-@kernel
+@stage
 def place_world(m, d, lane):
-    """An order and places for one world's panels; where they do not fit its trees are taken apart: ordered = 2."""
+    """An order and places for one world's panels; where they do not fit its trees are taken apart: ordered = 2.
+
+    Reads:  con_coupling, con_body, con_D, genrow_dof, genrow_present.
+    Writes: ordered; graph, graph_*, panel_adr, panel_width, panel_fits, panel (zeros).
+    Cost:   O(entries of the factor).
+    """
     join_world(m, d, lane)
     order_trees(m, d)
     place_panels(m, d)
@@ -183,20 +188,26 @@ def give_vector(m, d, lane):
 
 
 @stage
+def factor_world(m, d, lane):
+    """One world's factor in its panels, and panel_x <- L^-T (its search).
+
+    Reads:  H, its pattern, search.   Writes: ordered; graph, graph_*, panel, panel_*.   Cost: see `factor_panels`.
+    """
+    place_world(m, d, lane)
+    load_world(m, d, lane)
+    take_vector(m, d, lane)
+    factor_panels(m, d)
+
+
+@stage
 def solve_ordered(m, d):
     """search <- H^-1 search, world after world, in those that the solver goes on in; H stays, and no factor is kept.
 
-    Reads:  H (nH,), whose rows lie by blocks, its pattern, what couples trees in con_* and genrow_*, live, active,
-            search (nv,).
-    Writes: search; ordered, 2 where the panels do not fit; for itself graph, graph_*, panel, panel_*.
-    Cost:   of `order_trees` and `solve_panels`, in each world.
+    Reads:  H, its pattern, active, live, search.   Writes: search (nv,), ordered; one world's graph and panels.
     """
     for lane in range(width(d)):
         if has((d.active[0] > 0.0) & (d.live[0] > 0.0), lane):
-            place_world(m, d, lane)
-            load_world(m, d, lane)
-            take_vector(m, d, lane)
-            factor_panels(m, d)
+            factor_world(m, d, lane)
             expand_panels(m, d)
             give_vector(m, d, lane)
 
@@ -207,15 +218,11 @@ def factor_ordered(m, d):
 
     It fits: a panel without its gaps is a part of a full triangle.  Copying costs about as much as loading does, so a
     step goes without (`solve_ordered`).
-    Reads:  H, its pattern, active, search.
-    Writes: H, H_dinv (nv,), ordered; graph, graph_*, panel, panel_* for itself.
+    Reads:  H, its pattern, active, search.   Writes: H, H_dinv (nv,), ordered; graph, graph_*, panel, panel_*.
     """
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
-            place_world(m, d, lane)
-            load_world(m, d, lane)
-            take_vector(m, d, lane)
-            factor_panels(m, d)
+            factor_world(m, d, lane)
             move_factor(m, d, lane, 1)
 
 
