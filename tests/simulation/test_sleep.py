@@ -157,6 +157,29 @@ def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
     assert np.array_equal(roomy.qpos, tight.qpos) and np.array_equal(roomy.tree_asleep, tight.tree_asleep)
 
 
+@pytest.mark.parametrize("limit", [3, 4, 6])
+def test_a_tile_without_room_for_what_wakes_wakes_it_part_by_part(monkeypatch, limit):
+    """In each world another ball rolls into one that sleeps: 3 contacts a world, 2 before it wakes, 8 in the tile."""
+    from featherlane.simulation.tile import capacity
+
+    n, ball = 4, '<body pos="{} {} .1"><freejoint/><geom size=".1"/></body>'
+    model = fl.load(scene("".join(ball.format(x, y) for y in (0.0, -0.5) for x in range(n))))
+    asleep, found = fl.Batch(model, n, nthread=1), []
+    asleep.step(60)
+    assert (asleep.tree_asleep >= 0).all()
+    for w in range(n):
+        asleep.qvel[w, 6 * (n + w) + 1], asleep.qvel[w, 6 * (n + w) + 3] = 3.0, -30.0
+    for room in (capacity.CONTACT_LIMIT, limit):
+        monkeypatch.setattr(capacity, "CONTACT_LIMIT", room)
+        batch = fl.Batch(model, n, nthread=1)
+        batch.restore(asleep.checkpoint())
+        batch.step(70)
+        found.append((batch.qpos.copy(), batch.tree_asleep.copy()))
+        assert not batch.status["contacts_full"].any()
+    assert ((found[0][1][:, :n] < 0) == np.eye(n, dtype=bool)).all()
+    assert np.array_equal(found[0][0], found[1][0]) and np.array_equal(found[0][1], found[1][1])
+
+
 def test_a_crowd_sleeps_as_listed_pairs_do(monkeypatch):
     ball = '<body pos="{} {} .0998"><freejoint/><geom size=".1"/></body>'
     balls = "".join(ball.format(0.199 * (i % 5), 0.5 * (i // 5)) for i in range(20))  # four rows, in each they touch
