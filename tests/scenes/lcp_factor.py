@@ -1,0 +1,61 @@
+"""A problem of rows whose diagonal is 1, so that places hold it unscaled, and its factor as rows come and go."""
+
+import numpy as np
+
+from featherlane.lcp import Problem
+from featherlane.solver.lcp.pivot import factor, places
+from scenes.lcp_records import one_record
+
+SAME = 1e-10  # the condition of A is about 100
+N = 21
+
+
+def correlations(rng, n=N):
+    """A random A with the diagonal 1."""
+    M = rng.standard_normal((n, n + 10))
+    A = M @ M.T
+    A /= np.sqrt(np.outer(A.diagonal(), A.diagonal()))
+    np.fill_diagonal(A, 1.0)
+    return 0.5 * (A + A.T)
+
+
+def start(problem):
+    """The record of a problem, its places loaded, no row in the factor."""
+    r1 = one_record(problem)
+    for prepare in (places.order_rows, places.load_places, factor.clear_matrix, places.solve_nothing):
+        prepare(r1)
+    return r1
+
+
+def free_rows(rng):
+    """(record, A) of N rows without bounds."""
+    A = correlations(rng)
+    return start(Problem(A, np.zeros(N), -np.inf, np.inf)), A
+
+
+def add(r1, p):
+    """Place p goes into the factor."""
+    if r1.one_count[0] == factor.eights_of_row(r1) * 8:
+        factor.refactor(r1)
+    factor.gather_row(r1, p, r1.one_turn)
+    factor.reduce_forward(r1, r1.one_turn)
+    factor.append_row(r1, p, r1.one_turn, factor.pivot_of(r1, p, r1.one_turn))
+    r1.one_state[p] = places.BETWEEN
+
+
+def solution(r1, b):
+    """x of the factor's rows for w = -b, by place."""
+    r1.place_w.array[:N] = -b
+    factor.gather_error(r1)
+    factor.reduce_forward(r1, r1.one_turn)
+    factor.expand_backward(r1, r1.one_turn, r1.one_y)
+    x, members = np.zeros(N), r1.one_factor.array[: r1.one_count[0]]
+    x[members[members >= 0]] = r1.one_y.array[: r1.one_count[0]][members >= 0]
+    return x
+
+
+def solved(A, inside, b):
+    """The same from the definition."""
+    x = np.zeros(N)
+    x[inside] = np.linalg.solve(A[np.ix_(inside, inside)], b[inside])
+    return x

@@ -1,0 +1,79 @@
+"""Records of LCPs for kernels that run uncompiled: one dense problem, problems side by side, the rows of a step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.constraint.row import make_rows
+from featherlane.lanes import Record, allocate
+from featherlane.lanes.record import python_record
+from featherlane.lcp import Problem
+from featherlane.model.enums import LCP
+from featherlane.simulation.step.forward import forward_position, forward_velocity
+from featherlane.simulation.step.wake import find_contacts
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.lcp.fields import LCP_SIZES, PROBLEM
+
+NONE = dict.fromkeys((f.name for f in LCP_SIZES), 0)
+
+
+def empty(width: int = 1, **sizes: int):
+    """A record of problems that stand alone, all zeros."""
+    sizes = NONE | sizes
+    return python_record(Record(PROBLEM, sizes, allocate(PROBLEM, sizes, width, np.float64), width, np.float64))
+
+
+def one_record(problem: Problem, left: float = 0.0):
+    """The record of one dense problem, in one_*, with room for a row more, as Lemke's method has it.
+
+    All other numbers are `left`, as if by another problem.
+    """
+    n = problem.n
+    width, room = -(-n // 8) * 8, -(-(n + 1) // 8) * 8
+    r1 = empty(nlcpone=room, nlcppair=room * room)
+    for f in PROBLEM.fields:
+        if f.kind == "scalar":
+            getattr(r1, f.name).array[...] = left
+    r1.one_A.array[...] = 0.0
+    r1.one_n[0] = n
+    r1.one_A.array[: n * width].reshape(n, width)[:, :n] = problem.matrix
+    for name in ("findex", "b", "lo", "hi", "add"):
+        getattr(r1, f"one_{name}").array[:n] = getattr(problem, name)
+    return r1
+
+
+def lane_record(*problems: Problem):
+    """The record of problems with the same rows, one in each lane, dense; with room to take each alone, too."""
+    n, width = problems[0].n, -(-problems[0].n // 8) * 8
+    p = empty(len(problems), nlcp=n, nlcpA=n * n, nlcpone=width, nlcppair=width * width)
+    p.lcp_n[0], p.lcp_dense[0], p.lcp_findex.array[:n] = n, 1, problems[0].findex
+    p.lcp_A.array[...] = np.stack([problem.matrix.ravel() for problem in problems], 1)
+    p.lcp_diag.array[...] = np.stack([problem.diagonal() for problem in problems], 1)
+    for name in ("b", "lo", "hi", "add"):
+        getattr(p, f"lcp_{name}").array[...] = np.stack([getattr(problem, name) for problem in problems], 1)
+    p.lcp_parameter.array[...] = [[1e-10], [1.0]]
+    return p
+
+
+class Rows:
+    """A tile of a model whose constraint rows are made, and what its LCP has in dense numbers.
+
+    Args:
+        model: the model; its contact model becomes lcp.
+        qpos, qvel: of each world, (W, nq) and (W, nv).
+        make: kernels of (m, d) to run before rows are looked at.
+    """
+
+    def __init__(self, model, qpos, qvel):
+        model.opt_contact_model = LCP
+        self.model, self.width = model, len(qpos)
+        self.space = Workspace(model, self.width)
+        self.m, self.d = python_record(self.space.rows.record), python_record(self.space.record)
+        self.d.qpos.array[: model.nq], self.d.qvel.array[: model.nv] = np.transpose(qpos), np.transpose(qvel)
+        for stage in (forward_position, forward_velocity, find_contacts, make_rows):
+            self.run(stage)
+
+    def run(self, kernel, *numbers):
+        """A kernel or stage of (m, d), uncompiled."""
+        with np.errstate(all="ignore"):
+            return getattr(kernel, "function", kernel)(self.m, self.d, *numbers)

@@ -1,0 +1,115 @@
+"""The active set: from any x within the bounds to the minimum of x^T A x / 2 - b^T x."""
+
+import numpy as np
+import pytest
+
+from featherlane.lcp import Problem
+from featherlane.solver.lcp.pivot import active_set, factor, places
+from featherlane.solver.lcp.status import INFEASIBLE
+from scenes.lcp_factor import SAME, N, add, correlations, start
+
+LOW, HIGH = -0.5, 0.7
+
+
+def boxed(A, b, lo=LOW, hi=HIGH):
+    return start(Problem(A, b, lo, hi))
+
+
+def natural(x, A, b, lo=LOW, hi=HIGH):
+    """0 where x is complementary."""
+    return np.abs(x - np.clip(x - (A @ x - b), lo, hi)).max()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_ends_at_the_minimum_from_anywhere_inside(seed):
+    rng = np.random.default_rng(seed)
+    A, b = correlations(rng), 3.0 * rng.standard_normal(N)
+    r1 = boxed(A, b)
+    for p in range(N):
+        active_set.to_bound(r1, p, bool(rng.random() < 0.5))
+        if p % 3 == 0:  # given up somewhere between
+            r1.one_state[p], r1.place_x[p] = places.WAITING, 0.1
+    used = active_set.improve(r1, 10 * N, 1.0)
+    x = r1.place_x.array[:N]
+    assert used < 10 * N and natural(x, A, b) < SAME
+    assert active_set.improve(r1, 10 * N, 1.0) == 1 and natural(x, A, b) < SAME
+    for p in range(N):  # states say where x is
+        side = {places.LOWER: LOW, places.UPPER: HIGH}.get(r1.one_state[p], x[p])
+        assert x[p] == side and LOW <= x[p] <= HIGH
+
+
+def test_rows_that_depend_on_others_move_along_what_changes_no_w(rng):
+    J = rng.standard_normal((N, 5))
+    A = J @ J.T
+    A /= np.sqrt(np.outer(A.diagonal(), A.diagonal()))
+    b = A @ rng.standard_normal(N)
+    r1 = boxed(A, b)
+    for p in range(N):
+        active_set.to_bound(r1, p, p % 2 == 0)
+    assert active_set.improve(r1, 50 * N, 1.0) < 50 * N
+    assert natural(r1.place_x.array[:N], A, b) < SAME and r1.one_count[0] - r1.one_count[1] <= 5
+
+
+def test_a_direction_without_a_minimum_is_infeasible():
+    r1 = boxed(np.zeros((1, 1)), np.ones(1), 0.0, np.inf)
+    active_set.to_bound(r1, 0, False)
+    assert active_set.improve(r1, 9, 1.0) < 9
+    assert r1.one_status[0] == INFEASIBLE and np.isfinite(r1.place_x[0])
+
+
+def test_a_step_stops_at_the_first_bound(rng):
+    A = correlations(rng)
+    r1 = boxed(A, np.zeros(N))
+    for p in (4, 9, 2):
+        add(r1, p)
+    r1.place_x.array[[4, 9, 2]] = 0.1, -0.2, 0.0
+    r1.one_y.array[:3] = 1.0, -1.0, 0.1  # bounds after 0.6, 0.3 and 7
+    assert active_set.move(r1, 1.0) == (pytest.approx(0.3), 9)
+    np.testing.assert_allclose(r1.place_x.array[[4, 9, 2]], [0.4, -0.5, 0.03])
+    active_set.stop_at(r1, 9)
+    assert r1.one_state[9] == places.LOWER and r1.one_slot[9] == -1 and r1.place_x[9] == LOW
+    r1.one_y.array[:3] = 0.1, 0.0, 0.1
+    assert active_set.move(r1, 1.0) == (1.0, -1)
+    r1.one_y.array[:3] = 0.0
+    assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 9, -1.0) == 0.0
+    r1.place_x[4] = HIGH
+    assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 4, 1.0) == 0.0
+
+
+def test_the_row_that_is_most_wrong_is_released(rng):
+    r1 = boxed(correlations(rng), np.zeros(N))
+    for p in range(N):
+        active_set.to_bound(r1, p, p % 2 == 1)
+    r1.place_w.array[:N] = np.where(np.arange(N) % 2 == 1, -1.0, 1.0)  # all as they should be
+    assert active_set.most_wrong(r1, 0.1, False) == -1
+    r1.place_w.array[[2, 5, 8]] = -0.3, 0.6, -0.2
+    assert active_set.most_wrong(r1, 0.1, False) == 5 and active_set.most_wrong(r1, 0.1, True) == 2
+    assert active_set.most_wrong(r1, 0.7, False) == -1
+    r1.one_state[8], r1.place_w[8] = places.WAITING, 0.9
+    assert active_set.most_wrong(r1, 0.1, False) == 8
+    r1.one_mark[8] = active_set.GIVEN_UP
+    assert active_set.most_wrong(r1, 0.1, False) == 5
+    active_set.release(r1, 5)
+    assert r1.one_state[5] == places.BETWEEN and r1.one_slot[5] == 0
+
+
+@pytest.mark.parametrize(("first", "expected"), [(0.1, (-0.5, 0.1)), (0.6, (-0.5, 0.6)), (0.71, (-0.49, 0.7))])
+def test_a_row_that_depends_on_another_moves_against_it(first, expected):
+    """Until either meets its bound; where it does not itself, it waits."""
+    r1 = start(Problem(np.ones((2, 2)), np.zeros(2), -0.5, [0.8, 0.7]))
+    add(r1, 0)
+    active_set.to_bound(r1, 1, False)
+    r1.place_x[0], r1.place_w[1] = first, -1.0
+    active_set.release(r1, 1)
+    np.testing.assert_allclose(r1.place_x.array[:2], expected)
+    between = expected[0] > -0.5
+    assert r1.one_state[0] == (places.BETWEEN if between else places.LOWER)
+    assert r1.one_state[1] == (places.UPPER if between else places.WAITING)
+    assert r1.one_count[0] == between
+
+
+def test_both_bounds_0_hold_a_row_whatever_w(rng):
+    r1 = boxed(np.eye(1), np.ones(1), 0.0, 0.0)
+    active_set.to_bound(r1, 0, True)
+    assert r1.one_state[0] == places.FIXED and r1.place_x[0] == 0.0
+    assert factor.eights_of_row(r1) == 1 and active_set.improve(r1, 5, 1.0) == 1

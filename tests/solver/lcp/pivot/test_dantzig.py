@@ -1,0 +1,169 @@
+"""Dantzig's method from inside: a row that is driven becomes complementary, and the rows before it stay so."""
+
+import numpy as np
+import pytest
+
+from featherlane.lcp import Problem
+from featherlane.model.enums import CONSISTENT, FROZEN
+from featherlane.solver.lcp.pivot import dantzig, places
+from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.solver.lcp.status import INFEASIBLE, SOLVED
+from scenes.lcp_factor import SAME, N, add, correlations, start
+from scenes.lcp_problems import degenerate_problem, enumerate_solutions, friction_problem, known_problem
+from scenes.lcp_records import one_record
+
+KNOWN = 1e-9  # of x: a diagonal of n keeps A well conditioned
+
+
+def solve(problem, policy=FROZEN, start_=dantzig.BY_ROWS):
+    r1 = one_record(problem)
+    dantzig.principal_pivoting(r1, policy, 100, start_)
+    return r1
+
+
+@pytest.mark.parametrize("n", [1, 4, 9, 20])
+def test_every_row_driven_leaves_all_before_it_complementary(n, rng):
+    for make in (lambda: known_problem(rng, n)[0], lambda: degenerate_problem(rng, n)):
+        problem = make()
+        r1 = start(problem)
+        A = problem.matrix[np.ix_(r1.one_order.array[:n], r1.one_order.array[:n])] * np.outer(
+            r1.place_scale.array[:n], r1.place_scale.array[:n]
+        )
+        b, lo, hi, x = (getattr(r1, f"place_{name}").array[:n] for name in ("b", "lo", "hi", "x"))
+        for i in range(n):
+            dantzig.drive(r1, i)
+            k, w = i + 1, (A @ x - b)[: i + 1]
+            if r1.one_state[i] != WAITING:
+                np.testing.assert_allclose(x[:k], np.clip(x[:k] - w, lo[:k], hi[:k]), atol=KNOWN)
+                np.testing.assert_allclose(r1.place_w.array[:k], w, atol=KNOWN)
+            assert not x[k:].any()
+
+
+@pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
+@pytest.mark.parametrize("n", [1, 3, 9, 24])
+def test_known_answers(n, start_, rng):
+    problem, x = known_problem(rng, n)
+    r1 = solve(problem, start_=start_)
+    assert r1.one_status[0] == SOLVED and r1.one_residual[0] <= dantzig.TOLERANCE
+    assert n < 9 or r1.one_niter[0] > 0
+    np.testing.assert_allclose(r1.one_x.array[:n], x, atol=KNOWN)
+
+
+@pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
+def test_friction_is_bounded_by_the_normals_without_it(start_, rng):
+    """As ODE has it: limits are set once, by the solution without friction."""
+    for _ in range(4):
+        problem = friction_problem(rng, 4)
+        A, b, n = problem.matrix, problem.b, problem.n
+        normal, friction = np.arange(0, n, 3), np.nonzero(problem.findex >= 0)[0]
+        alone = enumerate_solutions(Problem(A[np.ix_(normal, normal)], b[normal], 0.0, 10.0 * np.abs(b).max()))[0]
+        r1 = solve(problem, start_=start_)
+        limit = problem.hi[friction] * np.abs(alone[problem.findex[friction] // 3])
+        np.testing.assert_allclose(r1.one_upper.array[friction], limit, atol=KNOWN * np.abs(alone).max())
+        np.testing.assert_array_equal(r1.one_lower.array[friction], -r1.one_upper.array[friction])
+        x = r1.one_x.array[:n]
+        inside = np.clip(x - (A @ x - b) / A.diagonal().max(), r1.one_lower.array[:n], r1.one_upper.array[:n])
+        np.testing.assert_allclose(x, inside, atol=KNOWN * np.abs(x).max())
+
+
+def test_consistent_limits_follow_the_normals(rng):
+    problem = friction_problem(rng, 4)
+    r1 = solve(problem, CONSISTENT)
+    x, friction = r1.one_x.array[: problem.n], problem.findex >= 0
+    limit = problem.hi[friction] * np.abs(x[problem.findex[friction]])
+    np.testing.assert_allclose(r1.one_upper.array[: problem.n][friction], limit, atol=KNOWN * np.abs(x).max())
+    assert r1.one_status[0] == SOLVED
+
+
+def test_a_row_without_an_answer_is_told():
+    r1 = solve(Problem(np.zeros((1, 1)), [1.0], 0.0, np.inf))
+    assert r1.one_status[0] == INFEASIBLE and np.isfinite(r1.one_x[0]) and r1.one_residual[0] > dantzig.TOLERANCE
+
+
+def pushed(rng):
+    """A record before row 12 is pushed: some rows between their bounds, others at one; the sets by name."""
+    A, n = correlations(rng), 12
+    b = rng.standard_normal(N)
+    r1 = start(Problem(A, b, -0.5, 0.7))
+    inside = [1, 4, 6, 10]
+    for p in range(n):
+        r1.one_state[p], r1.place_x[p] = (LOWER, -0.5) if p % 2 == 0 else (UPPER, 0.7)
+    for p in inside:
+        add(r1, p)
+    x = r1.place_x.array[: n + 1]
+    x[inside] = 0.0
+    x[inside] = np.linalg.solve(A[np.ix_(inside, inside)], (b - A[:, : n + 1] @ x)[inside])
+    r1.place_lo.array[inside], r1.place_hi.array[inside] = x[inside] - 0.3, x[inside] + 0.4
+    r1.place_w.array[: n + 1] = A[: n + 1, : n + 1] @ x - b[: n + 1]
+    for p in range(n):  # w with the right signs
+        if p not in inside:
+            r1.one_state[p] = LOWER if r1.place_w[p] > 0 else UPPER
+    return r1, A, n, inside
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
+    r1, A, i, inside = pushed(rng)
+    dantzig.gather_row(r1, i, r1.one_ell)
+    dantzig.reduce_forward(r1, r1.one_ell)
+    size, square = dantzig.find_direction(r1, i, sign)
+    dx, dw = r1.place_dx.array[: i + 1], r1.place_dw.array[: i + 1]
+    expected = np.zeros(i + 1)
+    expected[i], expected[inside] = sign, -sign * np.linalg.solve(A[np.ix_(inside, inside)], A[inside, i])
+    np.testing.assert_allclose(dx, expected, atol=SAME)
+    np.testing.assert_allclose(dw, A[: i + 1, : i + 1] @ expected, atol=SAME)
+    np.testing.assert_allclose([size, square], [np.abs(expected).sum(), expected @ expected])
+    r1.place_w[i] = -sign * 5.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        w, state = r1.place_w.array[:i], r1.one_state.array[:i]
+        ends = np.where((state == LOWER) & (dw[:i] < 0) | (state == UPPER) & (dw[:i] > 0), -w / dw[:i], np.inf)
+        room = np.where(dx > 0, r1.place_hi.array[: i + 1], r1.place_lo.array[: i + 1]) - r1.place_x.array[: i + 1]
+        ends[inside] = (room / dx)[inside]
+    best, end = dantzig.find_step(r1, i, sign, size, square)
+    own, done = room[i] / dx[i], 5.0 / (sign * dw[i])
+    np.testing.assert_allclose(best, min(ends.min(), own, done))
+    assert end == (int(ends.argmin()) if ends.min() < own else dantzig.AT_BOUND)
+    x, w = r1.place_x.array[: i + 1].copy(), r1.place_w.array[: i + 1].copy()
+    dantzig.advance(r1, i, 0.25)
+    np.testing.assert_allclose(r1.place_x.array[: i + 1], x + 0.25 * dx)
+    np.testing.assert_allclose(r1.place_w.array[: i + 1], w + 0.25 * dw)
+
+
+@pytest.mark.parametrize(("state", "w", "dw", "expected"), [
+    (LOWER, 1.0, -2.0, 0.5), (LOWER, 1.0, 2.0, 9.0), (LOWER, -1e-12, -1.0, 0.0), (UPPER, -1.0, 2.0, 0.5),
+    (UPPER, -1.0, -2.0, 9.0), (LOWER, 1.0, -0.05, 9.0), (FIXED, 1.0, -2.0, 9.0), (WAITING, 0.0, 0.2, 0.0),
+    (WAITING, 0.0, 0.05, 9.0),
+])  # fmt: skip
+def test_a_row_at_a_bound_ends_a_step_where_its_w_is_0(state, w, dw, expected):
+    r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
+    r1.one_state[1], r1.place_w[1], r1.place_dw[1] = state, w, dw
+    assert dantzig.step_of_rest(r1, 1, 9.0, 0.1) == expected
+    assert expected == 9.0 or dantzig.may_end(r1, 0, 9.0, 0.1)
+
+
+@pytest.mark.parametrize(("dx", "expected"), [(0.5, 3.0), (-0.5, 3.0), (0.1, 9.0), (-0.1, 9.0), (0.0, 9.0)])
+def test_a_row_between_ends_a_step_at_its_bound(dx, expected):
+    r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
+    r1.place_x[1], r1.place_dx[1], r1.one_state[1] = 0.5, dx, BETWEEN
+    assert dantzig.step_of_factor(r1, 1, 9.0) == expected
+    assert expected == 9.0 or dantzig.may_end(r1, 0, 9.0, 0.1)
+
+
+def test_a_row_that_depends_on_others_is_passed_over():
+    A = np.ones((3, 3))
+    A[2, 2] = 2.0
+    r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
+    add(r1, 0)
+    dantzig.enter(r1, 2, 1)
+    assert r1.one_mark[1] == 2 and r1.one_slot[1] == -1
+    r1.place_w[2] = 1e-12
+    dantzig.enter(r1, 1, 2)
+    assert r1.one_state[2] == BETWEEN and r1.place_w[2] == 0.0 and r1.one_slot[2] == 1
+    r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
+    add(r1, 0)
+    for p, state in ((1, places.WAITING), (2, BETWEEN)):
+        r1.place_w[p] = 1e-12
+        dantzig.gather_row(r1, p, r1.one_ell)
+        dantzig.reduce_forward(r1, r1.one_ell)
+        dantzig.settle(r1, p)
+        assert r1.one_state[p] == state
