@@ -1,0 +1,147 @@
+"""A scene in which every kind of row acts, up to its rows: what a solver is given, and the problem that it solves.
+
+A trunk with two branches that touch each other, a ball that lies on it, an arm beside; contacts of every dimension
+with the ground, within a tree and between trees; limits of a hinge and a ball joint, friction loss of a dof and of a
+tendon, an equality of two hinges and a link of two trees.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import mujoco
+import numpy as np
+
+from featherlane.collision.collision import collision
+from featherlane.constraint import make_rows
+from featherlane.dynamics.inertia.metric import metric_times
+from featherlane.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.model import load
+from featherlane.simulation.step.forward import forward_position, forward_velocity
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.primal.problem import place_rows, subtract_reference
+from featherlane.solver.rows.rows import prepare_contacts
+from oracles.convex import Convex
+from oracles.uncompiled import call, records
+from scenes.coupled import truth
+from scenes.states import kicked
+
+XML = """<mujoco><option cone="{cone}" impratio="2" timestep="0.004" jacobian="dense" tolerance="0"
+    iterations="100" ls_iterations="100"/>
+  <default><geom friction="0.7 0.04 0.02" size="0.06"/><joint armature="0.01"/></default>
+  <worldbody><geom type="plane" size="5 5 1" condim="1"/>
+    <body pos="0 0 0.055"><freejoint/><geom name="trunk" type="capsule" fromto="-0.1 0 0 0.1 0 0"/>
+      <geom pos="0 -0.1 0" condim="1"/>
+      <body pos="0.2 0 0"><joint name="a" axis="0 1 0" limited="true" range="-60 -1" frictionloss="0.3"/>
+        <geom type="capsule" fromto="0 0 0 0.15 0 0" condim="4"/>
+        <body pos="0.2 0 0"><joint type="ball" limited="true" range="0 0.4"/>
+          <geom name="hand" pos="0.05 0 0" condim="6"/></body>
+      </body>
+      <body pos="0.1 0.11 0"><joint name="b" type="slide" axis="1 0 0"/><joint name="e" axis="0 0 1"/>
+        <geom type="capsule" fromto="0 0 0 0.15 0 0" size="0.055"/>
+        <geom name="side" pos="0.35 0 0" size="0.055"/></body>
+    </body>
+    <body pos="0 0 0.165"><freejoint/><geom condim="6"/></body>
+    <body pos="-0.16 0 0.3"><joint name="c" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.15" condim="1"/>
+      <body pos="0 0 -0.2"><joint name="f" axis="1 0 0"/><geom name="end"/></body></body>
+  </worldbody>
+  <contact><pair geom1="trunk" geom2="end" condim="1"/><pair geom1="hand" geom2="side" condim="1"/></contact>
+  <tendon><fixed name="t" frictionloss="0.4"><joint joint="b" coef="1"/><joint joint="c" coef="0.7"/></fixed></tendon>
+  <equality><joint joint1="c" joint2="f" polycoef="0.01 0.5 0 0 0"/><joint joint1="e" joint2="f"/></equality>
+</mujoco>"""
+
+
+def touching(cone="pyramidal", width=8, xml=XML, spread=0.01, **options) -> SimpleNamespace:
+    """A tile whose rows are made: mj, model, w, (m, d) for uncompiled kernels, of each world
+    MuJoCo's data and the convex problem.
+
+    In the last of several worlds nothing touches: its contact slots are those of its mates.
+    """
+    mj, rng = mujoco.MjModel.from_xml_string(xml.format(cone=cone)), np.random.default_rng(7)
+    model = load(mj)
+    for name, value in options.items():
+        setattr(model.opt, name, value)
+    w = Workspace(model, width)
+    found = [kicked(mj, rng, spread, 0.5) for _ in range(width)]
+    if width > 1:
+        for j in np.flatnonzero(mj.jnt_type == mujoco.mjtJoint.mjJNT_FREE):
+            found[-1][0][mj.jnt_qposadr[j] + 2] += 3.0 + j
+        found[-1][0][[mj.joint(j).qposadr[0] for j in range(mj.njnt) if mj.joint(j).name == "e"]] += 1.5
+    for lane, (qpos, qvel) in enumerate(found):
+        w.arrays["qpos"][: mj.nq, lane], w.arrays["qvel"][: mj.nv, lane] = qpos, qvel
+    for stage in (forward_position, forward_velocity, smooth_acceleration, collision, make_rows):
+        w.run(stage)
+    m, d = records(w)
+    call(prepare_contacts, m, d)
+    data = [truth(mj, state) for state in found]
+    convex = [Convex(mj, one) for one in data]
+    return SimpleNamespace(
+        mj=mj, model=model, w=w, m=m, d=d, a=w.arrays, data=data, problems=convex, nv=mj.nv, width=width
+    )
+
+
+def go_to(s, a):
+    """The tile's point is a (nv, width): qacc, M qacc and the rows there."""
+    d = s.d
+    s.a["qacc"][: s.nv] = a
+    call(metric_times, s.m, d, d.qacc, d.Ma)
+    call(place_rows, s.m, d, d.qacc, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
+    call(subtract_reference, s.m, d, d.dofrow_x, d.genrow_x, d.con_y)
+
+
+def go_along(s, p):
+    """The tile's search direction is p (nv, width), with its rows."""
+    d = s.d
+    s.a["search"][: s.nv] = p
+    call(metric_times, s.m, d, d.search, d.Mv)
+    call(place_rows, s.m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+
+
+def near(s, rng, size=20.0):
+    """Accelerations about those without constraints."""
+    return s.a["qacc_smooth"][: s.nv] + vectors(s, rng, size)
+
+
+def each(s, a, function):
+    """function(problem, a) of each world, for s.problems."""
+    return np.array([function(p, x) for p, x in zip(s.problems, a.T, strict=True)])
+
+
+def vectors(s, rng, scale=1.0):
+    """A joint-space vector for each world, (nv, width)."""
+    return scale * rng.normal(size=(s.nv, s.width))
+
+
+def contact_jacobian(s, lane, k):
+    """(dim, nv) rows of contact slot k, (n, mu_1 t_1, mu_2 t_2, mu_3 n, mu_4 t_1, mu_5 t_2), by MuJoCo's mj_jac."""
+    data, a, point, turn = s.data[lane], s.a, np.zeros((3, s.nv)), np.zeros((3, s.nv))
+    for sign, geom in zip((-1, 1), a["con_geom"][2 * k : 2 * k + 2], strict=True):
+        jacp, jacr = np.zeros((2, 3, s.nv))
+        mujoco.mj_jac(s.mj, data, jacp, jacr, a["con_pos"][3 * k : 3 * k + 3, lane].copy(), s.mj.geom_bodyid[geom])
+        point, turn = point + sign * jacp, turn + sign * jacr
+    frame = a["con_frame"][9 * k : 9 * k + 9, lane].reshape(3, 3)
+    scale = np.array([1.0, *a["con_friction"][5 * k : 5 * k + 5, lane]])[:, None]
+    return (scale * np.vstack([frame @ point, frame @ turn]))[: a["con_dim"][k]]
+
+
+def joint_jacobians(s):
+    """(rows of one dof (n, nv, width), general rows (n, nv, width))."""
+    a, dof = s.a, np.zeros((s.a["ndofrow"][0], s.nv, s.width))
+    general = np.zeros((a["ngenrow"][0], s.nv, s.width))
+    for k in range(len(dof)):
+        dof[k, a["dofrow_dof"][k]] = a["dofrow_J"][k]
+    for k in range(len(general)):
+        for e in range(a["genrow_dofadr"][k], a["genrow_dofadr"][k] + a["genrow_dofnum"][k]):
+            general[k, a["genrow_dof"][e]] = a["genrow_J"][e]
+    return dof, general
+
+
+def present(s):
+    """(slot, world) of each contact that acts."""
+    return [tuple(at) for at in np.argwhere(s.a["con_D"][: s.a["ncon_slot"][0]] > 0)]
+
+
+def basis_rows(s, k):
+    """Where the dim values of contact slot k stand in con_y: normal and tangents, then turns behind all slots."""
+    turn = 3 * (s.d.nconmax + k)
+    return [3 * k, 3 * k + 1, 3 * k + 2, turn, turn + 1, turn + 2][: s.a["con_dim"][k]]

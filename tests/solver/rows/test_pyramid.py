@@ -1,0 +1,105 @@
+"""The pyramidal cone: every number of it follows from edges n + t_i and n - t_i that only push."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.rows.pyramid import (
+    edge_switches,
+    edge_weights,
+    edges,
+    least_edge,
+    push,
+    push_slope,
+    pyramid,
+    turning_pyramid,
+    turning_slope,
+    turning_switches,
+    turning_weights,
+)
+from oracles.uncompiled import call, record
+
+WORLDS = 200
+ROUNDING = 1e-13  # relative to numbers near 1
+
+
+def edge_matrix(dirs):
+    """Rows n + t_i, n - t_i in (n, t_1, ..)."""
+    return np.array([[1.0, *(s * np.eye(dirs)[i])] for i in range(dirs) for s in (1.0, -1.0)])
+
+
+def pushing(E, D, y):
+    """(forces along the basis, cost) of edges that only push, from the definition."""
+    x = np.minimum(E @ y, 0.0)
+    return E.T @ (-D * x), 0.5 * D * (x * x).sum(0)
+
+
+def contact(dim, rng):
+    """Slot 1 of two, its turns behind; the y of turns that a dimension lacks are 0."""
+    y, z = rng.normal(size=(2, 12, WORLDS))
+    y[9 + dim - 3 :] = z[9 + dim - 3 :] = 0.0
+    return record(WORLDS, nconmax=2, con_dim=[9, dim], con_y=y, con_z=z, con_D=rng.uniform(1, 4, (2, WORLDS)))
+
+
+def turning(array, dim):
+    """n and the turns of slot 1."""
+    return array[[3, *range(9, 9 + dim - 3)]]
+
+
+def close(a, b):
+    np.testing.assert_allclose(np.array(a), b, rtol=0, atol=20 * ROUNDING)
+
+
+def test_rows_push_and_do_not_pull(rng):
+    D, (x, v, g, h) = rng.uniform(1, 4, WORLDS), rng.normal(size=(4, WORLDS))
+    close(call(push, D, x), [np.maximum(-D * x, 0), 0.5 * D * np.minimum(x, 0) ** 2])
+    close(call(push_slope, x, v, g, h), [g + np.minimum(x, 0) * v, h + (x < 0) * v * v])
+    close(call(push, D, np.zeros(WORLDS)), np.zeros((2, WORLDS)))
+
+
+def test_four_edges_of_two_tangents(rng):
+    D, y = rng.uniform(1, 4, WORLDS), rng.normal(size=(3, WORLDS))
+    (f, c), (F, C) = call(pyramid, D, y), pushing(edge_matrix(2), D, y)
+    close(f, F)
+    close(c, C)
+    f, t, c = call(edges, D, y[0], y[1])
+    F, C = pushing(edge_matrix(1), D, y[:2])
+    close([f, t], F)
+    close(c, C)
+    E = edge_matrix(2)
+    W = np.einsum("ea,ew,eb->abw", E, D * (E @ y < 0), E)
+    close(call(edge_weights, D, y), [W[0, 0], W[0, 1], W[1, 1], W[0, 2], W[2, 2]])
+
+
+@pytest.mark.parametrize("dim", [4, 6])
+def test_edges_that_turn(dim, rng):
+    d, E, n = contact(dim, rng), edge_matrix(dim - 3), dim - 3
+    y, z, D = turning(d.con_y.array, dim), turning(d.con_z.array, dim), d.con_D.array[1]
+    f, t, c = call(turning_pyramid, d, 1, d.con_y)
+    F, C = pushing(E, D, y)
+    close([f, *t[:n]], F)
+    assert not np.any(t[n:])
+    close(c, C)
+
+    a, x, v = 0.7, E @ (y + 0.7 * z), E @ z
+    close(call(turning_slope, d, 1, a), [(np.minimum(x, 0) * v).sum(0), ((x < 0) * v * v).sum(0)])
+    np.testing.assert_array_equal(call(turning_switches, d, 1, a), ((E @ y < 0) != (x < 0)).sum(0))
+
+    W = np.einsum("ea,ew,eb->abw", E, D * (E @ y < 0), E)
+    between, own = call(turning_weights, d, 1)
+    close(between[:n], W[0, 1:])
+    close(own[:n], W[range(1, dim - 2), range(1, dim - 2)])
+    assert not np.any([*between[n:], *own[n:]])
+    close(sum(own), W[0, 0])
+
+
+@pytest.mark.parametrize("dim", [3, 4, 6])
+def test_the_least_edge_says_whether_any_pushes(dim, rng):
+    d = contact(dim, rng)
+    y = d.con_y.array[[3, 4, 5, 9, 10, 11][:dim]]
+    close(call(least_edge, d, 1), (edge_matrix(dim - 1) @ y).min(0))
+
+
+def test_a_switch_is_a_change_of_sign(rng):
+    y, v = rng.normal(size=(2, WORLDS))
+    np.testing.assert_array_equal(call(edge_switches, y, v, 0.5), (y < 0) != (y + 0.5 * v < 0))
+    assert not call(edge_switches, y, v, 0.0).any()

@@ -1,0 +1,100 @@
+"""Rows seen from the bodies: J v and J^T f without a Jacobian, against MuJoCo's Jacobians of points."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.rows.rows import (
+    ACTED,
+    BELOW,
+    add_contact_force,
+    add_contact_moment,
+    body_forces_to_dofs,
+    body_motion,
+    clear_body_forces,
+    contact_rows,
+    has_stiffness,
+    moving_body,
+    prepare_contacts,
+    turn,
+    turning_rows,
+)
+from featherlane.spatial.vector import axpy3, load3, scale3
+from oracles.uncompiled import call, record
+from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
+
+EXACT = 1e-12  # relative to numbers near 1: products along a chain
+
+
+@pytest.fixture(scope="module")
+def s():
+    return touching()
+
+
+def test_the_scene_has_contacts_of_every_kind(s):
+    kinds = set()
+    for k, _ in present(s):
+        b, other = s.a["con_body"][2 * k : 2 * k + 2]
+        where = "ground" if other == 0 else "tree" if s.model.body_treeid[b] == s.model.body_treeid[other] else "trees"
+        kinds.add((where, int(s.a["con_dim"][k])))
+    assert kinds >= {("ground", n) for n in (1, 3, 4, 6)} | {("tree", 1), ("trees", 1), ("trees", 6), ("tree", 4)}
+
+
+def test_rows_of_contacts_are_those_of_their_points(s, rng):
+    v = vectors(s, rng)
+    w = record(s.width, w=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
+    call(body_motion, s.m, s.d, w.v, w.w)
+    for k in range(s.a["ncon_slot"][0]):
+        call(contact_rows, s.d, k, w.w, s.d.con_y)
+        if s.a["con_dim"][k] > 3:
+            call(turning_rows, s.d, k, w.w, s.d.con_y)
+    for k, lane in present(s):
+        expected = contact_jacobian(s, lane, k) @ v[:, lane]
+        assert np.abs(s.a["con_y"][basis_rows(s, k), lane] - expected).max() < EXACT
+
+
+def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):
+    f, out = rng.normal(size=(s.a["ncon_slot"][0], 6, s.width)), rng.normal(size=(s.nv, s.width))
+    f *= s.a["con_present"][: len(f), None]
+    d, expected, r = s.d, out.copy(), record(s.width, out=out)
+    s.a["con_wrench"][...] = np.nan
+    call(clear_body_forces, s.m, d)
+    for k in range(len(f)):
+        dim, F = s.a["con_dim"][k], scale3(f[k, 0], load3(d.con_basis, 9 * k))
+        if dim > 1:
+            F = axpy3(f[k, 1], load3(d.con_basis, 9 * k + 3), axpy3(f[k, 2], load3(d.con_basis, 9 * k + 6), F))
+        call(add_contact_force, d, k, F)
+        if dim > 3:
+            o = 9 * turn(d, k)
+            M = scale3(f[k, 3], load3(d.con_basis, o))
+            M = axpy3(f[k, 4], load3(d.con_basis, o + 3), axpy3(f[k, 5], load3(d.con_basis, o + 6), M))
+            call(add_contact_moment, d, k, M)
+    for k, lane in present(s):
+        expected[:, lane] += contact_jacobian(s, lane, k).T @ f[k, : s.a["con_dim"][k], lane]
+    call(body_forces_to_dofs, s.m, d, r.out)
+    assert np.abs(r.out.array - expected).max() < EXACT
+
+
+def test_bodies_are_reached_by_what_acts_on_them_or_below(s):
+    m, a, parent = s.model, s.a, s.model.body_parentid
+    a["body_reached"][...] = 77
+    call(prepare_contacts, s.m, s.d)
+    own, stiff, reached = set(), set(), set()
+    for k in range(a["ncon_slot"][0]):
+        b, other = a["con_body"][2 * k : 2 * k + 2]
+        one_tree = other > 0 and m.body_treeid[b] == m.body_treeid[other]
+        for c in (b, other):
+            own |= set() if one_tree or c == 0 else {c}
+            while c > 0:
+                reached.add(c)
+                stiff |= set() if one_tree else {c}
+                c = parent[c]
+    marks = a["body_reached"][: s.mj.nbody]
+    assert {*np.flatnonzero(marks)} == reached
+    assert {*np.flatnonzero(marks == ACTED)} == own
+    assert {b for b in range(s.mj.nbody) if call(has_stiffness, s.d, b)} == stiff
+    assert (marks[list(stiff - own)] == BELOW).all()
+
+
+def test_a_body_that_cannot_move_is_the_world():
+    m = record(1, body_lastdof=[-1, -1, 0, 4])
+    assert [call(moving_body, m, b) for b in range(4)] == [0, 0, 2, 3]
