@@ -23,7 +23,7 @@ def empty(width: int = 1, **sizes: int):
     return python_record(Record(PROBLEM, sizes, allocate(PROBLEM, sizes, width, np.float64), width, np.float64))
 
 
-def one_record(problem: Problem, left: float = 0.0):
+def one_record(problem: Problem, left: float = np.nan):
     """The record of one dense problem, in one_*, with room for a row more, as Lemke's method has it.
 
     All other numbers are `left`, as if by another problem.

@@ -75,6 +75,18 @@ def test_consistent_limits_follow_the_normals(rng):
     assert r1.one_status[0] == SOLVED
 
 
+@pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
+def test_what_another_problem_left_changes_no_bit(start_, rng):
+    for n in (3, 9, 13, 21):
+        problem, _ = known_problem(rng, n)
+        fresh, used = (one_record(problem, left) for left in (0.0, np.nan))
+        for r1 in (fresh, used):
+            dantzig.principal_pivoting(r1, FROZEN, 100, start_)
+        for name in ("x", "w", "lower", "upper", "residual"):
+            a, b = (getattr(r1, f"one_{name}").array[:n] for r1 in (fresh, used))
+            np.testing.assert_array_equal(a, b, err_msg=name)
+
+
 def test_a_row_without_an_answer_is_told():
     r1 = solve(Problem(np.zeros((1, 1)), [1.0], 0.0, np.inf))
     assert r1.one_status[0] == INFEASIBLE and np.isfinite(r1.one_x[0]) and r1.one_residual[0] > dantzig.TOLERANCE

@@ -12,6 +12,7 @@ def check(r1, A, inside):
     """L D L^T is A of the factor's rows, its gaps are rows of the identity."""
     m, width = r1.one_count[0], 8 * factor.eights_of_row(r1)
     U = r1.one_L.array[: m * width].reshape(m, width)[:, :m]
+    assert not np.tril(U).any()
     L = np.eye(m) + U.T
     members = r1.one_factor.array[:m]
     there = members >= 0

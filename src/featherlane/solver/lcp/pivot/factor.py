@@ -30,9 +30,13 @@ def sum_of_eight(s, o):
 
 @kernel
 def clear_matrix(r1):
-    """Zeros below the diagonal, where they stay, and finite numbers behind the last row: 0 times these is 0."""
+    """Zeros below the diagonal, where they stay, and finite numbers behind the last row: 0 times these is 0.
+
+    The last eight rows are cleared, too, where there are fewer: substitutions read them, and another problem may have
+    left what is not finite.
+    """
     E, width = eights(r1.one_L), eights_of_row(r1)
-    for k in range(r1.one_n[0] * width):
+    for k in range(8 * width * width):
         E[k] = 0.0
 
 
