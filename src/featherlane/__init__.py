@@ -216,6 +216,8 @@ __all__ = [  # noqa: RUF022  in groups
     "register_points",
 ]
 
+lanes.choice.fill()  # what is registered from now on comes from outside
+
 
 def __getattr__(name: str):
     if name == "__version__":

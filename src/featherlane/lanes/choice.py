@@ -14,7 +14,8 @@
     advance.add(1, runge_kutta)
 
 A stage that calls `advance` is compiled with the cases that are there then, in their order, and its object is named for
-them: a case more, and the stages that ask the table are compiled anew.
+them: a case more, and the stages that ask the table are compiled anew.  Objects compiled ahead of time have the
+engine's own cases: once one was added from outside, kernels compile just in time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,27 @@ import functools
 from collections.abc import Callable
 
 from featherlane.lanes.kernel import Kernel
+
+
+class _Tables:
+    """What has happened to all tables: has the engine filled them, has anybody else, has a stage been loaded?"""
+
+    filled = extended = asked = False
+
+
+def fill() -> None:
+    """The engine's own cases are there: what is added from now on comes from outside."""
+    _Tables.filled = True
+
+
+def is_extended() -> bool:
+    """Was a case added from outside?"""
+    return _Tables.extended
+
+
+def ask() -> None:
+    """A stage is about to be loaded, with the cases that are there."""
+    _Tables.asked = True
 
 
 class Choice(Kernel):
@@ -36,9 +58,20 @@ class Choice(Kernel):
 
     def __init__(self, link: Callable[..., Kernel], otherwise: Kernel):
         self._link, self._otherwise, self._cases = link, otherwise, []
+        self._engines = not _Tables.filled
 
     def add(self, *case) -> None:
-        """One more case, behind those that are there: before the first stage that asks is compiled."""
+        """One more case, behind those that are there.
+
+        Raises:
+            RuntimeError: stages have been loaded that would not know of it.
+        """
+        if self._engines and _Tables.filled:
+            if _Tables.asked:
+                raise RuntimeError(
+                    "register it before the first step: stages are loaded already, with the cases that there were"
+                )
+            _Tables.extended = True
         self._cases.append(case)
         for made in ("function", "_named", "_written"):
             self.__dict__.pop(made, None)

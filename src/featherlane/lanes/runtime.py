@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from featherlane.errors import FeatherlaneError
-from featherlane.lanes import cache, processor
+from featherlane.lanes import cache, choice, processor
 from featherlane.lanes.kernel import Stage, symbol, variant
 from featherlane.lanes.layout import layout_hash
 from featherlane.lanes.record import Record, python_record
@@ -101,6 +101,7 @@ class Library:
 
     def function(self, stage: Stage, base: str, width: int, checked: bool = False) -> Callable:
         """The C function of a stage, loaded or compiled now."""
+        choice.ask()
         base, width = variant(stage, base, width)
         key = stage.name, base, width, checked
         with self._lock:
@@ -117,6 +118,8 @@ class Library:
         """(shared object, None), or (None, why not)."""
         if mode() in ("jit", "checked"):
             return None, f"FEATHERLANE_MODE is {mode()}"
+        if choice.is_extended():
+            return None, "a table of kernels was extended from outside"
         best = processor.cpu_level()
         fitting = [best] if os.environ.get("FEATHERLANE_CPU") else processor.levels()
         path = next((p for p in (PREBUILT / f"{level}.so" for level in fitting) if p.exists()), None)
