@@ -50,6 +50,20 @@ XML = """<mujoco><option cone="{cone}" impratio="2" timestep="0.004" jacobian="d
   <equality><joint joint1="c" joint2="f" polycoef="0.01 0.5 0 0 0"/><joint joint1="e" joint2="f"/></equality>
 </mujoco>"""
 
+# one long tree, no row between two bodies of it: limits of balls and a slide, friction loss, contacts of all dimensions
+CHAIN = """<mujoco><option cone="{cone}" timestep="0.004" jacobian="dense" tolerance="0" iterations="100"/>
+  <default><geom friction="0.7 0.04 0.02" size="0.05" conaffinity="0"/></default>
+  <worldbody><geom type="plane" size="5 5 1" conaffinity="1" condim="1"/>
+    <body pos="0 0 0.045"><joint type="ball" range="0 0.4" limited="true" armature="0.02"/>
+      <joint type="slide" range="-0.001 0.001" limited="true" frictionloss="0.1"/>
+      <geom type="capsule" fromto="0.05 0 0 0.3 0 0" condim="3"/>
+      <body pos="0.3 0 0"><joint type="ball" range="0 0.4" limited="true"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" condim="6"/>
+        <body pos="0.3 0 0"><joint range="-0.1 0.1" limited="true" axis="0 1 0" armature="0.01"/>
+          <geom type="capsule" fromto="0 0 0 0.3 0 0" condim="4"/></body>
+        <body pos="0.3 0.1 0"><joint type="hinge" axis="0 1 0"/><geom condim="1"/></body></body></body>
+  </worldbody></mujoco>"""
+
 
 def touching(cone="pyramidal", width=8, xml=XML, spread=0.01, **options) -> SimpleNamespace:
     """A tile whose rows are made: mj, model, w, (m, d) for uncompiled kernels, of each world

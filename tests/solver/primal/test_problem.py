@@ -1,0 +1,133 @@
+"""The primal problem at a point: cost, gradient, forces, what a step switches, and where iterations start."""
+
+import numpy as np
+import pytest
+
+from featherlane.model.enums import PYRAMIDAL
+from featherlane.solver.primal.problem import (
+    advance_rows,
+    bounded_force,
+    evaluate,
+    moved,
+    row_switches,
+    set_switches,
+    store_forces,
+    trace_of_inertia,
+    warm_start,
+)
+from oracles.uncompiled import call
+from scenes.touching import CHAIN, each, go_along, go_to, near, touching, vectors
+
+EXACT = 1e-10  # relative: sums of a hundred terms, with J, D and aref of MuJoCo's
+
+
+@pytest.fixture(scope="module", params=["pyramidal", "elliptic"])
+def s(request):
+    return touching(request.param)
+
+
+def close(a, b):
+    assert np.abs(a - b).max() <= EXACT * np.abs(b).max()
+
+
+def test_cost_and_gradient_are_those_of_the_definition(s, rng):
+    a = near(s, rng)
+    go_to(s, a)
+    cost, norm = call(evaluate, s.m, s.d)
+    gradient = each(s, a, lambda p, x: p.gradient(x))
+    close(cost, each(s, a, lambda p, x: p.cost(x)))
+    close(s.a["grad"][: s.nv].T, gradient)
+    close(norm, np.linalg.norm(gradient, axis=1))
+    close(s.a["qfrc_constraint"][: s.nv].T, each(s, a, lambda p, x: p.J.T @ p.force(x)))
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_iterations_start_at_the_cheaper_of_two_points(s, which, rng):
+    best = np.array([p.minimum() for p in s.problems]).T
+    warm = best + 0.1 * vectors(s, rng)
+    warm[:, which::2] = near(s, rng, 1e3)[:, which::2]
+    s.a["qacc_warmstart"][: s.nv] = warm
+    call(warm_start, s.m, s.d)
+    a = s.a["qacc"][: s.nv].copy()
+    smooth = np.array([p.a0 for p in s.problems]).T
+    cheaper = each(s, warm, lambda p, x: p.cost(x)) < each(s, smooth, lambda p, x: p.cost(x))
+    assert cheaper.any() and not cheaper.all()
+    close(a, np.where(cheaper, warm, smooth))
+    # with its rows and M a
+    cost, _ = call(evaluate, s.m, s.d)
+    close(cost, each(s, a, lambda p, x: p.cost(x)))
+    close(s.a["Ma"][: s.nv].T, each(s, a, lambda p, x: p.M @ x))
+
+
+def test_a_step_moves_the_point_and_its_rows(s, rng):
+    lengths = rng.uniform(0, 1, s.width)
+    a, p = near(s, rng), vectors(s, rng, 5.0)
+    go_to(s, a)
+    go_along(s, p)
+    call(advance_rows, s.m, s.d, lengths)
+    close(s.a["qacc"][: s.nv], a + lengths * p)
+    cost, _ = call(evaluate, s.m, s.d)
+    close(cost, each(s, a + lengths * p, lambda problem, x: problem.cost(x)))
+
+
+def test_a_step_of_length_0_moves_nothing():
+    x = call(moved, np.array([0.0, 0.0, 2.0]), np.array([np.inf, np.nan, 3.0]), np.array([1.0, 2.0, 4.0]))
+    np.testing.assert_array_equal(x, [1.0, 2.0, 10.0])
+
+
+def test_a_step_that_switches_no_row_is_exact(s, rng):
+    """Where a cone slips and hardly turns, up to a part of the turn's square."""
+    straight, seen = (1e-8 if s.m.opt_cone == PYRAMIDAL else 1e-4), []
+    for length in (1e-6, 1e-3, 0.1):
+        a, p = near(s, rng), vectors(s, rng, 5.0)
+        go_to(s, a)
+        go_along(s, p)
+        switched = call(set_switches, s.m, s.d, np.full(s.width, length))
+        bend = length * each(s, np.vstack([a, p]), lambda q, x: q.hessian(x[: q.nv]) @ x[q.nv :])
+        fall = each(s, a + length * p, lambda q, x: q.gradient(x)) - each(s, a, lambda q, x: q.gradient(x))
+        off = np.abs(fall - bend).max(axis=1) / np.abs(bend).max(axis=1)
+        assert (switched | (off <= straight)).all()
+        seen += [*switched]
+    assert any(seen) and not all(seen)
+
+
+def test_a_row_switches_where_its_force_reaches_or_leaves_a_bound():
+    x, v = np.array([0.5, 0.5, 3.0, 3.0, -3.0, 0.1, -3.0]), np.array([0.1, 2.0, 1.0, -2.0, 1.0, -0.2, 6.0])
+    n = call(row_switches, 1.0, x, v, 1.0, -1.0, 1.0)
+    np.testing.assert_array_equal(n > 0, [False, True, False, False, False, False, True])
+    assert call(row_switches, 1.0, 3.0, -1.5, 2.0, -1.0, 1.0) > 0
+
+
+def test_a_bounded_row_has_the_force_and_the_cost_of_its_bounds():
+    x = np.array([-3.0, -0.25, 0.0, 0.25, 3.0])
+    f, c = call(bounded_force, 2.0, x, -1.0, 1.0)
+    np.testing.assert_array_equal(f, [1.0, 0.5, 0.0, -0.5, -1.0])
+    np.testing.assert_allclose(c, [2.75, 0.0625, 0.0, 0.0625, 2.75], rtol=1e-15)  # |x| - 1 / 2D, and D x^2 / 2
+
+
+def test_stored_forces_are_the_rows(s, rng):
+    a = near(s, rng)
+    go_to(s, a)
+    call(store_forces, s.m, s.d)
+    call(evaluate, s.m, s.d)
+    for lane, p in enumerate(s.problems):
+        f, joint = p.force(a[:, lane]), np.isin(p.type, (0, 2))
+        scale = np.abs(f).max()
+        n = s.a["ngenrow"][0]
+        mine = s.a["genrow_force"][:n, lane][np.isin(s.a["genrow_type"][:n], (0, 2))]
+        assert np.abs(np.sort(mine) - np.sort(f[joint])).max() <= EXACT * scale
+        mine = s.a["dofrow_force"][: s.a["ndofrow"][0], lane]
+        assert abs(mine[0] - f[p.type == 1][0]) <= EXACT * scale
+        assert abs(mine[1] - f[p.type == 3].max(initial=0)) <= EXACT * scale or (p.type == 3).sum() > 1
+        total = sum(s.a["con_force"][6 * k, lane] for k in range(s.a["ncon_slot"][0]))
+        normal = f[[at.start for at, *_ in p.cones]].sum() + f[(p.type == 5) | (p.type == 6)].sum()
+        assert abs(total - normal) <= EXACT * scale * 10
+
+
+def test_the_scale_of_a_problem_is_the_trace_of_its_inertia(s):
+    close(call(trace_of_inertia, s.m, s.d), np.array([np.trace(p.M) for p in s.problems]))
+
+
+def test_where_no_inertia_is_made_the_scale_is_the_models():
+    s = touching(width=1, xml=CHAIN, forward_dynamics="aba")
+    close(call(trace_of_inertia, s.m, s.d), s.nv * s.mj.stat.meaninertia)

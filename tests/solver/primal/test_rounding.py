@@ -1,0 +1,95 @@
+"""Is a gradient small, or rounding?  What is called so is so, and what is not is told."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.primal.problem import evaluate
+from featherlane.solver.primal.rounding import (
+    EPS,
+    NEAR,
+    ROUNDING,
+    SMALL,
+    change_by_rounding,
+    is_left,
+    is_rounding,
+    is_small,
+    size_of_forces,
+    unexplained,
+)
+from oracles.uncompiled import call
+from scenes.touching import each, go_to, near, touching, vectors
+
+EXACT = 1e-10  # relative: sums of a hundred terms
+BELOW, ABOVE = 0.999, 1.001
+
+
+@pytest.fixture(scope="module")
+def s():
+    s = touching()
+    s.best = np.array([p.minimum() for p in s.problems]).T
+    return s
+
+
+def at(s, a):
+    """(norm of the gradient, max of the sizes of forces) at a point, which the tile goes to."""
+    go_to(s, a)
+    _, gradient = call(evaluate, s.m, s.d)
+    forces = each(s, a, lambda p, x: max(np.linalg.norm(p.M @ p.a0), np.linalg.norm(p.J.T @ p.force(x))))
+    return gradient, forces
+
+
+def test_small_is_a_part_of_the_forces_or_of_the_tolerance(s, rng):
+    s.model.opt.tolerance = 1e-8
+    s.w.rows.refresh()
+    _, forces = at(s, near(s, rng))
+    np.testing.assert_allclose(call(size_of_forces, s.m, s.d), forces, rtol=EXACT)
+    far = np.full(s.width, 1.0)
+    for part, said in ((BELOW, True), (ABOVE, False)):
+        assert (call(is_small, s.m, s.d, part * SMALL * forces, far) == said).all()
+        assert (call(is_small, s.m, s.d, forces, part * NEAR * 1e-8 * far) == said).all()
+        s.a["active"][0, 3] = 0.0
+        left = call(is_left, s.m, s.d, part * SMALL * forces, far)
+        s.a["active"][0, 3] = 1.0
+        np.testing.assert_array_equal(left, np.where(np.arange(s.width) == 3, False, not said))
+    s.model.opt.tolerance = 0.0
+    s.w.rows.refresh()
+
+
+def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_does(s, rng):
+    a = near(s, rng, 1e4)
+    at(s, a)
+    before, chosen = s.a["qacc"][: s.nv].copy(), np.arange(s.width) % 3 != 0
+    change = call(change_by_rounding, s.m, s.d, chosen)
+    moved = s.a["qacc"][: s.nv] - before
+    size = EPS * np.maximum(np.abs(a), np.abs(s.a["qacc_smooth"][: s.nv]))
+    assert not moved[:, ~chosen].any() and not change[~chosen].any()
+    signs = np.sign(s.a["search"][: s.nv])[:, chosen]
+    assert ((np.abs(s.a["search"][: s.nv])[:, chosen] / size[:, chosen] - 1) < EXACT).all()
+    assert (signs > 0).any() and (signs < 0).any()
+    for lane in np.flatnonzero(chosen):
+        p, e = s.problems[lane], s.a["search"][: s.nv, lane]
+        expected = np.linalg.norm(p.hessian(a[:, lane]) @ e)
+        assert 0.1 * expected < change[lane] < 10 * expected  # of numbers of 1e-16: a digit
+
+
+def test_rounding_is_what_64_roundings_make(s, rng):
+    a = near(s, rng)
+    everyone = np.ones(s.width, bool)
+    at(s, a)
+    change = call(change_by_rounding, s.m, s.d, everyone)
+    for part, said in ((BELOW, True), (ABOVE, False)):
+        at(s, a)
+        assert (call(is_rounding, s.m, s.d, part * ROUNDING * change, everyone) == said).all()
+
+
+def test_a_gradient_is_left_unexplained_far_from_the_minimum_and_not_at_it(s, rng):
+    far, zero = np.arange(s.width) % 2 == 0, np.zeros(s.width)
+    a = np.where(far, s.best + vectors(s, rng, 0.1), s.best)
+    gradient, _ = at(s, a)
+    before = s.a["qacc"].copy()
+    told = call(unexplained, s.m, s.d, gradient, zero + 1.0)
+    np.testing.assert_array_equal(told, far)
+    # who was not asked about stays
+    np.testing.assert_array_equal(s.a["qacc"][:, ~far], before[:, ~far])
+    assert np.abs(s.a["qacc"] - before).max() <= 1e-15 * np.abs(before).max()
+    assert not call(unexplained, s.m, s.d, gradient, zero).any()  # the gap says that nothing is left
