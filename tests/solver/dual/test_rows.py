@@ -1,0 +1,142 @@
+"""The rows of the dual problem: whitened, block by block, Y Y^T = J M^-1 J^T."""
+
+import numpy as np
+import pytest
+
+from featherlane.model.enums import FRICTION_TENDON
+from featherlane.solver.dual.rows import (
+    all_fit,
+    contact_block,
+    dual_capacity,
+    make_blocks,
+    packed,
+    place,
+    report_full,
+    sort_descending,
+)
+from oracles.uncompiled import call, record
+from scenes.touching import basis_rows, contact_jacobian, joint_jacobians, present, touching
+
+EXACT = 1e-11  # relative: J M^-1 J^T of a chain of bodies
+
+
+@pytest.fixture(scope="module", params=["pyramidal", "elliptic"])
+def s(request):
+    s = touching(request.param, solver="pgs")
+    call(make_blocks, s.m, s.d)
+    return s
+
+
+def dense_rows(s, lane):
+    """Y of every block of one world: (rows, nv) by block, zero where a block has no dof."""
+    a, found = s.a, []
+    for q in range(a["ndual"][0]):
+        n, o, row = a["dual_dofnum"][q], a["dual_dofadr"][q], a["dual_rowadr"][q]
+        k = q - a["ndofrow"][0] - a["ngenrow"][0]
+        Y = np.zeros((a["con_dim"][k] if k >= 0 else 1, s.nv))
+        dofs = a["dual_dof"][o : o + n]
+        assert list(dofs) == sorted({*dofs.tolist()}, reverse=True)
+        for c in range(len(Y)):
+            Y[c, dofs] = a["dual_Y"][row + c * n : row + (c + 1) * n, lane]
+        found.append(Y)
+    return found
+
+
+def jacobians(s, lane):
+    """J of every block of one world; None for a contact that is not there."""
+    dof, general = joint_jacobians(s)
+    there = {k for k, w in present(s) if w == lane}
+    contacts = [contact_jacobian(s, lane, k) if k in there else None for k in range(s.a["ncon_slot"][0])]
+    return [*(J[None, :, lane] for J in dof), *(J[None, :, lane] for J in general), *contacts]
+
+
+def test_the_matrix_of_the_dual_problem_is_that_of_the_definition(s):
+    for lane in range(s.width):
+        kept = [(Y, J) for Y, J in zip(dense_rows(s, lane), jacobians(s, lane), strict=True) if J is not None]
+        Y, J = (np.vstack(x) for x in zip(*kept, strict=True))
+        A = J @ np.linalg.solve(s.problems[lane].M, J.T)
+        assert np.abs(Y @ Y.T - A).max() <= EXACT * np.abs(A).max()
+    assert call(all_fit, s.d)
+
+
+def test_each_block_has_its_own_part_of_the_matrix(s):
+    for lane in range(s.width):
+        for q, Y in enumerate(dense_rows(s, lane)):
+            for c in range(len(Y)):
+                for e in range(len(Y)):
+                    x = s.a["dual_A"][21 * q + packed.function(c, e), lane]
+                    assert abs(x - Y[c] @ Y[e]) <= EXACT * max(1.0, abs(x))
+
+
+def test_blocks_take_their_dofs_and_no_more(s):
+    """Those of J and those above them."""
+    adr = row = 0
+    for q in range(s.a["ndual"][0]):
+        assert (s.a["dual_dofadr"][q], s.a["dual_rowadr"][q]) == (adr, row)
+        k = q - s.a["ndofrow"][0] - s.a["ngenrow"][0]
+        adr += s.a["dual_dofnum"][q]
+        row += s.a["dual_dofnum"][q] * (s.a["con_dim"][k] if k >= 0 else 1)
+    assert not s.a["dual_mark"].any()
+    for q, Y in enumerate(dense_rows(s, 0)):
+        above = {*np.flatnonzero(np.abs(jacobians(s, 0)[q]).max(0)).tolist()} if jacobians(s, 0)[q] is not None else None
+        if above is not None:
+            for i in [*above]:
+                while i >= 0:
+                    above.add(int(i))
+                    i = s.model.dof_parentid[i]
+            o, n = s.a["dual_dofadr"][q], s.a["dual_dofnum"][q]
+            assert above <= {*s.a["dual_dof"][o : o + n].tolist()}
+            assert len(Y) and n <= s.nv
+
+
+def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
+    s = touching(noslip_iterations=3)
+    call(make_blocks, s.m, s.d)
+    a, n, g = s.a, s.a["ndofrow"][0], s.a["ngenrow"][0]
+    full = [*(k < a["nfrictionrow"][0] for k in range(n)), *(a["genrow_type"][:g] == FRICTION_TENDON)]
+    full += [*(a["con_dim"][: a["ncon_slot"][0]] > 1)]
+    np.testing.assert_array_equal(a["dual_dofnum"][: a["ndual"][0]] > 0, full)
+    assert 0 < sum(full) < len(full)
+
+
+@pytest.mark.parametrize("room", ["ndualdofmax", "ndualYmax"])
+def test_what_finds_no_room_is_left_out_and_told(room):
+    s = touching(solver="pgs", width=8)
+    call(make_blocks, s.m, s.d)
+    whole = s.a["ndual"][0]
+    used = s.a["dual_dofadr"] if room == "ndualdofmax" else s.a["dual_rowadr"]
+    last = int(used[whole - 1]) + (s.nv if room == "ndualdofmax" else 6 * s.nv)
+    for size, fit in ((last, whole), (last - 1, whole - 1), (0, 0)):
+        setattr(s.d, room, size)
+        call(make_blocks, s.m, s.d)
+        assert s.a["ndual"][0] == fit and call(all_fit, s.d) == (fit == whole)
+    call(report_full, s.d)
+    assert s.a["con_overflow"][0] == 1 and not s.a["warning"].any()
+    s.a["con_overflow"][0], s.a["active"][0, 1:] = 0, 0.0
+    call(report_full, s.d)
+    assert s.a["con_overflow"][0] == 0
+    np.testing.assert_array_equal(s.a["warning"][1], [1, *[0] * 7])
+
+
+def test_room_is_for_all_rows_that_can_exist(s):
+    rows = {"ndofrowmax": 5, "ngenrowmax": 4}
+    size = dual_capacity(s.model, 6, rows, 0)
+    nv, chain = s.nv, max(s.model.chain_rownnz)
+    assert size["ndualmax"] == 15
+    assert size["ndualdofmax"] >= 5 * chain + 4 * nv + 6 * min(2 * chain, nv) + nv
+    assert size["ndualYmax"] >= 5 * chain + 4 * nv + 6 * 6 * min(2 * chain, nv) + 6 * nv
+    assert dual_capacity(s.model, 7, rows, 0)["ndualmax"] == 16
+
+
+def test_where_a_value_of_a_contact_stands(s):
+    for k in (0, 3):
+        assert call(contact_block, s.d, k) == s.a["ndofrow"][0] + s.a["ngenrow"][0] + k
+        assert [call(place, s.d, k, c) for c in range(s.a["con_dim"][k])] == basis_rows(s, k)
+
+
+def test_dofs_are_sorted_and_triangles_packed():
+    d = record(1, dofs=[9, 3, 1, 8, 4, 2, 5])
+    call(sort_descending, d.dofs, 1, 5)
+    assert [*d.dofs.array] == [9, 8, 4, 3, 2, 1, 5]
+    places = {(c, e): call(packed, c, e) for c in range(6) for e in range(6)}
+    assert {*places.values()} == set(range(21)) and all(places[c, e] == places[e, c] for c, e in places)
