@@ -55,6 +55,38 @@ def lane_record(*problems: Problem):
     return p
 
 
+def factored_record(rng, n: int, columns: int, width: int, each: int = 0):
+    """A record of sparse rows, A = Y Y^T + diag(cfm); rows stand in pairs that share their columns.
+
+    Args:
+        n: rows.
+        columns: of Y.
+        width: problems side by side.
+        each: columns of a row, 0: any number.
+
+    Returns:
+        The record; Y (width, n, columns) and cfm (width, n), dense.
+    """
+    room = -(-n // 8) * 8
+    p = empty(width, nlcp=n, nlcpcol=n * columns, nlcpY=n * columns, nlcpz=columns, nlcpone=room,
+              nlcppair=room * max(room, columns))  # fmt: skip
+    Y, at, entry = np.zeros((width, n, columns)), 0, 0
+    for i in range(n):
+        if i % 2 == 0:
+            mine = np.sort(rng.choice(columns, each or int(rng.integers(1, columns + 1)), replace=False))[::-1]
+            start, at = at, at + len(mine)
+            p.lcp_col.array[start:at] = mine
+        p.lcp_coladr[i], p.lcp_colnum[i], p.lcp_rowadr[i] = start, len(mine), entry
+        Y[:, i, mine] = rng.standard_normal((width, len(mine)))
+        p.lcp_Y.array[entry : entry + len(mine)] = Y[:, i, mine].T
+        entry += len(mine)
+    cfm = 0.1 + rng.random((width, n))
+    p.lcp_n[0], p.lcp_findex.array[...] = n, -1
+    p.lcp_cfm.array[...], p.lcp_diag.array[...] = cfm.T, ((Y**2).sum(2) + cfm).T
+    p.lcp_parameter.array[...] = [[1e-10], [1.0]]
+    return p, Y, cfm
+
+
 class Rows:
     """A tile of a model whose constraint rows are made, and what its LCP has in dense numbers.
 

@@ -21,9 +21,9 @@ def solve(problem, policy=FROZEN, start_=dantzig.BY_ROWS):
     return r1
 
 
-@pytest.mark.parametrize("n", [1, 4, 9, 20])
+@pytest.mark.parametrize("n", [1, 4, 8, 9, 16])
 def test_every_row_driven_leaves_all_before_it_complementary(n, rng):
-    for make in (lambda: known_problem(rng, n)[0], lambda: degenerate_problem(rng, n)):
+    for make in 2 * (lambda: known_problem(rng, n)[0], lambda: degenerate_problem(rng, n)):
         problem = make()
         r1 = start(problem)
         A = problem.matrix[np.ix_(r1.one_order.array[:n], r1.one_order.array[:n])] * np.outer(

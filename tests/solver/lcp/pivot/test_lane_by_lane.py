@@ -1,0 +1,43 @@
+"""Problems side by side, one after the other by the pivots of one."""
+
+import numpy as np
+
+from featherlane.lcp import Problem
+from featherlane.model.enums import FROZEN
+from featherlane.solver.lcp.pivot import dantzig
+from featherlane.solver.lcp.pivot.lane_by_lane import load_lane, solve_lane_by_lane, store_lane
+from scenes.lcp_problems import friction_problem
+from scenes.lcp_records import lane_record, one_record
+
+
+def with_room(problem):
+    add = np.where(problem.findex >= 0, 0.05, 0.0)
+    lo = np.where(problem.findex >= 0, 0.0, -0.1)
+    return Problem(problem.matrix, problem.b, lo, problem.hi, problem.findex, add)
+
+
+def test_each_lane_has_the_answer_of_its_problem_alone(rng):
+    problems = [with_room(friction_problem(rng, 3)) for _ in range(2)]
+    p = lane_record(*problems)
+    solve_lane_by_lane.function(p, FROZEN, 50, dantzig.BY_ROWS)
+    for lane, problem in enumerate(problems):
+        r1 = one_record(problem)
+        dantzig.principal_pivoting(r1, FROZEN, 50, dantzig.BY_ROWS)
+        for ours, theirs in (("x", "x"), ("w", "w"), ("y", "lower"), ("g", "upper")):
+            found, expected = getattr(p, f"lcp_{ours}").array, getattr(r1, f"one_{theirs}").array
+            np.testing.assert_array_equal(found[:9, lane], expected[:9], err_msg=ours)
+        for name in ("status", "niter", "residual"):
+            assert getattr(p, f"lcp_{name}").array[0, lane] == getattr(r1, f"one_{name}")[0]
+
+
+def test_a_lane_is_loaded_and_stored(rng):
+    problems = [with_room(friction_problem(rng, 3)) for _ in range(2)]
+    p = lane_record(*problems)
+    load_lane(p, 1)
+    r1 = one_record(problems[1])
+    for name in ("A", "b", "lo", "hi", "add", "findex", "n"):
+        found, expected = (getattr(r, f"one_{name}").array for r in (p, r1))
+        np.testing.assert_array_equal(found[:9], expected[:9], err_msg=name)
+    p.one_status[0], p.one_x[3] = 2, 5.0
+    store_lane(p, 0)
+    assert p.lcp_status.array[0].tolist() == [2.0, 0.0] and p.lcp_x.array[3].tolist() == [5.0, 0.0]
