@@ -1,0 +1,57 @@
+"""Products with A, dense or factored, against dense matrices."""
+
+import numpy as np
+import pytest
+
+from featherlane.lcp import Problem
+from featherlane.solver.lcp.sweep import product
+from scenes.lcp_records import factored_record, lane_record
+
+ROUNDING = 1e-12  # of sums of ten products
+COLUMNS = 7
+
+
+@pytest.fixture(params=[(False, 1), (False, 6), (False, 9), (True, 4), (True, 5), (True, 10), (True, 11)])
+def tile(request, rng):
+    """(record, A of each world, b)."""
+    dense, n = request.param
+    if dense:
+        M = rng.standard_normal((2, n, n))
+        A = M @ M.transpose(0, 2, 1)
+        p = lane_record(*(Problem(a, np.zeros(n), -1.0, 1.0) for a in A))
+    else:
+        p, Y, cfm = factored_record(rng, n, COLUMNS, 2)
+        A = Y @ Y.transpose(0, 2, 1) + np.array([np.diag(c) for c in cfm])
+        p.Y = Y
+    p.lcp_b.array[...], p.lcp_x.array[...] = rng.standard_normal((2, n, 2))
+    p.lcp_z.array[...] = np.nan
+    return p, A, p.lcp_b.array
+
+
+def times(A, x):
+    return np.stack([a @ column for a, column in zip(A, x.T, strict=True)], 1)
+
+
+def test_multiply_is_the_product(tile):
+    p, A, _ = tile
+    product.multiply(p, p.lcp_x, p.lcp_change)
+    np.testing.assert_allclose(p.lcp_change.array, times(A, p.lcp_x.array), atol=ROUNDING)
+
+
+def test_w_is_the_product_less_b(tile):
+    p, A, b = tile
+    product.set_w(p)
+    np.testing.assert_allclose(p.lcp_w.array, times(A, p.lcp_x.array) - b, atol=ROUNDING)
+
+
+def test_z_follows_a_change_of_a_row(tile):
+    p, A, b = tile
+    product.sum_rows(p, p.lcp_x)
+    for i, change in ((0, 0.5), (len(b) - 1, -2.0)):
+        p.lcp_x.array[i] += change
+        product.row_add(p, i, p.lcp_x[i] * 0.0 + change)
+    product.place_w(p)  # with z as it is kept
+    np.testing.assert_allclose(p.lcp_w.array, times(A, p.lcp_x.array) - b, atol=ROUNDING)
+    if p.lcp_dense[0] == 0:
+        z = np.stack([y.T @ column for y, column in zip(p.Y, p.lcp_x.array.T, strict=True)], 1)
+        np.testing.assert_allclose(p.lcp_z.array, z, atol=ROUNDING)
