@@ -1,0 +1,90 @@
+"""Conjugate gradients: directions by their formula, and the minimum at the end."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.primal.cg import ETA, cg, conjugation, precondition, turn_search
+from oracles.uncompiled import call, record
+from scenes.touching import each, touching, vectors
+
+EXACT = 1e-10  # relative: a solve with M
+CLOSE = 1e-8  # relative: of the cost above its minimum, after many iterations
+
+
+def test_beta_is_hager_and_zhangs(rng):
+    """beta = (y M^-1 g - 2 (p g) (y M^-1 y) / (p y)) / (p y), at least -1 / (|p| min(|g|, eta)); 0 where p y <= 0."""
+    n, worlds = 5, 300
+    L = rng.normal(size=(n, n))
+    inverse = L @ L.T + np.eye(n)
+    p, g, old = rng.normal(size=(3, n, worlds))
+    g[:, ::3] *= 1e-3
+    fields = {"search": p, "grad": g, "grad_old": old, "Mgrad": inverse @ g, "Mgrad_old": inverse @ old}
+    beta = call(conjugation, record(1, nv=n), record(worlds, **fields))
+    y, floors = g - old, 0
+    for w in range(worlds):
+        py = p[:, w] @ y[:, w]
+        if py <= 0:
+            assert beta[w] == 0
+            continue
+        My = inverse @ y[:, w]
+        turn = (My @ g[:, w] - 2 * (p[:, w] @ g[:, w]) * (y[:, w] @ My) / py) / py
+        least = -1 / (np.linalg.norm(p[:, w]) * min(np.linalg.norm(g[:, w]), ETA))
+        expected = max(turn, least)
+        floors += expected == least
+        assert abs(beta[w] - expected) <= 1e-12 * abs(expected)
+    assert floors and (beta == 0).any()
+
+
+def test_a_search_turns_with_its_rows_and_keeps_the_gradient(rng):
+    s = touching(solver="cg")
+    g, p, beta = (vectors(s, rng) for _ in range(3))
+    s.a["grad"][: s.nv], s.a["search"][: s.nv] = g, p
+    call(precondition, s.m, s.d)
+    Mg = np.array([np.linalg.solve(q.M, x) for q, x in zip(s.problems, g.T, strict=True)]).T
+    assert np.abs(s.a["Mgrad"][: s.nv] - Mg).max() <= EXACT * np.abs(Mg).max()
+    call(turn_search, s.m, s.d, beta[0])
+    expected = beta[0] * p - Mg
+    assert np.abs(s.a["search"][: s.nv] - expected).max() <= EXACT * np.abs(expected).max()
+    np.testing.assert_array_equal(s.a["grad_old"][: s.nv], g)
+    np.testing.assert_array_equal(s.a["Mgrad_old"], s.a["Mgrad"])
+    Mv = each(s, expected, lambda q, x: q.M @ x).T
+    assert np.abs(s.a["Mv"][: s.nv] - Mv).max() <= EXACT * np.abs(Mv).max()
+    k = s.a["nfrictionrow"][0] - 1
+    assert np.abs(s.a["dofrow_v"][k] - expected[s.a["dofrow_dof"][k]]).max() <= EXACT * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_it_ends_at_the_minimum(cone):
+    s = touching(cone, solver="cg", iterations=2000)
+    s.a["active"][0, 2] = 0.0
+    s.w.run(cg)
+    part, qacc, niter = np.arange(s.width) != 2, s.a["qacc"][: s.nv], s.a["solver_niter"][0]
+    least = np.array([p.cost(p.minimum()) for p in s.problems])
+    above = each(s, qacc, lambda p, x: p.cost(x)) - least
+    assert (above <= CLOSE * np.abs(least))[part].all()
+    assert niter[2] == 0 and (niter[part] > 5).all() and (niter < 2000).all()
+    np.testing.assert_array_equal(qacc[:, 2], s.a["qacc_smooth"][: s.nv, 2])
+    trace = np.array([np.trace(p.M) for p in s.problems])
+    residual = each(s, qacc, lambda p, x: np.linalg.norm(p.gradient(x))) / trace
+    assert np.abs(s.a["solver_residual"][0] - residual)[part].max() <= 1e-6 * (1 + residual.max())
+    assert (above[part] <= s.a["solver_gap"][0][part] * trace[part] + 1e-11 * np.abs(least)[part]).all()
+
+
+def test_few_iterations_say_so_and_are_recorded():
+    s = touching(solver="cg", iterations=3)
+    call(cg, s.m, s.d)
+    np.testing.assert_array_equal(s.a["solver_niter"][0, :-1], 3)
+    assert s.a["warning"][3, :-1].all()
+    cost = each(s, s.a["qacc"][: s.nv], lambda p, x: p.cost(x))
+    start = each(s, s.a["qacc_smooth"][: s.nv], lambda p, x: p.cost(x))
+    assert (cost[:-1] < 0.9 * start[:-1]).all()
+
+
+def test_a_tolerance_ends_it_earlier():
+    counts = []
+    for tolerance in (1e-4, 1e-10):
+        s = touching(solver="cg", iterations=2000, tolerance=tolerance)
+        s.w.run(cg)
+        counts.append(s.a["solver_niter"][0].copy())
+        assert not s.a["warning"][3].any()
+    assert (counts[0] <= counts[1]).all() and (counts[0] < counts[1]).any()

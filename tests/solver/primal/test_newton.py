@@ -1,0 +1,92 @@
+"""Newton's method: it ends at the minimum, and says when it does not."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian.equation import prepare
+from featherlane.solver.primal.line_search import FAR
+from featherlane.solver.primal.newton import newton, search_direction
+from featherlane.solver.primal.problem import evaluate
+from oracles.uncompiled import call
+from scenes.touching import each, go_to, touching, vectors
+
+OPTIMAL = 1e-12  # relative to the accelerations: rounding times the condition of H
+EXACT = 1e-9  # relative: an equation whose matrix has a condition number of 1e5
+SOLVED = 1e-9  # relative to the forces: the gradient of float64 at the end
+
+
+def ready(cone, **options):
+    s = touching(cone, **options)
+    call(prepare, s.m, s.d)
+    return s
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_it_ends_at_the_minimum_and_leaves_worlds_alone_that_take_no_part(cone):
+    s = ready(cone)
+    s.a["active"][0, 2] = 0.0
+    call(newton, s.m, s.d)
+    part, qacc = np.arange(s.width) != 2, s.a["qacc"][: s.nv]
+    best = np.array([p.minimum() for p in s.problems]).T
+    assert np.abs(qacc - best)[:, part].max() <= OPTIMAL * 100 * np.abs(best).max()
+    pull = each(s, qacc, lambda p, x: p.J.T @ p.force(x)).T
+    assert np.abs(s.a["qfrc_constraint"][: s.nv] - pull)[:, part].max() <= SOLVED * np.abs(pull).max()
+    niter = s.a["solver_niter"][0]
+    assert niter[2] == 0 and (niter[part] > 1).all() and (niter < 25).all()
+    np.testing.assert_array_equal(qacc[:, 2], s.a["qacc_smooth"][: s.nv, 2])
+    trace = np.array([np.trace(p.M) for p in s.problems])
+    residual = each(s, qacc, lambda p, x: np.linalg.norm(p.gradient(x))) / trace
+    assert np.abs(s.a["solver_residual"][0] - residual)[part].max() <= 1e-8
+    assert (s.a["solver_gap"][0] >= 0).all() and s.a["solver_gap"][0][part].max() < 1e-12
+    assert not s.a["warning"][3].any()
+
+
+def test_it_starts_at_the_last_acceleration_and_ends_there_if_it_is_the_minimum():
+    s = ready("pyramidal")
+    s.a["qacc_warmstart"][: s.nv] = np.array([p.minimum() for p in s.problems]).T
+    s.model.opt.tolerance = 1e-8
+    s.w.rows.refresh()
+    call(newton, s.m, s.d)
+    assert not s.a["solver_niter"].any() and not s.a["warning"][3].any()
+    np.testing.assert_array_equal(s.a["qacc"], s.a["qacc_warmstart"])
+
+
+def test_it_says_that_its_iterations_did_not_suffice():
+    s = ready("pyramidal", iterations=2)
+    call(newton, s.m, s.d)
+    far = s.a["solver_niter"][0] == 2
+    assert far[:-1].all()
+    np.testing.assert_array_equal(s.a["warning"][3], far)
+
+
+def test_a_direction_solves_newtons_equation(rng):
+    """And promises half of what it falls by."""
+    s = ready("elliptic")
+    a = s.a["qacc_smooth"][: s.nv] + vectors(s, rng, 5.0)
+    go_to(s, a)
+    s.a["live"][...] = 1.0
+    call(evaluate, s.m, s.d)
+    promise = call(search_direction, s.m, s.d)
+    for lane, p in enumerate(s.problems):
+        g, H = p.gradient(a[:, lane]), p.hessian(a[:, lane])
+        expected = -np.linalg.solve(H, g)
+        assert np.abs(s.a["search"][: s.nv, lane] - expected).max() <= EXACT * np.abs(expected).max()
+        assert np.abs(s.a["Mv"][: s.nv, lane] - p.M @ expected).max() <= EXACT * np.abs(p.M @ expected).max()
+        assert abs(promise[lane] + 0.5 * g @ expected) <= EXACT * abs(g @ expected)
+
+
+def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
+    s = ready("pyramidal")
+    a = s.a["qacc_smooth"][: s.nv] + vectors(s, rng)
+    go_to(s, a)
+    s.a["live"][...] = 1.0
+    call(evaluate, s.m, s.d)
+    # of which no body is made, in a world where nothing touches the ball
+    s.a["M"][:, -1] *= -1.0
+    s.a["grad"][:, -1] = 0.0
+    s.a["grad"][s.model.tree_dofadr[1] + np.arange(3), -1] = 1.0
+    promise = call(search_direction, s.m, s.d)
+    expected = -s.a["grad"][: s.nv, -1] / s.a["M"][s.model.M_rowadr + s.model.M_rownnz - 1, -1]
+    downhill = (s.a["search"][: s.nv] * s.a["grad"][: s.nv]).sum(0) < 0
+    assert downhill[:-1].all() and promise[0] < FAR <= promise[-1]
+    np.testing.assert_allclose(s.a["search"][: s.nv, -1], expected, rtol=1e-12)
