@@ -1,7 +1,7 @@
 """Conjugate gradients on the primal problem, preconditioned by M^-1, W worlds at once.
 
     p <- -M^-1 g + beta p,      y = g - g_old,
-    beta = (y - 2 p (y^T M^-1 y) / (p^T y))^T M^-1 g / (p^T y),
+    beta = (y^T M^-1 g - 2 p^T g (y^T M^-1 y) / (p^T y)) / (p^T y),
 
 each step to the minimum along p (line_search.py).  beta has a lower bound that keeps p from turning across g, and is 0
 where p^T y is not positive.  An iteration costs products with J and one solve with the factor of M.
