@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from featherlane.constraint.row import make_rows
@@ -13,6 +15,7 @@ from featherlane.simulation.step.forward import forward_position, forward_veloci
 from featherlane.simulation.step.wake import find_contacts
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.lcp.fields import LCP_SIZES, PROBLEM
+from oracles.smooth import dense
 
 NONE = dict.fromkeys((f.name for f in LCP_SIZES), 0)
 
@@ -108,4 +111,29 @@ class Rows:
     def run(self, kernel, *numbers):
         """A kernel or stage of (m, d), uncompiled."""
         with np.errstate(all="ignore"):
-            return getattr(kernel, "function", kernel)(self.m, self.d, *numbers)
+            return kernel.function(self.m, self.d, *numbers)
+
+    def inertia(self, world: int = 0) -> np.ndarray:
+        """Mh = M + h B, dense."""
+        damping = self.model.dof_damping.reshape(self.model.nv, -1)[:, 0]
+        return dense(self.model, self.d.M.array[:, world]) + self.model.opt.timestep * np.diag(damping)
+
+    def triangle(self, world: int = 0) -> np.ndarray:
+        """S, lower, with Mh = S^T S: whitened rows are J S^-1."""
+        return np.linalg.cholesky(self.inertia(world)[::-1, ::-1])[::-1, ::-1].T
+
+    def lcp(self, world: int = 0) -> SimpleNamespace:
+        """The rows of the LCP of one world as they were meant: J, c, cfm, lo, hi, findex, add; A and b."""
+        d, n, h = self.d, self.d.lcp_n[0], self.model.opt.timestep
+        Y = np.zeros((n, self.model.nv))
+        for r in range(n):
+            at = d.lcp_coladr[r] + np.arange(d.lcp_colnum[r])
+            Y[r, d.lcp_col.array[at]] = d.lcp_Y.array[d.lcp_rowadr[r] : d.lcp_rowadr[r] + len(at), world]
+        b, cfm, lo, hi, add, diag = (
+            getattr(d, f"lcp_{name}").array[:n, world].copy() for name in ("b", "cfm", "lo", "hi", "add", "diag")
+        )
+        J, A = Y @ self.triangle(world), Y @ Y.T + np.diag(cfm)
+        np.testing.assert_allclose(diag, A.diagonal(), rtol=1e-12)
+        c = h * b + J @ (d.qvel.array[:, world] + h * d.qacc_step.array[:, world])
+        findex = d.lcp_findex.array[:n].copy()
+        return SimpleNamespace(J=J, c=c, cfm=h * cfm, lo=lo, hi=hi, findex=findex, add=add, A=A, b=b, n=n)

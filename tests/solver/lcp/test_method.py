@@ -1,0 +1,46 @@
+"""What a method declares: its options are checked by name, and become numbers of its stage."""
+
+import pytest
+
+from featherlane.solver.lcp.method import ONE, ROWS, Choice, Count, Method, Number, OptionError
+from featherlane.solver.lcp.pivot.lemke import solve_lemke
+
+METHOD = Method(
+    "some",
+    solve_lemke,
+    ONE,
+    numbers={"order": Choice("rows", ("rows", "random"), ""), "iterations": Count(100, "")},
+    parameters={"tolerance": Number(1e-8, 0.0, 1.0, "")},
+)
+
+
+def test_settings_are_defaults_or_what_is_given():
+    assert METHOD.settings({}) == ([0, 100], [1e-8])
+    assert METHOD.settings({"iterations": 7, "order": "random"}) == ([1, 7], [1e-8])
+    assert METHOD.settings({"tolerance": 1, "iterations": 0}) == ([0, 0], [1.0])
+    numbers, parameters = METHOD.settings({"tolerance": 0})
+    assert [type(x) for x in (*numbers, *parameters)] == [int, int, float]
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"iteration": 1}, "'some' has no option 'iteration', allowed are order, iterations, tolerance.*iterations"),
+    ({"order": "row"}, "'some': order is 'row', allowed are rows, random.*rows"),
+    ({"iterations": -1}, "iterations is -1, allowed are whole numbers >= 0"),
+    ({"iterations": 1.5}, "iterations is 1.5"), ({"iterations": 1 << 31}, "iterations is 2147483648"),
+    ({"tolerance": -1e-9}, "tolerance is -1e-09, allowed are 0.0 to 1.0"), ({"tolerance": 1.1}, "tolerance is 1.1"),
+    ({"tolerance": "x"}, "tolerance is 'x'"), ({"tolerance": float("nan")}, "tolerance is nan"),
+])  # fmt: skip
+def test_what_an_option_does_not_take_is_refused_by_name(given, message):
+    with pytest.raises(OptionError, match=message):
+        METHOD.settings(given)
+
+
+def test_a_method_without_options_says_so():
+    with pytest.raises(OptionError, match="no option 'x', it has none"):
+        Method("bare", solve_lemke, ROWS).settings({"x": 1})
+    assert Method("bare", solve_lemke, ROWS).settings({}) == ([], [])
+    assert (METHOD.symmetric, METHOD.bounded, ONE == ROWS) == (True, True, False)
+
+
+def test_the_largest_count_fits_an_int():
+    assert Count(0, "").number("n", (1 << 31) - 1) == 2147483647
