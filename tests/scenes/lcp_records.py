@@ -84,7 +84,7 @@ def factored_record(rng, n: int, columns: int, width: int, each: int = 0):
         p.lcp_Y.array[entry : entry + len(mine)] = Y[:, i, mine].T
         entry += len(mine)
     cfm = 0.1 + rng.random((width, n))
-    p.lcp_n[0], p.lcp_findex.array[...] = n, -1
+    p.lcp_n[0], p.lcp_findex.array[...], p.lcp_z.array[...] = n, -1, np.nan
     p.lcp_cfm.array[...], p.lcp_diag.array[...] = cfm.T, ((Y**2).sum(2) + cfm).T
     p.lcp_parameter.array[...] = [[1e-10], [1.0]]
     return p, Y, cfm
