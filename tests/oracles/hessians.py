@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from featherlane.model.enums import CONTACT_ELLIPTIC
-from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS
+from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS
 from scenes.coupled import truth
 
 
@@ -15,7 +15,7 @@ def columns(w, i):
     m, a = w.model, w.arrays
     if a["H_pattern"][0] == PATHS:
         return a["H_colind"][a["H_rowadr"][i] :][: a["H_rownnz"][i]]
-    if a["H_pattern"][0] != BLOCKS:
+    if a["H_pattern"][0] not in (BLOCKS, ORDERED):
         return m.chain_colind[m.chain_rowadr[i] :][: m.chain_rownnz[i]]
     b = m.dof_blockid[i]
     blocks = a["H_blockcol"][a["H_blockadr"][b] :][: a["H_blocknum"][b]]
@@ -63,6 +63,23 @@ def curvature(model, w, rows):
             mu = friction[0] / np.sqrt(model.opt_impratio[0])
             H += rows.J[at].T @ cone_curvature(mu, friction, rows.D[at], x[at]) @ rows.J[at]
     return H
+
+
+def basis_weights(s, k, lane):
+    """Second derivative of contact k's cost in its basis (n, mu_1 t_1, ..), at con_y, of a scene of scenes.touching."""
+    a, dim = s.a, s.a["con_dim"][k]
+    turn = 3 * (s.d.nconmax + k)
+    y = a["con_y"][[3 * k, 3 * k + 1, 3 * k + 2, turn, turn + 1, turn + 2][:dim], lane]
+    D, friction = a["con_D"][k, lane], a["con_friction"][5 * k : 5 * k + dim - 1, lane]
+    if dim == 1:
+        return np.array([[D * (y[0] < 0)]])
+    if s.mj.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL:
+        edges = np.array([[1.0, *(sign * np.eye(dim - 1)[i])] for i in range(dim - 1) for sign in (1, -1)])
+        return edges.T @ ((D * (edges @ y < 0))[:, None] * edges)
+    scale = np.array([1.0, *friction])
+    stiff = np.array([D, *(D * s.mj.opt.impratio * (friction / friction[0]) ** 2)])
+    bend = cone_curvature(friction[0] / np.sqrt(s.mj.opt.impratio), friction, stiff, y / scale)
+    return bend / scale / scale[:, None]
 
 
 def inertia(mj, state):

@@ -65,7 +65,7 @@ CHAIN = """<mujoco><option cone="{cone}" timestep="0.004" jacobian="dense" toler
   </worldbody></mujoco>"""
 
 
-def touching(cone="pyramidal", width=8, xml=XML, spread=0.01, **options) -> SimpleNamespace:
+def touching(cone="pyramidal", width=8, xml=XML, spread=0.01, dtype=np.float64, **options) -> SimpleNamespace:
     """A tile whose rows are made: mj, model, w, (m, d) for uncompiled kernels, of each world
     MuJoCo's data and the convex problem.
 
@@ -75,7 +75,7 @@ def touching(cone="pyramidal", width=8, xml=XML, spread=0.01, **options) -> Simp
     model = load(mj)
     for name, value in options.items():
         setattr(model.opt, name, value)
-    w = Workspace(model, width)
+    w = Workspace(model, width, dtype)
     found = [kicked(mj, rng, spread, 0.5) for _ in range(width)]
     if width > 1:
         for j in np.flatnonzero(mj.jnt_type == mujoco.mjtJoint.mjJNT_FREE):

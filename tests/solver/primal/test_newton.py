@@ -7,11 +7,13 @@ from featherlane.solver.hessian.equation import prepare
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.newton import newton, search_direction
 from featherlane.solver.primal.problem import evaluate
-from oracles.uncompiled import call
+from oracles.convex import Convex
+from oracles.uncompiled import call, record
 from scenes.touching import each, go_to, touching, vectors
 
 OPTIMAL = 1e-12  # relative to the accelerations: rounding times the condition of H
 EXACT = 1e-9  # relative: an equation whose matrix has a condition number of 1e5
+SINGLE = 1e-3  # relative: float32 through the condition of H, about 1e4
 SOLVED = 1e-9  # relative to the forces: the gradient of float64 at the end
 
 
@@ -88,5 +90,41 @@ def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
     promise = call(search_direction, s.m, s.d)
     expected = -s.a["grad"][: s.nv, -1] / s.a["M"][s.model.M_rowadr + s.model.M_rownnz - 1, -1]
     downhill = (s.a["search"][: s.nv] * s.a["grad"][: s.nv]).sum(0) < 0
+    newton_step = -np.linalg.solve(s.problems[0].hessian(a[:, 0]), s.problems[0].gradient(a[:, 0]))
+    assert np.abs(s.a["search"][: s.nv, 0] - newton_step).max() <= EXACT * np.abs(newton_step).max()
     assert downhill[:-1].all() and promise[0] < FAR <= promise[-1]
     np.testing.assert_allclose(s.a["search"][: s.nv, -1], expected, rtol=1e-12)
+
+
+def test_its_record_tells_each_point(rng):
+    s = ready("elliptic")
+    s.d.want_history, s.d.nrecord = 1, 30
+    table = record(s.width, **{name: np.zeros((30, s.width)) for name in ("cost", "gradient", "improvement", "step")})
+    s.d.stat_cost, s.d.stat_gradient, s.d.stat_improvement, s.d.stat_step = (
+        table.cost,
+        table.gradient,
+        table.improvement,
+        table.step,
+    )
+    call(newton, s.m, s.d)
+    cost, gain = table.cost.array, table.improvement.array
+    trace, niter = np.array([np.trace(p.M) for p in s.problems]), s.a["solver_niter"][0].astype(int)
+    smooth, rest = s.a["qacc_smooth"][: s.nv], np.zeros((s.nv, s.width))
+    smooth = np.where(each(s, rest, Convex.cost) < each(s, smooth, Convex.cost), rest, smooth)
+    start = each(s, smooth, Convex.cost) / trace
+    assert np.abs(cost[0] - start).max() <= EXACT * start.max()
+    slopes = each(s, smooth, lambda p, x: np.linalg.norm(p.gradient(x))) / trace
+    assert np.abs(table.gradient.array[0] - slopes).max() <= EXACT * slopes.max()
+    assert not gain[0].any() and not table.step.array[0].any()
+    for lane, n in enumerate(niter):
+        assert np.abs(cost[:n, lane] - cost[1 : n + 1, lane] - gain[1 : n + 1, lane]).max() <= EXACT * start[lane]
+        assert (gain[1 : n - 2, lane] > 0).all() and (table.step.array[1 : n + 1, lane] > 0).all()
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_float32_stops_where_no_row_switches(cone):
+    s = ready(cone, width=1, dtype=np.float32, tolerance=1e-8)
+    call(newton, s.m, s.d)
+    best = s.problems[0].minimum()
+    assert s.a["warning"][3, 0] == 0 and 2 < s.a["solver_niter"][0, 0] < 20
+    assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()

@@ -1,0 +1,63 @@
+"""The touching scene before its Hessian is made, in each way that a tile may take."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from featherlane.solver.hessian import capacity
+from featherlane.solver.hessian.choice import choose_way
+from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
+from featherlane.solver.hessian.ways import ordered
+from oracles.hessians import basis_weights
+from oracles.uncompiled import call
+from scenes.touching import CHAIN, XML, contact_jacobian, go_to, near, present, touching
+
+PATTERNS = {"tree": TREE, "paths": PATHS, "blocks": BLOCKS, "ordered": ORDERED, "apart": APART, "recursion": TREE}
+
+
+def on(way, monkeypatch, rng, cone="elliptic"):
+    """The scene at a point where its rows push, slip and part, on the pattern of a way."""
+    monkeypatch.setattr(capacity, "PATH_DOFS", 128 if way == "paths" else 0)
+    if way == "ordered":
+        monkeypatch.setattr(capacity, "MANY_TREES", 1)
+        monkeypatch.setattr(ordered, "COSTLY", 0.0)
+        monkeypatch.setattr(ordered, "FILLED", 0.0)
+    alone, chain = way == "apart", way in ("tree", "recursion")
+    options = {"forward_dynamics": "aba" if way == "recursion" else "crb"}
+    s = touching(cone, 1 if alone else 8, CHAIN if chain else XML, **options)
+    if alone:
+        monkeypatch.setattr(capacity, "HESSIAN_LIMIT", int(s.model.chain_rownnz.sum()))
+        s = touching(cone, 1, XML, **options)
+    s.point = near(s, rng)
+    go_to(s, s.point)
+    call(choose_way, s.m, s.d)
+    s.a["live"][...] = 1.0
+    return s
+
+
+def dense(s, lane):
+    """H of one world from its definition, (nv, nv).
+
+    Where trees are taken apart it lacks what is between them, and between the two bodies of contacts within trees.
+    """
+    H, tree = s.problems[lane].hessian(s.point[:, lane]), s.model.dof_treeid
+    if s.a["H_pattern"][0] != APART:
+        return H
+    for k, w in present(s):
+        b, other = s.a["con_body"][2 * k : 2 * k + 2]
+        if w == lane and other > 0 and s.model.body_treeid[b] == s.model.body_treeid[other]:
+            H = H - contact_jacobian(s, lane, k).T @ basis_weights(s, k, lane) @ contact_jacobian(s, lane, k)
+            for one in (b, other):
+                J = one_body(s, lane, k, one)
+                H = H + J.T @ basis_weights(s, k, lane) @ J
+    return np.where(tree[:, None] == tree, H, 0.0)
+
+
+def one_body(s, lane, k, body):
+    """Rows of contact k as if the other body stood still."""
+    a, jacp, jacr = s.a, np.zeros((3, s.nv)), np.zeros((3, s.nv))
+    mujoco.mj_jac(s.mj, s.data[lane], jacp, jacr, a["con_pos"][3 * k : 3 * k + 3, lane].copy(), body)
+    frame = a["con_frame"][9 * k : 9 * k + 9, lane].reshape(3, 3)
+    scale = np.array([1.0, *a["con_friction"][5 * k : 5 * k + 5, lane]])[:, None]
+    return (scale * np.vstack([frame @ jacp, frame @ jacr]))[: a["con_dim"][k]]

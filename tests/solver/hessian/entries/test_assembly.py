@@ -1,0 +1,45 @@
+"""The entries of H, on every pattern: the second derivative of the cost as its definition has it."""
+
+import numpy as np
+import pytest
+
+from featherlane.model.enums import PYRAMIDAL
+from featherlane.solver.hessian.entries.assembly import assemble_entries, free_weight, is_pushing
+from oracles.hessians import basis_weights, dense_hessian
+from oracles.uncompiled import call, record
+from scenes.touching import go_to, near, present
+from scenes.ways import dense, on
+
+EXACT = 1e-11  # relative to the largest entry: sums of some hundred products
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("way", ["tree", "paths", "blocks", "apart"])
+def test_h_is_the_second_derivative(way, cone, monkeypatch, rng):
+    s = on(way, monkeypatch, rng, cone)
+    for size in (1.0, 50.0):
+        s.point = near(s, rng, size)
+        go_to(s, s.point)
+        s.a["H"][...] = np.nan  # nothing of an earlier one stays
+        call(assemble_entries, s.m, s.d)
+        for lane in range(s.width):
+            expected = np.tril(dense(s, lane))
+            got = dense_hessian(s.w, lane)
+            assert np.abs(got - expected).max() <= EXACT * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_a_contact_pushes_where_it_has_a_stiffness(cone, monkeypatch, rng):
+    s = on("paths", monkeypatch, rng, cone)
+    said = {k: call(is_pushing, s.m, s.d, k) for k in range(s.a["ncon_slot"][0])}
+    for k, lane in present(s):
+        assert said[k][lane] == basis_weights(s, k, lane).any()
+    for k, mask in said.items():
+        assert not mask[s.a["con_D"][k] == 0].any()
+    assert s.m.opt_cone == PYRAMIDAL or any(mask.any() for mask in said.values())
+
+
+def test_a_general_row_counts_inside_its_bounds():
+    x = np.array([-0.6, -0.5, 0.0, 0.4, 0.5, 0.7])
+    d = record(6, genrow_D=[2.0], genrow_x=x[None], genrow_lo=[-1.0], genrow_hi=[1.0])
+    np.testing.assert_array_equal(call(free_weight, d, 0), [0, 0, 2, 2, 0, 0])

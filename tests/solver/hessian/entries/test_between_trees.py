@@ -1,0 +1,91 @@
+"""Contacts between bodies of two trees: what couples the dofs of one with those of the other is J^T W J."""
+
+import numpy as np
+import pytest
+
+from featherlane.model.enums import PYRAMIDAL
+from featherlane.solver.hessian.entries.between_trees import (
+    add_point_stiffness,
+    add_turning_stiffness,
+    clear_couplings,
+    dofs_above,
+    is_translation,
+    subtract_coupling,
+    within_tree,
+)
+from featherlane.solver.hessian.entries.stiffness import (
+    cone_stiffness,
+    contact_stiffness,
+    normal_stiffness,
+    outer,
+    turning_stiffness,
+    turning_weight,
+)
+from featherlane.spatial.vector import load3
+from oracles.hessians import basis_weights, dense_hessian
+from oracles.uncompiled import call, record
+from scenes.touching import contact_jacobian, go_to, near, present
+from scenes.ways import on
+
+EXACT = 1e-11  # relative: sums of a few products
+
+
+def joins(s, k):
+    b, other = s.a["con_body"][2 * k : 2 * k + 2]
+    return other > 0 and s.model.body_treeid[b] != s.model.body_treeid[other]
+
+
+def add(s, k):
+    if s.a["con_dim"][k] == 1:
+        F = call(normal_stiffness, s.d, k)
+    elif s.m.opt_cone == PYRAMIDAL:
+        F = call(contact_stiffness, s.d, k)
+    else:
+        F = call(cone_stiffness, s.d, k)
+    if s.a["con_dim"][k] > 3:
+        if s.m.opt_cone == PYRAMIDAL:
+            F = call(outer, call(turning_weight, s.d, k), load3(s.d.con_basis, 9 * k), F)
+        call(add_turning_stiffness, s.m, s.d, k, *call(turning_stiffness, s.m, s.d, k))
+    call(add_point_stiffness, s.m, s.d, k, F)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("way", ["paths", "blocks", "ordered"])
+def test_what_couples_two_trees_is_that_of_the_rows(way, cone, monkeypatch, rng):
+    s, dims = on(way, monkeypatch, rng, cone), set()
+    tree = s.model.dof_treeid
+    for size in (5.0, 100.0):
+        go_to(s, near(s, rng, size))
+        for k in {k for k, _ in present(s) if joins(s, k)}:
+            s.a["coupling_K"][...] = np.nan
+            s.a["H"][...] = 0.0
+            call(clear_couplings, s.m, s.d)
+            add(s, k)
+            for c in range(s.a["ncoupling"][0]):
+                call(subtract_coupling, s.m, s.d, c)
+            for lane in (w for slot, w in present(s) if slot == k):
+                J = contact_jacobian(s, lane, k)
+                expected = np.tril(J.T @ basis_weights(s, k, lane) @ J) * (tree[:, None] != tree)
+                got = dense_hessian(s.w, lane)
+                assert np.abs(got - expected).max() <= EXACT * max(1.0, np.abs(expected).max())
+                dims |= {int(s.a["con_dim"][k])} if expected.any() else set()
+    assert dims >= {1, 6}
+
+
+def test_contacts_are_within_a_tree_or_between_two(monkeypatch, rng):
+    s = on("paths", monkeypatch, rng)
+    for k in range(s.a["ncon_slot"][0]):
+        if s.a["con_body"][2 * k + 1] > 0:
+            assert call(within_tree, s.m, s.d, k) == (not joins(s, k))
+
+
+def test_translations_are_the_first_dofs_of_free_joints(monkeypatch, rng):
+    s = on("paths", monkeypatch, rng)
+    free = {int(s.model.jnt_dofadr[j]) + c for j in np.flatnonzero(s.mj.jnt_type == 0) for c in range(3)}
+    assert {j for j in range(s.nv) if call(is_translation, s.m, j)} == free
+
+
+def test_dofs_of_a_block_above_a_tip():
+    m = record(1, block_dofadr=[0, 6], block_dofnum=[6, 3])
+    assert [call(dofs_above, m, 0, tip) for tip in (2, 5, 8)] == [3, 6, 6]
+    assert [call(dofs_above, m, 1, tip) for tip in (6, 8, 12)] == [1, 3, 3]

@@ -1,0 +1,109 @@
+"""Pairs of branches that rows couple: all of them, each once, in an order that no company changes."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian.entries.couplings import (
+    coupling_key_of,
+    coupling_tips,
+    find_coupling,
+    list_couplings,
+    name_couplings,
+    same_couplings,
+)
+from oracles.uncompiled import call, record
+from scenes.touching import touching
+
+
+def chain(model, i):
+    found = set()
+    while i >= 0:
+        found.add(int(i))
+        i = model.dof_parentid[i]
+    return found
+
+
+@pytest.fixture(scope="module")
+def s():
+    s = touching()
+    call(list_couplings, s.m, s.d)
+    return s
+
+
+def pairs(s):
+    return [call(coupling_tips, s.d, k) for k in range(s.a["ncoupling"][0])]
+
+
+def test_contacts_and_general_rows_couple_the_ends_of_their_branches(s):
+    a, expected = s.a, set()
+    for k in range(a["ncon_slot"][0]):
+        tips = [s.model.body_lastdof[b] for b in a["con_body"][2 * k : 2 * k + 2]]
+        if a["con_body"][2 * k + 1] > 0:
+            expected.add((max(tips), min(tips)))
+    for k in range(a["ngenrow"][0]):
+        dofs = {*a["genrow_dof"][a["genrow_dofadr"][k] :][: a["genrow_dofnum"][k]].tolist()}
+        tips = [i for i in dofs if not any(i in chain(s.model, j) for j in dofs - {i})]
+        expected |= {(i, j) for i in tips for j in tips if i > j}
+    assert pairs(s) == sorted(expected) and len(expected) > 3
+
+
+def row_of(dofs, parents):
+    """The couplings of one general row of these dofs, on a tree."""
+    n = len(dofs)
+    m = record(1, dof_parentid=[*parents])
+    d = record(
+        1,
+        ncon_slot=[0],
+        ngenrow=[1],
+        genrow_dofadr=[0],
+        genrow_dofnum=[n],
+        genrow_dof=[*dofs],
+        ncoupling=[0, 0],
+        coupling_key=np.zeros(40, int),
+        coupling_room=np.zeros(40, int),
+        coupling_last=np.zeros(40, int),
+    )
+    call(list_couplings, m, d)
+    return m, d, [call(coupling_tips, d, k) for k in range(d.ncoupling[0])]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_two_branches_of_a_row_are_coupled(seed):
+    """Rows over random trees: tips that lie above none of the others, each with each."""
+    rng = np.random.default_rng(seed)
+    parents = [-1] + [int(rng.integers(-1, i)) for i in range(1, 14)]
+    dofs = sorted({*rng.choice(14, 6).tolist()})
+
+    def above(i):
+        return {i} | (above(parents[i]) if parents[i] >= 0 else set())
+
+    tips = [i for i in dofs if not any(i in above(j) for j in dofs if j != i)]
+    _, _, found = row_of(dofs, parents)
+    assert found == sorted((i, j) for i in tips for j in tips if i > j)
+
+
+def test_every_contact_finds_its_coupling(s):
+    call(name_couplings, s.m, s.d)
+    for k in range(s.a["ncon_slot"][0]):
+        b, other = s.a["con_body"][2 * k : 2 * k + 2]
+        if other == 0:
+            assert s.a["con_coupling"][k] == -1
+        else:
+            tips = {int(s.model.body_lastdof[b]), int(s.model.body_lastdof[other])}
+            assert {*call(coupling_tips, s.d, s.a["con_coupling"][k])} == tips
+    for k, (i, j) in enumerate(pairs(s)):
+        assert call(find_coupling, s.m, s.d, i, j) == call(find_coupling, s.m, s.d, j, i) == k
+    assert call(coupling_key_of, 3, 5) == call(coupling_key_of, 5, 3) > call(coupling_key_of, 4, 2)
+
+
+def test_couplings_are_the_same_or_not(s):
+    n = s.a["ncoupling"][0]
+    s.a["ncoupling"][1], s.a["coupling_last"][:n] = n, s.a["coupling_key"][:n]
+    assert call(same_couplings, s.d)
+    for k in (0, n - 1):
+        s.a["coupling_last"][k] += 1
+        assert not call(same_couplings, s.d)
+        s.a["coupling_last"][k] -= 1
+    s.a["ncoupling"][1] = n - 1
+    assert not call(same_couplings, s.d)
+    s.a["ncoupling"][1] = n

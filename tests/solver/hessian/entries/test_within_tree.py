@@ -1,0 +1,62 @@
+"""Contacts between two bodies of one tree: H += J^T W J, and nothing at the dofs above both."""
+
+import numpy as np
+import pytest
+
+from featherlane.model.enums import PYRAMIDAL
+from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair, pair_jacobian
+from oracles.hessians import basis_weights, dense_hessian
+from oracles.uncompiled import call
+from scenes.touching import contact_jacobian, go_to, near, present
+from scenes.ways import on
+
+EXACT = 1e-11  # relative: sums of a few products
+
+
+def pairs(s):
+    """(slot, world) of contacts between two bodies of one tree."""
+    tree = s.model.body_treeid
+    for k, lane in present(s):
+        b, other = s.a["con_body"][2 * k : 2 * k + 2]
+        if other > 0 and tree[b] == tree[other]:
+            yield k, lane
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("way", ["paths", "blocks"])
+def test_what_a_pair_adds_is_that_of_its_rows(way, cone, monkeypatch, rng):
+    s, seen = on(way, monkeypatch, rng, cone), set()
+    for size in (5.0, 100.0):
+        go_to(s, near(s, rng, size))
+        for k in {k for k, _ in pairs(s)}:
+            s.a["H"][...] = 0.0
+            dim = int(s.a["con_dim"][k])
+            wide = dim > 3 or s.m.opt_cone != PYRAMIDAL
+            call(add_normal_pair if dim == 1 else add_wide_pair if wide else add_pair, s.m, s.d, k)
+            if dim > 1 and not wide:
+                seen.add("narrow")
+            for lane in (w for slot, w in pairs(s) if slot == k):
+                J = contact_jacobian(s, lane, k)
+                expected = np.tril(J.T @ basis_weights(s, k, lane) @ J)
+                got = dense_hessian(s.w, lane)
+                assert np.abs(got - expected).max() <= EXACT * max(1.0, np.abs(expected).max())
+                seen |= {dim} if expected.any() else set()
+    assert {1, 4} <= seen
+
+
+def test_columns_are_those_of_dofs_above_one_body_only(monkeypatch, rng):
+    s = on("paths", monkeypatch, rng)
+    for k, lane in pairs(s):
+        count = call(pair_jacobian, s.m, s.d, k)
+        dofs = s.a["pair_dof"][:count]
+        J = contact_jacobian(s, lane, k)
+        assert [*dofs] == sorted({*dofs.tolist()}, reverse=True)
+        others = np.ones(s.nv, bool)
+        others[dofs] = False
+        assert np.abs(J[:, others]).max() < 1e-14
+        dim = s.a["con_dim"][k]
+        got = s.a["pair_J"][: 3 * count, lane].reshape(count, 3)[:, : min(dim, 3)]
+        assert np.abs(got - J[: min(dim, 3), dofs].T).max() < EXACT
+        if dim > 3:
+            turns = s.a["pair_J"][3 * s.nv : 3 * (s.nv + count), lane].reshape(count, 3)[:, : dim - 3]
+            assert np.abs(turns - J[3:, dofs].T).max() < EXACT

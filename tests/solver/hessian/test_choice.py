@@ -1,0 +1,75 @@
+"""Each way is chosen in the scene that is made for it, and kept where the couplings stay."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian import capacity
+from featherlane.solver.hessian.choice import choose_way
+from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS, TREE
+from featherlane.solver.hessian.ways import ordered
+from oracles.uncompiled import call
+from scenes.touching import touching
+from scenes.ways import PATTERNS, on
+
+
+@pytest.mark.parametrize("way", PATTERNS)
+def test_each_way_is_chosen_in_its_scene(way, monkeypatch, rng):
+    s = on(way, monkeypatch, rng)
+    assert s.a["H_pattern"][0] == PATTERNS[way] and s.a["con_overflow"][0] == 0
+    assert (s.a["ordered"] > 0).all() == (way == "ordered")
+    assert not s.a["coupled"].any() and (s.a["ncoupling"][0] > 0) == (way not in ("tree", "recursion"))
+
+
+def test_a_pattern_is_kept_where_the_couplings_are_those_of_the_last_step(monkeypatch, rng):
+    for way in ("paths", "blocks"):
+        s = on(way, monkeypatch, rng)
+        last, s.a["H_rowadr"][0] = s.a["H_rowadr"].copy(), 77
+        call(choose_way, s.m, s.d)
+        assert s.a["H_rowadr"][0] == 77 and s.a["H_pattern"][0] == PATTERNS[way]
+        s.a["coupling_last"][0] += 1
+        call(choose_way, s.m, s.d)
+        np.testing.assert_array_equal(s.a["H_rowadr"], last)
+        n = s.a["ncoupling"][0]
+        assert s.a["ncoupling"][1] == n
+        np.testing.assert_array_equal(s.a["coupling_last"][:n], s.a["coupling_key"][:n])
+        # one coupling fewer
+        s.a["H_rowadr"][0] = 77
+        s.a["ncon_slot"][0] -= 1
+        call(choose_way, s.m, s.d)
+        assert s.a["H_rowadr"][0] != 77 and s.a["ncoupling"][1] == s.a["ncoupling"][0] < n
+        s.a["ncon_slot"][0] = s.a["ngenrow"][0] = 0
+        call(choose_way, s.m, s.d)
+        assert s.a["H_pattern"][0] == TREE
+
+
+def test_worlds_of_two_ways_are_split_and_so_are_worlds_whose_rows_do_not_fit(monkeypatch, rng):
+    s = on("ordered", monkeypatch, rng)
+    monkeypatch.setattr(ordered, "FILLED", 1.0)
+    s.a["genrow_present"][...] = 0.0
+    call(choose_way, s.m, s.d)
+    told = s.a["ordered"][0]
+    assert told[:-1].any() or not told.any()
+    s.a["genrow_present"][: s.a["ngenrow"][0], :-1] = 1.0
+    monkeypatch.setattr(ordered, "FILLED", 0.0)
+    call(choose_way, s.m, s.d)
+    assert s.a["ordered"][0, :-1].all() and s.a["ordered"][0, -1] == 0
+    assert s.a["con_overflow"][0] == 1 and s.a["H_pattern"][0] == 0
+    s.a["con_overflow"][0], s.a["active"][0, -1] = 0, 0.0
+    call(choose_way, s.m, s.d)
+    assert s.a["con_overflow"][0] == 0 and s.a["H_pattern"][0] == ORDERED
+
+    s = touching()
+    monkeypatch.setattr(capacity, "HESSIAN_LIMIT", int(s.model.chain_rownnz.sum()))
+    s = touching(width=8)
+    call(choose_way, s.m, s.d)
+    assert s.a["con_overflow"][0] == 1 and s.a["H_pattern"][0] == 0
+
+
+def test_without_room_for_paths_there_are_blocks(monkeypatch, rng):
+    s = on("paths", monkeypatch, rng)
+    s.a["H_pattern"][0], s.d.npath = 0, 0
+    call(choose_way, s.m, s.d)
+    assert s.a["H_pattern"][0] == BLOCKS
+    s.a["H_pattern"][0], s.d.npath = 0, 1000
+    call(choose_way, s.m, s.d)
+    assert s.a["H_pattern"][0] == PATHS
