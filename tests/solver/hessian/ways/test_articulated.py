@@ -1,0 +1,72 @@
+"""Newton's equation by articulated bodies: which worlds go so, and that they solve what a dense matrix does."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian.ways.articulated import (
+    assemble_articulated,
+    expand_articulated,
+    factor_articulated,
+    is_local,
+    mark_coupled,
+    reduce_articulated,
+    takes_matrix,
+    takes_recursion,
+)
+from featherlane.solver.rows.rows import prepare_contacts
+from oracles.uncompiled import call, record
+from scenes.touching import go_to, near, vectors
+from scenes.ways import dense, on
+
+SOLVED = 1e-11  # relative, times the condition of H: rounding in both
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
+    """With limits of balls that couple their dofs, and as many right-hand sides as one likes."""
+    s = on("recursion", monkeypatch, rng, cone)
+    for size in (1.0, 100.0):
+        s.point = near(s, rng, size)
+        go_to(s, s.point)
+        call(assemble_articulated, s.m, s.d)
+        for k in range(3):
+            f = vectors(s, rng)
+            s.a["search"][: s.nv] = f
+            call(reduce_articulated if k else factor_articulated, s.m, s.d)
+            call(expand_articulated, s.m, s.d)
+            for lane in range(s.width):
+                H = dense(s, lane)
+                expected = np.linalg.solve(H, f[:, lane])
+                off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
+                assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+    balls = s.a["genrow_dofnum"][: s.a["ngenrow"][0]] == 3
+    assert balls.any() and np.abs(s.a["genrow_force"]).max() >= 0
+
+
+def test_worlds_with_a_row_between_branches_take_the_matrix(monkeypatch, rng):
+    s = on("recursion", monkeypatch, rng)
+    call(mark_coupled, s.m, s.d)
+    assert not s.a["coupled"].any()
+    assert call(takes_recursion, s.m, s.d) and not call(takes_matrix, s.m, s.d)
+    k = next(k for k in range(s.a["ncon_slot"][0]) if (s.a["con_D"][k] > 0).any())
+    s.a["con_body"][2 * k + 1] = 1
+    call(mark_coupled, s.m, s.d)
+    np.testing.assert_array_equal(s.a["coupled"][0], s.a["con_D"][k] > 0)
+    mixed = s.a["coupled"][0].any() and not s.a["coupled"][0].all()
+    assert call(takes_matrix, s.m, s.d) and call(takes_recursion, s.m, s.d) == (not s.a["coupled"][0].all())
+    s.a["active"][0] = s.a["coupled"][0] == 0
+    assert call(takes_recursion, s.m, s.d) == mixed and not call(takes_matrix, s.m, s.d)
+    s.a["active"][0] = 1.0
+    call(prepare_contacts, s.m, s.d)
+    # a row of several joints, in two worlds
+    s.a["genrow_dofnum"][0], s.a["genrow_type"][0] = 2, 0
+    s.a["genrow_present"][0] = np.arange(8) < 2
+    call(mark_coupled, s.m, s.d)
+    np.testing.assert_array_equal(s.a["coupled"][0], np.arange(8) < 2)
+    s = on("tree", monkeypatch, rng)
+    assert call(takes_matrix, s.m, s.d) and not call(takes_recursion, s.m, s.d)
+
+
+def test_local_rows_are_those_of_one_dof_and_of_one_ball():
+    d = record(1, genrow_dofnum=[1, 3, 3, 2], genrow_type=[0, 3, 0, 3])
+    assert [call(is_local, None, d, k) for k in range(4)] == [True, True, False, False]

@@ -1,0 +1,66 @@
+"""Block rows: L^T D L with exact fill, and as many right-hand sides as one likes."""
+
+import numpy as np
+import pytest
+
+from featherlane.model import load
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.entries.assembly import assemble_entries
+from featherlane.solver.hessian.entries.couplings import coupling_key_of
+from featherlane.solver.hessian.entries.pattern import BLOCKS
+from featherlane.solver.hessian.ways.block_factor import expand_blocks, factor_blocks, reduce_blocks
+from featherlane.solver.hessian.ways.block_rows import find_block_rows
+from oracles.hessians import columns
+from oracles.uncompiled import call, records
+from scenes.coupled import mixed
+from scenes.touching import vectors
+from scenes.ways import dense, on
+
+SOLVED = 1e-12  # relative, times the condition of H: rounding in both
+
+
+def solves(s, f):
+    """search is H^-1 f in every world that takes part."""
+    for lane in np.flatnonzero(s.a["active"][0]):
+        H = dense(s, lane)
+        expected = np.linalg.solve(H, f[:, lane])
+        off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
+        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_the_factor_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
+    s = on("blocks", monkeypatch, rng, cone)
+    call(assemble_entries, s.m, s.d)
+    for k in range(3):
+        f = vectors(s, rng)
+        s.a["search"][: s.nv] = f
+        call(reduce_blocks if k else factor_blocks, s.m, s.d)
+        call(expand_blocks, s.m, s.d)
+        solves(s, f)
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 20])
+def test_any_matrix_on_the_pattern_is_factored(count, rng):
+    """Random numbers on rows of blocks of one to six dofs, with random couplings."""
+    w = Workspace(load(mixed()), 1)
+    (m, d), a, nv = records(w), w.arrays, w.model.nv
+    keys = sorted({coupling_key_of.function(*map(int, rng.choice(nv, 2, False))) for _ in range(count)})
+    a["ncoupling"][0], a["coupling_key"][: len(keys)] = len(keys), keys
+    a["H_fill"][0], a["H_pattern"][0] = 1, BLOCKS
+    call(find_block_rows, m, d)
+    assert a["con_overflow"][0] == 0
+    H = np.zeros((nv, nv))
+    for i in range(nv):
+        H[i, columns(w, i)] = rng.normal(size=len(columns(w, i)))
+    H = np.tril(H, -1) + np.tril(H, -1).T
+    H += np.diag(np.abs(H).sum(1) + 1)
+    for i in range(nv):
+        a["H"][a["H_rowadr"][i] :][: a["H_rownnz"][i], 0] = H[i, columns(w, i)]
+    for k in range(2):
+        f = rng.normal(size=nv)
+        a["search"][:nv, 0] = f
+        call(reduce_blocks if k else factor_blocks, m, d)
+        call(expand_blocks, m, d)
+        expected = np.linalg.solve(H, f)
+        assert np.abs(a["search"][:nv, 0] - expected).max() <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()

@@ -1,0 +1,103 @@
+"""A world in an order of its own: which worlds go so, and that they solve what a dense matrix does."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian.entries.assembly import assemble_entries
+from featherlane.solver.hessian.ways import ordered
+from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS
+from featherlane.solver.hessian.ways.ordered import (
+    factor_ordered,
+    join_world,
+    mark_ordered,
+    solve_ordered,
+    substitute_ordered,
+    taken_apart,
+)
+from oracles.uncompiled import call
+from scenes.touching import present, vectors
+from scenes.ways import dense, on
+
+SOLVED = 1e-12  # relative, times the condition of H: rounding in both
+
+
+def solves(s, f):
+    """search is H^-1 f in every world that takes part."""
+    for lane in np.flatnonzero(s.a["active"][0]):
+        H = dense(s, lane)
+        expected = np.linalg.solve(H, f[:, lane])
+        off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
+        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+
+
+def test_the_factor_of_a_step_and_the_kept_one_solve_what_a_dense_matrix_does(monkeypatch, rng):
+    s = on("ordered", monkeypatch, rng)
+    call(assemble_entries, s.m, s.d)
+    f = vectors(s, rng)
+    s.a["search"][: s.nv] = f
+    s.a["live"][0, 3] = s.a["active"][0, 4] = 0.0
+    H = s.a["H"].copy()
+    call(solve_ordered, s.m, s.d)
+    np.testing.assert_array_equal(s.a["search"][: s.nv, 3:5], f[:, 3:5])  # worlds that have ended
+    np.testing.assert_array_equal(s.a["H"], H)
+    s.a["live"][0, 3] = 1.0
+    s.a["search"][: s.nv, 3] = np.linalg.solve(dense(s, 3), f[:, 3])
+    solves(s, f)
+    call(factor_ordered, s.m, s.d)
+    for _ in range(2):
+        f = vectors(s, rng)
+        s.a["search"][: s.nv] = f
+        call(substitute_ordered, s.m, s.d)
+        solves(s, f)
+        np.testing.assert_array_equal(s.a["search"][: s.nv, 4], f[:, 4])
+    assert not call(taken_apart, s.d).any()
+
+
+def test_panels_without_room_leave_the_couplings_out_and_say_so(monkeypatch, rng):
+    s = on("ordered", monkeypatch, rng)
+    call(assemble_entries, s.m, s.d)
+    s.d.nfill = 1
+    f = vectors(s, rng)
+    s.a["search"][: s.nv] = f
+    call(solve_ordered, s.m, s.d)
+    out, tree = call(taken_apart, s.d), s.model.dof_treeid
+    assert out[0]
+    for lane in range(s.width):
+        H = dense(s, lane)
+        H = np.where(tree[:, None] == tree, H, 0.0) if out[lane] else H
+        np.testing.assert_allclose(H @ s.a["search"][: s.nv, lane], f[:, lane], atol=1e-8)
+
+
+def test_the_graph_of_a_world_has_its_own_couplings_alone(monkeypatch, rng):
+    s = on("ordered", monkeypatch, rng)
+    s.a["genrow_present"][0, 1] = 0.0
+    for lane in range(s.width):
+        call(join_world, s.m, s.d, lane)
+        expected = set()
+        for k in (k for k, w in present(s) if w == lane and s.a["con_body"][2 * k + 1] > 0):
+            expected.add(frozenset(int(s.model.body_treeid[b]) for b in s.a["con_body"][2 * k : 2 * k + 2]))
+        for k in np.flatnonzero(s.a["genrow_present"][: s.a["ngenrow"][0], lane] > 0):
+            dofs = s.a["genrow_dof"][s.a["genrow_dofadr"][k] :][: s.a["genrow_dofnum"][k]]
+            expected |= {
+                frozenset((int(s.model.dof_treeid[i]), int(s.model.dof_treeid[j]))) for i in dofs for j in dofs
+            }
+        words = s.w.sizes["ngraphword"]
+        found = {
+            frozenset((t, u))
+            for t in range(s.model.ntree)
+            for u in range(s.model.ntree)
+            if s.a["graph"][t * words + u // WORD_BITS] >> (u % WORD_BITS) & 1
+        }
+        assert found == {pair for pair in expected if len(pair) == 2}
+
+
+@pytest.mark.parametrize(("costly", "filled", "said"), [(0.0, 0.0, True), (1e9, 0.0, False), (0.0, 1e9, False)])
+def test_worlds_go_so_where_their_factor_is_costly_by_fill_in(costly, filled, said, monkeypatch, rng):
+    s = on("ordered", monkeypatch, rng)
+    monkeypatch.setattr(ordered, "COSTLY", costly)
+    monkeypatch.setattr(ordered, "FILLED", filled)
+    s.a["ordered"][...] = 7.0
+    s.a["active"][0, 2] = 0.0
+    some, others = call(mark_ordered, s.m, s.d)
+    assert (bool(some), bool(others)) == (said, not said)
+    np.testing.assert_array_equal(s.a["ordered"][0], np.where(np.arange(8) == 2, 7.0, said))

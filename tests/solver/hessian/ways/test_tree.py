@@ -1,0 +1,67 @@
+"""Rows of ancestors: L^T D L in place, and as many right-hand sides as one likes."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian.entries.assembly import assemble_entries
+from featherlane.solver.hessian.entries.pattern import APART, TREE
+from featherlane.solver.hessian.ways.tree import (
+    expand_chains,
+    factor_chains,
+    own_all_contacts,
+    reduce_chains,
+    take_tree,
+)
+from featherlane.solver.rows.rows import ACTED, PAIRED
+from oracles.uncompiled import call
+from scenes.touching import vectors
+from scenes.ways import dense, on
+
+SOLVED = 1e-12  # relative, times the condition of H: rounding in both
+
+
+def solves(s, f):
+    """search is H^-1 f in every world that takes part."""
+    for lane in np.flatnonzero(s.a["active"][0]):
+        H = dense(s, lane)
+        expected = np.linalg.solve(H, f[:, lane])
+        off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
+        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("way", ["tree", "paths", "apart"])
+def test_the_factor_solves_what_a_dense_matrix_does(way, monkeypatch, rng):
+    s = on(way, monkeypatch, rng)
+    call(assemble_entries, s.m, s.d)
+    for k in range(3):
+        f = vectors(s, rng)
+        s.a["search"][: s.nv] = f
+        call(reduce_chains if k else factor_chains, s.m, s.d)
+        call(expand_chains, s.m, s.d)
+        solves(s, f)
+
+
+def test_the_models_own_rows_are_the_pattern(monkeypatch, rng):
+    s = on("paths", monkeypatch, rng)
+    for name in ("H_rowadr", "H_rownnz", "H_below"):
+        s.a[name][...] = 77
+    call(take_tree, s.m, s.d, APART)
+    assert s.a["H_pattern"][0] == APART != TREE
+    parents = s.model.dof_parentid
+    below = np.zeros(s.nv, int)
+    for i in range(s.nv):
+        depth, j = 1, parents[i]
+        while j >= 0:
+            below[j] += 1
+            depth, j = depth + 1, parents[j]
+        assert s.a["H_rownnz"][i] == depth
+    np.testing.assert_array_equal(s.a["H_below"][: s.nv], below)
+    np.testing.assert_array_equal(s.a["H_rowadr"][: s.nv], np.cumsum([0, *s.a["H_rownnz"][: s.nv - 1]]))
+
+
+def test_apart_every_body_that_is_reached_has_a_stiffness_of_its_own(monkeypatch, rng):
+    s = on("paths", monkeypatch, rng)
+    s.a["body_reached"][:4] = [0, PAIRED, 2, 0]
+    before = s.a["body_reached"][: s.mj.nbody].copy()
+    call(own_all_contacts, s.m, s.d)
+    np.testing.assert_array_equal(s.a["body_reached"][: s.mj.nbody], np.where(before > 0, ACTED, 0))
