@@ -1,0 +1,106 @@
+"""Which contacts have rows: those that touch; of many points of a pair, corners and the deepest stay."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from featherlane.collision.given import NO_CANDIDATE
+from featherlane.lanes.record import Rows
+from featherlane.model.enums import Disable
+from featherlane.solver.lcp.rows import contact_reduction as reduction
+
+SQUARE = [[-1.0, -1.0, 0.0], [1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [-1.0, 1.0, 0.0]]
+R = 1.0  # bounding radius
+
+
+def tile(points, depths, width=2, **given):
+    """(m, d): points of one pair, all of them present, the same in all worlds."""
+    n = len(points)
+
+    def field(value):
+        return Rows(np.repeat(np.ravel(value)[:, None], width, 1).astype(float), "field")
+
+    m = SimpleNamespace(geom_rbound=field([R, R]), body_weldid=[0, 1, 1], opt_disableflags=0)
+    d = SimpleNamespace(
+        ncon_slot=[n], con_pos=field(points), con_dist=field(np.negative(depths)), con_D=field(np.zeros(n)),
+        con_frame=field(n * [np.eye(3)]), con_includemargin=field(np.zeros(n)), con_present=field(np.ones(n)),
+        con_cand=n * [0], con_pair=n * [-1], con_geom=n * [0, 1], con_carrier=n * [0, 1], width=width, shape=(width,),
+        dtype=np.dtype(np.float64),
+    )  # fmt: skip
+    for name, value in given.items():
+        setattr(d, name, value)
+    return m, d
+
+
+def chosen(m, d, world=0):
+    reduction.choose_contacts(m, d)
+    return np.nonzero(d.con_D.array[:, world] > 0.0)[0].tolist()
+
+
+def test_points_between_others_go_and_corners_stay():
+    """On an edge and as deep as the edge there; a point inside, and one that is not on the line, stay."""
+    more = [[0.0, -1.0, 0.0], [0.2, 0.3, 0.0], [0.5, 1.001, 0.0], [1.0, 1.0, 0.0]]
+    m, d = tile(SQUARE + more, 8 * [0.01])
+    assert chosen(m, d) == [0, 1, 2, 3, 5, 6]
+
+
+def test_the_deepest_stays():
+    tilted = [0.01, 0.03, 0.03, 0.01]
+    middle = [[0.0, -1.0, 0.0], [0.0, 1.0, 0.0], [0.5, -1.0, 0.0]]
+    m, d = tile(SQUARE + middle, [*tilted, 0.02, 0.021, 0.0251])  # as deep as the edge; deeper; deeper
+    assert chosen(m, d) == [0, 1, 2, 3, 5, 6]
+
+
+def test_of_four_points_none_is_looked_at():
+    m, d = tile([*SQUARE[:3], [0.0, -1.0, 0.0]], 4 * [0.01])
+    assert chosen(m, d) == [0, 1, 2, 3]
+    m, d = tile([*SQUARE, [0.0, -1.0, 0.0]], 5 * [0.01])
+    d.con_present.array[2, 1] = 0.0  # four in this world
+    assert chosen(m, d) == [0, 1, 2, 3] and np.nonzero(d.con_D.array[:, 1])[0].tolist() == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("apart", ["con_cand", "con_pair", "con_geom", "normal", "given", "distance"])
+def test_points_of_others_do_not_count(apart):
+    points = [*SQUARE, [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]]
+    m, d = tile(points, 6 * [0.01])
+    if apart == "normal":
+        d.con_frame.array[9:12] = [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]  # of point 1: the first edge ends there
+        assert chosen(m, d) == [0, 1, 2, 3, 4]
+    elif apart == "distance":
+        d.con_dist.array[1] = 1.0  # point 1 does not touch
+        assert chosen(m, d) == [0, 2, 3, 4]
+    elif apart == "given":
+        d.con_cand = 6 * [NO_CANDIDATE]
+        assert chosen(m, d) == [0, 1, 2, 3, 4, 5]
+    else:
+        getattr(d, apart)[-2 if apart == "con_geom" else -1] = 1
+        assert chosen(m, d) == [0, 1, 2, 3, 5]  # the last one is another pair's
+
+
+def test_points_that_fall_together_are_one():
+    m, d = tile([*SQUARE, [1.0, 1.0 + 5e-7, 0.0], [1.0, 1.0 + 5e-3, 0.0]], 6 * [0.01])
+    assert chosen(m, d) == [0, 1, 3, 5] or chosen(m, d) == [0, 1, 2, 3, 5]
+    m, d = tile(6 * [[0.3, 0.2, 0.1]], 6 * [0.01])
+    assert chosen(m, d) == [0]
+
+
+def test_contacts_act_where_they_touch():
+    """Up to 1e-6 of both radii, from includemargin on; what is given up to its margin alone."""
+    gaps = [0.0, 1.9e-6, 2.1e-6, 0.1, 0.1]
+    m, d = tile(5 * [[0.0, 0.0, 0.0]], np.negative(gaps), con_cand=[0, 1, 2, 3, 4])
+    d.con_includemargin.array[3] = 0.1
+    d.con_present.array[0, 1], d.con_D.array[0] = 0.0, 40.0
+    assert chosen(m, d) == [0, 1, 3] and np.nonzero(d.con_D.array[:, 1])[0].tolist() == [1, 3]
+    assert d.con_D.array[0, 0] == 40.0 and d.con_D.array[1, 0] == 1.0  # 1 / R stays where there is one
+    d.con_cand = 5 * [NO_CANDIDATE]
+    assert chosen(m, d) == [0, 3]
+
+
+@pytest.mark.parametrize("flag", [Disable.CONTACT, Disable.CONSTRAINT])
+def test_nothing_acts_where_it_is_switched_off_or_welded(flag):
+    m, d = tile(SQUARE, 4 * [0.01])
+    d.con_carrier = [1, 2, *d.con_carrier[2:]]  # welded to each other
+    assert chosen(m, d) == [1, 2, 3]
+    m.opt_disableflags = int(flag)
+    assert chosen(m, d) == []
