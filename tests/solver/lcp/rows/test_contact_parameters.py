@@ -10,7 +10,8 @@ from scenes.lcp_records import Rows
 
 EXACT = 1e-12
 BALLS = """<mujoco><worldbody><geom type="plane" size="9 9 1" priority="P"/>
-  <body pos="0 0 .09" euler="20 30 40"><freejoint/><geom type="ellipsoid" size=".1 .1 .1" priority="Q"/></body></worldbody></mujoco>"""
+  <body pos="0 0 .09" euler="20 30 40"><freejoint/><geom type="ellipsoid" size=".1 .1 .1" priority="Q"/></body>
+</worldbody></mujoco>"""
 OPT_ERP, OPT_CFM = 0.2, 1e-10
 NAMES = ("erp", "cfm", "restitution", "restitution_vel")
 

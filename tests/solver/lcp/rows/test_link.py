@@ -1,0 +1,156 @@
+"""Rows of links: velocities of two bodies that agree, ODE's right-hand side, and the forces on the first body."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.dynamics.body.link import link_axis, link_point, misaligned, misplaced
+from featherlane.model.enums import Disable
+from featherlane.solver.lcp.rows import link
+from featherlane.solver.lcp.rows.assembly import clear_rows
+from featherlane.solver.lcp.rows.metric import factor_step_inertia
+from scenes.lcp_records import Rows
+from scenes.states import kicked
+
+EXACT = 1e-9  # of numbers through a mass matrix
+INF = np.inf
+XML = """<mujoco><option timestep=".004"/><worldbody>
+  <body pos="0 0 1"><freejoint/><geom type="box" size=".1 .2 .3" pos=".05 0 .1"/></body>
+  <body pos="1 0 1"><freejoint/><geom type="box" size=".2 .1 .1" pos="0 .05 0"/></body>
+  <body pos="2 0 1"><joint axis="0 1 0"/><geom size=".1" pos=".2 0 0"/>
+    <body pos=".3 0 0"><joint axis="1 0 0"/><geom size=".1" pos="0 .2 0"/></body>
+    <body pos="0 .3 0"><joint type="ball"/><geom size=".1" pos="0 0 .3"/></body></body>
+</worldbody></mujoco>"""
+LINKS = {
+    "ball": {"anchor": (0.5, 0.1, 1.0)}, "hinge": {"anchor": (0.5, 0.1, 1.0), "axis": (0.3, -0.5, 0.8)},
+    "slider": {"axis": (0.9, 0.3, 0.1)}, "fixed": {},
+}  # fmt: skip
+BODIES = [(1, 2), (1, None), (4, 5), (5, 1)]  # free, world, one tree, two trees
+SIZES = {"ball": 3, "hinge": 5, "slider": 5, "fixed": 6}
+
+
+def scene(rng, kind, bodies, prepare=lambda m: None, **more):
+    model = fl.load(XML, links=[fl.Link(kind, *bodies, **LINKS[kind], **more)])
+    prepare(model)
+    tile = Rows(model, *zip(*(kicked(model, rng, 0.2) for _ in range(2)), strict=True))
+    clear_rows(tile.m, tile.d)
+    tile.run(factor_step_inertia)
+    link.link_rows(tile.m, tile.d)
+    return tile
+
+
+def world_of(vectors, world=0):
+    return np.array([np.ravel(x)[world % np.size(x)] for x in vectors])
+
+
+def velocities(tile, world=0):
+    """(J of the point's velocity, of the turn): of the first body from the second, by MuJoCo."""
+    mj = mujoco.MjModel.from_xml_string(XML)
+    data = mujoco.MjData(mj)
+    data.qpos[:] = tile.d.qpos.array[: mj.nq, world]
+    mujoco.mj_kinematics(mj, data)
+    mujoco.mj_comPos(mj, data)
+    J = np.zeros((2, 2, 3, mj.nv))
+    for side in range(2):
+        point = world_of(link_point(tile.m, tile.d, 0, side), world)
+        mujoco.mj_jac(mj, data, *J[side], point, tile.m.link_body[side])
+    return J[0] - J[1]
+
+
+def directions(tile, kind, world=0):
+    """(turns?, unit vector) of each row."""
+    axes = list(np.eye(3))
+    n = world_of(link_axis(tile.m, tile.d, 0, 0), world)
+    across = plane_space(n)
+    return {
+        "ball": [(0, u) for u in axes], "hinge": [(0, u) for u in axes] + [(1, u) for u in across],
+        "slider": [(1, u) for u in axes] + [(0, u) for u in across], "fixed": [(t, u) for t in (0, 1) for u in axes],
+    }[kind]  # fmt: skip
+
+
+def plane_space(n):
+    """ODE's: p across the steeper of z and the others, q = n x p."""
+    if not np.any(n):
+        return None, None
+    p = np.array([0, -n[2], n[1]]) if abs(n[2]) > np.sqrt(0.5) else np.array([-n[1], n[0], 0])
+    p = p / np.linalg.norm(p)
+    return p, np.cross(n, p)
+
+
+@pytest.mark.parametrize("n", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0.6, 0, 0.8), (0.8, 0, 0.6), (0.48, -0.6, 0.64)])
+def test_directions_across_an_axis_are_odes(n):
+    p, q = link.plane_space(tuple(map(np.float64, n)))
+    np.testing.assert_allclose([p, q], plane_space(n), atol=1e-15)
+    np.testing.assert_allclose(np.array([p, q, n]) @ np.array([p, q, n]).T, np.eye(3), atol=1e-15)
+
+
+@pytest.mark.parametrize("bodies", BODIES)
+@pytest.mark.parametrize("kind", LINKS)
+def test_rows_are_velocities_that_agree(kind, bodies, rng):
+    """J is that of the first body from the second; c is erp / h of the error, J v' + cfm x = c."""
+    tile = scene(rng, kind, bodies, erp=0.3, cfm=1e-3)
+    assert tile.d.lcp_n[0] == SIZES[kind] == link.rows_of(tile.m, 0) and tile.d.link_lcprow[0] == 0
+    for world in range(2):
+        found, J = tile.lcp(world), velocities(tile, world)
+        shift, turn = (world_of(f(tile.m, tile.d, 0), world) for f in (misplaced, misaligned))
+        for r, (turns, u) in enumerate(directions(tile, kind, world)):
+            np.testing.assert_allclose(found.J[r], u @ J[turns], atol=EXACT)
+            np.testing.assert_allclose(found.c[r], 0.3 / 0.004 * u @ (turn if turns else shift), atol=EXACT)
+        np.testing.assert_allclose(found.cfm, 1e-3)
+        assert (found.lo == -INF).all() and (found.hi == INF).all() and (found.findex == -1).all()
+    assert not tile.d.dual_mark.array.any()
+
+
+def test_a_link_without_numbers_of_its_own_has_the_models(rng):
+    def prepare(model):
+        model.opt.erp, model.opt.cfm = 0.6, 1e-5
+
+    found, tile = None, scene(rng, "ball", (1, 2), prepare)
+    found = tile.lcp()
+    np.testing.assert_allclose(found.c, 0.6 / 0.004 * world_of(misplaced(tile.m, tile.d, 0)), atol=EXACT)
+    np.testing.assert_allclose(found.cfm, 1e-5)
+
+
+@pytest.mark.parametrize("motor", [-1, 7])
+@pytest.mark.parametrize("kind", LINKS)
+def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
+    """Power: what the rows do to a free body is force times velocity of its com, and torque times its turn."""
+    tile = scene(rng, kind, (1, None))
+    m, d, n = tile.m, tile.d, tile.d.lcp_n[0]
+    d.lcp_x.array[:n] = rng.standard_normal((n, 2))
+    d.link_force.array[...], d.link_lcprow[1] = 5.0, -1
+    d.active.array[0] = [1.0, 0.0]
+    J = tile.lcp().J
+    power = d.lcp_x.array[:n, 0] @ J
+    if motor > 0 and kind in ("hinge", "slider"):
+        d.link_lcprow[1], d.lcp_x.array[motor] = motor, 0.4
+        u = world_of(link_axis(m, d, 0, 0))
+        power = power + 0.4 * u @ velocities(tile)[1 if kind == "hinge" else 0]
+    link.link_forces(m, d)
+    force = d.link_force.array[:6, 0]
+    mj = mujoco.MjModel.from_xml_string(XML)
+    data = mujoco.MjData(mj)
+    data.qpos[:] = d.qpos.array[: mj.nq, 0]
+    mujoco.mj_kinematics(mj, data)
+    mujoco.mj_comPos(mj, data)
+    com, turn = np.zeros((2, 3, mj.nv))
+    mujoco.mj_jacBodyCom(mj, data, com, turn, 1)
+    np.testing.assert_allclose(com.T @ force[:3] + turn.T @ force[3:], power, atol=EXACT)
+    assert (d.link_force.array[:6, 1] == 5.0).all()  # a world that rests out
+    d.link_lcprow.array[:2] = -1
+    link.link_forces(m, d)
+    assert not d.link_force.array[:6, 0].any()
+
+
+@pytest.mark.parametrize("flag", [Disable.EQUALITY, Disable.CONSTRAINT])
+def test_links_can_be_switched_off_and_find_no_room(flag, rng):
+    tile = scene(rng, "hinge", (1, 2))
+    m, d = tile.m, tile.d
+    clear_rows(m, d)
+    m.opt_disableflags = int(flag)
+    link.link_rows(m, d)
+    assert d.lcp_n[0] == 0 and d.link_lcprow[0] == -1 and d.con_overflow[0] == 0
+    m.opt_disableflags, d.nlcp = 0, 4
+    link.link_rows(m, d)
+    assert d.lcp_n[0] == 0 and d.link_lcprow[0] == -1 and d.con_overflow[0] == 1
