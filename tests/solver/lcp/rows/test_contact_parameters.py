@@ -68,11 +68,14 @@ def test_what_is_given_stays_its_own():
 
 @pytest.mark.parametrize(("first", "second", "turns"), [
     ([1.0, 2.0, 0.5], [0, 0, 0], True), ([0, 0, 0], [1.0, -2.0, 0.5], True), ([1.0, 0.3, 0], [0, 1.0, 0], True),
+    ([0, 0, 0], [1.0, 0, 0], True), ([0, 0, 0], [0, 1.0, 0], True), ([0, 0, 0], [0, 0, 1.0], True),
     ([0, 0, 0], [0, 0, 0], False), ([1e-8, 0, 1.0], [1.0, 0, 0], False),  # along the normal it says nothing
 ])  # fmt: skip
 def test_the_first_tangent_lies_along_the_direction_of_friction(first, second, turns):
     tile = scene("0 0 0" if not turns else "20 30 40", fdir=[first, second])
     d = tile.d
+    if not np.any([first, second]):
+        d.con_frame.array[:9] = np.arange(9.0)[:, None]
     before = d.con_frame.array[:9, 0].reshape(3, 3).copy()
     parameters.set_parameters(tile.m, d, 0)
     frame = d.con_frame.array[:9, 0].reshape(3, 3)
