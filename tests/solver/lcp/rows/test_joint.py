@@ -10,10 +10,14 @@ from featherlane.solver.lcp.rows import joint
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
 from featherlane.solver.lcp.rows.softness import loss_softness, softness
-from scenes.lcp import SCENE
+from scenes.lcp import SCENE as ONE_OF_EACH
 from scenes.lcp_records import Rows
 
 H, STEP = 0.004, 1e-5
+# so that no element is the first of its kind
+SCENE = ONE_OF_EACH.replace('name="b"', 'name="b" frictionloss=".3"').replace(
+    "<tendon>", '<tendon><fixed name="first"><joint joint="b" coef="1"/></fixed>'
+)
 SLOPE = 1e-6  # central differences with this step
 EXACT = 1e-9  # of numbers through a mass matrix
 INF = np.inf
@@ -132,7 +136,12 @@ def test_each_has_its_own_erp_and_cfm(rng):
 
 def test_softness_by_solref_is_that_of_the_elements(rng):
     """Of equalities at the norm of the errors of all rows of one."""
-    tile = scene(rng, softness="solref")
+    model, own = fl.load(SCENE), {"softness": "solref"}
+    for what in ("dof_sol{}", "jnt_sol{}", "eq_sol{}", "tendon_sol{}_fri", "tendon_sol{}_lim"):
+        n = len(getattr(model, what.format("ref")))
+        own[what.format("ref")] = rng.uniform([0.02, 0.5], [0.05, 1.5], (n, 2))
+        own[what.format("imp")] = rng.uniform([0.5, 0.91, 0.05, 0.3, 2.0], [0.9, 0.98, 0.5, 0.6, 2.0], (n, 5))
+    tile = scene(rng, **own)
     m, d, model, found, none = tile.m, tile.d, tile.model, tile.lcp(), np.float64(-1.0)
     for prefix, k, r in listed(tile, 0):
         kind, e = type_of(tile, prefix, k), getattr(d, f"{prefix}_id")[k]
