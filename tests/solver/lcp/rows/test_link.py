@@ -27,11 +27,12 @@ LINKS = {
     "slider": {"axis": (0.9, 0.3, 0.1)}, "fixed": {},
 }  # fmt: skip
 BODIES = [(1, 2), (1, None), (4, 5), (5, 1)]  # free, world, one tree, two trees
+FIRST = fl.Link("ball", 5, None, anchor=(2.2, 0.3, 1.0))  # of 3 rows: the link of the test is the second one
 SIZES = {"ball": 3, "hinge": 5, "slider": 5, "fixed": 6}
 
 
 def scene(rng, kind, bodies, prepare=lambda m: None, **more):
-    model = fl.load(XML, links=[fl.Link(kind, *bodies, **LINKS[kind], **more)])
+    model = fl.load(XML, links=[FIRST, fl.Link(kind, *bodies, **LINKS[kind], **more)])
     prepare(model)
     tile = Rows(model, *zip(*(kicked(model, rng, 0.2) for _ in range(2)), strict=True))
     clear_rows(tile.m, tile.d)
@@ -53,15 +54,15 @@ def velocities(tile, world=0):
     mujoco.mj_comPos(mj, data)
     J = np.zeros((2, 2, 3, mj.nv))
     for side in range(2):
-        point = world_of(link_point(tile.m, tile.d, 0, side), world)
-        mujoco.mj_jac(mj, data, *J[side], point, tile.m.link_body[side])
+        point = world_of(link_point(tile.m, tile.d, 1, side), world)
+        mujoco.mj_jac(mj, data, *J[side], point, tile.m.link_body[2 + side])
     return J[0] - J[1]
 
 
 def directions(tile, kind, world=0):
     """(turns?, unit vector) of each row."""
     axes = list(np.eye(3))
-    n = world_of(link_axis(tile.m, tile.d, 0, 0), world)
+    n = world_of(link_axis(tile.m, tile.d, 1, 0), world)
     across = plane_space(n)
     return {
         "ball": [(0, u) for u in axes], "hinge": [(0, u) for u in axes] + [(1, u) for u in across],
@@ -90,14 +91,14 @@ def test_directions_across_an_axis_are_odes(n):
 def test_rows_are_velocities_that_agree(kind, bodies, rng):
     """J is that of the first body from the second; c is erp / h of the error, J v' + cfm x = c."""
     tile = scene(rng, kind, bodies, erp=0.3, cfm=1e-3)
-    assert tile.d.lcp_n[0] == SIZES[kind] == link.rows_of(tile.m, 0) and tile.d.link_lcprow[0] == 0
+    assert tile.d.lcp_n[0] - 3 == SIZES[kind] == link.rows_of(tile.m, 1) and tile.d.link_lcprow[2] == 3
     for world in range(2):
         found, J = tile.lcp(world), velocities(tile, world)
-        shift, turn = (world_of(f(tile.m, tile.d, 0), world) for f in (misplaced, misaligned))
+        shift, turn = (world_of(f(tile.m, tile.d, 1), world) for f in (misplaced, misaligned))
         for r, (turns, u) in enumerate(directions(tile, kind, world)):
-            np.testing.assert_allclose(found.J[r], u @ J[turns], atol=EXACT)
-            np.testing.assert_allclose(found.c[r], 0.3 / 0.004 * u @ (turn if turns else shift), atol=EXACT)
-        np.testing.assert_allclose(found.cfm, 1e-3)
+            np.testing.assert_allclose(found.J[3 + r], u @ J[turns], atol=EXACT)
+            np.testing.assert_allclose(found.c[3 + r], 0.3 / 0.004 * u @ (turn if turns else shift), atol=EXACT)
+        np.testing.assert_allclose(found.cfm, 3 * [1e-10] + SIZES[kind] * [1e-3])
         assert (found.lo == -INF).all() and (found.hi == INF).all() and (found.findex == -1).all()
     assert not tile.d.dual_mark.array.any()
 
@@ -108,27 +109,28 @@ def test_a_link_without_numbers_of_its_own_has_the_models(rng):
 
     found, tile = None, scene(rng, "ball", (1, 2), prepare)
     found = tile.lcp()
-    np.testing.assert_allclose(found.c, 0.6 / 0.004 * world_of(misplaced(tile.m, tile.d, 0)), atol=EXACT)
+    np.testing.assert_allclose(found.c[3:], 0.6 / 0.004 * world_of(misplaced(tile.m, tile.d, 1)), atol=EXACT)
     np.testing.assert_allclose(found.cfm, 1e-5)
 
 
-@pytest.mark.parametrize("motor", [-1, 7])
+@pytest.mark.parametrize("motor", [-1, 12])
 @pytest.mark.parametrize("kind", LINKS)
 def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
     """Power: what the rows do to a free body is force times velocity of its com, and torque times its turn."""
     tile = scene(rng, kind, (1, None))
     m, d, n = tile.m, tile.d, tile.d.lcp_n[0]
     d.lcp_x.array[:n] = rng.standard_normal((n, 2))
-    d.link_force.array[...], d.link_lcprow[1] = 5.0, -1
+    d.lcp_x.array[:3] = 0.0
+    d.link_force.array[...], d.link_lcprow[3] = 5.0, -1
     d.active.array[0] = [1.0, 0.0]
     J = tile.lcp().J
     power = d.lcp_x.array[:n, 0] @ J
     if motor > 0 and kind in ("hinge", "slider"):
-        d.link_lcprow[1], d.lcp_x.array[motor] = motor, 0.4
-        u = world_of(link_axis(m, d, 0, 0))
+        d.link_lcprow[3], d.lcp_x.array[motor] = motor, 0.4
+        u = world_of(link_axis(m, d, 1, 0))
         power = power + 0.4 * u @ velocities(tile)[1 if kind == "hinge" else 0]
     link.link_forces(m, d)
-    force = d.link_force.array[:6, 0]
+    force = d.link_force.array[6:12, 0]
     mj = mujoco.MjModel.from_xml_string(XML)
     data = mujoco.MjData(mj)
     data.qpos[:] = d.qpos.array[: mj.nq, 0]
@@ -137,10 +139,10 @@ def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
     com, turn = np.zeros((2, 3, mj.nv))
     mujoco.mj_jacBodyCom(mj, data, com, turn, 1)
     np.testing.assert_allclose(com.T @ force[:3] + turn.T @ force[3:], power, atol=EXACT)
-    assert (d.link_force.array[:6, 1] == 5.0).all()  # a world that rests out
-    d.link_lcprow.array[:2] = -1
+    assert (d.link_force.array[6:12, 1] == 5.0).all()  # a world that rests out
+    d.link_lcprow.array[2:4] = -1
     link.link_forces(m, d)
-    assert not d.link_force.array[:6, 0].any()
+    assert not d.link_force.array[6:12, 0].any()
 
 
 @pytest.mark.parametrize("flag", [Disable.EQUALITY, Disable.CONSTRAINT])
@@ -150,7 +152,11 @@ def test_links_can_be_switched_off_and_find_no_room(flag, rng):
     clear_rows(m, d)
     m.opt_disableflags = int(flag)
     link.link_rows(m, d)
-    assert d.lcp_n[0] == 0 and d.link_lcprow[0] == -1 and d.con_overflow[0] == 0
-    m.opt_disableflags, d.nlcp = 0, 4
+    assert d.lcp_n[0] == 0 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 0
+    m.opt_disableflags, d.nlcp = 0, 3 + 5
     link.link_rows(m, d)
-    assert d.lcp_n[0] == 0 and d.link_lcprow[0] == -1 and d.con_overflow[0] == 1
+    assert d.lcp_n[0] == 8 and d.con_overflow[0] == 0
+    clear_rows(m, d)
+    d.nlcp = 3 + 4
+    link.link_rows(m, d)
+    assert d.lcp_n[0] == 3 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 1
