@@ -85,6 +85,7 @@ def touching(cone="pyramidal", width=8, xml=XML, spread=0.01, dtype=np.float64, 
         w.arrays["qpos"][: mj.nq, lane], w.arrays["qvel"][: mj.nv, lane] = qpos, qvel
     for stage in (forward_position, forward_velocity, smooth_acceleration, collision, make_rows):
         w.run(stage)
+    w.arrays["qacc_warmstart"][...] = w.arrays["qacc_smooth"]
     m, d = records(w)
     call(prepare_contacts, m, d)
     data = [truth(mj, state) for state in found]

@@ -16,7 +16,7 @@ from scenes.touching import CHAIN, XML, contact_jacobian, go_to, near, present, 
 PATTERNS = {"tree": TREE, "paths": PATHS, "blocks": BLOCKS, "ordered": ORDERED, "apart": APART, "recursion": TREE}
 
 
-def on(way, monkeypatch, rng, cone="elliptic"):
+def on(way, monkeypatch, rng, cone="elliptic", xml=None):
     """The scene at a point where its rows push, slip and part, on the pattern of a way."""
     monkeypatch.setattr(capacity, "PATH_DOFS", 128 if way == "paths" else 0)
     if way == "ordered":
@@ -25,11 +25,13 @@ def on(way, monkeypatch, rng, cone="elliptic"):
         monkeypatch.setattr(ordered, "FILLED", 0.0)
     alone, chain = way == "apart", way in ("tree", "recursion")
     options = {"forward_dynamics": "aba" if way == "recursion" else "crb"}
-    s = touching(cone, 1 if alone else 8, CHAIN if chain else XML, **options)
+    s = touching(cone, 1 if alone else 8, xml or (CHAIN if chain else XML), **options)
     if alone:
         monkeypatch.setattr(capacity, "HESSIAN_LIMIT", int(s.model.chain_rownnz.sum()))
         s = touching(cone, 1, XML, **options)
     s.point = near(s, rng)
+    for k in range(s.a["nfrictionrow"][0]):  # within its bounds in some worlds
+        s.point[s.a["dofrow_dof"][k], ::2] = (s.a["dofrow_aref"][k] / s.a["dofrow_J"][k])[::2]
     go_to(s, s.point)
     call(choose_way, s.m, s.d)
     s.a["live"][...] = 1.0

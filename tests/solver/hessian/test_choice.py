@@ -15,6 +15,9 @@ from scenes.ways import PATTERNS, on
 @pytest.mark.parametrize("way", PATTERNS)
 def test_each_way_is_chosen_in_its_scene(way, monkeypatch, rng):
     s = on(way, monkeypatch, rng)
+    if way == "apart":
+        s.a["ordered"][...] = 2.0
+        call(choose_way, s.m, s.d)
     assert s.a["H_pattern"][0] == PATTERNS[way] and s.a["con_overflow"][0] == 0
     assert (s.a["ordered"] > 0).all() == (way == "ordered")
     assert not s.a["coupled"].any() and (s.a["ncoupling"][0] > 0) == (way not in ("tree", "recursion"))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane.solver.primal import line_search as room
 from featherlane.solver.primal.line_search import (
     bounded_rounding,
     bounded_slope,
@@ -69,6 +70,31 @@ def test_enough_ends_the_search(s, rng):
     t = call(line_search, s.m, s.d, q1, q2, first * 0.5, np.ones(s.width, bool))
     assert (t != 1.0).all()
     assert (np.abs(slopes(s, a, p, t)) <= 0.5 * first * (1 + EXACT)).all()
+
+
+def counted(monkeypatch):
+    """Slopes that the search evaluates, from now on."""
+    seen, whole = [], room.slope
+    monkeypatch.setattr(room, "slope", lambda *given: (seen.append(1), whole(*given))[1])
+    return seen
+
+
+def test_few_evaluations_suffice(s, monkeypatch, rng):
+    _, _, q1, q2, _ = line(s, rng)
+    start, seen = np.abs(call(slope, s.m, s.d, 0.0, q1, q2)[0]), counted(monkeypatch)
+    call(line_search, s.m, s.d, q1, q2, 1e-6 * start, np.ones(s.width, bool))
+    assert len(seen) <= 12
+    seen.clear()
+    # rounding ends it
+    call(line_search, s.m, s.d, q1, q2, np.zeros(s.width), np.ones(s.width, bool))
+    assert len(seen) <= 15
+
+
+def test_a_parabola_takes_two(monkeypatch):
+    m, d = bent(np.ones(1), np.full(1, 9.0), np.zeros(1), 10)
+    seen = counted(monkeypatch)
+    t = call(line_search, m, d, np.full(1, -3.0), np.full(1, 4.0), np.full(1, 1e-9), np.ones(1, bool))
+    assert t[0] == 0.75 and len(seen) == 2
 
 
 def bent(D, x, v, evaluations):

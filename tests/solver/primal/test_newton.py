@@ -109,8 +109,7 @@ def test_its_record_tells_each_point(rng):
     call(newton, s.m, s.d)
     cost, gain = table.cost.array, table.improvement.array
     trace, niter = np.array([np.trace(p.M) for p in s.problems]), s.a["solver_niter"][0].astype(int)
-    smooth, rest = s.a["qacc_smooth"][: s.nv], np.zeros((s.nv, s.width))
-    smooth = np.where(each(s, rest, Convex.cost) < each(s, smooth, Convex.cost), rest, smooth)
+    smooth = s.a["qacc_smooth"][: s.nv]
     start = each(s, smooth, Convex.cost) / trace
     assert np.abs(cost[0] - start).max() <= EXACT * start.max()
     slopes = each(s, smooth, lambda p, x: np.linalg.norm(p.gradient(x))) / trace

@@ -77,7 +77,7 @@ def test_a_step_of_length_0_moves_nothing():
 
 def test_a_step_that_switches_no_row_is_exact(s, rng):
     """Where a cone slips and hardly turns, up to a part of the turn's square."""
-    straight, seen = (1e-8 if s.m.opt_cone == PYRAMIDAL else 1e-4), []
+    straight, seen = (1e-7 if s.m.opt_cone == PYRAMIDAL else 1e-4), []
     for length in (1e-6, 1e-3, 0.1):
         a, p = near(s, rng), vectors(s, rng, 5.0)
         go_to(s, a)
@@ -118,7 +118,8 @@ def test_stored_forces_are_the_rows(s, rng):
         assert np.abs(np.sort(mine) - np.sort(f[joint])).max() <= EXACT * scale
         mine = s.a["dofrow_force"][: s.a["ndofrow"][0], lane]
         assert abs(mine[0] - f[p.type == 1][0]) <= EXACT * scale
-        assert abs(mine[1] - f[p.type == 3].max(initial=0)) <= EXACT * scale or (p.type == 3).sum() > 1
+        limits = mine[1:].sum() + s.a["genrow_force"][:n, lane][s.a["genrow_type"][:n] == 3].sum()
+        assert abs(limits - f[p.type == 3].sum()) <= EXACT * scale
         total = sum(s.a["con_force"][6 * k, lane] for k in range(s.a["ncon_slot"][0]))
         normal = f[[at.start for at, *_ in p.cones]].sum() + f[(p.type == 5) | (p.type == 6)].sum()
         assert abs(total - normal) <= EXACT * scale * 10

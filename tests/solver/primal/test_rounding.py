@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane.solver.primal import rounding
 from featherlane.solver.primal.problem import evaluate
 from featherlane.solver.primal.rounding import (
     EPS,
@@ -70,6 +71,19 @@ def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_doe
         p, e = s.problems[lane], s.a["search"][: s.nv, lane]
         expected = np.linalg.norm(p.hessian(a[:, lane]) @ e)
         assert 0.1 * expected < change[lane] < 10 * expected  # of numbers of 1e-16: a digit
+
+
+def test_the_change_is_that_of_the_gradient(s, rng, monkeypatch):
+    """With roundings as large as differences are."""
+    monkeypatch.setattr(rounding, "EPS", 1e-6)
+    a = near(s, rng, 1e3)
+    at(s, a)
+    change = call(change_by_rounding, s.m, s.d, np.ones(s.width, bool))
+    e = s.a["search"][: s.nv]
+    expected = each(s, a + e, lambda p, x: p.gradient(x)) - each(s, a, lambda p, x: p.gradient(x))
+    np.testing.assert_allclose(change, np.linalg.norm(expected, axis=1), rtol=1e-6)
+    largest = np.maximum(np.abs(a), np.abs(s.a["qacc_smooth"][: s.nv]))
+    np.testing.assert_allclose(np.abs(e), 1e-6 * largest, rtol=EXACT)
 
 
 def test_rounding_is_what_64_roundings_make(s, rng):

@@ -7,7 +7,7 @@ from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.assembly import assemble_entries, free_weight, is_pushing
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
-from scenes.touching import go_to, near, present
+from scenes.touching import XML, go_to, near, present
 from scenes.ways import dense, on
 
 EXACT = 1e-11  # relative to the largest entry: sums of some hundred products
@@ -26,6 +26,15 @@ def test_h_is_the_second_derivative(way, cone, monkeypatch, rng):
             expected = np.tril(dense(s, lane))
             got = dense_hessian(s.w, lane)
             assert np.abs(got - expected).max() <= EXACT * np.abs(expected).max()
+
+
+def test_branches_of_an_odd_number_of_dofs(monkeypatch, rng):
+    """Rows are made two at a time where they can."""
+    s = on("paths", monkeypatch, rng, xml=XML.replace('<joint name="e"', '<joint type="slide"/><joint name="e"'))
+    call(assemble_entries, s.m, s.d)
+    for lane in range(s.width):
+        expected = np.tril(dense(s, lane))
+        assert np.abs(dense_hessian(s.w, lane) - expected).max() <= EXACT * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

@@ -21,6 +21,7 @@ from featherlane.solver.hessian.entries.stiffness import (
     turning_stiffness,
     turning_weight,
 )
+from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.spatial.vector import load3
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
@@ -49,14 +50,23 @@ def add(s, k):
     call(add_point_stiffness, s.m, s.d, k, F)
 
 
+def dims_of(s, k):
+    """Dimensions that the contact may have: friction has a stiffness where it had one before."""
+    return (1, 3, 4, 6) if s.a["con_dim"][k] > 1 or s.m.opt_cone == PYRAMIDAL else (1,)
+
+
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("way", ["paths", "blocks", "ordered"])
 def test_what_couples_two_trees_is_that_of_the_rows(way, cone, monkeypatch, rng):
     s, dims = on(way, monkeypatch, rng, cone), set()
     tree = s.model.dof_treeid
     for size in (5.0, 100.0):
-        go_to(s, near(s, rng, size))
-        for k in {k for k, _ in present(s) if joins(s, k)}:
+        s.point = near(s, rng, size)
+        slots = {k for k, _ in present(s) if joins(s, k)}
+        for k, dim in [(slot, dim) for slot in slots for dim in dims_of(s, slot)]:
+            s.a["con_dim"][k], s.a["con_y"][...] = dim, 0.0
+            call(prepare_contacts, s.m, s.d)
+            go_to(s, s.point)
             s.a["coupling_K"][...] = np.nan
             s.a["H"][...] = 0.0
             call(clear_couplings, s.m, s.d)
@@ -68,8 +78,8 @@ def test_what_couples_two_trees_is_that_of_the_rows(way, cone, monkeypatch, rng)
                 expected = np.tril(J.T @ basis_weights(s, k, lane) @ J) * (tree[:, None] != tree)
                 got = dense_hessian(s.w, lane)
                 assert np.abs(got - expected).max() <= EXACT * max(1.0, np.abs(expected).max())
-                dims |= {int(s.a["con_dim"][k])} if expected.any() else set()
-    assert dims >= {1, 6}
+                dims |= {dim} if expected.any() else set()
+    assert dims == {1, 3, 4, 6}
 
 
 def test_contacts_are_within_a_tree_or_between_two(monkeypatch, rng):

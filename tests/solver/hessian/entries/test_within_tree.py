@@ -5,6 +5,7 @@ import pytest
 
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair, pair_jacobian
+from featherlane.solver.rows.rows import prepare_contacts
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call
 from scenes.touching import contact_jacobian, go_to, near, present
@@ -22,26 +23,31 @@ def pairs(s):
             yield k, lane
 
 
+def dims_of(s, k):
+    """Dimensions that the contact may have: friction has a stiffness where it had one before."""
+    return (1, 3, 4, 6) if s.a["con_dim"][k] > 1 or s.m.opt_cone == PYRAMIDAL else (1,)
+
+
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("way", ["paths", "blocks"])
 def test_what_a_pair_adds_is_that_of_its_rows(way, cone, monkeypatch, rng):
     s, seen = on(way, monkeypatch, rng, cone), set()
     for size in (5.0, 100.0):
-        go_to(s, near(s, rng, size))
-        for k in {k for k, _ in pairs(s)}:
+        s.point, slots = near(s, rng, size), {k for k, _ in pairs(s)}
+        for k, dim in [(slot, dim) for slot in slots for dim in dims_of(s, slot)]:
+            s.a["con_dim"][k], s.a["con_y"][...] = dim, 0.0
+            call(prepare_contacts, s.m, s.d)
+            go_to(s, s.point)
             s.a["H"][...] = 0.0
-            dim = int(s.a["con_dim"][k])
             wide = dim > 3 or s.m.opt_cone != PYRAMIDAL
             call(add_normal_pair if dim == 1 else add_wide_pair if wide else add_pair, s.m, s.d, k)
-            if dim > 1 and not wide:
-                seen.add("narrow")
             for lane in (w for slot, w in pairs(s) if slot == k):
                 J = contact_jacobian(s, lane, k)
                 expected = np.tril(J.T @ basis_weights(s, k, lane) @ J)
                 got = dense_hessian(s.w, lane)
                 assert np.abs(got - expected).max() <= EXACT * max(1.0, np.abs(expected).max())
                 seen |= {dim} if expected.any() else set()
-    assert {1, 4} <= seen
+    assert seen == {1, 3, 4, 6}
 
 
 def test_columns_are_those_of_dofs_above_one_body_only(monkeypatch, rng):

@@ -1,0 +1,146 @@
+"""The constraint solve: which solver runs, on what, and what becomes of worlds that have nothing to solve."""
+
+import numpy as np
+import pytest
+
+from featherlane.model.enums import LCP
+from featherlane.solver import solve as room
+from featherlane.solver.primal.line_search import FAR
+from featherlane.solver.solve import has_rows, leave_free, solve, solve_nothing, uses_blocks
+from oracles.uncompiled import call, record
+from scenes.touching import CHAIN, touching
+
+CLOSE = 1e-8  # relative: what a solver leaves at tolerance 0
+PARTS = ("solve_lcp", "solve_nothing", "prepare_contacts", "prepare", "crb", "factor_m", "make_blocks", "report_full")
+PARTS += ("run", "noslip", "leave_free")
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """What is called, in order, in place of the parts."""
+    log = []
+    for name in PARTS:
+        monkeypatch.setattr(room, name, lambda *_, name=name: log.append(name))
+    monkeypatch.setattr(room, "all_fit", lambda _: True)
+    return log
+
+
+SOLVERS = {
+    "newton": ["prepare_contacts", "prepare", "run", "leave_free"],
+    "cg": ["prepare_contacts", "run", "leave_free"],
+    "pgs": ["prepare_contacts", "make_blocks", "run", "leave_free"],
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_solver_is_given_what_it_reads(solver, called, monkeypatch):
+    s = touching(solver=solver)
+    call(solve, s.m, s.d)
+    assert called == SOLVERS[solver]
+    # in a batch the step has gone without the factor
+    called.clear()
+    s.d.want_all = 0
+    call(solve, s.m, s.d)
+    assert ("factor_m" in called) == (solver != "newton")
+    called.clear()
+    s.m.opt_noslip_iterations = 3
+    call(solve, s.m, s.d)
+    assert {"factor_m", "make_blocks", "noslip"} <= {*called} and called.index("run") < called.index("noslip")
+    assert "report_full" not in called
+    called.clear()
+    monkeypatch.setattr(room, "all_fit", lambda _: False)
+    call(solve, s.m, s.d)
+    assert "report_full" in called and "noslip" not in called
+
+
+@pytest.mark.parametrize(("solver", "made"), [("newton", False), ("cg", True), ("pgs", True)])
+def test_the_inertia_is_made_where_the_step_has_gone_without(solver, made, called):
+    s = touching(xml=CHAIN, solver=solver, forward_dynamics="aba")
+    s.d.want_all = 0
+    called.clear()
+    s.m.opt_enableflags = 0
+    call(solve, s.m, s.d)
+    assert ("crb" in called) == made
+
+
+def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_own(called):
+    s = touching(width=1)
+    s.a["ordered"][...] = s.a["coupled"][...] = 7.0
+    s.m.opt_contact_model = LCP
+    call(solve, s.m, s.d)
+    assert called == ["solve_lcp"] and not s.a["ordered"].any() and not s.a["coupled"].any()
+    s.m.opt_contact_model = 0
+    for name in ("ncon_slot", "ndofrow", "ngenrow"):
+        called.clear()
+        call(solve, s.m, s.d)
+        assert "run" in called
+        s.a[name][0] = 0
+    called.clear()
+    call(solve, s.m, s.d)
+    assert called == ["solve_nothing"]
+
+
+def test_a_tile_that_is_to_be_split_is_not_solved(called, monkeypatch):
+    s = touching()
+    monkeypatch.setattr(room, "prepare", lambda _, d: d.con_overflow.__setitem__(0, 1))
+    call(solve, s.m, s.d)
+    assert "run" not in called and "leave_free" not in called
+
+
+def test_a_world_has_rows_of_its_own_or_not():
+    empty = np.zeros((2, 4))
+    D = {name: empty.copy() for name in ("dofrow_D", "genrow_D", "con_D")}
+    D["dofrow_D"][1, 0] = D["genrow_D"][0, 1] = D["con_D"][1, 2] = 2.0
+    d = record(4, ndofrow=[2], ngenrow=[2], ncon_slot=[2], **D)
+    np.testing.assert_array_equal(call(has_rows, d), [True, True, True, False])
+    d = record(4, ndofrow=[1], ngenrow=[0], ncon_slot=[1], **D)
+    assert not call(has_rows, d).any()
+
+
+def test_worlds_without_rows_move_freely_and_broken_ones_count_as_bad():
+    """World 0 is solved, 1 has no row, 2 has a gradient beyond numbers."""
+    names = ("solver_niter", "solver_residual", "solver_gap")
+    fields = {name: np.full((1, 3), 5.0) for name in names}
+    fields["solver_residual"][0, 2] = np.nan
+    fields |= {"qacc": [[-0.0, 3.0, 3.0]], "qacc_smooth": [[1.0, 1.0, 1.0]], "qfrc_constraint": [[-0.0, 4.0, 4.0]]}
+    fields |= {"warning": np.full((5, 3), 9.0), "dofrow_D": [[1.0, 0.0, 1.0]]}
+    d = record(3, ndofrow=[1], ngenrow=[0], ncon_slot=[0], **{k: np.array(v) for k, v in fields.items()})
+    call(leave_free, record(1, nv=1), d, np.full(3, 8.0))
+    np.testing.assert_array_equal(d.qacc.array[0, :2], [0.0, 1.0])
+    np.testing.assert_array_equal(d.qfrc_constraint.array[0], [0.0, 0.0, FAR])
+    assert d.qacc.array[0, 2] >= FAR and not np.signbit(d.qacc.array).any()
+    assert not np.signbit(d.qfrc_constraint.array).any()
+    for name in names:
+        np.testing.assert_array_equal(getattr(d, name).array[0, :2], [5.0, 0.0])
+    np.testing.assert_array_equal(d.warning.array[3], [9.0, 8.0, 9.0])
+
+
+def test_nothing_to_solve_is_solved_at_once():
+    fields = {
+        name: np.full((1, 2), 7.0) for name in ("solver_niter", "solver_residual", "solver_gap", "qfrc_constraint")
+    }
+    tables = {name: np.full((2, 2), 7.0) for name in ("stat_cost", "stat_gradient", "stat_improvement", "stat_step")}
+    d = record(2, qacc=[[0.0, 0.0]], qacc_smooth=[[3.0, 4.0]], want_history=1, nrecord=2, **fields, **tables)
+    call(solve_nothing, record(1, nv=1), d)
+    np.testing.assert_array_equal(d.qacc.array, d.qacc_smooth.array)
+    assert not any(getattr(d, name).array.any() for name in fields)
+    assert all((getattr(d, name).array == [[0, 0], [7, 7]]).all() for name in tables)
+
+
+def test_blocks_are_used_by_solvers_in_forces_and_by_the_pass_against_slip():
+    s = touching(width=1, solver="newton")
+    said = []
+    for solver, count in (("newton", 0), ("newton", 1), ("pgs", 0)):
+        s.model.opt.solver, s.model.opt.noslip_iterations = solver, count
+        s.w.rows.refresh()
+        m = record(1, opt_solver=int(s.model.opt_solver), opt_noslip_iterations=count)
+        said.append(bool(call(uses_blocks, m)))
+    assert said == [False, True, True]
+
+
+@pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
+def test_every_solver_ends_at_the_minimum(solver):
+    s = touching(solver=solver, iterations=2000)
+    s.w.run(solve)
+    best = np.array([p.minimum() for p in s.problems]).T
+    assert np.abs(s.a["qacc"][: s.nv] - best).max() <= CLOSE * np.abs(best).max()

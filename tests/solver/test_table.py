@@ -1,0 +1,56 @@
+"""The solvers that there are: under MuJoCo's numbers and names, and asked one by one."""
+
+from types import SimpleNamespace
+
+import mujoco
+import pytest
+
+from featherlane.model.solver import SOLVERS, ConvexSolver, register, takes_couplings
+from featherlane.solver.table import BUILT_IN, in_forces, reads_factor, reads_hessian, reads_inertia, run
+
+QUESTIONS = {
+    "reads_hessian": reads_hessian,
+    "reads_inertia": reads_inertia,
+    "reads_factor": reads_factor,
+    "in_forces": in_forces,
+    "takes_couplings": takes_couplings,
+}
+
+
+def test_solvers_have_mujocos_numbers_and_names():
+    names = {int(getattr(mujoco.mjtSolver, f"mjSOL_{s.name.upper()}")): s.name for s in BUILT_IN}
+    assert names == {s.number: s.name for s in BUILT_IN} and len(names) == 3
+    assert all(SOLVERS[s.number] is s for s in BUILT_IN)
+
+
+@pytest.mark.parametrize("solver", BUILT_IN, ids=lambda s: s.name)
+def test_each_question_is_answered_for_each_solver(solver):
+    m = SimpleNamespace(opt_solver=solver.number)
+    for name, question in QUESTIONS.items():
+        assert bool(question(m)) == getattr(solver, name), name
+
+
+def test_who_works_on_forces_reads_the_factor_and_no_hessian():
+    by_name = {s.name: s for s in BUILT_IN}
+    assert [s.name for s in BUILT_IN if s.reads_hessian] == ["newton"]
+    assert [s.name for s in BUILT_IN if s.in_forces] == ["pgs"] == [s.name for s in BUILT_IN if not s.takes_couplings]
+    assert by_name["pgs"].reads_factor and by_name["cg"].reads_factor and not by_name["newton"].reads_factor
+    assert not by_name["newton"].reads_inertia  # it may go by recursion
+
+
+def test_the_solver_of_the_number_is_run_and_no_other(monkeypatch):
+    ran = []
+    for solver in BUILT_IN:
+        monkeypatch.setattr(solver.solve, "function", lambda m, d, name=solver.name: ran.append(name))
+    for solver in BUILT_IN:
+        run(SimpleNamespace(opt_solver=solver.number), None)
+        assert ran.pop() == solver.name and not ran
+    run(SimpleNamespace(opt_solver=99), None)
+    assert not ran
+
+
+@pytest.mark.parametrize(("number", "name"), [(77, "cg"), (int(mujoco.mjtSolver.mjSOL_CG), "another")])
+def test_a_number_or_a_name_is_taken_once(number, name):
+    with pytest.raises(ValueError, match="registered already"):
+        register(ConvexSolver(number, name, BUILT_IN[0].solve))
+    assert len(SOLVERS) == len({s.name for s in SOLVERS.values()})
