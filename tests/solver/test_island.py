@@ -9,6 +9,7 @@ from featherlane.model import load
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.island import islands
+from oracles.uncompiled import call, record
 from scenes.coupled import mixed, put, states, truth
 
 ALONE = 1e-10  # relative: one optimum of two problems that share nothing else
@@ -81,3 +82,57 @@ def test_a_data_has_its_islands(rng):
     assert isinstance(data.nisland, int) and data.nisland == expected.nisland
     np.testing.assert_array_equal(data.tree_island, expected.tree_island)
     np.testing.assert_array_equal(data.dof_island, expected.dof_island)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_are_those_of_union_by_sets(seed):
+    """Rows of every kind at random, present in some worlds: uncompiled, from the definition."""
+    rng, n, worlds = np.random.default_rng(seed), 12, 5
+    count, trees = 4, rng.integers(-1, n, (3, 4, 2))
+    dof, general = rng.integers(0, n, count), rng.integers(0, n, (count, 3))
+    there = (rng.random((3, count, worlds)) < 0.5).astype(float)
+    m = record(
+        1,
+        ntree=n,
+        nv=n,
+        nlink=1,
+        dof_treeid=[*range(n)],
+        body_treeid=[*range(n), -1],
+        link_body=[*(trees[2, 0] % (n + 1))],
+    )
+    d = record(
+        worlds,
+        ndofrow=[count],
+        ngenrow=[count],
+        ncon_slot=[count],
+        dofrow_dof=dof,
+        dofrow_present=there[0],
+        genrow_dofadr=[*range(0, 3 * count, 3)],
+        genrow_dofnum=[3] * count,
+        genrow_dof=general.ravel(),
+        genrow_present=there[1],
+        con_carrier=(trees[0] % (n + 1)).ravel(),
+        con_D=there[2],
+        nisland=np.zeros((1, worlds)),
+        tree_island=np.zeros((n, worlds)),
+        dof_island=np.zeros((n, worlds)),
+    )
+    call(islands, m, d)
+    for lane in range(worlds):
+        groups = [{int(i)} for i, present in zip(dof, there[0, :, lane], strict=True) if present]
+        groups += [{*map(int, row)} for row, present in zip(general, there[1, :, lane], strict=True) if present]
+        groups += [
+            {*map(int, pair)} - {n} for pair, on in zip(trees[0] % (n + 1), there[2, :, lane], strict=True) if on
+        ]
+        groups = [g for g in [*groups, {*map(int, trees[2, 0] % (n + 1))} - {n}] if g]
+        merged = []
+        for g in groups:
+            for other in [x for x in merged if x & g]:
+                merged.remove(other)
+                g = g | other
+            merged.append(g)
+        merged.sort(key=min)
+        expected = [next((k for k, g in enumerate(merged) if t in g), -1) for t in range(n)]
+        assert d.nisland.array[0, lane] == len(merged)
+        np.testing.assert_array_equal(d.tree_island.array[:, lane], expected)
+        np.testing.assert_array_equal(d.dof_island.array[:, lane], expected)

@@ -31,7 +31,7 @@ def ancestors(parents, i):
 def joined(w, seed):
     """Random pairs of dofs, joined; (m, d, the pairs)."""
     rng, (m, d) = np.random.default_rng(seed), records(w)
-    pairs = [tuple(map(int, rng.choice(w.model.nv, 2, False))) for _ in range(1 + seed)]
+    pairs = [tuple(map(int, rng.choice(w.model.nv, 2, False))) for _ in range(seed)] + [(0, w.model.nv - 1)]
     call(own_tree, m, d)
     for i, j in pairs:
         call(join_paths, d, i, j)

@@ -1,0 +1,117 @@
+"""The door by itself: what is assembled, factored and kept on each way, and worlds of two ways in one tile."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian.choice import choose_way
+from featherlane.solver.hessian.equation import (
+    assemble_hessian,
+    factor_hessian,
+    forget_pattern,
+    keep_factor,
+    leaves_out,
+    prepare,
+    solve_first,
+    solve_hessian,
+    starts_from_inertia,
+    substitute,
+)
+from oracles.uncompiled import call, record
+from scenes.touching import CHAIN, go_to, near, touching, vectors
+from scenes.ways import PATTERNS, dense, on
+
+SOLVED = 1e-11  # relative, times the condition of H: rounding in both
+BALL = '<body pos="0.15 0 0.13"><freejoint/><geom size="0.04" conaffinity="1"/></body></worldbody>'
+
+
+def solves(s, f, x):
+    for lane in range(s.width):
+        H = dense(s, lane)
+        expected = np.linalg.solve(H, f[:, lane])
+        off = np.abs(x[: s.nv, lane] - expected).max()
+        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+
+
+def two_ways(rng):
+    """A long tree in all worlds, on which a ball lies in some: those need H, the others go by recursion."""
+    s = touching("elliptic", xml=CHAIN.replace("</worldbody>", BALL), forward_dynamics="aba")
+    s.point = near(s, rng)
+    go_to(s, s.point)
+    call(prepare, s.m, s.d)
+    s.a["live"][...] = 1.0
+    assert 0 < s.a["coupled"].sum() < s.width
+    return s
+
+
+@pytest.fixture(params=[*PATTERNS, "recursion and H"])
+def s(request, monkeypatch, rng):
+    return two_ways(rng) if request.param == "recursion and H" else on(request.param, monkeypatch, rng)
+
+
+def test_a_first_solve_and_all_that_follow(s, rng):
+    call(assemble_hessian, s.m, s.d)
+    assert s.a["H_kept"][0] == 0
+    f = vectors(s, rng)
+    s.a["search"][: s.nv] = f
+    call(solve_first, s.m, s.d)
+    solves(s, f, s.a["search"])
+    assert s.a["H_kept"][0] == (s.a["H_pattern"][0] != PATTERNS["ordered"])
+    for _ in range(2):
+        f = vectors(s, rng)
+        x = record(s.width, x=f).x
+        call(substitute, s.m, s.d, x)
+        solves(s, f, x.array)
+        assert s.a["H_kept"][0] == 1
+
+
+def test_a_factor_is_kept_without_a_right_hand_side(s, rng):
+    call(assemble_hessian, s.m, s.d)
+    s.a["search"][...] = np.nan
+    call(keep_factor, s.m, s.d)
+    assert s.a["H_kept"][0] == 1
+    f = vectors(s, rng)
+    s.a["qvec"][: s.nv] = f
+    call(solve_hessian, s.m, s.d)
+    solves(s, f, s.a["qvec"])
+
+
+def test_by_itself_it_is_factored_at_the_rows_as_they_are(s, rng):
+    s.a["H_kept"][0] = 1
+    call(factor_hessian, s.m, s.d)
+    if s.a["con_overflow"][0] == 0:
+        f = vectors(s, rng)
+        s.a["qvec"][: s.nv] = f
+        call(solve_hessian, s.m, s.d)
+        solves(s, f, s.a["qvec"])
+    assert s.a["H_kept"][0] == 1 - s.a["con_overflow"][0] == 1
+
+
+def test_what_serves_not_all_worlds_is_left_alone(rng):
+    s = two_ways(rng)
+    s.a["H_kept"][0], s.a["con_overflow"][0] = 1, 1
+    call(factor_hessian, s.m, s.d)
+    assert s.a["H_kept"][0] == 0
+
+
+def test_inertia_is_read_where_there_is_a_matrix(monkeypatch, rng):
+    for way, read in (("recursion", False), ("tree", True), ("blocks", True)):
+        s = on(way, monkeypatch, rng)
+        assert call(starts_from_inertia, s.m, s.d) == read
+    assert call(starts_from_inertia, (s := two_ways(rng)).m, s.d)
+
+
+def test_what_is_left_out_is_told(monkeypatch, rng):
+    for way in ("tree", "blocks", "ordered", "apart"):
+        s = on(way, monkeypatch, rng)
+        assert (call(leaves_out, s.d) == (way == "apart")).all()
+    s = on("ordered", monkeypatch, rng)
+    s.a["ordered"][0, 2] = 2.0
+    np.testing.assert_array_equal(call(leaves_out, s.d), np.arange(8) == 2)
+
+
+def test_a_pattern_can_be_forgotten(monkeypatch, rng):
+    s = on("paths", monkeypatch, rng)
+    forget_pattern(s.a)
+    assert s.a["H_pattern"][0] == 0
+    call(choose_way, s.m, s.d)
+    assert s.a["H_pattern"][0] == PATTERNS["paths"]

@@ -1,0 +1,81 @@
+"""An order with little fill-in: bits, lists of degrees, and elimination, by sets."""
+
+import numpy as np
+import pytest
+
+from featherlane.solver.hessian.ways.minimum_degree import (
+    WORD_BITS,
+    bit_count,
+    clear_graph,
+    count_in_model_order,
+    degree,
+    join_trees,
+    low_bit,
+    order_trees,
+)
+from oracles.uncompiled import call, record
+
+SIZES = (5, 62, 63, 130)
+
+
+def graph(n, rng, edges):
+    words = -(-n // WORD_BITS)
+    tables = {f"graph_{name}": np.zeros(n, int) for name in ("degree", "head", "next", "prev", "order", "place")}
+    d = record(1, ngraph=n, ngraphword=words, graph=np.full(n * words, 7), panel_cost=np.zeros(2), **tables)
+    call(clear_graph, None, d)
+    assert not d.graph.array.any()
+    pairs = {tuple(sorted(map(int, rng.choice(n, 2, False)))) for _ in range(edges)}
+    for t, u in pairs:
+        call(join_trees, None, d, u, t)
+    near = [{u for pair in pairs if t in pair for u in pair if u != t} for t in range(n)]
+    return record(1, tree_dofnum=rng.integers(1, 8, n)), d, near
+
+
+def neighbours(d, t):
+    words = d.graph.array[t * d.ngraphword : (t + 1) * d.ngraphword]
+    return {w * WORD_BITS + b for w, x in enumerate(words) for b in range(WORD_BITS) if int(x) >> b & 1}
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_the_tree_of_fewest_neighbours_goes_first(n):
+    """And leaves its row of the factor in the graph: what its neighbours are at that moment."""
+    _, d, near = graph(n, np.random.default_rng(n), 2 * n)
+    for t in range(n):
+        assert neighbours(d, t) == near[t] and call(degree, d, t) == len(near[t])
+    call(order_trees, None, d)
+    order = [*map(int, d.graph_order.array)]
+    assert sorted(order) == [*range(n)] and [order[p] for p in d.graph_place.array] == [*range(n)]
+    left = {*range(n)}
+    for t in order:
+        assert len(near[t]) == min(len(near[u]) for u in left)
+        assert neighbours(d, t) == near[t] and d.graph_degree[t] == len(near[t])
+        left.remove(t)
+        for u in near[t]:
+            near[u] = (near[u] | near[t]) - {t, u}
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_the_cost_in_the_models_order_counts_the_fill_in(n):
+    m, d, near = graph(n, np.random.default_rng(n), 2 * n)
+    size, plain, total = m.tree_dofnum.array, 0.0, 0.0
+
+    def cost(t, row):
+        width = size[t] + sum(size[u] for u in row)
+        return 0.5 * size[t] * width * width if row else 0.0
+
+    for t in range(n):
+        plain += cost(t, {u for u in near[t] if u < t})
+    for t in range(n - 1, -1, -1):
+        total += cost(t, near[t])
+        for u in near[t]:
+            near[u] = (near[u] | near[t]) - {t, u}
+    call(count_in_model_order, m, d)
+    np.testing.assert_allclose(d.panel_cost.array[:, 0], [total, plain], rtol=1e-14)
+    assert total >= plain
+
+
+def test_bits():
+    for x in (1, 2, 3, 1 << 61, (1 << 61) + (1 << 17), 0b1011000, (1 << 62) - 1):
+        assert call(bit_count, x) == bin(x).count("1")
+        assert 1 << call(low_bit, x) == x & -x
+    assert call(bit_count, 0) == 0

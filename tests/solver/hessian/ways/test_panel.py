@@ -1,0 +1,104 @@
+"""Panels: where each tree's rows lie, and that their factor solves what a dense matrix does, uncompiled."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.solver.hessian.ways.minimum_degree import clear_graph, join_trees, order_trees
+from featherlane.solver.hessian.ways.panel import expand_panels, factor_panels, place_panels, reduce_panels
+from oracles.uncompiled import call, records
+
+SOLVED = 1e-13  # relative, times the condition of a matrix of some hundreds
+# trees of 6, 6, 4, 1, 9, 6, 4, 1, 9 dofs: a run of six has a loop of its own, nine take two vectors
+FREE = '<body><freejoint/><geom size="0.1"/></body>'
+OTHERS = """<body><joint/><geom size="0.1"/><body><joint type="ball"/><geom size="0.1"/></body></body>
+<body><joint type="slide"/><geom size="0.1"/></body>
+<body><freejoint/><geom size="0.1"/><body><joint type="ball"/><geom size="0.1"/></body></body>"""
+
+
+def placed(seed, couplings):
+    """(workspace, m, d, a random matrix that couples some trees), the panels placed."""
+    rng = np.random.default_rng(seed)
+    w = Workspace(fl.load(f"<mujoco><worldbody>{FREE}{FREE}{OTHERS}{FREE}{OTHERS}</worldbody></mujoco>"), 1)
+    (m, d), model, a = records(w), w.model, w.arrays
+    a["panel"][...] = np.nan  # nothing of an earlier world stays
+    call(clear_graph, m, d)
+    H = np.eye(model.nv)
+    for t in range(model.ntree):
+        H[np.ix_(dofs(model, t), dofs(model, t))] += own(rng, len(dofs(model, t)))
+    for _ in range(couplings):
+        t, u = map(int, rng.choice(model.ntree, 2, False))
+        call(join_trees, m, d, t, u)
+        J = np.zeros((3, model.nv))
+        for one in (t, u):
+            J[:, dofs(model, one)] = rng.normal(size=(3, len(dofs(model, one))))
+        H += J.T @ J
+    call(order_trees, m, d)
+    call(place_panels, m, d)
+    return w, m, d, H
+
+
+def own(rng, n):
+    L = rng.normal(size=(n, n))
+    return L @ L.T
+
+
+def dofs(model, t):
+    return np.arange(model.tree_dofadr[t], model.tree_dofadr[t] + model.tree_dofnum[t])
+
+
+def row_of(a, t):
+    """Trees in the row of t, and their columns."""
+    at = slice(a["graph_rowadr"][t], a["graph_rowadr"][t] + a["graph_rownnz"][t])
+    return [*zip(map(int, a["graph_col"][at]), map(int, a["graph_colplace"][at]), strict=True)]
+
+
+@pytest.mark.parametrize("couplings", [0, 4, 20])
+def test_panels_lie_behind_each_other_with_room_for_eights(couplings):
+    w, _, d, _ = placed(couplings, couplings)
+    model, a, end = w.model, w.arrays, 0
+    assert a["panel_fits"][0] == 1
+    order = [*a["graph_order"][: model.ntree]]
+    for t in order:
+        column = (model.tree_dofnum[t] + 7) // 8 * 8
+        assert a["panel_adr"][t] == end
+        places = [a["graph_place"][u] for u, _ in row_of(a, t)]
+        assert places == sorted(places) and all(p > a["graph_place"][t] for p in places)
+        for u, at in row_of(a, t):
+            assert at == column
+            column += (model.tree_dofnum[u] + 7) // 8 * 8
+        assert a["panel_width"][t] == column
+        end += column * model.tree_dofnum[t]
+    assert not a["panel"][:end].any() and d.npanel >= end
+
+
+@pytest.mark.parametrize("couplings", [0, 4, 20])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_factor_solves_what_a_dense_matrix_does(couplings, seed):
+    w, m, d, H = placed(seed, couplings)
+    model, a = w.model, w.arrays
+    for t in range(model.ntree):
+        rows = a["panel"][a["panel_adr"][t] :][: model.tree_dofnum[t] * a["panel_width"][t]]
+        rows = rows.reshape(model.tree_dofnum[t], -1)
+        for u, at in [(t, 0), *row_of(a, t)]:
+            rows[:, at : at + model.tree_dofnum[u]] = H[np.ix_(dofs(model, t)[::-1], dofs(model, u)[::-1])]
+    b, first = np.random.default_rng(seed).normal(size=(3, model.nv)), factor_panels
+    for f in b:
+        a["panel_x"][: model.nv] = f
+        call(first, m, d)
+        call(expand_panels, m, d)
+        x, first = np.linalg.solve(H, f), reduce_panels
+        assert np.abs(a["panel_x"][: model.nv] - x).max() <= SOLVED * np.linalg.cond(H) * np.abs(x).max()
+
+
+@pytest.mark.parametrize("room", ["npanel", "nfill"])
+def test_what_finds_no_room_is_told(room):
+    w, m, d, _ = placed(3, 20)
+    used = {"npanel": 0, "nfill": int(w.arrays["graph_rownnz"][: w.model.ntree].sum())}
+    for t in range(w.model.ntree):
+        used["npanel"] += int(w.model.tree_dofnum[t] * w.arrays["panel_width"][t])
+    for size, fits in ((used[room], 1), (used[room] - 1, 0)):
+        setattr(d, room, size)
+        call(place_panels, m, d)
+        assert w.arrays["panel_fits"][0] == fits
