@@ -76,6 +76,24 @@ def test_a_step_stops_at_the_first_bound(rng):
     assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 4, 1.0) == 0.0
 
 
+def test_one_approach_is_enough_where_no_bound_is_near(rng):
+    A, b = correlations(rng), 0.01 * rng.standard_normal(N)
+    r1, inside = boxed(A, b), [4, 9, 2, 16]
+    r1.place_x.array[:N] = 0.1
+    for p in inside:
+        add(r1, p)
+    places.refresh(r1)
+    assert active_set.error_between(r1) == np.abs(r1.place_w.array[inside]).max()
+    assert active_set.approach(r1) == 1
+    x = r1.place_x.array[:N]
+    np.testing.assert_allclose((A @ x - b)[inside], 0.0, atol=SAME)
+    assert (np.delete(x, inside) == 0.1).all()
+    r1.place_hi[9] = x[9] - 0.2  # a bound on the way
+    r1.place_x.array[inside] -= 0.5
+    places.refresh(r1)
+    assert active_set.approach(r1) == 0 and r1.one_state[9] == places.UPPER and x[9] == r1.place_hi[9]
+
+
 def test_the_row_that_is_most_wrong_is_released(rng):
     r1 = boxed(correlations(rng), np.zeros(N))
     for p in range(N):

@@ -166,6 +166,11 @@ def test_rows_that_find_no_room_have_none(rng):
     tile = scene(rng)
     whole = tile.d.lcp_n[0]
     clear_rows(tile.m, tile.d)
+    tile.d.nlcp = whole
+    for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
+        kernel(tile.m, tile.d)
+    assert tile.d.lcp_n[0] == whole and tile.d.con_overflow[0] == 0
+    clear_rows(tile.m, tile.d)
     tile.d.nlcp = 4
     for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)

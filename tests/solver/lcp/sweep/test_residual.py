@@ -48,27 +48,29 @@ def test_it_is_that_of_the_definition(rng):
             np.testing.assert_allclose(found[lane], natural(problem, x, problem.matrix @ x - problem.b))
 
 
+def cone_residual(problem, u, v, a):
+    """Steps of lengths mu_i^2 / max mu^2 down w, and back to the disc that the normal leaves."""
+    far = [abs(max(u[k] - v[k] / a, 0.0) - u[k]) for k in (0, 3)]
+    s = (u[1:3] - np.array([0.25, 0.64]) / 0.64 * v[1:3] / a) / [0.5, 0.8]
+    y = s * min(1.0, max(u[0], 0.0) / np.linalg.norm(s)) * [0.5, 0.8]
+    far.append(np.abs(y - u[1:3]).max())
+    y = np.clip(u[4] - v[4] / a, -0.3 * max(u[3], 0.0), 0.3 * max(u[3], 0.0))
+    far += [abs(y - u[4]), abs(np.clip(u[5] - v[5] / a, -0.1, 0.1) - u[5])]
+    return max(far) / max(np.abs(u).max(), np.abs(problem.b).max() / a)
+
+
 def test_rows_of_a_cone_move_together(rng):
-    """A step of lengths mu_i^2 / max mu^2 down w, and back to the disc that the normal leaves."""
     problem = friction_problem(rng, 2)
     p = lane_record(problem, problem)
     p.lcp_hi.array[[1, 2, 4, 5], :] = np.array([[0.5], [0.8], [0.3], [0.0]])
     p.lcp_add.array[5] = 0.1
-    x, w = p.lcp_x.array, p.lcp_w.array
-    for name in ("x", "w"):
-        getattr(p, f"lcp_{name}").array[...] = rng.standard_normal((6, 2))
-    a = problem.matrix.diagonal().max()
-    found = residual.residual(p, p.lcp_x, p.lcp_w, 1)
-    for lane in range(2):
-        u, v = x[:, lane], w[:, lane]
-        far = [abs(max(u[k] - v[k] / a, 0.0) - u[k]) for k in (0, 3)]
-        s = (u[1:3] - np.array([0.25, 0.64]) / 0.64 * v[1:3] / a) / [0.5, 0.8]
-        y = s * min(1.0, max(u[0], 0.0) / np.linalg.norm(s)) * [0.5, 0.8]
-        far.append(np.abs(y - u[1:3]).max())
-        y = np.clip(u[4] - v[4] / a, -0.3 * max(u[3], 0.0), 0.3 * max(u[3], 0.0))
-        far += [abs(y - u[4]), abs(np.clip(u[5] - v[5] / a, -0.1, 0.1) - u[5])]
-        size = max(np.abs(u).max(), np.abs(problem.b).max() / a)
-        np.testing.assert_allclose(found[lane], max(far) / size)
+    for _ in range(20):
+        for name in ("x", "w"):
+            getattr(p, f"lcp_{name}").array[...] = 10.0 ** rng.integers(-2, 2, (6, 1)) * rng.standard_normal((6, 2))
+        found = residual.residual(p, p.lcp_x, p.lcp_w, 1)
+        for lane in range(2):
+            x, w = p.lcp_x.array[:, lane], p.lcp_w.array[:, lane]
+            np.testing.assert_allclose(found[lane], cone_residual(problem, x, w, problem.matrix.diagonal().max()))
 
 
 def test_a_consistent_solution_has_none(rng):

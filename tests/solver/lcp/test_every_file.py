@@ -1,0 +1,28 @@
+"""Each file of the room has a test of its name that imports it, so that a failure points at the file."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from featherlane.solver import lcp
+
+HERE, ROOM = Path(__file__).parent, Path(lcp.__file__).parent
+FILES = [path.relative_to(ROOM) for path in sorted(ROOM.rglob("*.py")) if path.stem not in ("__init__", "fields")]
+
+
+def imported(path: Path) -> set[str]:
+    """Names of modules, and of what is imported from them."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    return found
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_it_has_a_test_that_imports_it(file):
+    test = HERE / file.with_name(f"test_{file.name}")
+    module = ".".join((lcp.__name__, *file.with_suffix("").parts))
+    assert test.exists(), f"{file} has no {test.relative_to(HERE)}"
+    assert module in imported(test), f"{test.relative_to(HERE)} does not import {module}"
