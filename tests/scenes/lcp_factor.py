@@ -43,6 +43,16 @@ def add(r1, p):
     r1.one_state[p] = places.BETWEEN
 
 
+def fill(r1):
+    """All places but 8 go into the factor, which has no room for a row more until it loses its gaps."""
+    for p in (*range(N), 2, 4, 6):
+        if r1.one_slot[p] >= 0:
+            factor.remove_row(r1, p)
+        add(r1, p)
+    factor.remove_row(r1, 8)
+    assert r1.one_count[0] == 8 * factor.eights_of_row(r1) and r1.one_count[1] > 0
+
+
 def solution(r1, b):
     """x of the factor's rows for w = -b, by place."""
     r1.place_w.array[:N] = -b

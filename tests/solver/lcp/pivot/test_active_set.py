@@ -6,7 +6,7 @@ import pytest
 from featherlane.lcp import Problem
 from featherlane.solver.lcp.pivot import active_set, factor, places
 from featherlane.solver.lcp.status import INFEASIBLE
-from scenes.lcp_factor import SAME, N, add, correlations, start
+from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
 
 LOW, HIGH = -0.5, 0.7
 
@@ -111,19 +111,33 @@ def test_the_row_that_is_most_wrong_is_released(rng):
     assert r1.one_state[5] == places.BETWEEN and r1.one_slot[5] == 0
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize(("first", "expected"), [(0.1, (-0.5, 0.1)), (0.6, (-0.5, 0.6)), (0.71, (-0.49, 0.7))])
-def test_a_row_that_depends_on_another_moves_against_it(first, expected):
+def test_a_row_that_depends_on_another_moves_against_it(first, expected, sign):
     """Until either meets its bound; where it does not itself, it waits."""
-    r1 = start(Problem(np.ones((2, 2)), np.zeros(2), -0.5, [0.8, 0.7]))
+    lo, hi = np.sort(sign * np.array([[-0.5, -0.5], [0.8, 0.7]]), axis=0)
+    r1 = start(Problem(np.ones((2, 2)), np.zeros(2), lo, hi))
     add(r1, 0)
-    active_set.to_bound(r1, 1, False)
-    r1.place_x[0], r1.place_w[1] = first, -1.0
+    active_set.to_bound(r1, 1, sign < 0.0)
+    r1.place_x[0], r1.place_w[1] = sign * first, -sign
     active_set.release(r1, 1)
-    np.testing.assert_allclose(r1.place_x.array[:2], expected)
-    between = expected[0] > -0.5
-    assert r1.one_state[0] == (places.BETWEEN if between else places.LOWER)
-    assert r1.one_state[1] == (places.UPPER if between else places.WAITING)
+    np.testing.assert_allclose(sign * r1.place_x.array[:2], expected)
+    between, low, high = expected[0] > -0.5, sign * places.LOWER, sign * places.UPPER
+    assert r1.one_state[0] == (places.BETWEEN if between else low)
+    assert r1.one_state[1] == (high if between else places.WAITING)
     assert r1.one_count[0] == between
+
+
+def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
+    A = correlations(rng)
+    r1 = boxed(A, np.zeros(N))
+    fill(r1)
+    active_set.to_bound(r1, 8, False)
+    r1.place_w[8] = -1.0
+    active_set.release(r1, 8)
+    assert r1.one_state[8] == places.BETWEEN and (r1.one_count[0], r1.one_count[1]) == (N, 0)
+    b = rng.standard_normal(N)
+    np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)
 
 
 def test_both_bounds_0_hold_a_row_whatever_w(rng):

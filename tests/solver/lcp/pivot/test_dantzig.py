@@ -8,7 +8,7 @@ from featherlane.model.enums import CONSISTENT, FROZEN
 from featherlane.solver.lcp.pivot import dantzig, places
 from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from featherlane.solver.lcp.status import INFEASIBLE, SOLVED
-from scenes.lcp_factor import SAME, N, add, correlations, start
+from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
 from scenes.lcp_problems import degenerate_problem, enumerate_solutions, friction_problem, known_problem
 from scenes.lcp_records import one_record
 
@@ -179,3 +179,13 @@ def test_a_row_that_depends_on_others_is_passed_over():
         dantzig.reduce_forward(r1, r1.one_ell)
         dantzig.settle(r1, p)
         assert r1.one_state[p] == state
+
+
+def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
+    A = correlations(rng)
+    r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
+    fill(r1)
+    dantzig.enter(r1, 20, 8)
+    assert r1.one_state[8] == BETWEEN and (r1.one_count[0], r1.one_count[1]) == (N, 0)
+    b = rng.standard_normal(N)
+    np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)

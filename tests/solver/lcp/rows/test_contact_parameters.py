@@ -9,7 +9,9 @@ from featherlane.solver.lcp.rows import contact_parameters as parameters
 from scenes.lcp_records import Rows
 
 EXACT = 1e-12
+K = 1  # the contact: not the first one, which is that of another ball
 BALLS = """<mujoco><worldbody><geom type="plane" size="9 9 1" priority="P"/>
+  <body pos="1 0 .09"><freejoint/><geom size=".1"/></body>
   <body pos="0 0 .09" euler="20 30 40"><freejoint/><geom type="ellipsoid" size=".1 .1 .1" priority="Q"/></body>
 </worldbody></mujoco>"""
 OPT_ERP, OPT_CFM = 0.2, 1e-10
@@ -21,7 +23,7 @@ def scene(euler="20 30 40", priority=(0, 0), **fields):
     xml = BALLS.replace("20 30 40", euler)
     model = fl.load(xml.replace('"P"', f'"{priority[0]}"').replace('"Q"', f'"{priority[1]}"'))
     for name, values in fields.items():
-        getattr(model, f"geom_{name}")[...] = values
+        getattr(model, f"geom_{name}")[[0, 2]] = values
     return Rows(model, 2 * [model.qpos0], np.zeros((2, model.nv)))
 
 
@@ -32,7 +34,7 @@ def test_parameters_are_mixed_or_the_leading_geoms(priority, rng):
         own |= {name: rng.random(2) for name in ("restitution", "restitution_vel")}
         slip, force = rng.random((2, 2)), rng.integers(0, 2, 2)
         tile = scene(priority=priority, slip=slip, frictionforce=force, **own)
-        assert parameters.set_parameters(tile.m, tile.d, 0)[0] == 0.0
+        assert parameters.set_parameters(tile.m, tile.d, K)[0] == 0.0
         who = [0, 1] if priority == (0, 0) else [int(np.argmax(priority))]
         erps = [x for x in own["erp"][who] if x >= 0.0]
         expected = {
@@ -41,8 +43,8 @@ def test_parameters_are_mixed_or_the_leading_geoms(priority, rng):
             "restitution_vel": own["restitution_vel"][who].max(), "frictionforce": float(force[who].any()),
         }  # fmt: skip
         for name, value in expected.items():
-            assert getattr(tile.d, f"con_{name}").array[0].tolist() == [value, value], name
-        np.testing.assert_array_equal(tile.d.con_compliance.array[:2, 0], slip[who].max(0))
+            assert getattr(tile.d, f"con_{name}").array[K].tolist() == [value, value], name
+        np.testing.assert_array_equal(tile.d.con_compliance.array[2 * K : 2 * K + 2, 0], slip[who].max(0))
 
 
 def test_the_softer_erp_and_no_friction_where_mu_is_least():
@@ -55,15 +57,15 @@ def test_the_softer_erp_and_no_friction_where_mu_is_least():
 def test_what_is_given_stays_its_own():
     tile = scene(erp=[0.5, 0.6], restitution=[0.4, 0.1])
     d = tile.d
-    d.con_cand.array[0] = NO_CANDIDATE
-    d.con_erp.array[0], d.con_cfm.array[0], d.con_restitution.array[0] = [-1.0, 0.9], [0.3, -1.0], 0.77
-    d.con_belt.array[:3] = 0.25
-    parameters.set_parameters(tile.m, d, 0)
-    assert d.con_erp.array[0].tolist() == [OPT_ERP, 0.9] and d.con_cfm.array[0].tolist() == [0.3, OPT_CFM]
-    assert (d.con_restitution.array[0] == 0.77).all() and (d.con_belt.array[:3] == 0.25).all()
-    d.con_cand.array[0] = 0
-    parameters.set_parameters(tile.m, d, 0)
-    assert not d.con_belt.array[:3].any() and (d.con_restitution.array[0] == 0.4).all()
+    d.con_cand.array[K] = NO_CANDIDATE
+    d.con_erp.array[K], d.con_cfm.array[K], d.con_restitution.array[K] = [-1.0, 0.9], [0.3, -1.0], 0.77
+    d.con_belt.array[3 * K : 3 * K + 3] = 0.25
+    parameters.set_parameters(tile.m, d, K)
+    assert d.con_erp.array[K].tolist() == [OPT_ERP, 0.9] and d.con_cfm.array[K].tolist() == [0.3, OPT_CFM]
+    assert (d.con_restitution.array[K] == 0.77).all() and (d.con_belt.array[3 * K : 3 * K + 3] == 0.25).all()
+    d.con_cand.array[K] = 0
+    parameters.set_parameters(tile.m, d, K)
+    assert not d.con_belt.array[3 * K : 3 * K + 3].any() and (d.con_restitution.array[K] == 0.4).all()
 
 
 @pytest.mark.parametrize(("first", "second", "turns"), [
@@ -75,15 +77,15 @@ def test_the_first_tangent_lies_along_the_direction_of_friction(first, second, t
     tile = scene("0 0 0" if not turns else "20 30 40", fdir=[first, second])
     d = tile.d
     if not np.any([first, second]):
-        d.con_frame.array[:9] = np.arange(9.0)[:, None]
-    before = d.con_frame.array[:9, 0].reshape(3, 3).copy()
-    parameters.set_parameters(tile.m, d, 0)
-    frame = d.con_frame.array[:9, 0].reshape(3, 3)
+        d.con_frame.array[9 * K : 9 * K + 9] = np.arange(9.0)[:, None]
+    before = d.con_frame.array[9 * K : 9 * K + 9, 0].reshape(3, 3).copy()
+    parameters.set_parameters(tile.m, d, K)
+    frame = d.con_frame.array[9 * K : 9 * K + 9, 0].reshape(3, 3)
     if not turns:
         np.testing.assert_array_equal(frame, before)
         return
-    geom = 0 if np.any(first) else 1
-    f = tile.d.geom_xmat.array[9 * geom : 9 * geom + 9, 0].reshape(3, 3) @ [first, second][geom]
+    geom = 0 if np.any(first) else 2
+    f = tile.d.geom_xmat.array[9 * geom : 9 * geom + 9, 0].reshape(3, 3) @ (first if geom == 0 else second)
     n = before[0]
     t = f - (n @ f) * n
     np.testing.assert_allclose(frame, [n, t / np.linalg.norm(t), np.cross(n, t) / np.linalg.norm(t)], atol=EXACT)
@@ -94,13 +96,13 @@ def test_surfaces_that_move_are_belts():
     velocity = [[0.3, -0.2, 0.1, 0.5, 0.4, 0.7], [0.05, 0.6, -0.4, -0.3, 0.2, 0.9]]
     tile = scene()
     tile.m.flg_surfacevel = 1
-    tile.m.geom_surfacevel.array[...] = np.ravel(velocity)[:, None]
-    d, p, v, w = tile.d, tile.d.con_pos.array[:3, 0], [], []
-    for g in range(2):
+    tile.m.geom_surfacevel.array[...] = np.ravel([velocity[0], 6 * [9.0], velocity[1]])[:, None]
+    d, p, v, w = tile.d, tile.d.con_pos.array[3 * K : 3 * K + 3, 0], [], []
+    for g, moves in zip((0, 2), velocity, strict=True):
         turn = d.geom_xmat.array[9 * g : 9 * g + 9, 0].reshape(3, 3)
-        w.append(turn @ velocity[g][3:])
-        v.append(turn @ velocity[g][:3] + np.cross(w[-1], p - d.geom_xpos.array[3 * g : 3 * g + 3, 0]))
-    spin = parameters.set_parameters(tile.m, d, 0)
-    frame = d.con_frame.array[:9, 0].reshape(3, 3)
-    np.testing.assert_allclose(d.con_belt.array[:3, 0], [0.0, *frame[1:] @ (v[0] - v[1])], atol=EXACT)
+        w.append(turn @ moves[3:])
+        v.append(turn @ moves[:3] + np.cross(w[-1], p - d.geom_xpos.array[3 * g : 3 * g + 3, 0]))
+    spin = parameters.set_parameters(tile.m, d, K)
+    frame = d.con_frame.array[9 * K : 9 * K + 9, 0].reshape(3, 3)
+    np.testing.assert_allclose(d.con_belt.array[3 * K : 3 * K + 3, 0], [0.0, *frame[1:] @ (v[0] - v[1])], atol=EXACT)
     np.testing.assert_allclose(spin[0], frame[0] @ (w[0] - w[1]), atol=EXACT)

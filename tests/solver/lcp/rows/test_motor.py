@@ -68,7 +68,7 @@ def links(kind, position, velocity=(0.3, -0.2), tilt=0.0, **more):
     """Worlds with body 1 turned about, or moved along, y by these positions, at rest and moving."""
     given = {"anchor": (0, 0, 1)} if kind == "hinge" else {}
     link = fl.Link(kind, 1, 2, axis=(0, 1, 0), **given, **more)
-    model = fl.load(FREE, links=[fl.Link("ball", 1, 2, anchor=(0, 0, 1)), link])  # not the first one
+    model = fl.load(FREE, links=[fl.Link("ball", 2, None, anchor=(0, 0, 1)), link])  # not the first one
     qpos, qvel = np.repeat([model.qpos0], 2, 0), np.zeros((2, model.nv))
     qpos[:, 10:14] = np.cos(tilt / 2), np.sin(tilt / 2), 0, 0
     for world, (x, v) in enumerate(zip(position, velocity, strict=True)):
