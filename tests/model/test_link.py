@@ -133,7 +133,11 @@ def test_a_link_may_stand_alone():
     assert fl.load(XML, links=link).nlink == fl.load(XML, links=(link,)).nlink == 1
 
 
-@pytest.mark.parametrize("given", [3, None, "hinge", {"kind": "hinge"}])
+@pytest.mark.parametrize(
+    "given",
+    [3, None, "hinge", {"kind": "hinge"}, np.broadcast_to(0.0, 1 << 40)],
+    ids=["number", "none", "text", "dict", "numbers"],
+)
 def test_what_is_no_list_of_links_is_refused(given):
     with pytest.raises(fl.ModelError, match=r"links: got .*, allowed are fl\.Link\(\.\.\.\) and lists"):
         fl.load(XML, links=given)

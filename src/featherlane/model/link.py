@@ -84,7 +84,8 @@ def listed(links: Link | Iterable[Link]) -> list[Link]:
     """
     if isinstance(links, Link):
         return [links]
-    if isinstance(links, str | dict) or not isinstance(links, Iterable):
+    numbers = isinstance(links, np.ndarray) and links.dtype != object  # however many
+    if numbers or isinstance(links, str | bytes | dict) or not isinstance(links, Iterable):
         raise ModelError(f"links: got {type(links).__name__}, allowed are fl.Link(...) and lists of them")
     return list(links)
 
