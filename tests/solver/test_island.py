@@ -84,55 +84,49 @@ def test_a_data_has_its_islands(rng):
     np.testing.assert_array_equal(data.dof_island, expected.dof_island)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_labels_are_those_of_union_by_sets(seed):
-    """Rows of every kind at random, present in some worlds: uncompiled, from the definition."""
-    rng, n, worlds = np.random.default_rng(seed), 12, 5
-    count, trees = 4, rng.integers(-1, n, (3, 4, 2))
+def random_rows(rng, n=12, count=4, worlds=5):
+    """Rows of every kind between n trees, present in some worlds: records, and the groups of trees in each world."""
     dof, general = rng.integers(0, n, count), rng.integers(0, n, (count, 3))
+    bodies, link = rng.integers(0, n + 1, (count, 2)), rng.integers(0, n + 1, 2)  # body n is the world
     there = (rng.random((3, count, worlds)) < 0.5).astype(float)
-    m = record(
-        1,
-        ntree=n,
-        nv=n,
-        nlink=1,
-        dof_treeid=[*range(n)],
-        body_treeid=[*range(n), -1],
-        link_body=[*(trees[2, 0] % (n + 1))],
-    )
+    trees = {"dof_treeid": [*range(n)], "body_treeid": [*range(n), -1]}
+    m = record(1, ntree=n, nv=n, nlink=1, link_body=link, **trees)
     d = record(
         worlds,
-        ndofrow=[count],
-        ngenrow=[count],
-        ncon_slot=[count],
-        dofrow_dof=dof,
-        dofrow_present=there[0],
+        **{name: [count] for name in ("ndofrow", "ngenrow", "ncon_slot")},
+        **{"dofrow_present": there[0], "genrow_present": there[1], "con_D": there[2], "dofrow_dof": dof},
         genrow_dofadr=[*range(0, 3 * count, 3)],
         genrow_dofnum=[3] * count,
         genrow_dof=general.ravel(),
-        genrow_present=there[1],
-        con_carrier=(trees[0] % (n + 1)).ravel(),
-        con_D=there[2],
+        con_carrier=bodies.ravel(),
         nisland=np.zeros((1, worlds)),
         tree_island=np.zeros((n, worlds)),
         dof_island=np.zeros((n, worlds)),
     )
+    rows = zip([*dof[:, None], *general, *bodies], there.reshape(-1, worlds), strict=True)
+    rows = [({*map(int, row)} - {n}, present) for row, present in [*rows, (link, np.ones(worlds))]]
+    return m, d, [[group for group, present in rows if group and present[lane]] for lane in range(worlds)]
+
+
+def joined(groups):
+    """Groups that share a tree are one; by their first trees."""
+    found = []
+    for group in groups:
+        for other in [one for one in found if one & group]:
+            found.remove(other)
+            group = group | other
+        found.append(group)
+    return sorted(found, key=min)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_islands_are_what_rows_join(seed):
+    """Uncompiled, from the definition."""
+    m, d, groups = random_rows(np.random.default_rng(seed))
     call(islands, m, d)
-    for lane in range(worlds):
-        groups = [{int(i)} for i, present in zip(dof, there[0, :, lane], strict=True) if present]
-        groups += [{*map(int, row)} for row, present in zip(general, there[1, :, lane], strict=True) if present]
-        groups += [
-            {*map(int, pair)} - {n} for pair, on in zip(trees[0] % (n + 1), there[2, :, lane], strict=True) if on
-        ]
-        groups = [g for g in [*groups, {*map(int, trees[2, 0] % (n + 1))} - {n}] if g]
-        merged = []
-        for g in groups:
-            for other in [x for x in merged if x & g]:
-                merged.remove(other)
-                g = g | other
-            merged.append(g)
-        merged.sort(key=min)
-        expected = [next((k for k, g in enumerate(merged) if t in g), -1) for t in range(n)]
-        assert d.nisland.array[0, lane] == len(merged)
+    for lane, rows in enumerate(groups):
+        found = joined(rows)
+        expected = [next((k for k, group in enumerate(found) if t in group), -1) for t in range(m.ntree)]
+        assert d.nisland.array[0, lane] == len(found)
         np.testing.assert_array_equal(d.tree_island.array[:, lane], expected)
         np.testing.assert_array_equal(d.dof_island.array[:, lane], expected)
