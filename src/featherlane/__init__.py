@@ -21,6 +21,7 @@ from featherlane.errors import (
 )
 from featherlane.errors import near as _near
 from featherlane.lanes import kernel
+from featherlane.lanes.choice import fill as _fill_tables
 from featherlane.model import Link, Model, bundled_names, load, set_const, set_length_range
 from featherlane.model.enums import State
 from featherlane.registration import Registration, RegistrationStatus, register_points
@@ -216,7 +217,7 @@ __all__ = [  # noqa: RUF022  in groups
     "register_points",
 ]
 
-lanes.choice.fill()  # what is registered from now on comes from outside
+_fill_tables()  # what is registered from now on comes from outside
 
 
 def __getattr__(name: str):
