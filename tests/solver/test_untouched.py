@@ -40,6 +40,7 @@ def marks(s):
 
 def test_trees_are_touched_by_rows_and_servos(s):
     s.a["dof_touched"][...] = 1.0
+    s.a["con_carrier"][2 * s.a["ncon_slot"][0]] = 2  # of an earlier step, behind the last slot
     call(mark_touched, s.m, s.d)
     got = marks(s)
     expected = np.repeat([[1], [0], [1], [0], [1], [1], [1], [0]], s.width, axis=1).astype(float)

@@ -86,6 +86,16 @@ def test_by_itself_it_is_factored_at_the_rows_as_they_are(s, rng):
     assert s.a["H_kept"][0] == 1 - s.a["con_overflow"][0] == 1
 
 
+def test_inertia_is_made_where_a_step_has_gone_without(rng):
+    s = two_ways(rng)
+    s.d.want_all, s.a["M"][...] = 0, np.nan
+    call(factor_hessian, s.m, s.d)
+    f = vectors(s, rng)
+    s.a["qvec"][: s.nv] = f
+    call(solve_hessian, s.m, s.d)
+    solves(s, f, s.a["qvec"])
+
+
 def test_what_serves_not_all_worlds_is_left_alone(rng):
     s = two_ways(rng)
     s.a["H_kept"][0], s.a["con_overflow"][0] = 1, 1
