@@ -1,13 +1,13 @@
-"""Each file of the room has a test of its name that imports it, so that a failure points at the file."""
+"""Each file of the solver has a test of its name that imports it, so that a failure points at the file."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from featherlane.solver import lcp
+from featherlane import solver
 
-HERE, ROOM = Path(__file__).parent, Path(lcp.__file__).parent
+HERE, ROOM = Path(__file__).parent, Path(solver.__file__).parent
 FILES = [path.relative_to(ROOM) for path in sorted(ROOM.rglob("*.py")) if path.stem not in ("__init__", "fields")]
 
 
@@ -23,6 +23,6 @@ def imported(path: Path) -> set[str]:
 @pytest.mark.parametrize("file", FILES, ids=str)
 def test_it_has_a_test_that_imports_it(file):
     test = HERE / file.with_name(f"test_{file.name}")
-    module = ".".join((lcp.__name__, *file.with_suffix("").parts))
+    module = ".".join((solver.__name__, *file.with_suffix("").parts))
     assert test.exists(), f"{file} has no {test.relative_to(HERE)}"
     assert module in imported(test), f"{test.relative_to(HERE)} does not import {module}"
