@@ -31,6 +31,7 @@ def test_known_answers(n, rng):
     lane_blocks.lane_blocks(p, PASSES)
     solved = p.lcp_status.array[0] == Status.SOLVED
     assert solved.sum() >= 3 and (p.lcp_niter.array[0] >= 1).all()
+    assert (p.lcp_niter.array[0, solved] < PASSES).all()  # it stops by itself
     np.testing.assert_allclose(p.lcp_x.array[:, solved], known[:, solved], atol=KNOWN)
     for lane, problem in enumerate(problems):
         w = problem.matrix @ p.lcp_x.array[:, lane] - problem.b

@@ -109,8 +109,9 @@ def test_steps_are_the_inverse_diagonal(tile):
     p.lcp_diag.array[[0, 4]] = 0.0  # a force that does nothing: slowly where nothing ends it, else at once
     projection.set_steps(p, 0)
     np.testing.assert_allclose(p.lcp_step.array[[0, 4], 0], [1 / 3.0, 1 / (3.0 * projection.FLOOR)])
-    p.lcp_diag.array[...] = 0.0
-    assert (projection.largest_diagonal(p) == 1.0).all()
+    for most, expected in ((0.5, 0.5), (0.0, 1.0)):
+        p.lcp_diag.array[...] = most
+        assert (projection.largest_diagonal(p) == expected).all()
 
 
 def test_steps_on_a_cone_are_alike_in_the_metric_of_s(tile):
