@@ -127,3 +127,13 @@ def test_float32_stops_where_no_row_switches(cone):
     best = s.problems[0].minimum()
     assert s.a["warning"][3, 0] == 0 and 2 < s.a["solver_niter"][0, 0] < 20
     assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
+
+
+def test_a_world_beyond_numbers_is_counted_where_it_takes_part():
+    """A split tile is solved part by part: each part counted what the others would."""
+    s = ready("pyramidal")
+    s.a["qfrc_smooth"][0, 1:3] = np.inf
+    s.a["active"][0, 2] = 0.0
+    with np.errstate(all="ignore"):
+        call(newton, s.m, s.d)
+    assert s.a["warning"][3, 1] == 1 and s.a["warning"][3, 2] == 0

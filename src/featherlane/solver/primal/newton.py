@@ -116,6 +116,6 @@ def newton(m, d):
     # what no step lowers may be small all the same
     unsettled = unsettled & (live | not_(gradient <= small * size_of_forces(m, d)))
     # beyond what float32 can square
-    unsettled = unsettled | not_(gradient < FAR)
+    unsettled = unsettled | (not_(gradient < FAR) & (d.active[0] > 0.0))
     d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])
     store_forces(m, d)
