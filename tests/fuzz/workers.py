@@ -15,9 +15,10 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NamedTuple
 
+from featherlane.lanes.cores import cores
+
 MEMORY = 6 << 30  # bytes that a process may take beside what it was forked with
 RENEWED = 500  # cases after which a process makes place for a new one
-CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 PHASE_BYTES = 256
 PHASE = mp.get_context("fork").RawArray("c", PHASE_BYTES)  # of each worker, its own: made anew before it is forked
 
@@ -108,7 +109,7 @@ def _serve(work, pipe, trace: str, folder: str) -> None:
 
 
 def outcomes(
-    work: Callable[[int], tuple[str, str]], cases: Iterable[int], timeout: float, count: int = CPUS
+    work: Callable[[int], tuple[str, str]], cases: Iterable[int], timeout: float, count: int = cores()
 ) -> Iterator[Outcome]:
     """What becomes of each case, in the order in which they end.
 

@@ -68,3 +68,12 @@ def put(w, lane, state):
     for name, value in zip(("qpos", "qvel"), state, strict=True):
         w.arrays[name][: len(value), lane] = value
     w.arrays["qacc_warmstart"][:, lane] = 0.0
+
+
+def ancestors(parents, i):
+    """Dof i and all above it."""
+    found = []
+    while i >= 0:
+        found.append(int(i))
+        i = parents[i]
+    return found

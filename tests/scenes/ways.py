@@ -15,6 +15,8 @@ from scenes.touching import CHAIN, XML, contact_jacobian, go_to, near, present, 
 
 PATTERNS = {"tree": TREE, "paths": PATHS, "blocks": BLOCKS, "ordered": ORDERED, "apart": APART, "recursion": TREE}
 
+SOLVED = 1e-12  # relative, times the condition of H: rounding in both
+
 
 def on(way, monkeypatch, rng, cone="elliptic", xml=None):
     """The scene at a point where its rows push, slip and part, on the pattern of a way."""
@@ -63,3 +65,12 @@ def one_body(s, lane, k, body):
     frame = a["con_frame"][9 * k : 9 * k + 9, lane].reshape(3, 3)
     scale = np.array([1.0, *a["con_friction"][5 * k : 5 * k + 5, lane]])[:, None]
     return (scale * np.vstack([frame @ jacp, frame @ jacr]))[: a["con_dim"][k]]
+
+
+def solves(s, f):
+    """search is H^-1 f in every world that takes part."""
+    for lane in np.flatnonzero(s.a["active"][0]):
+        H = dense(s, lane)
+        expected = np.linalg.solve(H, f[:, lane])
+        off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
+        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()

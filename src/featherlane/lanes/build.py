@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import multiprocessing
-import os
 import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 
 from featherlane.lanes import cache, processor
+from featherlane.lanes.cores import cores
 from featherlane.lanes.kernel import Stage, variant
 from featherlane.lanes.link import link
 from featherlane.lanes.runtime import LAYOUT_SYMBOL, KernelError, Library
@@ -65,7 +65,7 @@ def compile_all(
 
     if progress:
         progress(done, total, "")
-    processes = min(processes or _cores(), MOST_PROCESSES, count)
+    processes = min(processes or cores(), MOST_PROCESSES, count)
     if processes > 1:
         _in_processes(library, todo, levels, processes, tell)
         return count
@@ -120,10 +120,6 @@ def _missing(library, stage, base, width, levels) -> dict[str, str]:
     """CPU level -> name of the object that the cache lacks."""
     names = {level: cache.key(stage, library.records, base, width, level, False) for level in levels}
     return {level: name for level, name in names.items() if not cache.holds(name)}
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _in_processes(library, todo, levels, processes, tell):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.lanes.cores import cores
 from featherlane.simulation.tile.library import library
 
 
@@ -18,7 +19,7 @@ def machine() -> dict[str, Any]:
     configuration = library().configuration()
     return {
         "processor": processor_name(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "cpu_level": configuration["cpu"],
         "widths": configuration["widths"],

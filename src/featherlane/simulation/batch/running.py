@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
+from featherlane.lanes.cores import cores
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.recorder import Recorder
@@ -329,8 +330,3 @@ def _part(extra, start: int, n: int, nstep: int):
         for kind in ("control", "record")
     }
     return extra | per_step
-
-
-def cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

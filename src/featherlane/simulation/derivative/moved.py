@@ -11,10 +11,10 @@ import os
 import numpy as np
 
 from featherlane.lanes import Stage
+from featherlane.lanes.cores import cores
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.running import cores
 from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Plan, Transfer

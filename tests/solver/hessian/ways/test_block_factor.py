@@ -14,18 +14,7 @@ from oracles.hessians import columns
 from oracles.uncompiled import call, records
 from scenes.coupled import mixed
 from scenes.touching import vectors
-from scenes.ways import dense, on
-
-SOLVED = 1e-12  # relative, times the condition of H: rounding in both
-
-
-def solves(s, f):
-    """search is H^-1 f in every world that takes part."""
-    for lane in np.flatnonzero(s.a["active"][0]):
-        H = dense(s, lane)
-        expected = np.linalg.solve(H, f[:, lane])
-        off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
-        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+from scenes.ways import SOLVED, on, solves
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

@@ -10,7 +10,7 @@ from featherlane.solver.hessian.entries.pattern import BLOCKS
 from featherlane.solver.hessian.ways.block_rows import find_block_rows
 from oracles.hessians import columns
 from oracles.uncompiled import call, records
-from scenes.coupled import mixed
+from scenes.coupled import ancestors, mixed
 
 SEEDS = range(8)
 
@@ -18,14 +18,6 @@ SEEDS = range(8)
 @pytest.fixture(scope="module")
 def w():
     return Workspace(load(mixed()), 1)
-
-
-def ancestors(parents, i):
-    found = []
-    while i >= 0:
-        found.append(int(i))
-        i = parents[i]
-    return found
 
 
 def enter(w, rng, count):
