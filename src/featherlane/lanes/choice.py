@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from featherlane.lanes.kernel import Kernel
+from featherlane.lanes.kernel import Kernel, kernel
 
 
 class _Tables:
@@ -83,3 +83,46 @@ class Choice(Kernel):
         for case in reversed(self._cases):
             chain = self._link(*case, chain)
         return chain.function
+
+
+# ---- links of tables whose cases are told by a number of the model ---------------------------------------------------
+@kernel
+def nothing(m, d):
+    """No case that has something to do."""
+
+
+@kernel
+def no(m):
+    """No case of which it is true."""
+    return False
+
+
+def doing(number_of: Kernel) -> Callable[..., Kernel]:
+    """The link of a `Choice` of (m, d) that does what the case with the model's number does; `number_of`: of (m)."""
+
+    def link(number: int, act: Kernel, others: Kernel) -> Kernel:
+        @kernel
+        def acts(m, d):
+            """What the case of this number does."""
+            if number_of(m) == number:
+                act(m, d)
+            else:
+                others(m, d)
+
+        return acts
+
+    return link
+
+
+def being(number_of: Kernel) -> Callable[..., Kernel]:
+    """The link of a `Choice` of (m) that tells whether the case with the model's number is among those added."""
+
+    def link(number: int, others: Kernel) -> Kernel:
+        @kernel
+        def is_so(m):
+            """Is it true of the case with the model's number?"""
+            return number_of(m) == number or others(m)
+
+        return is_so
+
+    return link

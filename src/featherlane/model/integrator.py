@@ -9,17 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from featherlane.lanes import Choice, Kernel, kernel
-
-
-@kernel
-def _nothing(m, d):
-    """An integrator that has nothing to do here."""
-
-
-@kernel
-def _no(m):
-    """An integrator of which it is not true."""
-    return False
+from featherlane.lanes.choice import being, doing, no, nothing
 
 
 class Scheme(NamedTuple):
@@ -43,9 +33,9 @@ class Scheme(NamedTuple):
     name: str
     advance: Kernel
     accelerations: int = 1
-    start: Kernel = _nothing
+    start: Kernel = nothing
     move: Kernel | None = None
-    reads_inertia: Kernel = _no
+    reads_inertia: Kernel = no
     moment: Kernel | None = None
     has_metric: bool = False
 
@@ -54,16 +44,12 @@ SCHEMES: dict[int, Scheme] = {}  # by number
 
 
 # ---- the links of the questions' chains ------------------------------------------------------------------------------
-def _act(number: int, act: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def acts(m, d):
-        """What the integrator of this number does."""
-        if m.opt_integrator == number:
-            act(m, d)
-        else:
-            others(m, d)
+@kernel
+def _integrator(m):
+    return m.opt_integrator
 
-    return acts
+
+_act, _is = doing(_integrator), being(_integrator)
 
 
 def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
@@ -87,15 +73,6 @@ def _say(number: int, says: Kernel, others: Kernel) -> Kernel:
     return said
 
 
-def _is(number: int, others: Kernel) -> Kernel:
-    @kernel
-    def is_so(m):
-        """Is it true of the integrator?"""
-        return m.opt_integrator == number or others(m)
-
-    return is_so
-
-
 def _count(number: int, count: int, others: Kernel) -> Kernel:
     @kernel
     def counted(m):
@@ -117,14 +94,14 @@ def _stay(m, d, k):
 
 
 # ---- the questions ---------------------------------------------------------------------------------------------------
-advance = Choice(_act, _nothing)  # (m, d): the next state
-start = Choice(_act, _nothing)  # (m, d): what is kept of the first of several accelerations
+advance = Choice(_act, nothing)  # (m, d): the next state
+start = Choice(_act, nothing)  # (m, d): what is kept of the first of several accelerations
 move = Choice(_move, _stay)  # (m, d, k): to the state of acceleration k
 accelerations = Choice(_count, _one)  # (m): how many a step evaluates
-reads_inertia = Choice(_say, _no)  # (m): does `advance` read M?
-has_moment = Choice(_is, _no)  # (m): does a step have another acceleration than the moment?
-to_the_moment = Choice(_act, _nothing)  # (m, d): qacc <- that of the moment
-has_metric = Choice(_is, _no)  # (m): is the constraint solve the time step, in a metric of its own?
+reads_inertia = Choice(_say, no)  # (m): does `advance` read M?
+has_moment = Choice(_is, no)  # (m): does a step have another acceleration than the moment?
+to_the_moment = Choice(_act, nothing)  # (m, d): qacc <- that of the moment
+has_metric = Choice(_is, no)  # (m): is the constraint solve the time step, in a metric of its own?
 
 
 def register(scheme: Scheme) -> None:
@@ -142,7 +119,7 @@ def register(scheme: Scheme) -> None:
         accelerations.add(n, scheme.accelerations)
         start.add(n, scheme.start)
         move.add(n, scheme.move)
-    if scheme.reads_inertia is not _no:
+    if scheme.reads_inertia is not no:
         reads_inertia.add(n, scheme.reads_inertia)
     if scheme.moment is not None:
         has_moment.add(n)

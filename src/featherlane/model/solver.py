@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from featherlane.lanes import Choice, Kernel, kernel
+from featherlane.lanes.choice import being, doing, no, nothing
 
 
 class ConvexSolver(NamedTuple):
@@ -42,44 +43,20 @@ SOLVERS: dict[int, ConvexSolver] = {}  # by number
 
 
 @kernel
-def _nothing(m, d):
-    """There is no such solver."""
+def _solver(m):
+    return m.opt_solver
 
 
-@kernel
-def _no(m):
-    """It is not true of other solvers."""
-    return False
-
-
-def _act(number: int, act: Kernel, others: Kernel) -> Kernel:
-    @kernel
-    def acts(m, d):
-        """What the solver of this number does."""
-        if m.opt_solver == number:
-            act(m, d)
-        else:
-            others(m, d)
-
-    return acts
-
-
-def _is(number: int, others: Kernel) -> Kernel:
-    @kernel
-    def is_so(m):
-        """Is it true of the solver?"""
-        return m.opt_solver == number or others(m)
-
-    return is_so
+_act, _is = doing(_solver), being(_solver)
 
 
 # ---- the questions ---------------------------------------------------------------------------------------------------
-run = Choice(_act, _nothing)  # (m, d): the solve
-reads_hessian = Choice(_is, _no)  # (m): is the pattern of the Hessian to be found?
-reads_inertia = Choice(_is, _no)  # (m): does it read M itself?
-reads_factor = Choice(_is, _no)  # (m): does it read the factor of M?
-in_forces = Choice(_is, _no)  # (m): does it work on the forces of the dual problem's blocks?
-takes_couplings = Choice(_is, _no)  # (m): may rows carry parts of the metric?
+run = Choice(_act, nothing)  # (m, d): the solve
+reads_hessian = Choice(_is, no)  # (m): is the pattern of the Hessian to be found?
+reads_inertia = Choice(_is, no)  # (m): does it read M itself?
+reads_factor = Choice(_is, no)  # (m): does it read the factor of M?
+in_forces = Choice(_is, no)  # (m): does it work on the forces of the dual problem's blocks?
+takes_couplings = Choice(_is, no)  # (m): may rows carry parts of the metric?
 
 
 def register(solver: ConvexSolver) -> None:
