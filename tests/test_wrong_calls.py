@@ -148,10 +148,14 @@ NAMED = {
     "inverse_dynamics": lambda m, d, b: fl.tree.inertia_from_inverse_dynamics(0.0, 3),
     "b": lambda m, d, b: fl.tree.solve(np.eye(2), [-1, 0], [1.0]),
     "checks": lambda m, d, b: fl.diagnose(m, 3),
+    "checks: got np.float64(1.0)": lambda m, d, b: fl.diagnose(m, HUGE),
+    "actuators: got ": lambda m, d, b: fl.set_user_actuator(m, np.zeros(()), gain=len),
+    "record: got np.float64(1.0)": lambda m, d, b: b.rollout(1, record=HUGE),
     "H": lambda m, d, b: fl.tree.ltl([[1], [2, 3]], [-1, 0]),
     "kind": lambda m, d, b: fl.load("box_stack", links=fl.Link(np.zeros(2), 1)),
     "name": lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
 }
+HUGE = np.broadcast_to(1.0, 1 << 40)  # more than fits into memory
 PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
 
 

@@ -208,6 +208,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
 FREE = {"function", "rng", "activation", "gain", "bias"}
 # what an argument is called in errors
 WORDS = {
+    "model": ("MjModel",),
     "key": ("keyframe", "body", "joint", "geom", "site", "actuator", "tendon", "link", "sensor", "camera", "pair"),
     "x": ("vector", "matrix", "nv"),
     "source": ("load", "model", "file", "asset", "XML", "folder", "no such"),
@@ -483,7 +484,7 @@ def _environments() -> dict[str, Site]:
     def build(world, **arguments):
         environment = BatchEnv(**arguments)
         environment.reset(seed=1)
-        environment.step(np.zeros((3, world.m.nu)))
+        environment.step(np.zeros(environment.action_space.shape))
 
     def act(world, **arguments):
         environment = BatchEnv(world.m, 3, lambda batch: batch.qpos, lambda batch, before: batch.time, nthread=1)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import featherlane as fl
 from fuzz import arguments
 from fuzz.report import budget, seed
 
@@ -23,6 +24,13 @@ def test_a_sample_of_wrong_arguments_ends_in_one_clear_error(found, kind, rng):
     names = [name for name in sorted(found) if name.startswith(kind) and ("." in name) == ("." in kind)]
     for name in rng.choice(names, SAMPLE, replace=False):
         assert arguments.trial(found[name], int(rng.integers(1 << 30)), EXAMPLES)[1] == ""
+
+
+def test_an_environment_of_another_model_takes_actions_of_its_own(found):
+    pytest.importorskip("gymnasium")
+    world = arguments.World()
+    for model in (fl.load("pendulum"), world.m.mj_model):  # that has an actuator whose function is missing
+        arguments.attempt(world, found["BatchEnv"], {"model": model})
 
 
 @pytest.mark.slow

@@ -170,6 +170,9 @@ def test_a_users_sensor_is_cut_off_and_can_be_taken_back():
         ("mine", tilt, "xpoz", "no field.*xpos"),
         ("mine", lambda model, x: x[..., 0, 0], "xpos", r"returns shape \(\), allowed is \(2,\)"),
         ("mine", lambda model, x: 1 / 0, "xpos", "ZeroDivisionError"),
+        ("mine", 0.0, 0.0, "sensor 'mine': function: got float, allowed is a function, or None"),
+        ("mine", tilt, 0.0, "sensor 'mine': reads: got float, allowed are names of fields"),
+        ("mine", tilt, np.broadcast_to(1.0, 1 << 40), r"reads: got np.float64\(1.0\), allowed are names of fields"),
     ],
 )
 def test_a_users_sensor_is_checked_when_it_is_given(sensor, function, reads, message):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 
 from featherlane.doctor.finding import SEVERITIES, Finding
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.model.assign import entries
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
 from featherlane.simulation.tile.calls import missing_functions
 
+NAMES = "are names of checks"
 
-def diagnose(source, checks: Collection[str] = ()) -> list[Finding]:
+
+def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
     """Look at a model in qpos0 and in each keyframe, and say what is wrong with it.
 
     Nothing of the model is changed.  Beside looks there is a trial: a second, or 500 steps, from each start.
@@ -69,15 +72,16 @@ def all_checks() -> dict[str, Check]:
     return {each.name: each for each in sorted(CHECKS.values(), key=lambda each: rank[each.subject])}
 
 
-def _wanted(names: Collection[str]) -> list[Check]:
+def _wanted(names: Iterable[str]) -> list[Check]:
     known = all_checks()
-    if not isinstance(names, Collection):
-        raise ModelError(f"checks: got {type(names).__name__}, allowed are names of checks")
-    names = [names] if isinstance(names, str) else list(names)
-    for name in names:
-        if not isinstance(name, str) or name not in known:
+    chosen = set()
+    for name in entries("checks", names, NAMES):
+        if not isinstance(name, str):
+            raise ModelError(f"checks: got {name!r}, allowed {NAMES}")
+        if name not in known:
             raise ModelError(f"checks: no check {name!r}{near(name, known)}")
-    return [each for each in known.values() if not names or each.name in names]
+        chosen.add(name)
+    return [each for each in known.values() if not chosen or each.name in chosen]
 
 
 def _examine(patient: Patient, each: Check) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ different things: 0.02 for a `solref` would be a damping ratio, too.
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -148,3 +149,20 @@ def flag(name: str, value: Any) -> bool:
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in FLAGS:
         return bool(value)
     raise ModelError(f"{name}: got {described(value)}, allowed are True and False")
+
+
+def entries(name: str, value: Any, allowed: str) -> Iterator[Any]:
+    """The entries of a value one by one, for there may be more than fit into memory; a string is one entry.
+
+    Args:
+        name: what was given, for the message.
+        value: the value.
+        allowed: what is, for the message.
+
+    Raises:
+        ModelError: it has no entries.
+    """
+    try:
+        return iter((value,) if isinstance(value, str) else value)
+    except TypeError:
+        raise ModelError(f"{name}: got {type(value).__name__}, allowed {allowed}") from None

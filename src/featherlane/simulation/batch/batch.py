@@ -7,14 +7,14 @@ a result, so worlds with alike contacts are put together for speed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import numbers
+from featherlane.model.assign import entries, numbers
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.running import Running
 from featherlane.simulation.batch.worlds import LASTING, count
@@ -310,8 +310,9 @@ class Batch(Running):
 
 def _field_names(call: str, given) -> list[str]:
     """Names of fields, one or several."""
-    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
-    for name in names:
+    names = []
+    for name in entries(call, given, "are names of fields"):
         if not isinstance(name, str):
             raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
+        names.append(name)
     return names

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from featherlane.errors import ModelError
+from featherlane.model.assign import entries
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.calls import KINDS, TYPES
 from featherlane.simulation.user.function import UserFunction
@@ -88,11 +89,10 @@ def _chosen(model: Model, actuators, kind: str) -> list[int]:
         if not everyone:
             raise ModelError(f"set_user_actuator: a function for {kind} is given, and no actuator has {field} user")
         return everyone
-    if not isinstance(actuators, str | int | Iterable):
-        raise ModelError(f"actuators: got {type(actuators).__name__}, allowed are names and numbers, or None")
-    several = [actuators] if isinstance(actuators, str | int) else list(actuators)
-    numbers = [model.actuator(key).id for key in several]
-    for key, i in zip(several, numbers, strict=True):
-        if types[i] != user:
+    several = (actuators,) if isinstance(actuators, int) else actuators
+    numbers = []
+    for key in entries("actuators", several, "are names and numbers, or None"):
+        numbers.append(model.actuator(key).id)
+        if types[numbers[-1]] != user:
             raise ModelError(f"actuator {key!r}: a function for {kind} is given; allowed with {field} user alone")
     return numbers

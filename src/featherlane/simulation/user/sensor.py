@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
+from featherlane.model.assign import entries
 from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_USER
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.fields import DATA
@@ -18,6 +19,7 @@ from featherlane.simulation.user.roles import SENSOR
 from featherlane.simulation.user.trial import try_function
 
 MOVED = DATA.of("state", "memory")  # when a function is called between steps
+NAMES = "are names of fields"
 
 
 class UserSensor(NamedTuple):
@@ -68,8 +70,9 @@ def set_user_sensor(
 
     Raises:
         UnknownNameError: no such sensor.
-        ModelError: the sensor has another type; a field that cannot be read; in a trial call with zeros the function
-            fails or returns another shape; a kernel cannot be compiled, see `set_user_actuator`.
+        ModelError: the sensor has another type; what is given is no function; a field that cannot be read; in a trial
+            call with zeros the function fails or returns another shape; a kernel cannot be compiled, see
+            `set_user_actuator`.
         InstallationError: a kernel is given and there is no compiler.
 
     Source: MuJoCo mjcb_sensor (called within a step, stage by stage).
@@ -87,20 +90,27 @@ def set_user_sensor(
         compiled.check_compiled()
         model.user_sensors[i] = compiled
     else:
-        reads = (reads,) if isinstance(reads, str) else tuple(reads)
-        _check_reads(label, reads)
+        if not callable(function):
+            raise ModelError(f"{label}: function: got {type(function).__name__}, allowed is a function, or None")
+        reads = _checked_reads(label, reads)
         _try(model, label, function, reads, int(model.sensor_dim[i]))
         model.user_sensors[i] = UserSensor(function, reads)
     model.__dict__["revision"] += 1
 
 
-def _check_reads(label: str, reads: tuple[str, ...]) -> None:
+def _checked_reads(label: str, reads: Iterable[str]) -> tuple[str, ...]:
+    """The names of fields, if a function may read them."""
     allowed = [n for n in DATA.index if n not in MOVED and DATA[n].traits.shown and not DATA[n].is_number]
-    for name in reads:
+    names = []
+    for name in entries(f"{label}: reads", reads, NAMES):
+        if not isinstance(name, str):
+            raise ModelError(f"{label}: reads: got {name!r}, allowed {NAMES}")
         if name in MOVED:
             raise ModelError(f"{label}: reads {name!r}, which the step has moved on; read a sensor of it instead")
         if name not in allowed:
             raise ModelError(f"{label}: reads {name!r}, which is no field of a world{near(name, allowed)}")
+        names.append(name)
+    return tuple(names)
 
 
 def _try(model: Model, label: str, function, reads: tuple[str, ...], dim: int) -> None:
