@@ -62,6 +62,19 @@ def test_a_table_says_which_benchmark_wrote_it_where_and_when(path, report):
         assert origin and origin[1] == path.stem
 
 
+def test_the_summary_of_the_robots_is_that_of_their_table(report):
+    spec = importlib.util.spec_from_file_location("benchmark_of_robots", BENCHMARKS / "robots.py")
+    robots = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(robots)
+    section = report.section("robots")
+    assert robots.summary(links.rows(section)) in section.splitlines()
+    ratios = {"a": ("2 (1 - 3)", "3 (2 - 4)", "1"), "b": ("4", "4", "3"), "c": ("5", "9", "2")}
+    first, after = robots.COLUMNS.index("ratio") - 1, [""] * 2
+    shown = robots.summary([[name, *[""] * first, *three, *after] for name, three in ratios.items()])
+    assert "3 models: a batch 4.00, 2.00 (a)" in shown and "one world 2.00, 1.00 (a)" in shown
+    assert "float32 against float64 1.50, 1.00 (b)" in shown
+
+
 def test_a_section_is_replaced_and_nothing_else(report, monkeypatch, tmp_path):
     page = tmp_path / "page.md"
     monkeypatch.setitem(report.PAGES, "numbers", page)

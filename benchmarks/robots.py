@@ -1,0 +1,129 @@
+"""Robots as they come, with their meshes, against MuJoCo: whole steps of a batch and of one world; five minutes.
+
+    python benchmarks/robots.py --write
+
+The models are those of public wheels (`tests/robots/wheels.py`), unchanged.  Races and shares are those of
+`featherlane bench`.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from report import arguments, markdown, origin, publish
+
+from featherlane.measure.race import Course, Lineup, race_batches, race_one_world
+from featherlane.measure.stage_times import stage_times
+from featherlane.model.enums import MESH
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from robots.wheels import Unreachable, model_path
+
+ROBOTS = {
+    "robosuite/robots": "spot spot_arm tiago baxter gr1 panda sawyer ur5e jaco xarm7",
+    "robosuite/grippers": "fourier_left_hand inspire_right_hand robotiq_gripper_s jaco_three_finger_gripper",
+    "gymnasium_robotics/assets": (
+        "hand/manipulate_block hand/manipulate_egg adroit_hand/adroit_hammer fetch/push "
+        "kitchen_franka/kitchen_assets/kitchen_env_model"
+    ),
+    "mjx": "shadow_hand/scene_right convex barkour_v0/assets/barkour_v0_mjx",
+    "metaworld/sawyer_xyz": "sawyer_assembly_peg sawyer_box sawyer_window sawyer_soccer sawyer_handle_press",
+    "myosuite": (
+        "simhive/myo_sim/leg/myolegs envs/myo/assets/leg/myolegs_chasetag envs/myo/assets/leg_soccer/myolegs_soccer "
+        "envs/myo/assets/arm/myoarm_bionic_bimanual simhive/MPL_sim/scenes/left_arm simhive/YCB_sim/ycb_objects"
+    ),
+}
+WHOLE = ("robosuite/robots",)  # folders of folders, each with a robot.xml
+MODELS = tuple(
+    f"{folder}/{name}{'/robot' * (folder in WHOLE)}" for folder, names in ROBOTS.items() for name in names.split()
+)
+WORLDS = 256
+COLUMNS = (
+    "model",
+    "dofs",
+    "geoms, hulls",
+    "largest hull",
+    "contacts",
+    "MuJoCo [us]",
+    "ours [us]",
+    "ratio",
+    "float32",
+    "one world",
+    "collision",
+    "solve",
+)
+# stages of the step that find contacts, and that find the acceleration under them
+COLLISION, SOLVE = ("collision", "early_contacts"), ("solve", "solve_constraint", "solve_in_parts")
+
+
+def row(name: str, rounds: int) -> list[str]:
+    """All races of one robot, and where the time of its step goes."""
+    lineup = Lineup(str(model_path(name)), Course(rounds=rounds, worlds=WORLDS))
+    double, worlds = race_batches(lineup)
+    single, _ = race_batches(lineup.on(dtype="float32"))
+    times, model = stage_times(lineup), lineup.model
+    hulls = [int(model.geom_dataid[g]) for g in model.collide_geom if model.geom_type[g] == MESH]
+    return [
+        name,
+        str(model.nv),
+        f"{len(model.collide_geom)}, {len(hulls)}",
+        str(max((model.hull_vertnum[mesh] for mesh in hulls), default="")),
+        f"{worlds['contacts']['mean']:.1f}",
+        f"{double.theirs:.1f}",
+        f"{double.ours:.1f}",
+        str(double.ratio),
+        str(single.ratio),
+        f"{race_one_world(lineup).ratio.median:.2f}",
+        *(f"{sum(times.get(stage, 0.0) for stage in part) / times['step']:.0%}" for part in (COLLISION, SOLVE)),
+    ]
+
+
+def summary(rows: Sequence[Sequence[str]]) -> str:
+    """The median and the least of each ratio, and whose that is.
+
+    Args:
+        rows: of the table, as `COLUMNS` says.
+    """
+    lines = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+    ratios = {
+        race: {line["model"]: float(line[column].partition(" (")[0]) for line in lines}
+        for race, column in (("a batch", "ratio"), ("a batch in float32", "float32"), ("one world", "one world"))
+    }
+    double, single = ratios["a batch"], ratios["a batch in float32"]
+    ratios["float32 against float64"] = {name: single[name] / double[name] for name in double}
+    parts = []
+    for race, of in ratios.items():
+        least = min(of, key=of.__getitem__)
+        parts.append(f"{race} {statistics.median(of.values()):.2f}, {of[least]:.2f} ({least})")
+    return f"Median and least ratio of {len(lines)} models: {'; '.join(parts)}."
+
+
+NOTE = (
+    "`geoms, hulls`: geoms that may collide, and how many of them are meshes; `largest hull`: vertices of the largest "
+    f"of these. Microseconds per step of a world on one thread, {WORLDS} worlds, each in a settled state of its own; "
+    "`ratio` is float64, `float32` is ours against MuJoCo's float64 (least and greatest round in brackets); `one "
+    "world` is `fl.step` against `mj_step`; the last two columns are shares of the step of the batch in float64. "
+    "Sensors off, Newton everywhere, each model's own cone and tolerance."
+)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--rounds", type=int, default=9, help="measured rounds of each race")
+    parser.add_argument("--models", nargs="*", default=MODELS, help="wheel/model")
+    asked = parser.parse_args()
+    rows = []
+    for name in asked.models:
+        print(name, file=sys.stderr)
+        try:
+            rows.append(row(name, asked.rounds))
+        except Unreachable as error:
+            sys.exit(str(error))
+    publish("robots", f"{markdown(COLUMNS, rows)}\n\n{summary(rows)}\n\n{NOTE}\n\n{origin()}", asked.write)
+
+
+if __name__ == "__main__":
+    main()
