@@ -56,7 +56,7 @@ COLUMNS = (
     "solve",
 )
 # stages of the step that find contacts, and that find the acceleration under them
-COLLISION, SOLVE = ("collision", "early_contacts"), ("solve", "solve_constraint", "solve_in_parts")
+COLLISION, SOLVE = ("collision", "early_contacts"), ("solve_constraint", "solve_in_parts")
 
 
 def row(name: str, rounds: int) -> list[str]:

@@ -21,9 +21,7 @@ from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
 from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
 from featherlane.measure.controls import Random
-from featherlane.measure.race import Course, Lineup, Ratio, alternate, ratio
-from featherlane.measure.stage_times import _put_tile, stages_of_step
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.measure.race import Ratio, alternate, ratio
 
 UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>
 <geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
@@ -455,26 +453,6 @@ def test_bench_runs_float32_without_constraints(capfd):
     (result,) = json.loads(capfd.readouterr().out)["models"]
     assert result["changed"] == ["sensor off", "contact off", "constraint off"]
     assert result["worlds"]["contacts"]["max"] == 0 and result["stage_microseconds"]["step"] > 0
-
-
-@pytest.mark.parametrize("name", ["arm", "humanoid", "cartpole", "slider_crank", "hand", "rope", "quadruped_elliptic"])
-def test_the_stages_that_bench_times_make_the_batchs_step(name):
-    lineup = Lineup(name, Course(worlds=8, settle=0.1))
-    batch = fl.Batch(lineup.model, 8)
-    workspace = Workspace(lineup.model, batch.width)
-    for want, value in batch._wanted(set()).items():
-        workspace.record.set_size(want, value)
-    stages = stages_of_step(lineup.model, workspace)
-    assert {"bias", "com_pos", "solve"} <= {stage.name for stage in stages}
-    assert not {"rne", "com_vel", "frames", "factor_m"} & {stage.name for stage in stages}
-    lineup.put(batch)
-    batch.step()
-    _put_tile(lineup, workspace, np.arange(8))
-    for stage in stages:
-        workspace.bound(stage)()
-    for field in ("qpos", "qvel", "qacc_warmstart"):
-        rows = workspace.arrays[field][: getattr(batch, field).shape[1]]
-        np.testing.assert_array_equal(rows.T, getattr(batch, field))
 
 
 def test_times_of_stages_and_the_rest_are_the_step(capfd):

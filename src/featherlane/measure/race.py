@@ -23,7 +23,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.steps import step
 from featherlane.simulation.world.data import Data
 
-STATE = ("qpos", "qvel", "qacc_warmstart", "ctrl")
+STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl")
 WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up
 ONE_WORLD_STATES = 64
 START_SPEED = 0.02  # m/s, rad/s: deviation of the velocities that undriven worlds start with

@@ -1,0 +1,59 @@
+"""The stages that are timed are those of the batch's step, and what calls cost is taken off."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.lanes.processor import tile_width
+from featherlane.measure.race import Course, Lineup
+from featherlane.measure.stage_times import STEPS, LeastTimes, stages_of_step, tiles
+
+FILTER = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3">
+<joint name="knee" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .2 0 -.28" size=".03"/></body></worldbody>
+<actuator><general joint="knee" dyntype="filter" dynprm=".1" gainprm="3"/></actuator></mujoco>"""
+STEPPED = {
+    **{name: (name, {}) for name in "arm humanoid cartpole slider_crank hand rope quadruped_elliptic".split()},
+    **{name: ("humanoid", {"integrator": name}) for name in ("rk4", "implicit", "implicitfast", "discrete")},
+    "lcp": ("box_stack", {"contact_model": "lcp"}),
+    "activation": (FILTER, {}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("case", STEPPED)
+def test_the_stages_that_are_timed_make_the_batchs_step(case, dtype):
+    """Several steps, bit for bit: what they do not explain is no part of the motion."""
+    source, options = STEPPED[case]
+    width = tile_width(dtype)
+    lineup = Lineup(source, Course(worlds=width, settle=0.1, dtype=dtype))
+    for name, value in options.items():
+        setattr(lineup.model.opt, name, value)
+    batch, (tile,) = fl.Batch(lineup.model, width, dtype=dtype), tiles(lineup)
+    stages = stages_of_step(lineup.model, tile.workspace)
+    names = {stage.name for stage in stages}
+    assert {"bias", "com_pos", "solve_constraint"} <= names and not {"rne", "com_vel", "frames"} & names
+    lineup.put(batch)
+    batch.step(STEPS)
+    tile.put(lineup)
+    for _ in range(STEPS):
+        for stage in stages:
+            tile.workspace.bound(stage)()
+    for name in ("qpos", "qvel", "act", "qacc_warmstart"):
+        rows = tile.workspace.arrays[name][: getattr(batch, name).shape[1]]
+        np.testing.assert_array_equal(rows.T, getattr(batch, name)[tile.worlds])
+
+
+def test_times_of_calls_are_taken_off_what_is_called(monkeypatch):
+    """Of each thing in each step the least, on a clock that goes by what has run."""
+    now, least = [0.0], LeastTimes(lambda: pass_by(0.5))
+
+    def pass_by(seconds):
+        now[0] += seconds
+
+    monkeypatch.setattr("featherlane.measure.stage_times.time.perf_counter", lambda: now[0])
+    for slow in (2.0, 1.0, 3.0):
+        for k in range(STEPS):
+            least.time("a", k, pass_by, slow * (100.0 if k == 0 else 1.0))
+            if k < 2:
+                least.time("b", k, pass_by, 3)
+    assert least.means() == {"a": 0.5, "b": pytest.approx(2.5 / (STEPS - 1))}
