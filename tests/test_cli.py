@@ -463,6 +463,20 @@ def test_times_of_stages_and_the_rest_are_the_step(capfd):
     assert list(times)[-1] == "rest" and sum(times.values()) == pytest.approx(step) and step > 0
 
 
+def test_bench_tells_how_many_pairs_pass_each_test(capfd):
+    succeeds("bench", "hand", "cartpole", *QUICK)
+    shown = " ".join(capfd.readouterr().out.split())
+    for part in ("Pairs of geoms", "listed by the model", "46.00", "turned boxes are near: searched"):
+        assert shown.count(part) == 1  # a cartpole has no pairs
+    assert "boxes of bodies" not in shown and "tree" not in shown  # such tests are not made
+    succeeds("bench", "hand", *QUICK, "--json")
+    (result,) = json.loads(capfd.readouterr().out)["models"]
+    told = result["collision"]
+    assert told["pairs"]["listed"] == 46 and set(told["microseconds"]) == {"listing", "turned_boxes", "points"}
+    succeeds("bench", "hand", *QUICK, "--json", "--no-stages")
+    assert "collision" not in json.loads(capfd.readouterr().out)["models"][0]
+
+
 def test_bench_of_less_than_a_tile_has_no_stages(capfd):
     succeeds("bench", "pendulum", *QUICK, "--worlds", "3")
     assert "kinematics" not in capfd.readouterr().out

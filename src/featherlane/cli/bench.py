@@ -10,6 +10,13 @@ from featherlane.measure.machine import machine
 from featherlane.measure.race import Course, Ratio, their_batch
 from featherlane.model.reader import heard
 
+# of a pair that gets as far as its points
+PAIR_KINDS = {
+    "apart": "searched and apart",
+    "touching": "searched and touching",
+    "closed_form": "with a closed form",
+}
+
 
 def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> None:
     """Race each model and print the results.
@@ -92,3 +99,31 @@ def _print_stages(screen, result: dict[str, Any]) -> None:
                 rows,
             )
         )
+    if result.get("collision"):
+        _print_pairs(screen, result["collision"])
+
+
+def _print_pairs(screen, collision: dict[str, Any]) -> None:
+    """How many pairs of geoms reach each test, and what it takes."""
+    pairs_of, micro = collision["pairs"], collision.get("microseconds", {})
+    lines = {
+        "listed by the model": ("listed", None),
+        "boxes of bodies overlap": ("body_boxes", None),
+        "found by the tree of a crowd": ("tree", None),
+        "bounding spheres are near": ("spheres", "listing"),
+        "closed form, for all worlds at once": ("closed_form", None),
+        "turned boxes are near: searched": ("searched", "turned_boxes"),
+        "touching": ("touching", "points"),
+    }
+    rows = []
+    for title, (count, time) in lines.items():
+        told = pairs_of[count] > 0 and (count != "body_boxes" or pairs_of["body_boxes"] < pairs_of["listed"])
+        if told or time:
+            rows.append([title, f"{pairs_of[count]:.2f}", f"{micro[time]:.3f}" if time in micro else ""])
+    title = "Pairs of geoms that pass each test of collision; a time is of all tests after the last time above"
+    screen.print(table(title, ["test", "pairs per world", "us per world"], rows))
+    each = dict(collision.get("microseconds_of_a_pair", {}))
+    explained = each.pop("explained", 0.0)
+    if each:
+        words = ", ".join(f"{value:.3f} us {PAIR_KINDS[name]}" for name, value in each.items())
+        screen.print(f"A pair takes {words}, by least squares: {100 * explained:.0f} % of what tiles differ by")

@@ -1,4 +1,4 @@
-"""All races of a model against MuJoCo, and the times of its stages, as plain values."""
+"""All races of a model against MuJoCo, the times of its stages, and the pairs that collision tests, as plain values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.lanes.processor import tile_width
+from featherlane.measure.pair_tests import pair_tests
 from featherlane.measure.race import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
 from featherlane.measure.stage_times import stage_times
 from featherlane.model.load import load
@@ -32,7 +33,7 @@ def bench_model(source: str, course: Course, stages: bool, told: Callable[[str, 
     Args:
         source: what `load` takes.
         course: how they are run.
-        stages: time each stage, too, if the worlds fill a tile.
+        stages: time each stage, too, if the worlds fill a tile, and count the pairs that reach each test of collision.
         told: called with what is under way, and how much of how much of it is done.
     """
     rounds, done = 2 * (course.rounds + WARM_ROUNDS), 0
@@ -58,4 +59,5 @@ def bench_model(source: str, course: Course, stages: bool, told: Callable[[str, 
     if stages and course.worlds >= tile_width(course.dtype):
         told("stages", 0, course.worlds)
         result["stage_microseconds"] = stage_times(lineup, lambda timed: told("stages", timed, course.worlds))
+        result["collision"] = pair_tests(lineup, lambda counted: told("pairs", counted, course.worlds))
     return result

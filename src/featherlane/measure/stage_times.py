@@ -104,7 +104,10 @@ def _tile_times(lineup: Lineup, tile: Tile) -> dict[str, float]:
         tile.put(lineup)
         for k in range(STEPS):
             least.time("step", k, step)
-    return least.means()
+    return {
+        name: sum(seconds for k, seconds in steps.items() if k > 0) / (STEPS - 1)
+        for name, steps in least.seconds().items()
+    }
 
 
 class LeastTimes:
@@ -131,10 +134,10 @@ class LeastTimes:
             steps = least.setdefault(name, {})
             steps[k] = min(steps.get(k, seconds), seconds)
 
-    def means(self) -> dict[str, float]:
-        """Seconds of a step by name, but for step 0, in which caches are cold; steps without it count as 0."""
+    def seconds(self) -> dict[str, dict[int, float]]:
+        """By name, then by the number of the step."""
         return {
-            name: sum(seconds - self._calls[name][k] for k, seconds in steps.items() if k > 0) / (STEPS - 1)
+            name: {k: seconds - self._calls[name][k] for k, seconds in steps.items()}
             for name, steps in self._runs.items()
         }
 

@@ -1,0 +1,183 @@
+"""How many pairs of geoms reach each test of collision, and what the tests take.
+
+Counted are the pairs of one world, whatever its mates, in the settled states of a race: those that lists and trees
+give, those whose bounding spheres are near, those whose turned bounding boxes are, and those that touch.  Timed are
+tiles of the batch, all worlds at once, with the tests from the first up to each: the differences are what they take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
+from featherlane.collision.collision import collision
+from featherlane.collision.crowd import pair_of
+from featherlane.lanes.record import python_record
+from featherlane.measure.race import Lineup
+from featherlane.measure.stage_times import LeastTimes, Tile, tiles
+from featherlane.model.enums import Disable
+from featherlane.model.load import load
+from featherlane.model.pair import FIRST_SCALAR
+from featherlane.simulation.step.forward import forward_position
+from featherlane.simulation.tile.workspace import Workspace
+
+TINY = 1e-30  # us^2
+REPEATS = 15  # of each test on a tile; the quickest counts
+
+
+class Counts(NamedTuple):
+    """Pairs of geoms of one world.
+
+    Attributes:
+        listed: candidates of the model.
+        body_boxes: of these those whose bodies' boxes overlap; where no such boxes are tested all.
+        tree: found by the tree of a crowd.
+        spheres: of all these those whose bounding spheres are near.
+        closed_form: of these those that need no search: a formula has their points, in all worlds of a tile at once.
+        searched: of the others those whose turned bounding boxes are near.
+        touching: that have contact points.
+        searched_touching: of these those that were searched.
+    """
+
+    listed: int
+    body_boxes: int
+    tree: int
+    spheres: int
+    closed_form: int
+    searched: int
+    touching: int
+    searched_touching: int
+
+
+def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
+    """How many pairs reach each test, and what it takes; nothing of a model that has no pairs or no contacts.
+
+    Returns:
+        `pairs`: means of `Counts` over the worlds, in float64.
+        `microseconds` per world, where the contacts of a tile have room: `listing`, up to the bounding spheres;
+        `turned_boxes`; `points`, all that follows: searches, formulas, and the parameters of contacts.
+        `microseconds_of_a_pair`, of what `points` takes: of a pair that is searched and `apart`, of one that is
+        searched and `touching`, of one with a `closed_form`, by least squares over the tiles; `explained`, which part
+        of the variance among tiles they explain.
+    """
+    model = lineup.model
+    if model.opt_disableflags & (Disable.CONTACT | Disable.CONSTRAINT) or not model.ncand + model.ncrowd:
+        return {}
+    counts = count_pairs(lineup, told)
+    found: dict[str, Any] = {"pairs": dict(zip(Counts._fields, counts.mean(axis=0).tolist(), strict=True))}
+    timed = [(tile.worlds, seconds) for tile in tiles(lineup) if (seconds := _seconds(lineup, tile))]
+    if timed:
+        micro = 1e6 * np.array([[seconds[name] for name in ("listing", "boxes", "collision")] for _, seconds in timed])
+        parts = np.diff(micro, axis=1, prepend=0.0)
+        per_world = parts.sum(axis=0) / sum(len(worlds) for worlds, _ in timed)
+        found["microseconds"] = dict(zip(("listing", "turned_boxes", "points"), per_world.tolist(), strict=True))
+        found["microseconds_of_a_pair"] = _of_a_pair([counts[worlds].sum(axis=0) for worlds, _ in timed], parts[:, 2])
+    return found
+
+
+def count_pairs(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> np.ndarray:
+    """`Counts` of each of the settled states, (worlds, 8)."""
+    one, rows = _OneWorld(lineup), []
+    for w in range(lineup.course.worlds):
+        rows.append(one.counts(w))
+        told(w + 1)
+    return np.array(rows)
+
+
+class _OneWorld:
+    """A tile of one world, in which pairs are counted."""
+
+    def __init__(self, lineup: Lineup):
+        self.lineup, self.model, self.workspace = lineup, lineup.model, Workspace(lineup.model, 1)
+        self.m, self.d = python_record(self.workspace.rows.record), python_record(self.workspace.record)
+        self.candidates = set(zip(self.model.cand_geom1.tolist(), self.model.cand_geom2.tolist(), strict=True))
+
+    def counts(self, w: int) -> Counts:
+        """Of one of the settled states."""
+        Tile(self.workspace, np.array([w]), lambda: None).put(self.lineup)
+        for stage in (forward_position, collision):
+            self.workspace.bound(stage)()
+        slots = self.workspace.view("con_geom")[: self.workspace.arrays["ncon_slot"][0]]
+        touching = list(map(tuple, np.unique(slots, axis=0).tolist()))
+        near, left = self.pairs(SPHERES), self.pairs(BOXES)
+        return Counts(
+            listed=self.model.ncand,
+            body_boxes=self.boxed(),
+            tree=sum(pair not in self.candidates for pair in self.pairs(LISTED)) if self.model.ncrowd else 0,
+            spheres=len(near),
+            closed_form=len(near) - self.searched(near),
+            searched=self.searched(left),
+            touching=len(touching),
+            searched_touching=self.searched(touching),
+        )
+
+    def pairs(self, last: int) -> list[tuple[int, int]]:
+        """The geoms of the pairs that pass all tests up to one."""
+        self.workspace.bound(bounding_tests)(last)
+        places = range(self.d.near_count[0])
+        if self.model.ncrowd:
+            return [pair_of(self.m, self.d.near_key[i])[1:] for i in places]
+        numbers = [self.d.cand_near[i] for i in places]
+        return list(zip(self.model.cand_geom1[numbers].tolist(), self.model.cand_geom2[numbers].tolist(), strict=True))
+
+    def searched(self, pairs: list[tuple[int, int]]) -> int:
+        """How many have no closed form."""
+        types = self.model.geom_type[np.array(pairs, int).reshape(-1, 2)]
+        return int((self.model.pair_function[types[:, 0], types[:, 1]] >= FIRST_SCALAR).sum())
+
+    def boxed(self) -> int:
+        """Candidates whose bodies' boxes overlap, after `bounding_tests`."""
+        model = self.model
+        if not model.ngroup:
+            return model.ncand
+        a, b = (self.workspace.view("body_box")[model.group_body[:, k]] for k in (0, 1))
+        overlap = ((a[:, :3] <= b[:, 3:]) & (b[:, :3] <= a[:, 3:])).all(axis=1) | (model.group_boxed == 0)
+        return int(np.diff(np.append(model.group_first, model.ncand))[overlap].sum())
+
+
+def _seconds(lineup: Lineup, tile: Tile) -> dict[str, float]:
+    """Of a tile in its settled states, with all tests up to each; nothing where its contacts have no room."""
+    run, whole = tile.workspace.bound, LeastTimes(tile.nothing)
+    bounds = LeastTimes(_test_nothing(tile.workspace.width, tile.workspace.dtype))
+    tile.put(lineup)
+    run(forward_position)()
+    run(collision)()
+    if tile.workspace.arrays["con_overflow"][0]:
+        return {}
+    for _ in range(REPEATS):
+        bounds.time("listing", 0, partial(run(bounding_tests), LISTED))
+        bounds.time("boxes", 0, partial(run(bounding_tests), BOXES))
+        whole.time("collision", 0, run(collision))
+    return {name: seconds[0] for name, seconds in (bounds.seconds() | whole.seconds()).items()}
+
+
+@cache
+def _test_nothing(width: int, dtype: np.dtype) -> Callable[[], None]:
+    """The bounding tests of a model without pairs: a call with a number costs more than one without."""
+    return partial(Workspace(load("<mujoco/>"), width, dtype).bound(bounding_tests), LISTED)
+
+
+def _of_a_pair(counts: list[np.ndarray], micro: np.ndarray) -> dict[str, float]:
+    """What pairs take of the time of their tiles, by least squares; none takes less than nothing.
+
+    Args:
+        counts: sums of `Counts` over the worlds of each tile.
+        micro: [us] of each tile.
+    """
+    sums = Counts(*np.array(counts, float).T)
+    touching = np.asarray(sums.searched_touching)
+    columns = {"apart": sums.searched - touching, "touching": touching, "closed_form": sums.closed_form}
+    columns = {name: column for name, column in columns.items() if np.any(column)}
+    while columns:
+        solution = np.linalg.lstsq(np.stack(list(columns.values()), axis=1), micro, rcond=None)[0]
+        found = dict(zip(columns, solution.tolist(), strict=True))
+        least = min(found, key=found.__getitem__)
+        if found[least] >= 0.0:
+            rest = micro - sum(found[name] * column for name, column in columns.items())
+            return found | {"explained": max(0.0, float(1.0 - rest.var() / max(micro.var(), TINY)))}
+        del columns[least]
+    return {}

@@ -1,0 +1,72 @@
+"""The bounding tests by themselves: a tile lists what one of its worlds lists, and what touches passes them all."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
+from featherlane.collision.collision import collision
+from featherlane.simulation.step.forward import forward_position
+from featherlane.simulation.tile.workspace import Workspace
+
+W = 8
+CHAINS = "".join(
+    f"""<body pos="{0.3 * k} 0 .2"><freejoint/>
+    <geom type="ellipsoid" size=".1 .05 .07"/><geom size=".05" pos="0 0 .1"/>
+    <body pos=".1 0 0"><joint type="ball"/>
+    <geom type="cylinder" size=".05 .1"/><geom type="box" size=".05 .02 .1"/></body></body>"""
+    for k in range(3)
+)
+BOXED = f'<mujoco><worldbody><geom type="plane" size="1 1 1"/>{CHAINS}</worldbody></mujoco>'
+BALLS = "".join(f'<body pos="{0.15 * k} 0 .1"><freejoint/><geom size=".1"/></body>' for k in range(160))
+CROWD = f'<mujoco><worldbody><geom type="plane" size="1 1 1"/>{BALLS}</worldbody></mujoco>'
+
+
+def at(model, qpos) -> Workspace:
+    """A tile in these positions, with its contacts."""
+    workspace = Workspace(model, len(qpos))
+    workspace.arrays["qpos"][: model.nq] = qpos.T
+    workspace.run(forward_position)
+    workspace.run(collision)
+    return workspace
+
+
+def left(workspace, last) -> set[int]:
+    """What passes the tests up to one: candidates, or keys in a crowd."""
+    workspace.run(bounding_tests, last)
+    arrays = workspace.arrays
+    pairs = arrays["near_key" if workspace.model.ncrowd else "cand_near"][: arrays["near_count"][0]].tolist()
+    assert len(set(pairs)) == len(pairs)
+    return set(pairs)
+
+
+@pytest.mark.parametrize("scene", ["hand", BOXED, CROWD], ids=["hand", "boxed", "crowd"])
+def test_a_tile_lists_what_its_worlds_list(scene, rng):
+    model = fl.load(scene)
+    qpos = model.qpos0 + 0.1 * rng.standard_normal((W, model.nq))
+    together, alone = at(model, qpos), [at(model, q[None]) for q in qpos]
+    sets = {last: [left(world, last) for world in alone] for last in (LISTED, SPHERES, BOXES)}
+    for last, worlds in sets.items():
+        assert left(together, last) == set().union(*worlds)
+    assert any(sets[SPHERES])
+    for listed, near, sought in zip(*sets.values(), strict=True):
+        assert sought <= near <= listed
+    assert sets[SPHERES] != sets[BOXES] or model.ncrowd
+
+
+def test_what_touches_passes_all_tests(rng):
+    model = fl.load(BOXED)
+    for _ in range(20):
+        workspace = at(model, (model.qpos0 + 0.1 * rng.standard_normal(model.nq))[None])
+        touching = set(workspace.arrays["con_cand"][: workspace.arrays["ncon_slot"][0]].tolist())
+        assert touching <= left(workspace, BOXES)
+
+
+def test_a_world_that_takes_its_contacts_from_the_caller_looks_at_no_pair(rng):
+    model = fl.load(BOXED)
+    workspace = at(model, model.qpos0[None])
+    assert left(workspace, SPHERES)
+    workspace.arrays["given_replace"][...] = 1.0
+    workspace.run(collision)
+    assert not left(workspace, LISTED)
+    np.testing.assert_array_equal(workspace.arrays["ncon"], 0.0)
