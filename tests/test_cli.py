@@ -22,6 +22,7 @@ from featherlane.cli.settings import set_options
 from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
 from featherlane.measure.controls import Random
 from featherlane.measure.race import Ratio, alternate, ratio
+from featherlane.model.enums import MESH
 
 UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>
 <geom size="1"/></body><flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" mass="1" radius=".01">
@@ -226,6 +227,39 @@ def test_inspect_prints_json(capfd):
     assert sum(types["pairs"] for types in found["candidate_pairs"].values()) == model.ncand
     assert [body["name"] for body in found["bodies"]] == ["world", *model.names("body")[1:]]
     assert found["capacities"]["nconmax"] > 0
+
+
+def test_inspect_tells_the_tests_of_pairs_and_the_hulls(capfd):
+    succeeds("inspect", "hand", "--json")
+    found, model = json.loads(capfd.readouterr().out)["bounding_tests"], fl.load("hand")
+    assert found["listed"] == found["spheres"] == found["turned_boxes"] == model.ncand and not found["closed_form"]
+    assert found["body_boxes"]["pairs"] == found["tree"]["pairs"] == 0
+    assert sum(hull["geoms"] for hull in found["hulls"]) == (model.geom_type[model.collide_geom] == MESH).sum()
+    largest = int(np.argmax(model.hull_vertnum))
+    numbers = {"vertices": int(model.hull_vertnum[largest]), "faces": int(model.hull_polynum[largest])}
+    assert found["hulls"][0] == {"mesh": "ball", "geoms": 1, **numbers}
+    assert [hull["vertices"] for hull in found["hulls"]] == sorted(model.hull_vertnum, reverse=True)
+    succeeds("inspect", "hand")
+    shown = " ".join(capfd.readouterr().out.split())
+    assert "of 46 pairs of geoms, whose points are searched for" in shown and "Hulls that collide" in shown
+    assert "boxes of bodies" not in shown and "tree of a crowd" not in shown
+
+
+def test_inspect_tells_of_boxes_of_bodies_and_of_a_crowd(tmp_path, capfd):
+    file = tmp_path / "scene.xml"
+    ball, bodies = "<geom size='.05' pos='{} 0 0'/>", "<body pos='0 0 {}'><freejoint/>{}</body>"
+    for nbody, ngeom, boxes, tree in ((3, 4, (3, 48), (0, 0)), (160, 1, (0, 0), (160, 160 * 159 // 2))):
+        geoms = "".join(ball.format(0.1 * k) for k in range(ngeom))
+        world = "".join(bodies.format(0.2 * k + 0.05, geoms) for k in range(nbody))
+        file.write_text(f"<mujoco><worldbody><geom type='plane' size='5 5 1'/>{world}</worldbody></mujoco>")
+        succeeds("inspect", file, "--json")
+        found = json.loads(capfd.readouterr().out)["bounding_tests"]
+        assert tuple(found["body_boxes"].values()) == boxes and tuple(found["tree"].values()) == tree
+        assert found["spheres"] == found["closed_form"] == found["listed"] + tree[1]
+        succeeds("inspect", file)
+        shown = " ".join(capfd.readouterr().out.split())
+        assert ("of 3 pairs of bodies, for 48 pairs of geoms" in shown) == (boxes[0] > 0)
+        assert ("of 160 geoms, in place of 12720 pairs" in shown) == (tree[0] > 0)
 
 
 def test_inspect_names_what_actuators_act_on(tmp_path, capfd):

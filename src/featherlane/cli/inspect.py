@@ -9,6 +9,7 @@ import numpy as np
 from rich.text import Text
 from rich.tree import Tree
 
+from featherlane.cli.bounds import bounding_tests, print_bounding_tests
 from featherlane.cli.output import console, pairs, print_json, table
 from featherlane.errors import ModelError
 from featherlane.model.candidates import candidates
@@ -60,6 +61,7 @@ def describe(source: str) -> dict[str, Any]:
         "bodies": _bodies(mj),
         "actuators": _actuators(mj),
         "candidate_pairs": _candidates(mj, pairs_found),
+        "bounding_tests": bounding_tests(mj, pairs_found),
         "capacities": _capacities(mj) if not lacking else {},
         "parents": parents.tolist(),
         "sparsity": _sparsity(parents),
@@ -269,6 +271,7 @@ def _print(d: dict[str, Any]) -> None:
     if d["candidate_pairs"]:
         rows = [[name, c["pairs"], c["points"]] for name, c in d["candidate_pairs"].items()]
         screen.print(table("Pairs of geoms that may touch", ["types", "pairs", "points at most"], rows))
+    print_bounding_tests(screen, d["bounding_tests"])
     if d["parents"]:
         _print_costs(screen, d)
 

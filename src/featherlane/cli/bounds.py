@@ -1,0 +1,75 @@
+"""What `inspect` tells of the tests that pairs of geoms go through before contact points are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from featherlane.cli.output import pairs, table
+from featherlane.model.broad_phase import broad_phase
+from featherlane.model.enums import MESH
+from featherlane.model.hull import hulls
+from featherlane.model.pair import FIRST_SCALAR, NO_FUNCTION
+
+SHOWN = 12  # hulls that are listed, the largest
+
+
+def bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The tests in their order, each with how many pairs of geoms it is for, and the hulls that searches walk over.
+
+    Args:
+        mj: a compiled model.
+        found: all its `candidates`.
+    """
+    ints, sizes = broad_phase(mj, found)
+    boxed = ints["group_boxed"] > 0
+    in_group = np.diff(np.append(ints["group_first"], len(ints["cand_geom1"])))
+    function = found["cand_function"]
+    listed = len(ints["cand_geom1"])
+    return {
+        "listed": listed,
+        "body_boxes": {"pairs_of_bodies": int(boxed.sum()), "pairs": int(in_group[boxed].sum())},
+        "tree": {"geoms": sizes["ncrowd"], "pairs": len(function) - listed},
+        "spheres": len(function),
+        "closed_form": int(((function != NO_FUNCTION) & (function < FIRST_SCALAR)).sum()),
+        "turned_boxes": int((function >= FIRST_SCALAR).sum()),
+        "hulls": _hulls(mj, ints["collide_geom"]),
+    }
+
+
+def _hulls(mj, geoms: np.ndarray) -> list[dict[str, Any]]:
+    """The hulls of these geoms, the one of most vertices first."""
+    meshes = mj.geom_dataid[geoms[mj.geom_type[geoms] == MESH]]
+    hull = hulls(mj)
+    rows = [
+        {
+            "mesh": mj.mesh(mesh).name,
+            "geoms": int((meshes == mesh).sum()),
+            "vertices": int(hull["hull_vertnum"][mesh]),
+            "faces": int(hull["hull_polynum"][mesh]),
+        }
+        for mesh in np.unique(meshes)
+    ]
+    return sorted(rows, key=lambda row: -row["vertices"])
+
+
+def print_bounding_tests(screen, d: dict[str, Any]) -> None:
+    """Nothing of a model without pairs."""
+    if not d["spheres"]:
+        return
+    boxes, tree = d["body_boxes"], d["tree"]
+    lines = {"listed": f"{d['listed']} pairs of geoms"}
+    if boxes["pairs_of_bodies"]:
+        lines["boxes of bodies"] = f"of {boxes['pairs_of_bodies']} pairs of bodies, for {boxes['pairs']} pairs of geoms"
+    if tree["geoms"]:
+        lines["tree of a crowd"] = f"of {tree['geoms']} geoms, in place of {tree['pairs']} pairs"
+    lines["bounding spheres"] = f"of {d['spheres']} pairs of geoms; the points of {d['closed_form']} have a closed form"
+    if d["turned_boxes"]:
+        lines["turned boxes"] = f"of {d['turned_boxes']} pairs of geoms, whose points are searched for"
+    screen.print(pairs("Tests that pairs of geoms go through", lines))
+    if d["hulls"]:
+        rows = [[hull["mesh"], hull["geoms"], hull["vertices"], hull["faces"]] for hull in d["hulls"][:SHOWN]]
+        more = len(d["hulls"]) - SHOWN
+        title = f"The largest hulls that collide, and {more} smaller ones" if more > 0 else "Hulls that collide"
+        screen.print(table(title, ["mesh", "geoms", "vertices", "faces"], rows))
