@@ -15,7 +15,7 @@ from pathlib import Path
 
 from report import arguments, markdown, origin, publish
 
-from featherlane.measure.race import Course, Lineup, race_batches, race_one_world
+from featherlane.measure.race import Course, Lineup, race_batches, race_one_world, race_precisions
 from featherlane.measure.stage_times import stage_times
 from featherlane.model.enums import MESH
 
@@ -51,10 +51,17 @@ COLUMNS = (
     "ours [us]",
     "ratio",
     "float32",
+    "float32 / float64",
     "one world",
     "collision",
     "solve",
 )
+RACES = {
+    "a batch": "ratio",
+    "a batch in float32": "float32",
+    "float32 against float64": "float32 / float64",
+    "one world": "one world",
+}
 # stages of the step that find contacts, and that find the acceleration under them
 COLLISION, SOLVE = ("collision", "early_contacts"), ("solve_constraint", "solve_in_parts")
 
@@ -76,6 +83,7 @@ def row(name: str, rounds: int) -> list[str]:
         f"{double.ours:.1f}",
         str(double.ratio),
         str(single.ratio),
+        f"{race_precisions(lineup).median:.2f}",
         f"{race_one_world(lineup).ratio.median:.2f}",
         *(f"{sum(times.get(stage, 0.0) for stage in part) / times['step']:.0%}" for part in (COLLISION, SOLVE)),
     ]
@@ -90,10 +98,8 @@ def summary(rows: Sequence[Sequence[str]]) -> str:
     lines = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
     ratios = {
         race: {line["model"]: float(line[column].partition(" (")[0]) for line in lines}
-        for race, column in (("a batch", "ratio"), ("a batch in float32", "float32"), ("one world", "one world"))
+        for race, column in RACES.items()
     }
-    double, single = ratios["a batch"], ratios["a batch in float32"]
-    ratios["float32 against float64"] = {name: single[name] / double[name] for name in double}
     parts = []
     for race, of in ratios.items():
         least = min(of, key=of.__getitem__)
@@ -104,9 +110,9 @@ def summary(rows: Sequence[Sequence[str]]) -> str:
 NOTE = (
     "`geoms, hulls`: geoms that may collide, and how many of them are meshes; `largest hull`: vertices of the largest "
     f"of these. Microseconds per step of a world on one thread, {WORLDS} worlds, each in a settled state of its own; "
-    "`ratio` is float64, `float32` is ours against MuJoCo's float64 (least and greatest round in brackets); `one "
-    "world` is `fl.step` against `mj_step`; the last two columns are shares of the step of the batch in float64. "
-    "Sensors off, Newton everywhere, each model's own cone and tolerance."
+    "`ratio` is float64, `float32` is ours against MuJoCo's float64 (least and greatest round in brackets), `float32 / "
+    "float64` ours against ours; `one world` is `fl.step` against `mj_step`; the last two columns are shares of the "
+    "step of the batch in float64. Sensors off, Newton everywhere, each model's own cone and tolerance."
 )
 
 

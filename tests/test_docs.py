@@ -68,9 +68,9 @@ def test_the_summary_of_the_robots_is_that_of_their_table(report):
     spec.loader.exec_module(robots)
     section = report.section("robots")
     assert robots.summary(links.rows(section)) in section.splitlines()
-    ratios = {"a": ("2 (1 - 3)", "3 (2 - 4)", "1"), "b": ("4", "4", "3"), "c": ("5", "9", "2")}
+    ratios = {"a": ("2 (1 - 3)", "3 (2 - 4)", "1.5", "1"), "b": ("4", "4", "1", "3"), "c": ("5", "9", "2", "2")}
     first, after = robots.COLUMNS.index("ratio") - 1, [""] * 2
-    shown = robots.summary([[name, *[""] * first, *three, *after] for name, three in ratios.items()])
+    shown = robots.summary([[name, *[""] * first, *four, *after] for name, four in ratios.items()])
     assert "3 models: a batch 4.00, 2.00 (a)" in shown and "one world 2.00, 1.00 (a)" in shown
     assert "float32 against float64 1.50, 1.00 (b)" in shown
 

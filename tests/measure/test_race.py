@@ -3,7 +3,8 @@
 import numpy as np
 
 import featherlane as fl
-from featherlane.measure.race import Course, Lineup
+from featherlane.measure import race
+from featherlane.measure.race import Course, Lineup, Ratio
 
 FILTER = """<mujoco><worldbody><body><joint name="knee"/><geom size=".1" pos=".2 0 0"/></body></worldbody>
 <actuator><general joint="knee" dyntype="filter" dynprm=".1"/></actuator></mujoco>"""
@@ -18,3 +19,25 @@ def test_activations_are_put_back_before_each_round():
         batch.step(4)
         ends.append((batch.qvel.copy(), batch.act.copy()))
     np.testing.assert_array_equal(*ends)
+
+
+def test_races_among_ours_are_the_first_over_the_second(monkeypatch):
+    raced = []
+
+    def clocked(prepare, run):
+        prepare()
+        run()
+        return lambda: (2.0, 1.0)[len(raced)]
+
+    def alternated(sides, rounds, told):
+        seconds = {}
+        for name, once in sides.items():
+            seconds[name] = np.full(rounds, once())
+            raced.append(name)
+        raced.clear()
+        return seconds
+
+    monkeypatch.setattr(race, "_timed", clocked)
+    monkeypatch.setattr(race, "alternate", alternated)
+    lineup = Lineup("pendulum", Course(worlds=3, settle=0.0, rounds=2))
+    assert race.race_precisions(lineup) == race.race_threads(lineup) == Ratio(2.0, 2.0, 2.0)

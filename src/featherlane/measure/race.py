@@ -260,15 +260,27 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
 
 def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
     """Our batch on the second number of threads over the first."""
+    first, second = (Batch(lineup.model, lineup.course.worlds, nthread=n, dtype=lineup.course.dtype) for n in threads)
+    return _race_ours(lineup, first, second, told)
+
+
+def race_precisions(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
+    """Our batch in float32 over float64."""
     course = lineup.course
-    batches = [Batch(lineup.model, course.worlds, nthread=n, dtype=course.dtype) for n in threads]
-    names = ("few", "many")
+    double, single = (
+        Batch(lineup.model, course.worlds, nthread=course.threads, dtype=dtype) for dtype in ("float64", "float32")
+    )
+    return _race_ours(lineup, double, single, told)
+
+
+def _race_ours(lineup: Lineup, first: Batch, second: Batch, told: Callable[[], None]) -> Ratio:
+    """How many times as fast the second is."""
     sides = {
-        name: _timed(lambda b=b: lineup.put(b), lambda b=b: b.step(course.nstep))
-        for name, b in zip(names, batches, strict=True)
+        name: _timed(lambda b=b: lineup.put(b), lambda b=b: b.step(lineup.course.nstep))
+        for name, b in (("first", first), ("second", second))
     }
-    seconds = alternate(sides, course.rounds, told)
-    return ratio(seconds["few"], seconds["many"])
+    seconds = alternate(sides, lineup.course.rounds, told)
+    return ratio(seconds["first"], seconds["second"])
 
 
 def _timed(prepare: Callable[[], None], run: Callable[[], None]) -> Callable[[], float]:
