@@ -4,9 +4,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from featherlane.collision.support import cell_of
 from featherlane.errors import ModelError
 from featherlane.model import load
-from featherlane.model.hull import hulls
+from featherlane.model.hull import ASK_ALL, CELLS, _middles, hulls
 
 CUBE = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
 # two triangles of each side; vertices that come without faces always get a hull
@@ -178,13 +179,32 @@ def test_vertices_that_an_edit_made_infinite_are_refused_by_name():
         load(mj)
 
 
-def test_octants_hold_the_farthest_vertices(rng):
+def test_climbing_starts_from_the_farthest_vertex_of_the_cell(rng):
     points = " ".join(f"{x:.5f}" for x in rng.normal(size=300))
     mj = mujoco.MjModel.from_xml_string(
-        f'<mujoco><asset><mesh name="m" vertex="{points}"/></asset>'
-        '<worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+        f'<mujoco><asset><mesh name="m" vertex="{points}"/><mesh name="four" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+        '<worldbody><body><freejoint/><geom type="mesh" mesh="m"/><geom type="mesh" mesh="four"/></body></worldbody>'
+        "</mujoco>"
     )
     hull = hulls(mj)
-    for octant in range(8):
-        heights = hull["hull_vert"] @ [1 if octant >> k & 1 else -1 for k in range(3)]
-        assert heights[hull["hull_octant"][0, octant]] == heights.max()
+    assert hull["hull_vertnum"][0] > ASK_ALL
+    assert hull["hull_startadr"].tolist() == [0, -1]
+    assert hull["hull_start"].shape == (6 * CELLS**2,)
+    vert, found = hull["hull_vert"][: hull["hull_vertnum"][0]], 0
+    for u in rng.normal(size=(2000, 3)):
+        first = hull["hull_start"][cell_of.function(u)]
+        heights = vert @ (u / np.linalg.norm(u))
+        assert heights[first] > heights.max() - 2.0 / CELLS * np.linalg.norm(vert, axis=1).max()
+        found += heights[first] == heights.max()
+    assert found > 1500
+
+
+def test_the_cells_of_directions_are_numbered_as_they_are_asked():
+    for k, u in enumerate(_middles()):
+        assert cell_of.function(u) == k
+
+
+@pytest.mark.parametrize("u", [(0.0, 0.0, 0.0), (np.nan, 1.0, 0.0), (np.inf, -np.inf, 0.0), (1e-310, 0.0, 1e-320)])
+def test_any_direction_has_a_cell(u):
+    with np.errstate(all="ignore"):
+        assert 0 <= cell_of.function(np.array(u)) < 6 * CELLS**2

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from featherlane.collision.gjk import size_of_point
 from featherlane.collision.support import support_along
-from featherlane.lanes import fabs, kernel, real, sqrt, stage
+from featherlane.lanes import eights, fabs, kernel, real, sqrt, stage, where, whole
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3, sub3
 
 VERTICES, FACES = 256, 512
@@ -52,6 +52,14 @@ def make_face(d1, f, i, j, k):
         key = dot3(n, c)
     store3(d1.epa_normal, 3 * f, n)
     d1.epa_offset[f], d1.epa_key[f], d1.epa_mark[f] = key, key, 0
+
+
+@kernel
+def open_group(d1, f):
+    """Where face f is the first of eight, no face is there yet."""
+    if f % 8 == 0:
+        keys = eights(d1.epa_key)
+        keys[f // 8] = real(d1, GROWN)
 
 
 @kernel
@@ -286,6 +294,7 @@ def grow(d1, f, vertex, nface, nspare, size):
                 nspare = nspare - 1
                 g = d1.epa_spare[nspare]
             else:
+                open_group(d1, nface)
                 nface = nface + 1
             # the fan's faces are known by the vertex where their edge begins, and by that where it ends
             d1.epa_link[2 * a], d1.epa_link[2 * b + 1] = g, g
@@ -305,11 +314,19 @@ def grow(d1, f, vertex, nface, nspare, size):
 
 @kernel
 def nearest_face(d1, nface):
-    """The face of least key."""
-    f, least = 0, d1.epa_key[0]
-    for k in range(1, nface):
-        if d1.epa_key[k] < least:
-            f, least = k, d1.epa_key[k]
+    """The face of least key, the first of equal ones: eight side by side, then the eight that are left."""
+    keys, least_keys = eights(d1.epa_key), eights(d1.epa_least)
+    least = keys[0]
+    group = 0.0 * least
+    for k in range(1, (nface + 7) // 8):
+        lower = keys[k] < least
+        least, group = where(lower, keys[k], least), where(lower, 1.0 * k, group)
+    least_keys[0], least_keys[1] = least, group
+    f, key = 8 * whole(d1.epa_least[8]), d1.epa_least[0]
+    for lane in range(1, 8):
+        g = 8 * whole(d1.epa_least[8 + lane]) + lane
+        if d1.epa_least[lane] < key or (d1.epa_least[lane] == key and g < f):
+            f, key = g, d1.epa_least[lane]
     return f
 
 
@@ -419,7 +436,7 @@ def epa(m1, d1):
     Writes: convex_dist, minus the depth [m]; convex_normal (3,); convex_witness, the deepest point of the first core
             [m]; all in the frame of the first shape; simplex_*, the corners of the nearest face; epa_* and support_dir
             for itself.
-    Cost:   a support point and about 200 ns for each of up to VERTICES steps.
+    Cost:   a support point and about 60 ns for each of up to VERTICES steps.
     """
     size = size_of_simplex(d1)
     nvertex = first_tetrahedron(m1, d1, size)
@@ -428,6 +445,7 @@ def epa(m1, d1):
         depth, a = dot3(support_along(m1, d1, n), n), load3(d1.support_first, 0)
     else:
         gap = d1.epa_gap[0] * size
+        open_group(d1, 0)
         close_tetrahedron(d1)
         nface, nspare, depth = 4, 0, real(d1, GROWN)
         n = load3(d1.epa_normal, 0)

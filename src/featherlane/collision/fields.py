@@ -259,6 +259,15 @@ FIELDS = (
     Field(
         "epa_key", "scalar", (512,), "m", "offset of a face still to be looked at, else more", "collision", "scratch"
     ),
+    Field(
+        "epa_least",
+        "scalar",
+        (2, 8),
+        "1",
+        "least key of every eighth face, and how many eights before it",
+        "collision",
+        "scratch",
+    ),
     Field("epa_mark", "int", (512,), "1", "1: the face is seen from the new vertex", "collision", "scratch"),
     Field("epa_seen", "int", (512,), "1", "the faces that are seen", "collision", "scratch"),
     Field("epa_edge", "int", (512, 3), "1", "edges of the horizon: from, to, face beyond", "collision", "scratch"),

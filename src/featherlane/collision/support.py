@@ -16,8 +16,9 @@ Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec.
 
 from __future__ import annotations
 
-from featherlane.lanes import kernel, sqrt, stage
+from featherlane.lanes import clip, fabs, kernel, sqrt, stage, whole
 from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
+from featherlane.model.hull import ASK_ALL, CELLS
 from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, store3, sub3
 
 PRISM = 8  # six vertices `prism_vert`, in the frame of the shape that has this type
@@ -96,16 +97,20 @@ def climb(m1, start, n, u, vertex):
 
 
 @kernel
-def higher_start(m1, mesh, start, u, last):
-    """Where to climb from: the last answer, or the vertex that is farthest in the octant of u, whichever is higher."""
-    octant = 0
-    for k in range(3):
-        if u[k] > 0.0:
-            octant += 1 << k
-    other = m1.hull_octant[8 * mesh + octant]
-    if dot3(load3(m1.hull_vert, 3 * (start + other)), u) > dot3(load3(m1.hull_vert, 3 * (start + last)), u):
-        last = other
-    return last
+def cell_of(u):
+    """The number of the cell of directions that u lies in; the order is that of `model.hull`."""
+    a, b, c = fabs(u[0]), fabs(u[1]), fabs(u[2])
+    face, x, y, z = 0, u[0], u[1], u[2]
+    if b > a and b >= c:
+        face, x, y, z = 2, u[1], u[2], u[0]
+    elif c > a:
+        face, x, y, z = 4, u[2], u[0], u[1]
+    if x > 0.0:
+        face += 1
+    s = (0.5 * CELLS) / fabs(x)
+    i = whole(clip(y * s + 0.5 * CELLS, 0.0, CELLS - 1.0))
+    j = whole(clip(z * s + 0.5 * CELLS, 0.0, CELLS - 1.0))
+    return (face * CELLS + i) * CELLS + j
 
 
 @kernel
@@ -123,7 +128,8 @@ def highest_prism_vertex(d1, u):
 def core_support(m1, d1, side, u):
     """(point, vertex) of the shape's core that is farthest along u, both in the shape's own frame.
 
-    Climbing starts from `support_vertex`, the last answer for this pair, or from an extreme vertex of the octant.
+    Climbing starts from the vertex that is farthest along the middle of the direction's cell: about one in three times
+    it is not there already.
     """
     shape, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
     vertex, zero = NO_VERTEX, 0.0 * size[0]
@@ -131,8 +137,8 @@ def core_support(m1, d1, side, u):
     if shape == MESH:
         mesh = d1.shape_data[side]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
-        if n > CLIMB:
-            vertex = climb(m1, start, n, u, higher_start(m1, mesh, start, u, d1.support_vertex[side]))
+        if n > ASK_ALL:
+            vertex = climb(m1, start, n, u, m1.hull_start[m1.hull_startadr[mesh] + cell_of(u)])
         else:
             vertex = highest_vertex(m1, start, n, u)
         x, y, z = load3(m1.hull_vert, 3 * (start + vertex))
@@ -158,13 +164,12 @@ def core_support(m1, d1, side, u):
 # ---- the difference of two shapes ------------------------------------------------------------------------------------
 @kernel
 def look_from_first(d1):
-    """The pose of the second shape in the frame of the first; climbing starts anew."""
+    """The pose of the second shape in the frame of the first."""
     R = load9(d1.shape_mat, 0)
     store3(d1.convex_pos, 0, mat_t_mul_vec(R, sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))))
     for k in range(3):
         column = mat_t_mul_vec(R, (d1.shape_mat[9 + k], d1.shape_mat[12 + k], d1.shape_mat[15 + k]))
         d1.convex_mat[k], d1.convex_mat[3 + k], d1.convex_mat[6 + k] = column
-    d1.support_vertex[0], d1.support_vertex[1] = 0, 0
 
 
 @stage

@@ -14,6 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     import mujoco
 
+CELLS = 16  # along each side of a cube's face, in which directions are told apart
+ASK_ALL = 16  # vertices of a hull up to which all are asked for a support point
 SMALL = 10  # vertices of a mesh from which on MuJoCo goes along the hull's edges
 ROUNDING = 1e-6  # of a mesh's size: MuJoCo's boxes were made before its vertices became float32, and may lack 1e-7
 
@@ -28,7 +30,7 @@ def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
         out[f"hull_{name}num"], out[f"hull_{name}adr"] = count, _starts(count)
     for name in ("edge", "polyvert", "map"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
-    out["hull_octant"] = np.array([_octants(part["vert"]) for part in parts[: mj.nmesh]], np.int32).reshape(-1, 8)
+    out |= _starting_vertices([part["vert"] for part in parts[: mj.nmesh]])
     return out
 
 
@@ -61,10 +63,31 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     }
 
 
-def _octants(vert: np.ndarray) -> np.ndarray:
-    """The vertex farthest along (+-1, +-1, +-1), where bit k of the octant's number says that axis k is positive."""
-    signs = np.array([[1 if octant >> k & 1 else -1 for k in range(3)] for octant in range(8)])
-    return np.argmax(vert @ signs.T, axis=0) if len(vert) else np.zeros(8, int)
+def _starting_vertices(hulls: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """For each hull that is climbed, the vertex that is farthest along the middle of each cell of directions."""
+    middles, place, adr, starts = _middles(), 0, [], [np.zeros(0, np.int32)]
+    for vert in hulls:
+        climbed = len(vert) > ASK_ALL
+        adr.append(place if climbed else -1)
+        if climbed:
+            starts.append(np.argmax(vert @ middles.T, axis=0).astype(np.int32))
+            place += len(middles)
+    return {"hull_startadr": np.array(adr, np.int32), "hull_start": np.concatenate(starts)}
+
+
+def _middles() -> np.ndarray:
+    """(6 CELLS^2, 3): the middles of the cells of directions, in the order of `collision.support.cell_of`.
+
+    The directions are those to the faces of a cube, each cut into CELLS x CELLS squares: face 2 k + (1 where axis k is
+    positive), then the square's place along axis k + 1, then along axis k + 2.
+    """
+    at = (2.0 * np.arange(CELLS) + 1.0) / CELLS - 1.0
+    out = np.zeros((6, CELLS, CELLS, 3))
+    for face in range(6):
+        k = face // 2
+        out[face, ..., k] = 1.0 if face % 2 else -1.0
+        out[face, ..., (k + 1) % 3], out[face, ..., (k + 2) % 3] = np.meshgrid(at, at, indexing="ij")
+    return out.reshape(-1, 3)
 
 
 def _starts(count: np.ndarray) -> np.ndarray:

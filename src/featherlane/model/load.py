@@ -45,6 +45,7 @@ COUNTED = {
     "nhullpoly": "hull_polynormal",
     "nhullpolyvert": "hull_polyvert",
     "nhullmap": "hull_map",
+    "nhullstart": "hull_start",
     "ntriangle": "triangle",
     "ntrianglevert": "triangle_vert",
     "nmeshnode": "meshnode_triangle",
