@@ -119,8 +119,8 @@ def near_pair(m, d, i):
 
 # ---- the points of one pair -------------------------------------------------------------------------------
 @kernel
-def points(m, d, function, e, g, h):
-    """Append the contact points of one pair."""
+def points(m, d, function, p, e, g, h):
+    """Append the contact points of one pair, whose number is p."""
     near = is_near(m, d, e, g, h)
     if sleeping(m):
         near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
@@ -131,7 +131,7 @@ def points(m, d, function, e, g, h):
         near = near & not_(parted(m, d, function, g, h, limit, near))
         if any_(near):
             d.narrow_near[0] = where(near, real(d, 1.0), real(d, 0.0))
-            branching_points(m, d, function, e, g, h, d.ncon_slot[0])
+            branching_points(m, d, function, p, e, g, h, d.ncon_slot[0])
 
 
 # ---- the pass -------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def collision(m, d):
         for i in range(near_pairs(m, d)):
             first = d.ncon_slot[0]
             p, e, g, h = near_pair(m, d, i)
-            points(m, d, m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]], e, g, h)
+            points(m, d, m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]], p, e, g, h)
             set_parameters(m, d, p, e, g, h, first)
             if d.con_overflow[0] == 1:
                 break

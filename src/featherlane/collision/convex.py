@@ -11,9 +11,10 @@ rough search is enough: Newton's method finds the rest (polish).
 from __future__ import annotations
 
 from featherlane.collision.epa import epa
-from featherlane.collision.gjk import APART, FAR, gjk
+from featherlane.collision.gjk import APART, FAR, OVERLAP, gjk
 from featherlane.collision.manifold import contact_points
 from featherlane.collision.polish import is_curved, polish
+from featherlane.collision.recall import is_apart_as_before, remember_apart
 from featherlane.collision.support import core_radius, look_from_first
 from featherlane.lanes import kernel, stage
 from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, normalize3, scale3, store3
@@ -70,18 +71,9 @@ def tell(d1):
     store3(d1.convex_witness, 3, axpy3(dist - s, n, a))
 
 
-@stage
-def closest(m1, d1):
-    """Signed distance, normal and nearest points of the two shapes.
-
-    Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
-    the second.  Distances above shape_limit are given as NO_DISTANCE, without a normal or points.
-    Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
-    Reads:  shape_*, prism_vert.
-    Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
-            support_vertex, gjk_reach, gjk_gap, epa_gap for itself.
-    """
-    look_from_first(d1)
+@kernel
+def nearest(m1, d1):
+    """What `closest` says, once the second shape's pose in the frame of the first is known."""
     curved = is_curved(d1)
     d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_EXACT
     if curved:
@@ -99,12 +91,32 @@ def closest(m1, d1):
 
 
 @stage
+def closest(m1, d1):
+    """Signed distance, normal and nearest points of the two shapes.
+
+    Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
+    the second.  Distances above shape_limit are given as NO_DISTANCE, without a normal or points.
+    Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
+    Reads:  shape_*, prism_vert.
+    Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
+            support_vertex, gjk_reach, gjk_gap, epa_gap for itself.
+    """
+    look_from_first(d1)
+    nearest(m1, d1)
+
+
+@stage
 def convex(m1, d1):
     """Contact points of two convex shapes.
 
-    Reads:  shape_*, prism_vert.   Writes: manifold_*.
+    Reads:  shape_*, prism_vert; pair_recall, pair_key: what is remembered of the pair.
+    Writes: manifold_*, and that memory; convex_*, support_* and the rest of what `closest` writes for itself.
     """
-    closest(m1, d1)
     d1.manifold_count[0] = 0
-    if d1.convex_dist[0] <= d1.shape_limit[0]:
-        contact_points(m1, d1)
+    look_from_first(d1)
+    if not is_apart_as_before(m1, d1):
+        nearest(m1, d1)
+        if d1.convex_dist[0] <= d1.shape_limit[0]:
+            contact_points(m1, d1)
+        elif d1.gjk_state[0] != OVERLAP:
+            remember_apart(d1, scale3(-1.0, load3(d1.gjk_nearest, 0)))

@@ -136,6 +136,21 @@ FIELDS = (
     ),
     Field("con_solimp", "real", ("nconmax", 5), "1", "impedance", "collision", "slot"),
     Field("con_adhesion", "real", ("nconmax",), "N", "force with which the contact can pull", "collision", "slot"),
+    # what each world remembers of its pairs
+    Field("nlane", "size", doc="worlds of the tile"),
+    Field("nrecall", "size", doc="pairs that a world remembers, a power of two or 0"),
+    Field(
+        "recall_address",
+        "long",
+        ("nlane",),
+        "1",
+        "address of what each world remembers of its pairs; 0: nothing",
+        role="address",
+    ),
+    Field(
+        "pair_recall", "long", (1,), "1", "address of the pair at hand in that memory; 0: none", "collision", "scratch"
+    ),
+    Field("pair_key", "long", (1,), "1", "by which the pair at hand is known there", "collision", "scratch"),
     # room in which the branching work of one world and one pair of shapes is done, in float64
     Field("narrow_near", "real", (1,), "1", "1 where the pair is near in this world", "collision", "scratch"),
     Field(

@@ -13,6 +13,7 @@ would wait for the slowest of few: worlds take turns instead, and each stops as 
 from __future__ import annotations
 
 from featherlane.collision.mixing import farthest
+from featherlane.collision.recall import entry_of
 from featherlane.collision.slot import complete_frames, load_shape, store_manifold
 from featherlane.lanes import has, read_lane, stage, width
 from featherlane.model.pair import manifold_points
@@ -29,19 +30,24 @@ def manifold(m1, d1, function):
 
 
 @stage
-def branching_points(m, d, function, e, g, h, first):
+def branching_points(m, d, function, number, e, g, h, first):
     """Points of a pair of geoms, world by world.
 
-    Reads:  geom_xpos, geom_xmat, narrow_near.
+    Args:
+        number: of the pair, by which a world remembers it.
+
+    Reads:  geom_xpos, geom_xmat, narrow_near, recall_address.
     Writes: from the slot `first` on con_dist, con_pos, con_frame, con_point, con_present; ncon_slot, con_overflow;
-            shape_*, manifold_*, narrow_limit for itself.
+            shape_*, manifold_*, narrow_limit, pair_recall, pair_key for itself.
     """
     d.narrow_limit[0] = farthest(m, d, e, g, h)
+    d.pair_key[0] = 1 + g * m.ngeom + h
     for lane in range(width(d)):
         if has(d.narrow_near[0] > 0.0, lane):
             load_shape(m, d, 0, g, lane)
             load_shape(m, d, 1, h, lane)
             d.shape_limit[0] = read_lane(d.narrow_limit, 0, lane)
+            d.pair_recall[0] = entry_of(d, lane, number if m.ncrowd == 0 else d.pair_key[0])
             manifold(m, d, function)
             store_manifold(d, first, lane)
     complete_frames(d, first)

@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane.collision.recall import ENTRY
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
 from featherlane.lanes.cores import cores
+from featherlane.lanes.record import aligned
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.recorder import Recorder
@@ -48,6 +50,7 @@ class Running(Worlds):
     _pool: ThreadPoolExecutor | None
     _lock: threading.Lock
     _pid: int
+    _memory: np.ndarray | None
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class Running(Worlds):
         own.setdefault("_recorder", None)
         own.setdefault("_at_once", AT_ONCE)
         own["width"] = processor.tile_width(self.dtype)
-        own["_lock"], own["_pid"], own["_pool"] = threading.Lock(), os.getpid(), None
+        own["_lock"], own["_pid"], own["_pool"], own["_memory"] = threading.Lock(), os.getpid(), None, None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
 
     def _rows_changed(self) -> None:
@@ -269,10 +272,17 @@ class Running(Worlds):
         record = (extra or {}).get("record", []) + (recorder.written(self) if recorder else [])
         store += (extra or {}).get("store", [])
         transfers = {"control": (extra or {}).get("control", []), "record": record, "load": load, "store": store}
-        plan = Plan(self._workspaces[width], transfers, self.nworld, wanted)
+        plan = Plan(self._workspaces[width], transfers, self.nworld, wanted, memory=self._remembered())
         if extra is None:
             self._plans[key] = plan
         return plan
+
+    def _remembered(self) -> np.ndarray:
+        """What each world remembers of its pairs, (nworld, n): it saves time, and changes no result."""
+        if self._memory is None:
+            n = Workspace.sizes_of(self.model, self.ngiven, self.width)["nrecall"] * ENTRY
+            self.__dict__["_memory"] = aligned((self.nworld, n))
+        return self._memory
 
     def _wanted(self, asked: set[str]) -> dict[str, int]:
         """What a step computes for the outputs that are asked for, and for histories of sensors, which are state."""
@@ -291,7 +301,7 @@ class Running(Worlds):
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "width")
+        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
         return {k: v for k, v in self.__dict__.items() if k not in made_anew}
 
     def __setstate__(self, state):

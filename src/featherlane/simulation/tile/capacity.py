@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from featherlane.collision.recall import entries
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
-from featherlane.model.enums import MAXCONPAIR
+from featherlane.model.enums import MAXCONPAIR, NGEOMTYPES
+from featherlane.model.pair import CONVEX
 from featherlane.solver.dual.rows import dual_capacity
 from featherlane.solver.hessian.capacity import hessian_capacity
 from featherlane.solver.lcp.capacity import lcp_capacity
@@ -39,6 +43,8 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nnode": 2 * leaves if crowd else 0,
         "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
         "nmanifold": MAXCONPAIR,
+        "nlane": width,
+        "nrecall": entries(remembered_pairs(model)),
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
         **lcp_capacity(model, max(min(most, room), 1), rows),
@@ -55,3 +61,10 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "user_control": 0,
         "want_all": 1,
     }
+
+
+def remembered_pairs(model) -> int:
+    """Pairs of geoms among which there are some that are searched for contacts: none, the listed ones, or a crowd's."""
+    types = model.geom_type[model.collide_geom]
+    found = np.isin(model.pair_function.reshape(NGEOMTYPES, NGEOMTYPES)[np.ix_(types, types)], CONVEX)
+    return int(found.any()) * (model.ncand + CROWD_PAIRS * model.ncrowd)

@@ -27,6 +27,8 @@ ROWS = Layout(
         Field("nworld", "size", doc="worlds of this call"),
         Field("nstep", "size", doc="time steps; 0: forward only"),
         Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
+        Field("recall_row", "size", doc="address of what world 0 remembers of its pairs; 0: nothing is remembered"),
+        Field("recall_stride", "size", doc="bytes from one world's memory to the next"),
         Field("place", "long", ("nworld",), "1", "their places in the call's list of worlds"),
         *(
             field
@@ -80,6 +82,16 @@ def load_worlds(b, thread, tile, W):
     for k in range(b.nload):
         a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
         read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
+
+
+@kernel
+def find_memory(d, b, tile, W):
+    """Where the worlds of the tile remember their pairs."""
+    for lane in range(W):
+        address = b.recall_row
+        if address != 0:
+            address += b.order[lane_place(b, tile, lane, W)] * b.recall_stride
+        d.recall_address[lane] = address
 
 
 @kernel

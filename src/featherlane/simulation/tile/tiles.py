@@ -10,7 +10,7 @@ from featherlane.simulation.step.forward import forward, forward_pass, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
-from featherlane.simulation.tile.rows import load_worlds, read_controls, store_worlds, write_records
+from featherlane.simulation.tile.rows import find_memory, load_worlds, read_controls, store_worlds, write_records
 
 
 def over_tiles(function: Callable) -> Stage:
@@ -25,6 +25,7 @@ def over_tiles(function: Callable) -> Stage:
         W = width(d)
         for tile in range(first, last):
             load_worlds(b, thread, tile, W)
+            find_memory(d, b, tile, W)
             d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
             unsettle(m, d)
             do(m, d, b, thread, tile, W)

@@ -40,15 +40,28 @@ class Plan:
         nworld: worlds of a call, at most.
         wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
         loop: the stage that works through tiles.
+        memory: (nworld, n) what worlds remember of their pairs; None: they remember nothing.
 
     Attributes:
         has_places: does the call bring or take rows in the order in which it names worlds?
     """
 
     def __init__(
-        self, workspaces, transfers: dict[str, list[Transfer]], nworld: int, wanted: dict[str, int], loop=run_tiles
+        self,
+        workspaces,
+        transfers: dict[str, list[Transfer]],
+        nworld: int,
+        wanted: dict[str, int],
+        loop=run_tiles,
+        memory: np.ndarray | None = None,
     ):
-        self.workspaces, self.transfers, self.wanted, self.loop = workspaces, transfers, wanted, loop
+        self.workspaces, self.transfers, self.wanted, self.loop, self.memory = (
+            workspaces,
+            transfers,
+            wanted,
+            loop,
+            memory,
+        )
         self.width = workspaces[0].width
         self.has_places = bool(transfers.get("control") or transfers.get("record"))
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
@@ -69,6 +82,9 @@ class Plan:
         first, nthread = self.workspaces[0], len(self.workspaces)
         everything = [(kind, t) for kind in KINDS for t in self.transfers.get(kind, ()) if t.array.size]
         sizes = {"nworld": 0, "nstep": 0, "nthread": nthread, "ntransfer": len(everything)}
+        memory = self.memory
+        sizes["recall_row"] = 0 if memory is None or not memory.size else address(memory)
+        sizes["recall_stride"] = 0 if memory is None else memory.strides[0]
         tiles = np.zeros((nthread, max(len(everything), 1)), np.int64)
         for k, (_, t) in enumerate(everything):
             for thread, w in enumerate(self.workspaces):

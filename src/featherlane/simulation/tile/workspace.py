@@ -10,8 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane.collision.recall import ENTRY
 from featherlane.lanes import Record, Stage, allocate
-from featherlane.lanes.record import aligned
+from featherlane.lanes.record import address, aligned
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
@@ -117,6 +118,9 @@ class Workspace:
         self.sizes = self.sizes_of(model, given, width)
         self.arrays = allocate(DATA, self.sizes, width, dtype)
         self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
+        self._memory = aligned((width, self.sizes["nrecall"] * ENTRY))
+        if self._memory.size:
+            self.arrays["recall_address"][:] = address(self._memory) + self._memory.strides[0] * np.arange(width)
         self._bound = {}
         self.calls = UserCalls(self)
         self.calls.connect()
