@@ -76,7 +76,7 @@ def cast_tiles(m, d, b, thread, tile, W):
     """The frames of the worlds of a tile, then nstep rays of each world.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, tree_settled, and all else of this thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
     """
     kinematics(m, d)
     frames(m, d)

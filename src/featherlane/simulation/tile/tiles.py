@@ -59,7 +59,7 @@ def run_tiles(m, d, b, thread, tile, W):
     """The worlds of a tile through nstep time steps, or one forward pass where nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, tree_settled, and all else of this thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
     """
     if b.nstep == 0:
         forward_pass(m, d)
@@ -76,7 +76,7 @@ def inverse_tiles(m, d, b, thread, tile, W):
     """Inverse dynamics of the worlds of a tile: at the call's accelerations, or at forward's where nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, tree_settled, and all else of this thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
     """
     if b.nstep == 0:
         forward(m, d)
