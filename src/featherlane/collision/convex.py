@@ -14,7 +14,8 @@ from featherlane.collision.epa import epa
 from featherlane.collision.gjk import APART, FAR, OVERLAP, gjk
 from featherlane.collision.manifold import contact_points
 from featherlane.collision.polish import is_curved, polish
-from featherlane.collision.recall import is_apart_as_before, remember_apart
+from featherlane.collision.proof import keep_proof, overlaps_as_before
+from featherlane.collision.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, count, is_apart_as_before, remember_apart
 from featherlane.collision.support import core_radius, look_from_first
 from featherlane.lanes import kernel, stage
 from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, normalize3, scale3, store3
@@ -56,6 +57,7 @@ def search(m1, d1):
         store3(d1.convex_witness, 0, first_witness(d1))
     else:
         epa(m1, d1)
+        keep_proof(m1, d1)
 
 
 @kernel
@@ -101,6 +103,7 @@ def closest(m1, d1):
     Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
             support_vertex, gjk_reach, gjk_gap, epa_gap for itself.
     """
+    d1.pair_recall[0] = 0
     look_from_first(d1)
     nearest(m1, d1)
 
@@ -114,7 +117,15 @@ def convex(m1, d1):
     """
     d1.manifold_count[0] = 0
     look_from_first(d1)
-    if not is_apart_as_before(m1, d1):
+    if overlaps_as_before(m1, d1):
+        count(d1, BY_PROOF)
+        tell(d1)
+        if d1.convex_dist[0] <= d1.shape_limit[0]:
+            contact_points(m1, d1)
+    elif is_apart_as_before(m1, d1):
+        count(d1, BY_DIRECTION)
+    else:
+        count(d1, BY_SEARCH)
         nearest(m1, d1)
         if d1.convex_dist[0] <= d1.shape_limit[0]:
             contact_points(m1, d1)

@@ -17,6 +17,7 @@ the upper bound are ours).
 
 from __future__ import annotations
 
+from featherlane.collision.facet import NO_FACET, measure_facet, name_facet
 from featherlane.collision.gjk import size_of_point
 from featherlane.collision.support import support_along
 from featherlane.lanes import eights, fabs, kernel, real, sqrt, stage, where, whole
@@ -418,6 +419,17 @@ def leave_simplex(d1):
 
 
 @kernel
+def facet_of_best(d1):
+    """The facet of the shapes' difference that the nearest face is a part of, if three vertices name one."""
+    i, j, k = 2 * d1.epa_best[0], 2 * d1.epa_best[1], 2 * d1.epa_best[2]
+    name_facet(
+        d1,
+        (d1.epa_vertex[i], d1.epa_vertex[j], d1.epa_vertex[k]),
+        (d1.epa_vertex[i + 1], d1.epa_vertex[j + 1], d1.epa_vertex[k + 1]),
+    )
+
+
+@kernel
 def size_of_simplex(d1):
     """How far the shapes reach, roughly: the farthest point of the simplex, or of what it is the difference of."""
     size2 = dot3(load3(d1.convex_pos, 0), load3(d1.convex_pos, 0))
@@ -439,6 +451,7 @@ def epa(m1, d1):
     Cost:   a support point and about 60 ns for each of up to VERTICES steps.
     """
     size = size_of_simplex(d1)
+    d1.facet_kind[0] = NO_FACET
     nvertex = first_tetrahedron(m1, d1, size)
     if nvertex < 4:
         n = flat_normal(d1, nvertex)
@@ -470,6 +483,10 @@ def epa(m1, d1):
                 d1.epa_key[f] = upper
         a = foot_on_first(d1, nface, n, depth, NEAR * size)
         leave_simplex(d1)
-    d1.convex_dist[0] = -depth
-    store3(d1.convex_normal, 0, n)
-    store3(d1.convex_witness, 0, a)
+        d1.epa_count[0], d1.epa_count[1] = nvertex, nface
+        facet_of_best(d1)
+    if d1.facet_kind[0] == NO_FACET or not measure_facet(m1, d1) or dot3(load3(d1.convex_normal, 0), n) < LEVEL:
+        d1.facet_kind[0] = NO_FACET
+        d1.convex_dist[0] = -depth
+        store3(d1.convex_normal, 0, n)
+        store3(d1.convex_witness, 0, a)

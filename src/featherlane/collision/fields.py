@@ -139,6 +139,7 @@ FIELDS = (
     # what each world remembers of its pairs
     Field("nlane", "size", doc="worlds of the tile"),
     Field("nrecall", "size", doc="pairs that a world remembers, a power of two or 0"),
+    Field("nproof", "size", doc="pairs that overlap of which it keeps a proof of how deep"),
     Field(
         "recall_address",
         "long",
@@ -148,7 +149,13 @@ FIELDS = (
         role="address",
     ),
     Field(
-        "pair_recall", "long", (1,), "1", "address of the pair at hand in that memory; 0: none", "collision", "scratch"
+        "pair_recall",
+        "long",
+        (2,),
+        "1",
+        "address of the pair at hand in that memory, 0: none; of the memory",
+        "collision",
+        "scratch",
     ),
     Field("pair_key", "long", (1,), "1", "by which the pair at hand is known there", "collision", "scratch"),
     # room in which the branching work of one world and one pair of shapes is done, in float64
@@ -287,6 +294,25 @@ FIELDS = (
     Field("epa_seen", "int", (512,), "1", "the faces that are seen", "collision", "scratch"),
     Field("epa_edge", "int", (512, 3), "1", "edges of the horizon: from, to, face beyond", "collision", "scratch"),
     Field("epa_spare", "int", (512,), "1", "faces that were taken away", "collision", "scratch"),
+    Field("epa_count", "int", (2,), "1", "vertices of the polytope, and faces ever made", "collision", "scratch"),
+    Field(
+        "facet_kind",
+        "int",
+        (1,),
+        "1",
+        "0 no facet, 1 triangle of the first core, 2 of the second, 3 two edges",
+        "collision",
+        "scratch",
+    ),
+    Field(
+        "facet_vertex",
+        "int",
+        (2, 3),
+        "1",
+        "vertices of the first and of the second core that span it",
+        "collision",
+        "scratch",
+    ),
     Field("epa_best", "int", (3,), "1", "corners of the face that gave the depth", "collision", "scratch"),
     Field("convex_way", "int", (1,), "1", "how a normal was polished, 0: not", "collision", "scratch"),
     Field("convex_dist", "scalar", (1,), "m", "signed distance of the two shapes", "collision", "scratch"),

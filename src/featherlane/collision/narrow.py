@@ -13,7 +13,7 @@ would wait for the slowest of few: worlds take turns instead, and each stops as 
 from __future__ import annotations
 
 from featherlane.collision.mixing import farthest
-from featherlane.collision.recall import entry_of
+from featherlane.collision.recall import find_entry
 from featherlane.collision.slot import complete_frames, load_shape, store_manifold
 from featherlane.lanes import has, read_lane, stage, width
 from featherlane.model.pair import manifold_points
@@ -47,7 +47,7 @@ def branching_points(m, d, function, number, e, g, h, first):
             load_shape(m, d, 0, g, lane)
             load_shape(m, d, 1, h, lane)
             d.shape_limit[0] = read_lane(d.narrow_limit, 0, lane)
-            d.pair_recall[0] = entry_of(d, lane, number if m.ncrowd == 0 else d.pair_key[0])
+            find_entry(d, lane, number if m.ncrowd == 0 else d.pair_key[0])
             manifold(m, d, function)
             store_manifold(d, first, lane)
     complete_frames(d, first)

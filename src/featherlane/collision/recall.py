@@ -1,12 +1,16 @@
-"""What a world remembers of a pair of convex shapes: a direction along which it was apart.
+"""What a world remembers of its pairs of convex shapes: how they were apart, or the proof of how deep they were.
 
-The next time that direction is asked first, and one support point proves that the pair is apart still; or it does not,
-and the search begins as if nothing were known.  So what is remembered saves time and changes no result: it lasts beside
-a world's state, is not copied with it, and may be lost.
+    apart      a direction along which they were: one support point proves that they are apart still
+    overlap    a polytope and a facet (`proof`)
 
-    entry of a world's memory, for the pair at hand:  key, direction (3,) in the frame of the first shape
+Or it proves nothing, and the search begins as if nothing were known.  So what is remembered saves time and changes
+no result: it lasts beside a world's state, is not copied with it, and may be lost.
 
-A pair has its entry where its number leads, and takes it from the pair that had it before.
+    memory of a world:    the place of the next proof and counts, entries of pairs, proofs
+    entry of a pair:      key, direction (3,) in the first shape's frame;  or -key, place of the proof
+
+A pair has its entry where its number leads, and takes it from the pair that had it before.  Proofs are longer and fewer;
+they go round.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), remembers a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """
@@ -14,11 +18,14 @@ Source: Cundall, "Formulation of a three-dimensional distinct element model" (19
 from __future__ import annotations
 
 from featherlane.collision.support import core_radius, support_along
-from featherlane.lanes import kernel, real, scalars, sqrt
+from featherlane.lanes import kernel, real, scalars, sqrt, whole
 from featherlane.spatial.vector import dot3, load3
 
-ENTRY = 4  # numbers
-MOST_ENTRIES = 256  # of a world
+HEADER, ENTRY, PROOF = 8, 4, 48  # numbers
+NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH = range(
+    4
+)  # of the header: place of the next proof; how often which way was enough
+MOST_ENTRIES, MOST_PROOFS = 256, 32  # of a world
 CLEAR = 1e-6  # of the size: what is farther apart than the limit by this, no search would find within it
 
 
@@ -27,17 +34,35 @@ def entries(pairs: int) -> int:
     return min(1 << (pairs - 1).bit_length(), MOST_ENTRIES) if pairs else 0
 
 
+def proofs(pairs: int) -> int:
+    """How many proofs."""
+    return min(entries(pairs), MOST_PROOFS)
+
+
+def memory_of_world(nrecall: int, nproof: int) -> int:
+    """Numbers that a world keeps."""
+    return HEADER + ENTRY * nrecall + PROOF * nproof if nrecall else 0
+
+
 @kernel
-def entry_of(d, lane, number):
-    """The address of the entry for a pair in the memory of one world; 0 where it has no memory."""
-    address = d.recall_address[lane]
-    if address != 0 and d.nrecall > 0:
-        address += 8 * ENTRY * (number & (d.nrecall - 1))
-    else:
-        address = 0
-    return address
+def find_entry(d, lane, number):
+    """Where the world remembers a pair: pair_recall <- address of its entry, and of the memory; 0: it has none."""
+    memory = d.recall_address[lane]
+    entry = 0
+    if memory != 0 and d.nrecall > 0:
+        entry = memory + 8 * (HEADER + ENTRY * (number & (d.nrecall - 1)))
+    d.pair_recall[0], d.pair_recall[1] = entry, memory
 
 
+@kernel
+def count(d1, what):
+    """Note which way was enough for the pair at hand."""
+    if d1.pair_recall[0] != 0:
+        memory = scalars(d1, d1.pair_recall[1])
+        memory[what] = memory[what] + 1.0
+
+
+# ---- apart -----------------------------------------------------------------------------------------------------------
 @kernel
 def is_apart_as_before(m1, d1):
     """Does the remembered direction prove that the shapes are farther apart than the limit?"""
@@ -62,3 +87,37 @@ def remember_apart(d1, u):
         entry = scalars(d1, d1.pair_recall[0])
         entry[0] = real(d1, 1.0) * d1.pair_key[0]
         entry[1], entry[2], entry[3] = u
+
+
+# ---- overlap ---------------------------------------------------------------------------------------------------------
+@kernel
+def proof_at(d1, place):
+    """The address of a proof."""
+    return d1.pair_recall[1] + 8 * (HEADER + ENTRY * d1.nrecall + PROOF * place)
+
+
+@kernel
+def known_proof(d1):
+    """The address of the pair's proof, 0: there is none."""
+    address = 0
+    if d1.pair_recall[0] != 0:
+        entry, key = scalars(d1, d1.pair_recall[0]), real(d1, 1.0) * d1.pair_key[0]
+        if entry[0] == -key:
+            place = proof_at(d1, whole(entry[1]))
+            proof = scalars(d1, place)
+            if proof[0] == key:
+                address = place
+    return address
+
+
+@kernel
+def new_proof(d1):
+    """The address where the pair's proof may be written: where it was, or the next place."""
+    address = known_proof(d1)
+    if address == 0:
+        memory, entry = scalars(d1, d1.pair_recall[1]), scalars(d1, d1.pair_recall[0])
+        place = whole(memory[NEXT])
+        memory[NEXT] = real(d1, 1.0) * ((place + 1) % d1.nproof)
+        entry[0], entry[1] = -(real(d1, 1.0) * d1.pair_key[0]), real(d1, 1.0) * place
+        address = proof_at(d1, place)
+    return address

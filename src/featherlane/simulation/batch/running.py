@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.collision.recall import ENTRY
+from featherlane.collision.recall import memory_of_world
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
 from featherlane.lanes.cores import cores
@@ -280,7 +280,8 @@ class Running(Worlds):
     def _remembered(self) -> np.ndarray:
         """What each world remembers of its pairs, (nworld, n): it saves time, and changes no result."""
         if self._memory is None:
-            n = Workspace.sizes_of(self.model, self.ngiven, self.width)["nrecall"] * ENTRY
+            sizes = Workspace.sizes_of(self.model, self.ngiven, self.width)
+            n = memory_of_world(sizes["nrecall"], sizes["nproof"])
             self.__dict__["_memory"] = aligned((self.nworld, n))
         return self._memory
 

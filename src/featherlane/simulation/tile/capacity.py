@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.collision.recall import entries
+from featherlane.collision.recall import entries, proofs
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
 from featherlane.model.enums import MAXCONPAIR, NGEOMTYPES
@@ -45,6 +45,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nmanifold": MAXCONPAIR,
         "nlane": width,
         "nrecall": entries(remembered_pairs(model)),
+        "nproof": proofs(remembered_pairs(model)),
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
         **lcp_capacity(model, max(min(most, room), 1), rows),

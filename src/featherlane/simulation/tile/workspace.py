@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.collision.recall import ENTRY
+from featherlane.collision.recall import memory_of_world
 from featherlane.lanes import Record, Stage, allocate
 from featherlane.lanes.record import address, aligned
 from featherlane.model.enums import Enable
@@ -118,7 +118,7 @@ class Workspace:
         self.sizes = self.sizes_of(model, given, width)
         self.arrays = allocate(DATA, self.sizes, width, dtype)
         self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
-        self._memory = aligned((width, self.sizes["nrecall"] * ENTRY))
+        self._memory = aligned((width, memory_of_world(self.sizes["nrecall"], self.sizes["nproof"])))
         if self._memory.size:
             self.arrays["recall_address"][:] = address(self._memory) + self._memory.strides[0] * np.arange(width)
         self._bound = {}

@@ -1,0 +1,152 @@
+"""A proof, kept from step to step, that two polytopes overlap least along the facet they overlapped along before.
+
+The search for the depth ends with a polytope inside the difference of the shapes, and the facet nearest to the origin.
+What is kept are the numbers of the polytope's vertices, its faces, and the vertices of the facet.  The next time the
+same vertices, where they are now, span a polytope inside the difference again; and if
+
+    the origin's foot is on the facet, and away from its border,                                        (measure_facet)
+    no other vertex of the difference is near the facet's plane,                                        (stands_alone)
+    every other face of the polytope is farther from the origin than the facet, by a margin,            (polytope_holds)
+
+then no direction but the facet's normal has as small a depth, and a search would end at this facet.  Its depth, normal
+and points follow from its vertices alone, so that they have the same bits with or without the search.
+
+    record:  key, shapes, nvertex, nface, three vertices of the facet, vertices, faces
+
+What is kept is checked as a whole and depends on nothing else: a proof of an old step, or another pose, is as good as a
+new one.  A closed surface of triangles that all have the origin on their inner side lies around it in every direction
+(its projection on the sphere has no folds), so it need not be convex any more.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from featherlane.collision.facet import (
+    NO_FACET,
+    difference,
+    is_of_facet,
+    measure_facet,
+    name_facet,
+    size_of_pair,
+    stands_alone,
+)
+from featherlane.collision.recall import known_proof, new_proof
+from featherlane.lanes import kernel, real, scalars, whole
+from featherlane.spatial.vector import cross, dot3, load3, store3, sub3
+
+VERTICES, FACES = 24, 44  # of a polytope that is kept
+FIRST_VERTEX, FIRST_FACE = 7, 31  # places in a record
+PAIR = 1 << 24  # two vertices are one number: i PAIR + j
+CORNER, FACE = 1 << 5, 1 << 15  # three corners are one number, and so are three faces
+MARGIN = 1e-9  # of the size, by which other faces have to be farther
+LEAST = 1e-6  # of the size: a smaller depth is searched for
+DEAD = 0.5e30  # keys of faces that are no more are greater
+
+
+# ---- keeping ---------------------------------------------------------------------------------------------------------
+@kernel
+def shapes_code(d1):
+    """One number of the kinds and meshes of two shapes."""
+    code = (d1.shape_type[0] * 16 + d1.shape_type[1]) * 1048576 + (d1.shape_data[0] + 1)
+    return code * 1048576 + (d1.shape_data[1] + 1)
+
+
+@kernel
+def live_faces(d1, nface):
+    """How many of the faces that were made are left."""
+    n = 0
+    for f in range(nface):
+        if d1.epa_key[f] < DEAD:
+            n += 1
+    return n
+
+
+@kernel
+def write_proof(d1, nvertex, nface):
+    """The polytope and the facet as they are packed."""
+    record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
+    record[0] = one * d1.pair_key[0]
+    record[1], record[2], record[3] = one * shapes_code(d1), one * nvertex, one * nface
+    for k in range(3):
+        record[4 + k] = one * d1.epa_best[k]
+    for k in range(nvertex):
+        record[FIRST_VERTEX + k] = one * (d1.epa_vertex[2 * k] * PAIR + d1.epa_vertex[2 * k + 1])
+    n, word = 0, 0
+    for f in range(d1.epa_count[1]):
+        if d1.epa_key[f] < DEAD:
+            a, b, c = d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2]
+            word = word * FACE + ((a * CORNER + b) * CORNER + c)
+            n += 1
+            if n % 3 == 0 or n == nface:
+                record[FIRST_FACE + (n - 1) // 3] = one * word
+                word = 0
+
+
+@kernel
+def keep_proof(m1, d1):
+    """Keep the polytope and the facet that a search has just ended with, where they will do as a proof."""
+    if d1.pair_recall[0] != 0 and d1.facet_kind[0] != NO_FACET:
+        nvertex, nface = d1.epa_count[0], live_faces(d1, d1.epa_count[1])
+        if nvertex <= VERTICES and nface <= FACES and stands_alone(m1, d1, size_of_pair(m1, d1)):
+            write_proof(d1, nvertex, nface)
+
+
+# ---- using -----------------------------------------------------------------------------------------------------------
+@kernel
+def unpack_vertices(m1, d1, record, nvertex):
+    """The polytope's vertices, where they are now."""
+    for k in range(nvertex):
+        both = whole(record[FIRST_VERTEX + k])
+        i, j = both // PAIR, both % PAIR
+        d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = i, j
+        store3(d1.epa_point, 3 * k, difference(m1, d1, i, j))
+
+
+@kernel
+def is_on_facet(d1, k):
+    """Is vertex k of the polytope one of the facet's?"""
+    return is_of_facet(d1, 0, d1.epa_vertex[2 * k]) and is_of_facet(d1, 1, d1.epa_vertex[2 * k + 1])
+
+
+@kernel
+def polytope_holds(d1, record, nface, depth):
+    """Are all faces but those on the facet at least so far from the origin, which is on their inner side?"""
+    holds = True
+    for word in range((nface + 2) // 3):
+        faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
+        for _ in range(n):
+            face = faces % FACE
+            faces = faces // FACE
+            i, j, k = face // (CORNER * CORNER), face // CORNER % CORNER, face % CORNER
+            a, b, c = load3(d1.epa_point, 3 * i), load3(d1.epa_point, 3 * j), load3(d1.epa_point, 3 * k)
+            n3 = cross(sub3(b, a), sub3(c, a))
+            height = dot3(n3, a)
+            if not (height > 0.0 and height * height > (depth * depth) * dot3(n3, n3)):
+                if not (is_on_facet(d1, i) and is_on_facet(d1, j) and is_on_facet(d1, k)):
+                    holds = False
+        if not holds:
+            break
+    return holds
+
+
+@kernel
+def overlaps_as_before(m1, d1):
+    """Does what is kept of the pair prove how deep it is?  Then that is in `convex_*`, as a search would have it."""
+    proved = False
+    address = known_proof(d1)
+    if address != 0:
+        record = scalars(d1, address)
+        if record[1] == real(d1, 1.0) * shapes_code(d1):
+            nvertex, nface = whole(record[2]), whole(record[3])
+            unpack_vertices(m1, d1, record, nvertex)
+            i, j, k = whole(record[4]), whole(record[5]), whole(record[6])
+            name_facet(
+                d1,
+                (d1.epa_vertex[2 * i], d1.epa_vertex[2 * j], d1.epa_vertex[2 * k]),
+                (d1.epa_vertex[2 * i + 1], d1.epa_vertex[2 * j + 1], d1.epa_vertex[2 * k + 1]),
+            )
+            if measure_facet(m1, d1):
+                size, depth = size_of_pair(m1, d1), -d1.convex_dist[0]
+                if depth > LEAST * size and polytope_holds(d1, record, nface, depth + MARGIN * size):
+                    proved = stands_alone(m1, d1, size)
+    return proved
