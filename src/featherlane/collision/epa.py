@@ -17,7 +17,7 @@ the upper bound are ours).
 
 from __future__ import annotations
 
-from featherlane.collision.facet import NO_FACET, measure_facet, name_facet
+from featherlane.collision.facet import NO_FACET, settle_on_facet
 from featherlane.collision.gjk import size_of_point
 from featherlane.collision.support import support_along
 from featherlane.lanes import eights, fabs, kernel, real, sqrt, stage, where, whole
@@ -419,14 +419,10 @@ def leave_simplex(d1):
 
 
 @kernel
-def facet_of_best(d1):
-    """The facet of the shapes' difference that the nearest face is a part of, if three vertices name one."""
-    i, j, k = 2 * d1.epa_best[0], 2 * d1.epa_best[1], 2 * d1.epa_best[2]
-    name_facet(
-        d1,
-        (d1.epa_vertex[i], d1.epa_vertex[j], d1.epa_vertex[k]),
-        (d1.epa_vertex[i + 1], d1.epa_vertex[j + 1], d1.epa_vertex[k + 1]),
-    )
+def vertices_of_face(d1, f, side):
+    """Which vertices of a core the corners of face f are of."""
+    i, j, k = 2 * d1.epa_corner[3 * f] + side, 2 * d1.epa_corner[3 * f + 1] + side, 2 * d1.epa_corner[3 * f + 2] + side
+    return d1.epa_vertex[i], d1.epa_vertex[j], d1.epa_vertex[k]
 
 
 @kernel
@@ -460,12 +456,13 @@ def epa(m1, d1):
         gap = d1.epa_gap[0] * size
         open_group(d1, 0)
         close_tetrahedron(d1)
-        nface, nspare, depth = 4, 0, real(d1, GROWN)
+        nface, nspare, depth, closed = 4, 0, real(d1, GROWN), -1
         n = load3(d1.epa_normal, 0)
         for _ in range(2 * VERTICES):
             f = nearest_face(d1, nface)
             lower, u = d1.epa_key[f], load3(d1.epa_normal, 3 * f)
             if not lower < depth - gap:
+                closed = f
                 break
             w = support_along(m1, d1, u)
             upper = dot3(u, w)
@@ -484,9 +481,9 @@ def epa(m1, d1):
         a = foot_on_first(d1, nface, n, depth, NEAR * size)
         leave_simplex(d1)
         d1.epa_count[0], d1.epa_count[1] = nvertex, nface
-        facet_of_best(d1)
-    if d1.facet_kind[0] == NO_FACET or not measure_facet(m1, d1) or dot3(load3(d1.convex_normal, 0), n) < LEVEL:
-        d1.facet_kind[0] = NO_FACET
+        if closed >= 0:
+            settle_on_facet(m1, d1, vertices_of_face(d1, closed, 0), vertices_of_face(d1, closed, 1), n)
+    if d1.facet_kind[0] == NO_FACET:
         d1.convex_dist[0] = -depth
         store3(d1.convex_normal, 0, n)
         store3(d1.convex_witness, 0, a)

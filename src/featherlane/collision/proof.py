@@ -11,7 +11,7 @@ same vertices, where they are now, span a polytope inside the difference again; 
 then no direction but the facet's normal has as small a depth, and a search would end at this facet.  Its depth, normal
 and points follow from its vertices alone, so that they have the same bits with or without the search.
 
-    record:  key, shapes, nvertex, nface, three vertices of the facet, vertices, faces
+    record:  key, shapes, nvertex, nface, kind and vertices of the facet, vertices, faces
 
 What is kept is checked as a whole and depends on nothing else: a proof of an old step, or another pose, is as good as a
 new one.  A closed surface of triangles that all have the origin on their inner side lies around it in every direction
@@ -24,9 +24,9 @@ from __future__ import annotations
 from featherlane.collision.facet import (
     NO_FACET,
     difference,
+    error_of_facet,
     is_of_facet,
     measure_facet,
-    name_facet,
     size_of_pair,
     stands_alone,
 )
@@ -34,11 +34,12 @@ from featherlane.collision.recall import known_proof, new_proof
 from featherlane.lanes import kernel, real, scalars, whole
 from featherlane.spatial.vector import cross, dot3, load3, store3, sub3
 
-VERTICES, FACES = 24, 44  # of a polytope that is kept
-FIRST_VERTEX, FIRST_FACE = 7, 31  # places in a record
+VERTICES, FACES = 24, 39  # of a polytope that is kept
+FIRST_OF_FACET, FIRST_VERTEX, FIRST_FACE = 5, 11, 35  # places in a record
 PAIR = 1 << 24  # two vertices are one number: i PAIR + j
 CORNER, FACE = 1 << 5, 1 << 15  # three corners are one number, and so are three faces
-MARGIN = 1e-9  # of the size, by which other faces have to be farther
+MARGIN = 1e-6  # of the size, by which other faces have to be farther
+ERRORS = 8.0  # of a face, by which besides
 LEAST = 1e-6  # of the size: a smaller depth is searched for
 DEAD = 0.5e30  # keys of faces that are no more are greater
 
@@ -67,8 +68,9 @@ def write_proof(d1, nvertex, nface):
     record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
     record[0] = one * d1.pair_key[0]
     record[1], record[2], record[3] = one * shapes_code(d1), one * nvertex, one * nface
-    for k in range(3):
-        record[4 + k] = one * d1.epa_best[k]
+    record[4] = one * d1.facet_kind[0]
+    for k in range(6):
+        record[FIRST_OF_FACET + k] = one * d1.facet_vertex[k]
     for k in range(nvertex):
         record[FIRST_VERTEX + k] = one * (d1.epa_vertex[2 * k] * PAIR + d1.epa_vertex[2 * k + 1])
     n, word = 0, 0
@@ -103,13 +105,13 @@ def unpack_vertices(m1, d1, record, nvertex):
 
 
 @kernel
-def is_on_facet(d1, k):
+def is_on_facet(m1, d1, k):
     """Is vertex k of the polytope one of the facet's?"""
-    return is_of_facet(d1, 0, d1.epa_vertex[2 * k]) and is_of_facet(d1, 1, d1.epa_vertex[2 * k + 1])
+    return is_of_facet(m1, d1, 0, d1.epa_vertex[2 * k]) and is_of_facet(m1, d1, 1, d1.epa_vertex[2 * k + 1])
 
 
 @kernel
-def polytope_holds(d1, record, nface, depth):
+def polytope_holds(m1, d1, record, nface, depth):
     """Are all faces but those on the facet at least so far from the origin, which is on their inner side?"""
     holds = True
     for word in range((nface + 2) // 3):
@@ -122,7 +124,7 @@ def polytope_holds(d1, record, nface, depth):
             n3 = cross(sub3(b, a), sub3(c, a))
             height = dot3(n3, a)
             if not (height > 0.0 and height * height > (depth * depth) * dot3(n3, n3)):
-                if not (is_on_facet(d1, i) and is_on_facet(d1, j) and is_on_facet(d1, k)):
+                if not (is_on_facet(m1, d1, i) and is_on_facet(m1, d1, j) and is_on_facet(m1, d1, k)):
                     holds = False
         if not holds:
             break
@@ -139,14 +141,12 @@ def overlaps_as_before(m1, d1):
         if record[1] == real(d1, 1.0) * shapes_code(d1):
             nvertex, nface = whole(record[2]), whole(record[3])
             unpack_vertices(m1, d1, record, nvertex)
-            i, j, k = whole(record[4]), whole(record[5]), whole(record[6])
-            name_facet(
-                d1,
-                (d1.epa_vertex[2 * i], d1.epa_vertex[2 * j], d1.epa_vertex[2 * k]),
-                (d1.epa_vertex[2 * i + 1], d1.epa_vertex[2 * j + 1], d1.epa_vertex[2 * k + 1]),
-            )
+            d1.facet_kind[0] = whole(record[4])
+            for k in range(6):
+                d1.facet_vertex[k] = whole(record[FIRST_OF_FACET + k])
             if measure_facet(m1, d1):
                 size, depth = size_of_pair(m1, d1), -d1.convex_dist[0]
-                if depth > LEAST * size and polytope_holds(d1, record, nface, depth + MARGIN * size):
+                farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1))
+                if depth > LEAST * size and polytope_holds(m1, d1, record, nface, farther):
                     proved = stands_alone(m1, d1, size)
     return proved

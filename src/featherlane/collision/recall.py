@@ -9,8 +9,8 @@ no result: it lasts beside a world's state, is not copied with it, and may be lo
     memory of a world:    the place of the next proof and counts, entries of pairs, proofs
     entry of a pair:      key, direction (3,) in the first shape's frame;  or -key, place of the proof
 
-A pair has its entry where its number leads, and takes it from the pair that had it before.  Proofs are longer and fewer;
-they go round.
+A pair has its entry where its number leads, and takes it from the pair that had it before.  Proofs are longer and
+fewer; they go round.
 Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), remembers a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """

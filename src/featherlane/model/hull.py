@@ -103,7 +103,8 @@ def _rows(start: np.ndarray, count: np.ndarray) -> np.ndarray:
 def _empty() -> dict[str, np.ndarray]:
     """The hull of a mesh that has none."""
     ints = {name: np.zeros(0, np.int32) for name in ("edge", "edgenum", "polyvert", "polyvertnum", "map", "mapnum")}
-    return ints | {"vert": np.zeros((0, 3)), "polynormal": np.zeros((0, 3))}
+    reals = {name: np.zeros((0, 3)) for name in ("vert", "polynormal", "planenormal")}
+    return ints | reals | {name: np.zeros(0) for name in ("planeoffset", "planeerror", "planedrop")}
 
 
 def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
@@ -135,10 +136,40 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
         "map": np.repeat(np.arange(npoly), cornernum)[by_vertex],
         "mapnum": np.bincount(corners, minlength=nvert),
     }
+    vert = mj.mesh_vert[mj.mesh_vertadr[mesh] + ids].astype(np.float64)
     return {name: value.astype(np.int32) for name, value in ints.items()} | {
-        "vert": mj.mesh_vert[mj.mesh_vertadr[mesh] + ids].astype(np.float64),
+        "vert": vert,
+        **_planes(vert, ints),
         "polynormal": _unit(mj.mesh_polynormal[first : first + npoly].astype(np.float64)),
     }
+
+
+def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The planes of a hull's faces, in float64: how flat each is, and how far it stands out from the other vertices."""
+    corners, count = hull["polyvert"], hull["polyvertnum"]
+    first, face = _starts(count), np.repeat(np.arange(len(count)), count)
+    if not len(count):
+        return {"planenormal": np.zeros((0, 3))} | dict.fromkeys(
+            ("planeoffset", "planeerror", "planedrop"), np.zeros(0)
+        )
+    arm = vert[corners] - vert[corners[first[face]]]
+    following = np.arange(len(corners)) + 1
+    following[first + count - 1] = first
+    normal = _unit(np.add.reduceat(np.cross(arm, arm[following]), first))
+    heights = np.einsum("ij,ij->i", vert[corners], normal[face])
+    offset = np.maximum.reduceat(heights, first)
+    error = offset - np.minimum.reduceat(heights, first)
+
+    # neighbours of corners that are no corners themselves
+    begin, number = _starts(hull["edgenum"])[corners], hull["edgenum"][corners]
+    of_face = np.repeat(face, number)
+    neighbour = hull["edge"][_rows(begin, number)]
+    outside = ~np.isin(of_face * len(vert) + neighbour, face * len(vert) + corners)
+    drop = np.full(len(count), np.inf)
+    height = np.einsum("ij,ij->i", vert[neighbour[outside]], normal[of_face[outside]])
+    np.minimum.at(drop, of_face[outside], offset[of_face[outside]] - height)
+    drop = np.where(np.isfinite(drop), drop, 0.0)
+    return {"planenormal": normal, "planeoffset": offset, "planeerror": error, "planedrop": drop}
 
 
 def _unit(v: np.ndarray) -> np.ndarray:
