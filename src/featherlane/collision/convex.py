@@ -11,6 +11,7 @@ rough search is enough: Newton's method finds the rest (polish).
 from __future__ import annotations
 
 from featherlane.collision.epa import epa
+from featherlane.collision.facet import NO_FACET, settle_on_facet
 from featherlane.collision.gjk import APART, FAR, OVERLAP, gjk
 from featherlane.collision.manifold import contact_points
 from featherlane.collision.polish import is_curved, polish
@@ -38,6 +39,14 @@ def first_witness(d1):
 
 
 @kernel
+def vertices_of_simplex(d1, side):
+    """Which vertices of a core the points of the simplex are of; of two the second one twice."""
+    i, j = d1.simplex_vertex[side], d1.simplex_vertex[2 + side]
+    k = d1.simplex_vertex[4 + side] if d1.simplex_count[0] == 3 else j
+    return i, j, k
+
+
+@kernel
 def search(m1, d1):
     """Distance, normal and the first core's nearest point by support points alone, in the first shape's frame."""
     d1.gjk_reach[0] = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
@@ -52,9 +61,15 @@ def search(m1, d1):
     elif d1.gjk_state[0] == APART:
         v = load3(d1.gjk_nearest, 0)
         n, length = normalize3((-v[0], -v[1], -v[2]))
-        d1.convex_dist[0] = length
-        store3(d1.convex_normal, 0, n)
-        store3(d1.convex_witness, 0, first_witness(d1))
+        d1.facet_kind[0], d1.facet_apart[0] = NO_FACET, 1
+        if d1.simplex_count[0] > 1:
+            settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), n)
+        if d1.facet_kind[0] == NO_FACET:
+            d1.convex_dist[0] = length
+            store3(d1.convex_normal, 0, n)
+            store3(d1.convex_witness, 0, first_witness(d1))
+        if length <= d1.gjk_reach[0]:
+            keep_proof(m1, d1)
     else:
         epa(m1, d1)
         keep_proof(m1, d1)

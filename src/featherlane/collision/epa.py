@@ -447,7 +447,7 @@ def epa(m1, d1):
     Cost:   a support point and about 60 ns for each of up to VERTICES steps.
     """
     size = size_of_simplex(d1)
-    d1.facet_kind[0] = NO_FACET
+    d1.facet_kind[0], d1.facet_apart[0] = NO_FACET, 0
     nvertex = first_tetrahedron(m1, d1, size)
     if nvertex < 4:
         n = flat_normal(d1, nvertex)

@@ -11,8 +11,8 @@ normal, its depth and the nearest points follow by themselves, in the same bits 
     FACE_SECOND  i0, face            a vertex of the first, less a face of the second
     FACES        face, face          two faces that are parallel
 
-Faces are told from triangles where their corners are in one plane, but for a small part of the height by which all other
-vertices are below it: then a search ends somewhere on the face, and its plane is the facet's.
+Faces are told from triangles where their corners are in one plane, but for a small part of the height by which all
+other vertices are below it: then a search ends somewhere on the face, and its plane is the facet's.
 """
 
 from __future__ import annotations
@@ -98,16 +98,6 @@ def sorted3(i, j, k):
 
 
 @kernel
-def has_corner(m1, start, n, i):
-    """Is vertex i one of a face's corners?"""
-    found = False
-    for k in range(n):
-        if m1.hull_polyvert[start + k] == i:
-            found = True
-    return found
-
-
-@kernel
 def is_flat(m1, f):
     """Are a face's corners in one plane, but for little against what lies below?"""
     return m1.hull_planeerror[f] <= FLAT * m1.hull_planedrop[f]
@@ -115,7 +105,7 @@ def is_flat(m1, f):
 
 @kernel
 def face_towards(m1, d1, side, i, u):
-    """The face at vertex i of a core that looks along u, or NO_FACE."""
+    """The face at vertex i of a core, of more than three corners, that looks along u, or NO_FACE."""
     kind, face = d1.shape_type[side], NO_FACE
     if kind == MESH:
         mesh = d1.shape_data[side]
@@ -123,33 +113,12 @@ def face_towards(m1, d1, side, i, u):
         for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
             f = m1.hull_polyadr[mesh] + m1.hull_map[c]
             cosine = dot3(load3(m1.hull_planenormal, 3 * f), u)
-            if cosine > best and is_flat(m1, f):
+            if cosine > best and m1.hull_polyvertnum[f] > 3 and is_flat(m1, f):
                 best, face = cosine, f
     elif kind == BOX:
         for axis in range(3):
             if fabs(u[axis]) > 1.0 - 0.5 * ALIKE * ALIKE:
                 face = 2 * axis + min(i & (1 << axis), 1)
-    return face
-
-
-@kernel
-def face_of(m1, d1, side, i, j, k):
-    """The face of a core that has these three vertices and stands out from the others, or NO_FACE."""
-    kind, face = d1.shape_type[side], NO_FACE
-    if kind == MESH:
-        mesh = d1.shape_data[side]
-        at = m1.hull_vertadr[mesh] + i
-        for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
-            f = m1.hull_polyadr[mesh] + m1.hull_map[c]
-            if face == NO_FACE and is_flat(m1, f) and m1.hull_polyvertnum[f] > 3:
-                start, n = m1.hull_polyvertadr[f], m1.hull_polyvertnum[f]
-                if has_corner(m1, start, n, j) and has_corner(m1, start, n, k):
-                    face = f
-    elif kind == BOX:
-        for axis in range(3):
-            bit = 1 << axis
-            if (i & bit) == (j & bit) and (i & bit) == (k & bit):
-                face = 2 * axis + min(i & bit, 1)
     return face
 
 
@@ -162,7 +131,7 @@ def set_facet(d1, kind, i, j):
 
 
 @kernel
-def name_facet(m1, d1, i, j):
+def name_facet(d1, i, j):
     """The facet that three points of the difference span; i and j: their vertices of the first and the second core."""
     a, b, c = sorted3(i[0], i[1], i[2])
     x, y, z = sorted3(j[0], j[1], j[2])
@@ -174,14 +143,6 @@ def name_facet(m1, d1, i, j):
             kind = SECOND
         elif a < c and (a == b or b == c) and x < z and (x == y or y == z):
             kind, b, y = CROSSING, c, z
-    if kind == FIRST:
-        face = face_of(m1, d1, 0, a, b, c)
-        if face != NO_FACE:
-            kind, a, b, c = FACE_FIRST, face, face, face
-    elif kind == SECOND:
-        face = face_of(m1, d1, 1, x, y, z)
-        if face != NO_FACE:
-            kind, x, y, z = FACE_SECOND, face, face, face
     set_facet(d1, kind, (a, b, c), (x, y, z))
 
 
@@ -230,10 +191,15 @@ def is_of_facet(m1, d1, side, i):
 
 # ---- what follows from it --------------------------------------------------------------------------------------------
 @kernel
-def outwards(n, p):
-    """The unit vector along n, or against it: away from the origin, if the facet's point is p."""
+def outwards(d1, n, p):
+    """The unit vector along n or against it that leaves the difference, if the facet's point is p.
+
+    That is away from the origin where the shapes overlap, and towards it where they are apart.
+    """
     s = 1.0 / sqrt(dot3(n, n))
     if dot3(n, p) < 0.0:
+        s = -s
+    if d1.facet_apart[0] == 1:
         s = -s
     return scale3(s, n)
 
@@ -265,7 +231,7 @@ def measure_triangle(m1, d1, size):
     normal = cross(e, f)
     nn, good = dot3(normal, normal), False
     if nn > 0.0:
-        n = outwards(normal, p)
+        n = outwards(d1, normal, p)
         depth = dot3(n, p)
         # doubled areas over the sides g, f and e, and the distances from them
         x, y, z = dot3(normal, cross(q, g)) / nn, -dot3(normal, cross(p, f)) / nn, dot3(normal, cross(p, e)) / nn
@@ -290,7 +256,7 @@ def measure_crossing(m1, d1, size):
     normal = cross(e, f)
     nn, good = dot3(normal, normal), False
     if nn > 0.0:
-        n = outwards(normal, p)
+        n = outwards(d1, normal, p)
         # the foot of the origin is p + s e - t f
         s, t = -dot3(normal, cross(p, f)) / nn, -dot3(normal, cross(p, e)) / nn
         area = sqrt(nn)
@@ -492,7 +458,7 @@ def settle_on_facet(m1, d1, i, j, u):
     """The facet of three points of the difference, and what follows from it in place of what a search has found.
 
     Args:
-        i, j: the points' vertices of the first and of the second core.
+        i, j: the points' vertices of the first and of the second core; some may be named twice.
         u: the normal that was found; where the facet's is another, or the origin's foot is not on the facet, nothing is
             written and facet_kind is NO_FACET.
     """
@@ -503,8 +469,14 @@ def settle_on_facet(m1, d1, i, j, u):
         if face != NO_FACE and other != NO_FACE:
             set_facet(d1, FACES, (face, face, face), (other, other, other))
             good = measure_facet(m1, d1)
+        if not good and face != NO_FACE and j[0] == j[1] and j[0] == j[2]:
+            set_facet(d1, FACE_FIRST, (face, face, face), j)
+            good = measure_facet(m1, d1)
+        if not good and other != NO_FACE and i[0] == i[1] and i[0] == i[2]:
+            set_facet(d1, FACE_SECOND, i, (other, other, other))
+            good = measure_facet(m1, d1)
     if not good:
-        name_facet(m1, d1, i, j)
+        name_facet(d1, i, j)
         good = measure_facet(m1, d1)
     if not good or dot3(load3(d1.convex_normal, 0), u) < 0.5:
         d1.facet_kind[0] = NO_FACET

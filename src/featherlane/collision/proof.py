@@ -1,4 +1,4 @@
-"""A proof, kept from step to step, that two polytopes overlap least along the facet they overlapped along before.
+"""A proof, kept from step to step, that two polytopes are nearest, or overlap least, where they did before.
 
 The search for the depth ends with a polytope inside the difference of the shapes, and the facet nearest to the origin.
 What is kept are the numbers of the polytope's vertices, its faces, and the vertices of the facet.  The next time the
@@ -9,7 +9,8 @@ same vertices, where they are now, span a polytope inside the difference again; 
     every other face of the polytope is farther from the origin than the facet, by a margin,            (polytope_holds)
 
 then no direction but the facet's normal has as small a depth, and a search would end at this facet.  Its depth, normal
-and points follow from its vertices alone, so that they have the same bits with or without the search.
+and points follow from its vertices alone, so that they have the same bits with or without the search.  Where the shapes
+are apart the first two are enough: a distance has no second least value.
 
     record:  key, shapes, nvertex, nface, kind and vertices of the facet, vertices, faces
 
@@ -68,13 +69,13 @@ def write_proof(d1, nvertex, nface):
     record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
     record[0] = one * d1.pair_key[0]
     record[1], record[2], record[3] = one * shapes_code(d1), one * nvertex, one * nface
-    record[4] = one * d1.facet_kind[0]
+    record[4] = one * (2 * d1.facet_kind[0] + d1.facet_apart[0])
     for k in range(6):
         record[FIRST_OF_FACET + k] = one * d1.facet_vertex[k]
     for k in range(nvertex):
         record[FIRST_VERTEX + k] = one * (d1.epa_vertex[2 * k] * PAIR + d1.epa_vertex[2 * k + 1])
     n, word = 0, 0
-    for f in range(d1.epa_count[1]):
+    for f in range(d1.epa_count[1] if nface > 0 else 0):
         if d1.epa_key[f] < DEAD:
             a, b, c = d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2]
             word = word * FACE + ((a * CORNER + b) * CORNER + c)
@@ -86,9 +87,11 @@ def write_proof(d1, nvertex, nface):
 
 @kernel
 def keep_proof(m1, d1):
-    """Keep the polytope and the facet that a search has just ended with, where they will do as a proof."""
+    """Keep the facet that a search has just ended with, where it will do as a proof; of an overlap the polytope, too."""
     if d1.pair_recall[0] != 0 and d1.facet_kind[0] != NO_FACET:
-        nvertex, nface = d1.epa_count[0], live_faces(d1, d1.epa_count[1])
+        nvertex, nface = 0, 0
+        if d1.facet_apart[0] == 0:
+            nvertex, nface = d1.epa_count[0], live_faces(d1, d1.epa_count[1])
         if nvertex <= VERTICES and nface <= FACES and stands_alone(m1, d1, size_of_pair(m1, d1)):
             write_proof(d1, nvertex, nface)
 
@@ -124,8 +127,7 @@ def polytope_holds(m1, d1, record, nface, depth):
             n3 = cross(sub3(b, a), sub3(c, a))
             height = dot3(n3, a)
             if not (height > 0.0 and height * height > (depth * depth) * dot3(n3, n3)):
-                if not (is_on_facet(m1, d1, i) and is_on_facet(m1, d1, j) and is_on_facet(m1, d1, k)):
-                    holds = False
+                holds = holds and is_on_facet(m1, d1, i) and is_on_facet(m1, d1, j) and is_on_facet(m1, d1, k)
         if not holds:
             break
     return holds
@@ -139,14 +141,15 @@ def overlaps_as_before(m1, d1):
     if address != 0:
         record = scalars(d1, address)
         if record[1] == real(d1, 1.0) * shapes_code(d1):
-            nvertex, nface = whole(record[2]), whole(record[3])
-            unpack_vertices(m1, d1, record, nvertex)
-            d1.facet_kind[0] = whole(record[4])
+            d1.facet_kind[0], d1.facet_apart[0] = whole(record[4]) // 2, whole(record[4]) % 2
             for k in range(6):
                 d1.facet_vertex[k] = whole(record[FIRST_OF_FACET + k])
             if measure_facet(m1, d1):
                 size, depth = size_of_pair(m1, d1), -d1.convex_dist[0]
-                farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1))
-                if depth > LEAST * size and polytope_holds(m1, d1, record, nface, farther):
-                    proved = stands_alone(m1, d1, size)
+                if d1.facet_apart[0] == 1:
+                    proved = depth < -LEAST * size and stands_alone(m1, d1, size)
+                elif depth > LEAST * size:
+                    farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1))
+                    unpack_vertices(m1, d1, record, whole(record[2]))
+                    proved = polytope_holds(m1, d1, record, whole(record[3]), farther) and stands_alone(m1, d1, size)
     return proved
