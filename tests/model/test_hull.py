@@ -208,3 +208,31 @@ def test_the_cells_of_directions_are_numbered_as_they_are_asked():
 def test_any_direction_has_a_cell(u):
     with np.errstate(all="ignore"):
         assert 0 <= cell_of.function(np.array(u)) < 6 * CELLS**2
+
+
+def test_planes_of_faces_say_how_flat_they_are_and_how_far_they_stand_out(rng):
+    mj = mujoco.MjModel.from_xml_string(text(CUBE))
+    hull = hulls(mj)
+    vert = hull["hull_vert"]
+    assert len(hull["hull_planeoffset"]) == 6
+    for f in range(6):
+        heights = vert @ hull["hull_planenormal"][f]
+        start, n = hull["hull_polyvertadr"][f], hull["hull_polyvertnum"][f]
+        corners = hull["hull_polyvert"][start : start + n]
+        assert heights[corners] == pytest.approx(hull["hull_planeoffset"][f], abs=1e-7)
+        assert hull["hull_planeoffset"][f] == heights.max()
+        assert hull["hull_planeerror"][f] == pytest.approx(np.ptp(heights[corners]), abs=1e-15)
+        assert hull["hull_planedrop"][f] == pytest.approx(0.2, rel=1e-5)
+
+
+def test_no_vertex_of_a_rough_hull_is_above_a_face(rng):
+    points = " ".join(f"{x:.5f}" for x in rng.normal(size=300))
+    mj = mujoco.MjModel.from_xml_string(
+        f'<mujoco><asset><mesh name="m" vertex="{points}"/></asset>'
+        '<worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    hull = hulls(mj)
+    heights = hull["hull_vert"] @ hull["hull_planenormal"].T
+    for f, (start, n) in enumerate(zip(hull["hull_polyvertadr"], hull["hull_polyvertnum"], strict=True)):
+        others = np.delete(heights[:, f], hull["hull_polyvert"][start : start + n])
+        assert others.max() == pytest.approx(hull["hull_planeoffset"][f] - hull["hull_planedrop"][f], abs=1e-12)

@@ -87,7 +87,7 @@ def write_proof(d1, nvertex, nface):
 
 @kernel
 def keep_proof(m1, d1):
-    """Keep the facet that a search has just ended with, where it will do as a proof; of an overlap the polytope, too."""
+    """Keep the facet that a search ended with, where it will do as a proof; of an overlap the polytope, too."""
     if d1.pair_recall[0] != 0 and d1.facet_kind[0] != NO_FACET:
         nvertex, nface = 0, 0
         if d1.facet_apart[0] == 0:

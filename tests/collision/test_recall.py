@@ -1,0 +1,278 @@
+"""What worlds remember of their pairs saves searches, and changes no bit of what they find."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.collision.convex import convex
+from featherlane.collision.facet import CROSSING, FACE_FIRST, FACE_SECOND, FACES, FIRST, SECOND
+from featherlane.collision.recall import (
+    BY_DIRECTION,
+    BY_PROOF,
+    BY_SEARCH,
+    ENTRY,
+    HEADER,
+    MOST_ENTRIES,
+    MOST_PROOFS,
+    entries,
+    memory_of_world,
+    proofs,
+)
+from featherlane.lanes.record import address, aligned
+from featherlane.model.enums import BOX, CAPSULE, MESH, SPHERE
+from featherlane.simulation.tile.workspace import Workspace
+from oracles.naive import rotation
+from robots.wheels import model_path
+
+FOUND = ("manifold_count", "manifold_dist", "manifold_pos", "manifold_normal")
+STONE, PRISM, ROCK = range(3)  # the meshes below
+
+
+def random_rotation(rng, angle=None):
+    """By any angle, or by a given one, about any axis."""
+    axis = rng.normal(size=3)
+    return rotation(axis / np.linalg.norm(axis), rng.uniform(0, 2 * np.pi) if angle is None else angle)
+
+
+def hull_text(points):
+    return " ".join(f"{x:.6f}" for x in np.ravel(points))
+
+
+def meshes(rng):
+    """A rough stone, a prism with flat faces of many corners, and a box that is a mesh."""
+    stone = rng.normal(size=(40, 3))
+    stone = 0.1 * stone / np.linalg.norm(stone, axis=1, keepdims=True) * rng.uniform(0.7, 1.0, (40, 1))
+    angle = 2 * np.pi * np.arange(12) / 12
+    ring = np.stack([0.08 * np.cos(angle), 0.08 * np.sin(angle)], axis=1)
+    prism = np.concatenate([np.c_[ring, np.full(12, z)] for z in (-0.05, 0.05)])
+    rock = 0.06 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    return stone, prism, rock
+
+
+@pytest.fixture(scope="module")
+def model():
+    assets = "".join(
+        f'<mesh name="m{k}" vertex="{hull_text(points)}"/>' for k, points in enumerate(meshes(np.random.default_rng(3)))
+    )
+    bodies = "".join(f'<body><freejoint/><geom type="mesh" mesh="m{k}"/></body>' for k in range(3))
+    return fl.load(f"<mujoco><asset>{assets}</asset><worldbody>{bodies}</worldbody></mujoco>")
+
+
+class Pair:
+    """Two shapes in one world, with a memory or without."""
+
+    def __init__(self, model, shapes):
+        self.workspace = Workspace(model, 1)
+        self.run, arrays = self.workspace.bound(convex), self.workspace.arrays
+        self.memory = aligned((memory_of_world(self.workspace.sizes["nrecall"], self.workspace.sizes["nproof"]),))
+        for side, (kind, data, size) in enumerate(shapes):
+            arrays["shape_type"][side], arrays["shape_data"][side] = kind, data
+            arrays["shape_size"][3 * side : 3 * side + 3] = size
+        arrays["pair_key"][0] = 1
+
+    def place(self, pos, mat):
+        """The second shape in the frame of the first, which is put somewhere."""
+        arrays = self.workspace.arrays
+        arrays["shape_pos"][:3], arrays["shape_mat"][:9] = 0.0, np.eye(3).ravel()
+        arrays["shape_pos"][3:], arrays["shape_mat"][9:] = pos, mat.ravel()
+
+    def found(self, remember: bool):
+        """What the pair function leaves, as bytes."""
+        arrays, base = self.workspace.arrays, address(self.memory)
+        arrays["pair_recall"][:] = (base + 8 * HEADER, base) if remember else (0, 0)
+        self.run()
+        n = int(arrays["manifold_count"][0])
+        return n, [arrays[name][: n * (3 if name.endswith(("pos", "normal")) else 1)].tobytes() for name in FOUND]
+
+
+def shape(kind, data=-1, size=(0.0, 0.0, 0.0)):
+    return kind, data, size
+
+
+SHAPES = {
+    "stone": shape(MESH, STONE),
+    "prism": shape(MESH, PRISM),
+    "rock": shape(MESH, ROCK),
+    "box": shape(BOX, -1, (0.05, 0.07, 0.09)),
+    "capsule": shape(CAPSULE, -1, (0.03, 0.06, 0.0)),
+    "sphere": shape(SPHERE, -1, (0.05, 0.0, 0.0)),
+}
+PAIRS = [
+    ("stone", "stone"),
+    ("stone", "prism"),
+    ("prism", "prism"),
+    ("rock", "rock"),
+    ("box", "rock"),
+    ("box", "stone"),
+]
+PAIRS += [("capsule", "stone"), ("capsule", "prism"), ("sphere", "rock"), ("sphere", "prism"), ("capsule", "capsule")]
+
+
+@pytest.mark.parametrize("names", PAIRS, ids="-".join)
+@pytest.mark.parametrize("limit", [0.0, 0.02])
+def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(model, names, limit, rng):
+    pair = Pair(model, [SHAPES[name] for name in names])
+    pair.workspace.arrays["shape_limit"][0] = limit
+    touching = 0
+    for _ in range(60):
+        pos, mat = rng.normal(scale=0.08, size=3), random_rotation(rng)
+        # faces in line in one walk of three: rounding decides there
+        if rng.integers(3) == 0:
+            mat = np.eye(3)[rng.permutation(3)] if rng.integers(2) else np.eye(3)
+        steps = rng.choice([0.0, 1e-9, 1e-4, 2e-3], size=2)
+        turn = random_rotation(rng, steps[0])
+        drift = steps[1] * rng.normal(size=3)
+        for _ in range(25):
+            pair.place(pos, mat)
+            first, again = pair.found(True), pair.found(False)
+            assert first == again
+            touching += first[0] > 0
+            pos, mat = pos + drift, turn @ mat
+    counts = pair.memory[:HEADER]
+    assert touching > 100
+    assert counts[BY_DIRECTION] + counts[BY_PROOF] > 0.3 * counts[: BY_SEARCH + 1].sum()
+
+
+@pytest.mark.parametrize(
+    ("names", "pos", "kind"),
+    [
+        (("rock", "rock"), (0.03, 0.02, 0.11), FACES),
+        (("box", "rock"), (0.01, 0.02, 0.145), FACES),
+        (("sphere", "rock"), (0.01, 0.02, 0.105), FACE_SECOND),
+        (("rock", "sphere"), (0.0, 0.0, 0.09), FACE_FIRST),
+    ],
+)
+def test_a_proof_knows_the_facet(model, names, pos, kind):
+    pair = Pair(model, [SHAPES[name] for name in names])
+    for _ in range(3):
+        pair.place(np.array(pos), np.eye(3))
+        assert pair.found(True)[0] > 0
+    assert pair.workspace.arrays["facet_kind"][0] == kind
+    assert pair.memory[BY_SEARCH] == 1
+    assert pair.memory[BY_PROOF] == 2
+
+
+def test_walks_meet_every_kind_of_facet(model, rng):
+    kinds = set()
+    for names in (("stone", "stone"), ("stone", "rock"), ("rock", "stone"), ("rock", "rock")):
+        pair = Pair(model, [SHAPES[name] for name in names])
+        for _ in range(200):
+            pair.place(rng.normal(scale=0.06, size=3), random_rotation(rng) if rng.integers(4) else np.eye(3))
+            for _ in range(2):
+                before = pair.memory[BY_PROOF]
+                pair.found(True)
+                if pair.memory[BY_PROOF] > before:
+                    kinds.add(int(pair.workspace.arrays["facet_kind"][0]))
+    assert kinds == {FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES}
+
+
+def test_a_memory_of_another_pose_or_of_nothing_does_no_harm(model, rng):
+    pair = Pair(model, [SHAPES["stone"], SHAPES["prism"]])
+    for _ in range(300):
+        pair.place(rng.normal(scale=0.07, size=3), random_rotation(rng))
+        assert pair.found(True) == pair.found(False)
+
+
+# ---- worlds ----------------------------------------------------------------------------------------------------------
+JOINTED = """
+<mujoco>
+  <option timestep="0.002"/>
+  <asset><mesh name="stone" vertex="{stone}"/><mesh name="prism" vertex="{prism}"/></asset>
+  <worldbody>
+    <geom type="plane" size="2 2 .1"/>
+    <body pos="0 0 .4"><freejoint/><geom type="mesh" mesh="stone"/>
+      <body pos=".05 0 .02"><joint axis="0 1 0" range="-60 60" damping=".01"/><geom type="mesh" mesh="prism"/>
+        <body pos=".12 0 0"><joint axis="0 0 1" damping=".01"/><geom type="mesh" mesh="stone"/></body></body></body>
+    <body pos=".1 .1 .7"><freejoint/><geom type="capsule" size=".03 .06"/></body>
+    <body pos="-.1 .1 .9"><freejoint/><geom type="box" size=".05 .07 .03"/></body>
+  </worldbody>
+</mujoco>"""
+
+
+@pytest.fixture(scope="module")
+def heap():
+    stone, prism, _ = meshes(np.random.default_rng(3))
+    text = JOINTED.format(stone=hull_text(stone), prism=hull_text(prism))
+    return fl.load(text)
+
+
+def scattered(model, n, seed=0):
+    batch = fl.Batch(model, n)
+    batch.qvel += 0.5 * np.random.default_rng(seed).standard_normal(batch.qvel.shape)
+    return batch
+
+
+def forget(batch):
+    batch._remembered()[...] = 0.0
+
+
+def test_worlds_step_in_the_same_bits_with_and_without_memory(heap):
+    one, other = scattered(heap, 24), scattered(heap, 24)
+    for _ in range(300):
+        forget(other)
+        one.step()
+        other.step()
+        assert one.qpos.tobytes() == other.qpos.tobytes()
+        assert one.qvel.tobytes() == other.qvel.tobytes()
+    counts = one._remembered()[:, :HEADER].sum(axis=0)
+    assert counts[BY_PROOF] > 500
+    assert counts[BY_DIRECTION] > 500
+    assert other._remembered()[:, BY_PROOF].sum() == 0
+
+
+def test_a_batch_a_copy_and_a_data_step_in_the_same_bits(heap):
+    batch = scattered(heap, 9)
+    batch.step(150)
+    fresh, kept = copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))
+    data = fl.Data(heap)
+    for name in ("qpos", "qvel", "qacc_warmstart"):
+        getattr(data, name)[:] = getattr(batch, name)[4]
+    for _ in range(40):
+        batch.step()
+        fl.step(heap, data)
+    fresh.step(40)
+    kept.step(40)
+    assert fresh.qpos.tobytes() == kept.qpos.tobytes() == batch.qpos.tobytes()
+    assert data.qpos.tobytes() == batch.qpos[4].tobytes()
+
+
+def test_questions_remember_nothing(heap):
+    batch = scattered(heap, 9)
+    batch.step(50)
+    before = batch._remembered().copy()
+    batch.geom_distance(1, 2)
+    assert (batch._remembered() == before).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["robosuite/grippers/fourier_left_hand", "robosuite/robots/jaco/robot", "robosuite/robots/spot/robot"]
+)
+def test_robots_step_in_the_same_bits_with_and_without_memory(name):
+    robot = fl.load(str(model_path(name)))
+    one, other = fl.Batch(robot, 64), fl.Batch(robot, 64)
+    controls = np.random.default_rng(1)
+    for k in range(400):
+        if k % 20 == 0:
+            one.ctrl[:] = other.ctrl[:] = controls.uniform(-1, 1, (64, robot.nu))
+        forget(other)
+        one.step()
+        other.step()
+        assert one.qvel.tobytes() == other.qvel.tobytes()
+    assert one._remembered()[:, BY_PROOF].sum() > 1000
+
+
+# ---- room ------------------------------------------------------------------------------------------------------------
+def test_the_room_of_a_world():
+    assert [entries(n) for n in (0, 1, 2, 3, 200, 10**6)] == [0, 1, 2, 4, 256, MOST_ENTRIES]
+    assert proofs(3) == 4
+    assert proofs(10**6) == MOST_PROOFS
+    assert memory_of_world(0, 0) == 0
+    assert memory_of_world(4, 2) > HEADER + 4 * ENTRY
+
+
+def test_a_model_without_hulls_remembers_nothing():
+    assert Workspace.sizes_of(fl.load("humanoid"))["nrecall"] == 0
