@@ -15,7 +15,7 @@ from featherlane.collision.facet import NO_FACET, settle_on_facet
 from featherlane.collision.gjk import APART, FAR, OVERLAP, gjk
 from featherlane.collision.manifold import contact_points
 from featherlane.collision.polish import is_curved, polish
-from featherlane.collision.proof import keep_proof, overlaps_as_before
+from featherlane.collision.proof import keep_proof, is_proved
 from featherlane.collision.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, count, is_apart_as_before, remember_apart
 from featherlane.collision.support import core_radius, look_from_first
 from featherlane.lanes import kernel, stage
@@ -116,7 +116,7 @@ def closest(m1, d1):
     Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
     Reads:  shape_*, prism_vert.
     Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
-            support_vertex, gjk_reach, gjk_gap, epa_gap for itself.
+            support_vertex, gjk_reach, gjk_gap, epa_gap, facet_kind, facet_apart, facet_vertex, pair_recall for itself.
     """
     d1.pair_recall[0] = 0
     look_from_first(d1)
@@ -132,7 +132,7 @@ def convex(m1, d1):
     """
     d1.manifold_count[0] = 0
     look_from_first(d1)
-    if overlaps_as_before(m1, d1):
+    if is_proved(m1, d1):
         count(d1, BY_PROOF)
         tell(d1)
         if d1.convex_dist[0] <= d1.shape_limit[0]:

@@ -442,8 +442,8 @@ def epa(m1, d1):
 
     Reads:  shape_*, convex_mat, convex_pos, simplex_*; epa_gap, by how much of the size the bounds may differ.
     Writes: convex_dist, minus the depth [m]; convex_normal (3,); convex_witness, the deepest point of the first core
-            [m]; all in the frame of the first shape; simplex_*, the corners of the nearest face; epa_* and support_dir
-            for itself.
+            [m]; all in the frame of the first shape; simplex_*, the corners of the nearest face; facet_kind,
+            facet_apart, facet_vertex (2, 3): the facet; epa_* and support_dir for itself.
     Cost:   a support point and about 60 ns for each of up to VERTICES steps.
     """
     size = size_of_simplex(d1)

@@ -134,8 +134,8 @@ def polytope_holds(m1, d1, record, nface, depth):
 
 
 @kernel
-def overlaps_as_before(m1, d1):
-    """Does what is kept of the pair prove how deep it is?  Then that is in `convex_*`, as a search would have it."""
+def is_proved(m1, d1):
+    """Does what is kept of the pair prove its distance?  Then that is in `convex_*`, as a search would have it."""
     proved = False
     address = known_proof(d1)
     if address != 0:
