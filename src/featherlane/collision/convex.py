@@ -15,7 +15,7 @@ from featherlane.collision.facet import NO_FACET, settle_on_facet
 from featherlane.collision.gjk import APART, FAR, OVERLAP, gjk
 from featherlane.collision.manifold import contact_points
 from featherlane.collision.polish import is_curved, polish
-from featherlane.collision.proof import keep_proof, is_proved
+from featherlane.collision.proof import is_proved, keep_proof
 from featherlane.collision.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, count, is_apart_as_before, remember_apart
 from featherlane.collision.support import core_radius, look_from_first
 from featherlane.lanes import kernel, stage
