@@ -279,11 +279,12 @@ class Running(Worlds):
 
     def _remembered(self) -> np.ndarray:
         """What each world remembers of its pairs, (nworld, n): it saves time, and changes no result."""
-        if self._memory is None:
+        memory = self._memory
+        if memory is None:
             sizes = Workspace.sizes_of(self.model, self.ngiven, self.width)
-            n = memory_of_world(sizes["nrecall"], sizes["nproof"])
-            self.__dict__["_memory"] = aligned((self.nworld, n))
-        return self._memory
+            memory = aligned((self.nworld, memory_of_world(sizes["nrecall"], sizes["nproof"])))
+            self.__dict__["_memory"] = memory
+        return memory
 
     def _wanted(self, asked: set[str]) -> dict[str, int]:
         """What a step computes for the outputs that are asked for, and for histories of sensors, which are state."""
