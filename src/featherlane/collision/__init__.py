@@ -10,7 +10,8 @@ The pass, and what holds it together
 Pairs of shapes
     primitive, cylinder, ellipsoid, sphere_box              closed forms over values: all worlds at once
     capsule_box, box_*, plane_mesh                          closed forms that branch: one world at a time
-    support, gjk, epa, polish, feature, manifold, convex    any two convex shapes
+    support, gjk, epa, polish, convex                       any two convex shapes: how far apart, how deep
+    feature, overlap, manifold                              with which faces and edges they meet, and in which points
     hfield                                                  a height field with any of them
 
 Queries

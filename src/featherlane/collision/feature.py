@@ -9,7 +9,7 @@ Source: the tolerances are MuJoCo's (engine_collision_gjk.h); that a prism of a 
 from __future__ import annotations
 
 from featherlane.collision.support import core_support
-from featherlane.lanes import fabs, kernel, real, sqrt
+from featherlane.lanes import eights, fabs, kernel, real, sqrt
 from featherlane.model.enums import BOX, CAPSULE, CYLINDER, MESH
 from featherlane.spatial.vector import (
     add3,
@@ -28,27 +28,43 @@ from featherlane.spatial.vector import (
 
 FACE = 0.996  # cosine between normal and face normal above which the face meets
 EDGE = 0.0888  # cosine between normal and edge below which the edge meets
+FEW = 8  # corners up to which one by one is as quick as eight at once
+ON_EDGE = 1e-9  # m a point beyond an edge by less is on it
 CORNERS = 63  # most corners of a face; of one that has more, some are left out evenly
 POINT, SEGMENT, DISC = 1, 2, -1  # what `feature_count` holds; else the corners of a polygon
-RIM = 16  # points around a disc
+RIM = 16  # points around a disc; its middle is the corner behind them
+RUN = 64  # numbers that a feature has room for, of each kind
 RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
 
 
+# ---- corners ---------------------------------------------------------------------------------------------------------
 @kernel
-def to_contact(d1, side, x):
-    """A point of a shape, given in its frame, in the coordinates of the contact."""
-    R, T = load9(d1.shape_mat, 9 * side), load9(d1.contact_axes, 0)
+def contact_frames(d1, side):
+    """(R, T, p) that take a point x of a shape from its frame to the coordinates of the contact, T (R x + p)."""
     p = sub3(load3(d1.shape_pos, 3 * side), load3(d1.contact_axes, 9))
+    return load9(d1.shape_mat, 9 * side), load9(d1.contact_axes, 0), p
+
+
+@kernel
+def to_contact(frames, x):
+    """A point of a shape, given in its frame, in the coordinates of the contact."""
+    R, T, p = frames
     y = mat_mul_vec(R, x)
     return mat_mul_vec(T, (y[0] + p[0], y[1] + p[1], y[2] + p[2]))
 
 
 @kernel
-def add_corner(d1, side, x):
-    """One more corner of the feature."""
-    k = d1.feature_count[side]
-    store3(d1.feature_point, 192 * side + 3 * k, to_contact(d1, side, x))
-    d1.feature_count[side] = k + 1
+def load_corner(d1, side, k):
+    """Corner k of a feature; for each coordinate there is a run of its own."""
+    o = 3 * RUN * side + k
+    return d1.feature_point[o], d1.feature_point[o + RUN], d1.feature_point[o + 2 * RUN]
+
+
+@kernel
+def store_corner(d1, side, k, x):
+    """Set corner k of a feature."""
+    o = 3 * RUN * side + k
+    d1.feature_point[o], d1.feature_point[o + RUN], d1.feature_point[o + 2 * RUN] = x
 
 
 @kernel
@@ -61,12 +77,55 @@ def set_plane(d1, side, u):
 @kernel
 def set_plane_of_corners(d1, side):
     """The normal of a polygon from its corners: a hull's own normals have the seven digits of float32."""
-    o, zero = 192 * side, real(d1, 0.0)
-    a, n = load3(d1.feature_point, o), (zero, zero, zero)
-    for k in range(1, d1.feature_count[side] - 1):
-        e = sub3(load3(d1.feature_point, o + 3 * k), a)
-        n = add3(n, cross(e, sub3(load3(d1.feature_point, o + 3 * k + 3), a)))
+    zero = real(d1, 0.0)
+    a, n = load_corner(d1, side, 0), (zero, zero, zero)
+    e = sub3(load_corner(d1, side, 1), a)
+    for k in range(2, d1.feature_count[side]):
+        f = sub3(load_corner(d1, side, k), a)
+        n, e = add3(n, cross(e, f)), f
     store3(d1.feature_normal, 3 * side, normalize3(n)[0])
+
+
+@kernel
+def store_segment(d1, side, a, b):
+    """The feature is an edge, whose ends are given in the shape's frame."""
+    frames = contact_frames(d1, side)
+    store_corner(d1, side, 0, to_contact(frames, a))
+    store_corner(d1, side, 1, to_contact(frames, b))
+    d1.feature_count[side] = SEGMENT
+
+
+@kernel
+def move_corners(d1, side, n):
+    """Corners of the feature from the shape's frame to the coordinates of the contact; of many, eight at once."""
+    frames = contact_frames(d1, side)
+    if n <= FEW:
+        for k in range(n):
+            store_corner(d1, side, k, to_contact(frames, load_corner(d1, side, k)))
+    else:
+        P, run = eights(d1.feature_point), RUN // 8
+        for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
+            P[i], P[i + run], P[i + 2 * run] = to_contact(frames, (P[i], P[i + run], P[i + 2 * run]))
+
+
+@kernel
+def lay_edges(d1, side, n):
+    """Edges of a face whose n corners are in the coordinates of the contact; beyond the last one they have no length.
+
+    How far beyond an edge a point is on it is kept times the edge's length.
+    """
+    E, o, last = eights(d1.feature_edge), 3 * RUN * side, n - 1
+    zero = real(d1, 0.0)
+    E[(o + last) // 8], E[(o + RUN + last) // 8], E[(o + 2 * RUN + last) // 8] = zero, zero, zero
+    x, y, _ = load_corner(d1, side, last)
+    for k in range(n):
+        p, q, _ = load_corner(d1, side, k)
+        ex, ey = p - x, q - y
+        i = o + last
+        d1.feature_edge[i], d1.feature_edge[i + RUN] = ex, ey
+        d1.feature_edge[i + 2 * RUN] = ON_EDGE * sqrt(ex * ex + ey * ey)
+        x, y, last = p, q, k
+    d1.feature_count[side] = n
 
 
 @kernel
@@ -105,18 +164,20 @@ def box_feature(d1, side, u, corner):
             x = -x
         if dot3(f, corner) > 0.0:
             y = -y
-        add_corner(d1, side, corner)
-        add_corner(d1, side, axpy3(x, e, corner))
-        add_corner(d1, side, axpy3(x, e, axpy3(y, f, corner)))
-        add_corner(d1, side, axpy3(y, f, corner))
+        frames = contact_frames(d1, side)
+        store_corner(d1, side, 0, to_contact(frames, corner))
+        store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
+        store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
+        store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
+        lay_edges(d1, side, 4)
+        # the way round is that of the corners
         s = one
-        if dot3(unit_axis(steep, one), u) < 0.0:
+        if x * y < 0.0:
             s = -one
         set_plane(d1, side, unit_axis(steep, s))
     elif a[0] < EDGE or a[1] < EDGE or a[2] < EDGE:
         e = unit_axis(flat, one)
-        add_corner(d1, side, corner)
-        add_corner(d1, side, axpy3(-2.0 * dot3(e, corner), e, corner))
+        store_segment(d1, side, corner, axpy3(-2.0 * dot3(e, corner), e, corner))
 
 
 @kernel
@@ -133,8 +194,11 @@ def mesh_feature(m1, d1, side, u, vertex):
     if face >= 0:
         n, adr = m1.hull_polyvertnum[face], m1.hull_polyvertadr[face]
         stride = (n + CORNERS - 1) // CORNERS
-        for k in range(0, n, stride):
-            add_corner(d1, side, load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[adr + k])))
+        n = (n + stride - 1) // stride
+        for k in range(n):
+            store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[adr + stride * k])))
+        move_corners(d1, side, n)
+        lay_edges(d1, side, n)
         set_plane_of_corners(d1, side)
     else:
         p = load3(m1.hull_vert, 3 * at)
@@ -146,8 +210,7 @@ def mesh_feature(m1, d1, side, u, vertex):
             if sine < best:
                 best, other = sine, start + m1.hull_edge[k]
         if other >= 0:
-            add_corner(d1, side, p)
-            add_corner(d1, side, load3(m1.hull_vert, 3 * other))
+            store_segment(d1, side, p, load3(m1.hull_vert, 3 * other))
 
 
 @kernel
@@ -159,17 +222,17 @@ def cylinder_feature(d1, side, u):
         s = zero + 1.0
         if u[2] < 0.0:
             s = -s
-        add_corner(d1, side, (zero, zero, s * half))
         x, y = r, zero
-        for _ in range(RIM):
-            add_corner(d1, side, (x, y, s * half))
+        for k in range(RIM):
+            store_corner(d1, side, k, (x, y, s * half))
             x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
+        move_corners(d1, side, RIM)
+        store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), (zero, zero, s * half)))
         set_plane(d1, side, (zero, zero, s))
         d1.feature_count[side] = DISC
     elif fabs(u[2]) < EDGE:
         s = r / sqrt(u[0] * u[0] + u[1] * u[1])
-        add_corner(d1, side, (s * u[0], s * u[1], half))
-        add_corner(d1, side, (s * u[0], s * u[1], -half))
+        store_segment(d1, side, (s * u[0], s * u[1], half), (s * u[0], s * u[1], -half))
 
 
 @kernel
@@ -178,8 +241,7 @@ def capsule_feature(d1, side, u):
     r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
     if fabs(u[2]) < EDGE:
         p = scale3(r, u)
-        add_corner(d1, side, (p[0], p[1], p[2] + half))
-        add_corner(d1, side, (p[0], p[1], p[2] - half))
+        store_segment(d1, side, (p[0], p[1], p[2] + half), (p[0], p[1], p[2] - half))
 
 
 @kernel

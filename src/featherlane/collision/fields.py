@@ -339,17 +339,35 @@ FIELDS = (
     Field(
         "feature_point",
         "scalar",
-        (2, 64, 3),
+        (2, 3, 64),
         "m",
-        "edge, face or disc with which a shape meets",
+        "corners of the edge, face or disc with which a shape meets: along two tangents and the normal",
+        "collision",
+        "scratch",
+    ),
+    Field(
+        "feature_edge",
+        "scalar",
+        (2, 3, 64),
+        "m, m^2",
+        "edge from each corner on, along two tangents; how far beyond it is on it, times its length",
         "collision",
         "scratch",
     ),
     Field("feature_count", "int", (2,), "1", "its corners; 1 a point, -1 a disc", "collision", "scratch"),
     Field("feature_normal", "scalar", (2, 3), "1", "its normal, if it is a face", "collision", "scratch"),
+    Field(
+        "clip_place",
+        "scalar",
+        (4, 192),
+        "m",
+        "ends of cut edges, and corners: along two tangents and the normal, and the distance there",
+        "collision",
+        "scratch",
+    ),
     Field("clip_count", "int", (1,), "1", "places that both features cover", "collision", "scratch"),
     Field(
-        "clip_point", "scalar", (160, 3), "m", "the places: along two tangents and the normal", "collision", "scratch"
+        "clip_point", "scalar", (3, 160), "m", "the places: along two tangents and the normal", "collision", "scratch"
     ),
     Field("clip_dist", "scalar", (160,), "m", "distances there", "collision", "scratch"),
     # the distance of two geoms that is asked for
