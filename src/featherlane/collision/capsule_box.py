@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from featherlane.collision.box_frame import seen_from, turned_by
 from featherlane.collision.sphere_box import sphere_box
-from featherlane.lanes import clip, fabs, fmin, kernel, real, stage
+from featherlane.lanes import any_, clip, eights, fabs, fmin, kernel, real, stage, where, whole
 from featherlane.spatial.vector import MINVAL, add3, load3, load9, plain_dot3, scale3, store3, sub3
 
 NEVER = 1e300
@@ -40,63 +40,104 @@ def nearest_end(d1, p, h, size):
 
 
 @kernel
-def edge_middle(d1, corner, k, size):
-    """Middle of the edge along axis k at a corner; the corner's bits are the signs of its coordinates."""
-    x, y, z = real(d1, 0.0), real(d1, 0.0), real(d1, 0.0)
-    if k != 0:
-        x = size[0] if corner & 1 else -size[0]
-    if k != 1:
-        y = size[1] if corner & 2 else -size[1]
-    if k != 2:
-        z = size[2] if corner & 4 else -size[2]
-    return x, y, z
+def none_nearer(p, h, half, size, what, k, x, best):
+    """Is no edge nearer than the end x, because it lies inside, or over face k and the segment leads away from that?
+
+    Then the plane of the face parts the segment from all edges by as much; where the product of lengths is below 1,
+    rounding of their squared distances stays below MINVAL.
+    """
+    lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
+    away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
+    return what == INSIDE or (what == FACE and away and best * lengths * lengths < 1.0)
 
 
 @kernel
-def beyond_end(e):
-    """-1, 0 or 1: is the coordinate before the lower end, between the ends, or past the upper end?"""
-    return 1 if e > 1.0 else -1 if e < -1.0 else 0
+def corner_signs(d1):
+    """(x, y, z) of the corners of a cube from -1 to 1, eight at once; the bits of a corner's number say which."""
+    for i in range(8):
+        d1.box_corner[i] = real(d1, 2 * (i & 1) - 1)
+        d1.box_corner[8 + i] = real(d1, (i & 2) - 1)
+        d1.box_corner[16 + i] = real(d1, (i >> 1 & 2) - 1)
+    return load3(eights(d1.box_corner), 0)
 
 
 @kernel
-def edge_and_segment(mb, ma, mc, u, v, inverse):
-    """(e, x, end) of the nearest points of an edge and a segment; `end` says at which end the edge was cut, if at all.
+def lower_corner(j, k):
+    """Number of the corner where edge j of the four along axis k begins: j with a bit 0 put in at k."""
+    return j >> k << k + 1 | j & (1 << k) - 1
+
+
+@kernel
+def is_beyond(e):
+    """Is the coordinate before the lower end or past the upper end?"""
+    return (e > 1.0) | (e < -1.0)
+
+
+@kernel
+def edges_and_segment(mb, ma, mc, u, v, inverse):
+    """(e, x, end) of the nearest points of edges and a segment; `end` says at which end the edge was cut, if at all.
 
     On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second follows, then
     the other way round.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
-    end = beyond_end(e)
-    if end != 0:
-        e = clip(e, -1.0, 1.0)
-        x = (v - mb * e) * (1.0 / mc)
-    if beyond_end(x) != 0:
-        x = clip(x, -1.0, 1.0)
-        e = (u - mb * x) * (1.0 / ma)
-        if beyond_end(e) != 0:
-            end = beyond_end(e)
-            e = clip(e, -1.0, 1.0)
-    return e, x, end
+    cut = is_beyond(e)
+    e = where(cut, clip(e, -1.0, 1.0), e)
+    end = where(cut, e, 0.0)
+    x = where(cut, (v - mb * e) * (1.0 / mc), x)
+    over = is_beyond(x)
+    x = where(over, clip(x, -1.0, 1.0), x)
+    e = where(over, (u - mb * x) * (1.0 / ma), e)
+    cut = is_beyond(e)
+    e = where(cut, clip(e, -1.0, 1.0), e)
+    return e, x, where(cut, e, end)
+
+
+@kernel
+def lay_edges(d1, signs, p, h, half, size, k):
+    """Of the four edges along axis k: squared distance, coordinates of the nearest points, and the cut end.
+
+    Each stands where its lower corner does, and there is none at upper ones.
+    """
+    E, zero = eights(d1.box_edge), real(d1, 0.0)
+    ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
+    det = ma * mc - mb * mb
+    skew = fabs(det) >= MINVAL
+    inverse = 1.0 / det if skew else zero
+    d = (
+        (signs[0] * size[0] if k != 0 else zero) - p[0],
+        (signs[1] * size[1] if k != 1 else zero) - p[1],
+        (signs[2] * size[2] if k != 2 else zero) - p[2],
+    )
+    e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
+    d, step = sub3(d, scale3(x, h)), size[k] * e
+    d = d[0] + (step if k == 0 else 0.0), d[1] + (step if k == 1 else 0.0), d[2] + (step if k == 2 else 0.0)
+    square = plain_dot3(d, d) if skew else NEVER + signs[k]
+    E[4 * k], E[4 * k + 1], E[4 * k + 2], E[4 * k + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
 
 
 @kernel
 def nearest_edge(d1, p, h, half, size, what, axis, x, best):
     """(what, axis, x, e, corner) of the nearest edge or corner, if it is nearer than what was found, else that."""
-    e, corner = real(d1, 0.0), 0
+    signs = corner_signs(d1)
+    for k in (0, 1, 2):
+        lay_edges(d1, signs, p, h, half, size, k)
+    place = real(d1, -1.0)
     for k in range(3):
-        for i in range(8):
-            ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
-            det = ma * mc - mb * mb
-            if i & (1 << k) == 0 and fabs(det) >= MINVAL:
-                d = sub3(edge_middle(d1, i, k, size), p)
-                y, t, end = edge_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), 1.0 / det)
-                d = sub3(d, scale3(t, h))
-                step = size[k] * y
-                d = d[0] + (step if k == 0 else 0.0), d[1] + (step if k == 1 else 0.0), d[2] + (step if k == 2 else 0.0)
-                square = plain_dot3(d, d)
-                if square < best - MINVAL:
-                    what, axis, x, best, e = EDGE if end == 0 else CORNER, k, t, square, y
-                    corner = i + (1 << k) if end == 1 else i
+        if any_(eights(d1.box_edge)[4 * k] < best - MINVAL):
+            for j in range(4):
+                i = 32 * k + lower_corner(j, k)
+                square = d1.box_edge[i]
+                nearer = square < best - MINVAL
+                place, best = where(nearer, i, place), where(nearer, square, best)
+    e, corner, i = real(d1, 0.0), 0, whole(place)
+    if i >= 0:
+        axis, corner, x, e, end = i >> 5, i & 7, d1.box_edge[i + 8], d1.box_edge[i + 16], d1.box_edge[i + 24]
+        what = CORNER
+        if end == 0.0:
+            what = EDGE
+        elif end > 0.0:
+            corner += 1 << axis
     return what, axis, x, e, corner
 
 
@@ -187,7 +228,7 @@ def capsule_box(m1, d1):
     """Up to two points of a capsule and a box.
 
     Source: MuJoCo mjraw_CapsuleBox.
-    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*.
+    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*; box_corner, box_edge for itself.
     Frame: the box's; p is the capsule's centre, z its axis, h = half z.
     """
     R, size, half = load9(d1.shape_mat, 9), load3(d1.shape_size, 3), d1.shape_size[1]
@@ -196,7 +237,9 @@ def capsule_box(m1, d1):
     h = scale3(half, z)
 
     what, k, x, best = nearest_end(d1, p, h, size)
-    what, k, x, e, corner = nearest_edge(d1, p, h, half, size, what, k, x, best)
+    e, corner = real(d1, 0.0), 0
+    if not none_nearer(p, h, half, size, what, k, x, best):
+        what, k, x, e, corner = nearest_edge(d1, p, h, half, size, what, k, x, best)
     way = real(d1, NO_SECOND)
     if what == FACE:
         way = along_face(d1, p, h, size, k, x)

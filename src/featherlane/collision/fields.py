@@ -169,6 +169,16 @@ FIELDS = (
     Field("shape_mat", "scalar", (2, 9), "1", "their orientations", "collision", "scratch"),
     Field("shape_size", "scalar", (2, 3), "m", "their sizes", "collision", "scratch"),
     Field("shape_limit", "scalar", (1,), "m", "distance up to which a point counts", "collision", "scratch"),
+    Field("box_corner", "scalar", (3, 8), "1", "signs of the coordinates of a box's corners", "collision", "scratch"),
+    Field(
+        "box_edge",
+        "scalar",
+        (3, 4, 8),
+        "m^2, 1",
+        "of edges along each axis, at their lower corners: squared distance from a segment, coordinates, cut end",
+        "collision",
+        "scratch",
+    ),
     Field(
         "box_polygon",
         "scalar",
