@@ -11,14 +11,15 @@ from __future__ import annotations
 from featherlane.collision.box_edge import edge_point
 from featherlane.collision.box_face import face_points
 from featherlane.collision.box_frame import axis, column, relative, row, seen_from, transpose
-from featherlane.lanes import fabs, kernel, real, stage
-from featherlane.spatial.vector import MINVAL, cross, load3, load9, normalize3, plain_dot3, sub3
+from featherlane.lanes import any_, eights, fabs, kernel, real, stage, where
+from featherlane.spatial.vector import MINVAL, cross, load3, load9, normalize3, plain_dot3, store4, sub3
 
 ROUNDING = 1e-13  # of the sum of half sizes: boxes that overlap by less than rounding still touch
 PARALLEL = 1e-8  # sine below which two edges have no cross product worth the name
 PREFERENCE = 1e-6  # of its separation: by so much two edges must be better than a face
 SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
 BETTER = 0.05  # of the face's depth: by so much they must be better then
+NEVER = -1e30  # m separation along an axis that is none
 
 SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is of edges i and j
 
@@ -49,18 +50,41 @@ def best_face(d1, R, p, q, size1, size2, slack):
 
 
 @kernel
+def lay_columns(d1, R):
+    """The second box's axes in the frame of the first, side by side, with zeros behind the third."""
+    E, zero = eights(d1.box_axis), real(d1, 0.0)
+    for k in range(3):
+        E[k] = zero
+    for k in range(9):
+        d1.box_axis[8 * (k // 3) + k % 3] = R[k]
+
+
+@kernel
+def lay_gaps(d1, R, p, size1, size2):
+    """Axes of each edge of the first box with the three of the second, and the separation along them."""
+    E = eights(d1.box_axis)
+    columns = load3(E, 0)
+    for i in (0, 1, 2):
+        u, sine = normalize3(cross(axis(d1, i), columns))
+        gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
+        store4(E, 3 + 4 * i, (where(sine >= PARALLEL, gap, NEVER), u[0], u[1], u[2]))
+
+
+@kernel
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
     """(code, separation, axis) of the best of all axes, given the best face's code and separation."""
-    code, best, n = face, depth, axis(d1, 0)
+    code, best, n, E, A = face, depth, axis(d1, 0), eights(d1.box_axis), d1.box_axis
+    lay_gaps(d1, R, p, size1, size2)
     for i in range(3):
-        for j in range(3):
-            u, sine = normalize3(cross(axis(d1, i), column(R, j)))
-            if sine >= PARALLEL:
-                gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
-                if gap > slack:
-                    return SEPARATED, gap, u
+        gaps = E[3 + 4 * i]
+        if any_(gaps > slack):
+            return SEPARATED, best, n
+        if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
+            for j in range(3):
+                k = 8 * (3 + 4 * i) + j
+                gap = A[k]
                 if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
-                    code, best, n = EDGES + 3 * i + j, gap, u
+                    code, best, n = EDGES + 3 * i + j, gap, (A[k + 8], A[k + 16], A[k + 24])
     return code, best, n
 
 
@@ -70,6 +94,7 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
 
     Edges whose axis is close to the best face's normal, and hardly better, yield to the face: it gives more points.
     """
+    lay_columns(d1, R)
     face, depth = best_face(d1, R, p, q, size1, size2, slack)
     if face == SEPARATED:
         return face, axis(d1, 0)
@@ -86,7 +111,7 @@ def box_box(m1, d1):
     """Up to eight points of two boxes.
 
     Source: MuJoCo mjc_BoxBox; which of several equal axes wins, and the order of the points, are measured on it.
-    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*, box_polygon.
+    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*; box_axis, box_polygon for itself.
     Frame: R and p are the second box in the frame of the first, q the first's centre in the frame of the second.
     """
     R1, R2 = load9(d1.shape_mat, 0), load9(d1.shape_mat, 9)

@@ -169,6 +169,15 @@ FIELDS = (
     Field("shape_mat", "scalar", (2, 9), "1", "their orientations", "collision", "scratch"),
     Field("shape_size", "scalar", (2, 3), "m", "their sizes", "collision", "scratch"),
     Field("shape_limit", "scalar", (1,), "m", "distance up to which a point counts", "collision", "scratch"),
+    Field(
+        "box_axis",
+        "scalar",
+        (15, 8),
+        "1, m",
+        "axes of a box in another's frame; for each edge of that the separations along axes with these, and the axes",
+        "collision",
+        "scratch",
+    ),
     Field("box_corner", "scalar", (3, 8), "1", "signs of the coordinates of a box's corners", "collision", "scratch"),
     Field(
         "box_edge",
