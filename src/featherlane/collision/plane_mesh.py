@@ -15,8 +15,8 @@ Note: one world at a time, because what follows the search for the lowest vertex
 
 from __future__ import annotations
 
-from featherlane.collision.support import CLIMB, climb
-from featherlane.lanes import kernel, stage
+from featherlane.collision.support import CLIMB, cell_of, climb
+from featherlane.lanes import fmax, kernel, real, stage, where, whole
 from featherlane.spatial.vector import (
     add3,
     axpy3,
@@ -34,16 +34,39 @@ from featherlane.spatial.vector import (
 
 MOST = 4  # points
 NO_FACE = -1
+TIE = 1e-12  # m heights that differ by less may be equal but for rounding
 
 
 @kernel
-def lowest_vertex(m1, start, n, down):
-    """The first of the hull's vertices that are farthest down."""
-    vertex = 0
+def slide(m1, start, n, down, vertex):
+    """(vertex, lead): a vertex that is farthest down, by climbing, and how much farther than its neighbours."""
+    best, lead = dot3(load3(m1.hull_vert, 3 * (start + vertex)), down), 0.0 * down[0]
+    for _ in range(n):
+        at = start + vertex
+        last, second = vertex, best - 1.0
+        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
+            i = m1.hull_edge[k]
+            depth = dot3(load3(m1.hull_vert, 3 * (start + i)), down)
+            second = fmax(depth, second)
+            if depth > best:
+                vertex, best = i, depth
+        if vertex == last:
+            lead = best - second
+            break
+    return vertex, lead
+
+
+@kernel
+def lowest_vertex(m1, mesh, down):
+    """The first of the hull's vertices that are farthest down; of a large hull's, the one that climbing finds."""
+    vertex, start, n = 0, m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
     if n > CLIMB:
-        vertex = climb(m1, start, n, down, 0)
+        vertex, lead = slide(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
+        # of vertices that are equally low MuJoCo's is taken, which starts from the first
+        if lead < TIE:
+            vertex = climb(m1, start, n, down, 0)
     else:
-        # unfused, so that of vertices equally low MuJoCo's is taken
+        # unfused, for the same reason
         best = plain_dot3(load3(m1.hull_vert, 3 * start), down)
         for i in range(1, n):
             depth = plain_dot3(load3(m1.hull_vert, 3 * (start + i)), down)
@@ -53,58 +76,70 @@ def lowest_vertex(m1, start, n, down):
 
 
 @kernel
-def facing(m1, mesh, at, down):
+def facing(m1, d1, mesh, at, down):
     """Of the faces at vertex `at`, the one whose normal is most along `down`."""
-    face, first = NO_FACE, m1.hull_polyadr[mesh]
+    first, face, best = m1.hull_polyadr[mesh], real(d1, -1.0), real(d1, -2.0)
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         i = first + m1.hull_map[k]
-        if face == NO_FACE or dot3(load3(m1.hull_polynormal, 3 * i), down) > dot3(
-            load3(m1.hull_polynormal, 3 * face), down
-        ):
-            face = i
-    return face
+        cosine = dot3(load3(m1.hull_polynormal, 3 * i), down)
+        face, best = where(cosine > best, i, face), fmax(cosine, best)
+    return whole(face)
+
+
+@kernel
+def after(k, n):
+    """The corner after corner k of n."""
+    k += 1
+    return k if k < n else 0
 
 
 @kernel
 def corner(m1, start, face, lead, k):
     """Vertex of the face's corner k, counted from the corner `lead`."""
-    n = m1.hull_polyvertnum[face]
-    return load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[m1.hull_polyvertadr[face] + (lead + k) % n]))
+    n, i = m1.hull_polyvertnum[face], lead + k
+    i = i if i < n else i - n
+    return load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[m1.hull_polyvertadr[face] + i]))
 
 
 @kernel
-def area2(m1, start, face, lead, b, c, d):
-    """Squared area of the quadrilateral of corners 0, b, c and d, times 4: |(c - a) x (d - b)|^2."""
-    p, q = corner(m1, start, face, lead, 0), corner(m1, start, face, lead, b)
-    r, s = corner(m1, start, face, lead, c), corner(m1, start, face, lead, d)
+def area2(p, q, r, s):
+    """Squared area of the quadrilateral of four corners, times 4: |(r - p) x (s - q)|^2."""
     w = cross(sub3(r, p), sub3(s, q))
     return dot3(w, w)
 
 
 @kernel
 def spread_corners(m1, start, face, lead, n):
-    """(b, c, d): three corners of the n that span a large area with corner 0.
+    """(q, r, s): three corners of the n that span a large area with corner 0, p.
 
     The last moves on while the area grows, and at each of its steps so do the middle one and the first.
     """
+    p, q = corner(m1, start, face, lead, 0), corner(m1, start, face, lead, 1)
+    r, s = corner(m1, start, face, lead, 2), corner(m1, start, face, lead, 3)
     b, c, d = 1, 2, 3
-    most = area2(m1, start, face, lead, b, c, d)
+    most = area2(p, q, r, s)
     for _ in range(n):
-        area = area2(m1, start, face, lead, b, c, (d + 1) % n)
+        k = after(d, n)
+        x = corner(m1, start, face, lead, k)
+        area = area2(p, q, r, x)
         if not area > most:
             break
-        most, d = area, (d + 1) % n
+        most, d, s = area, k, x
         for _ in range(n):
-            area = area2(m1, start, face, lead, b, (c + 1) % n, d)
+            k = after(c, n)
+            x = corner(m1, start, face, lead, k)
+            area = area2(p, q, x, s)
             if not area > most:
                 break
-            most, c = area, (c + 1) % n
+            most, c, r = area, k, x
         for _ in range(n):
-            area = area2(m1, start, face, lead, (b + 1) % n, c, d)
+            k = after(b, n)
+            x = corner(m1, start, face, lead, k)
+            area = area2(p, x, r, s)
             if not area > most:
                 break
-            most, b = area, (b + 1) % n
-    return b, c, d
+            most, b, q = area, k, x
+    return q, r, s
 
 
 @kernel
@@ -131,20 +166,24 @@ def plane_mesh(m1, d1):
     mesh = d1.shape_data[1]
     start, n = m1.hull_vertadr[mesh], (d1.shape_mat[2], d1.shape_mat[5], d1.shape_mat[8])
     down = mat_t_mul_vec(load9(d1.shape_mat, 9), scale3(-1.0, n))
-    lowest = lowest_vertex(m1, start, m1.hull_vertnum[mesh], down)
-    face = facing(m1, mesh, start + lowest, down)
+    lowest = lowest_vertex(m1, mesh, down)
 
     d1.manifold_count[0] = 0
     add_vertex(d1, load3(m1.hull_vert, 3 * (start + lowest)), n, down)
-    if d1.manifold_count[0] == 1 and face != NO_FACE:
-        corners, lead = m1.hull_polyvertnum[face], 0
-        for k in range(corners):
-            if m1.hull_polyvert[m1.hull_polyvertadr[face] + k] == lowest:
-                lead = k
-        b, c, d = 1, 2, 3
-        if corners > MOST:
-            b, c, d = spread_corners(m1, start, face, lead, corners)
-        add_vertex(d1, corner(m1, start, face, lead, b), n, down)
-        add_vertex(d1, corner(m1, start, face, lead, c), n, down)
-        if corners > 3:
-            add_vertex(d1, corner(m1, start, face, lead, d), n, down)
+    if d1.manifold_count[0] == 1:
+        face = facing(m1, d1, mesh, start + lowest, down)
+        if face != NO_FACE:
+            corners, lead = m1.hull_polyvertnum[face], 0
+            for k in range(corners):
+                if m1.hull_polyvert[m1.hull_polyvertadr[face] + k] == lowest:
+                    lead = k
+            q, r = corner(m1, start, face, lead, 1), corner(m1, start, face, lead, 2)
+            s = r
+            if corners > MOST:
+                q, r, s = spread_corners(m1, start, face, lead, corners)
+            elif corners == MOST:
+                s = corner(m1, start, face, lead, 3)
+            add_vertex(d1, q, n, down)
+            add_vertex(d1, r, n, down)
+            if corners > 3:
+                add_vertex(d1, s, n, down)
