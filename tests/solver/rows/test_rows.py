@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 from featherlane.solver.rows.rows import (
-    ACTED,
-    BELOW,
+    PAIRED,
+    REACHED,
     add_contact_force,
     add_contact_moment,
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
     contact_rows,
-    has_stiffness,
     moving_body,
     prepare_contacts,
     turn,
@@ -78,21 +77,19 @@ def test_bodies_are_reached_by_what_acts_on_them_or_below(s):
     m, a, parent = s.model, s.a, s.model.body_parentid
     a["body_reached"][...] = 77
     call(prepare_contacts, s.m, s.d)
-    own, stiff, reached = set(), set(), set()
+    stiff, reached = set(), set()
     for k in range(a["ncon_slot"][0]):
         b, other = a["con_body"][2 * k : 2 * k + 2]
         one_tree = other > 0 and m.body_treeid[b] == m.body_treeid[other]
         for c in (b, other):
-            own |= set() if one_tree or c == 0 else {c}
             while c > 0:
                 reached.add(c)
                 stiff |= set() if one_tree else {c}
                 c = parent[c]
     marks = a["body_reached"][: s.mj.nbody]
     assert {*np.flatnonzero(marks)} == reached
-    assert {*np.flatnonzero(marks == ACTED)} == own
-    assert {b for b in range(s.mj.nbody) if call(has_stiffness, s.d, b)} == stiff
-    assert (marks[list(stiff - own)] == BELOW).all()
+    assert {*np.flatnonzero(marks == REACHED)} == stiff
+    assert (marks[list(reached - stiff)] == PAIRED).all()
 
 
 def test_a_body_that_cannot_move_is_the_world():

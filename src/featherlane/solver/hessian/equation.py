@@ -56,7 +56,8 @@ def starts_from_inertia(m, d):
 def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
 
-    Reads:  M, cinert, cdof, the rows and where they are (dofrow_x, genrow_x, con_y), the pattern.
+    Contacts are added where they push in a world that the solver goes on in: H of the others is not theirs.
+    Reads:  M, cinert, cdof, the rows and where they are (dofrow_x, genrow_x, con_y), the pattern, live.
     Writes: H (nH,) [kg, kg m, kg m^2], body_K (nbody, 21), coupling_K; aba_inertia (nbody, 21), dof_K (nv, 3); H_kept,
             body_reached; pair_J, pair_dof for itself.
     Cost:   O(contacts + entries).
@@ -193,7 +194,7 @@ def factor_hessian(m, d):
     what couples them.  Where no way serves all worlds of the tile con_overflow is 1, and nothing is done.
     Reads:  M, cinert, cdof, all rows and where they are.
     Writes: H*, aba_*, dof_K, con_*, coupl*, ncoupling, ordered, body_*, graph*, panel*, what `assemble_hessian` writes;
-            search, cfrc for itself.
+            search, live, cfrc for itself.
     Cost:   as one of Newton's steps.
     """
     d.H_kept[0] = 0
@@ -202,13 +203,14 @@ def factor_hessian(m, d):
     if d.con_overflow[0] == 0:
         if starts_from_inertia(m, d) and not needs_inertia(m, d):
             crb(m, d)
+        d.live[0] = real(d, 1.0)
         assemble_hessian(m, d)
         keep_factor(m, d)
 
 
 @stage
 def solve_hessian(m, d):
-    """qvec <- H^-1 qvec, by what `factor_hessian` or the last step left.
+    """qvec <- H^-1 qvec, by what `factor_hessian` left.
 
     Reads:  qvec, the factor.   Cost: O(nv) by recursion, else O(entries).
     Writes: qvec (nv,); search, Mv; H_kept, aba_*, dof_K; cacc, cfrc for itself.

@@ -29,7 +29,7 @@ FIELDS = (
         "int",
         ("nbody",),
         "1",
-        "a slot acts on the body or below it: 1 with a body of its tree, 2 to 4 as a stiffness",
+        "a slot acts on the body or below it: 1 with a body of its tree, 2 as a stiffness, 3 if it pushes",
         "solve",
         "scratch",
     ),

@@ -20,8 +20,8 @@ from featherlane.spatial.vector import add3, cross, dot3, load3, load6, scale3, 
 
 # what body_reached holds; 0: no contact acts on the body or below it
 PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (within_tree.py)
-BELOW, SUMMED = 2, 3  # a stiffness of bodies below it passes; the same, and its sum has begun (stiffness.py)
-ACTED = 4  # a contact's stiffness is its own
+REACHED = 2  # a contact acts there that may be a stiffness of the body
+STIFF = 3  # the same, and the sum of what pushes now has begun (stiffness.py)
 
 
 @kernel
@@ -31,18 +31,11 @@ def moving_body(m, b):
 
 
 @kernel
-def reach(m, d, b, own, above):
+def reach(m, d, b, mark):
     """Mark body b, and all above it, as reached by a contact."""
-    mark = own
     while b > 0 and d.body_reached[b] < mark:
         d.body_reached[b] = mark
-        b, mark = m.body_parentid[b], above
-
-
-@kernel
-def has_stiffness(d, b):
-    """Does a stiffness act on body b or below it?"""
-    return d.body_reached[b] > PAIRED
+        b = m.body_parentid[b]
 
 
 @kernel
@@ -88,11 +81,9 @@ def prepare_contacts(m, d):
             b, other, sign = other, 0, real(d, -1.0)
         d.con_body[2 * k] = b
         d.con_body[2 * k + 1] = other
-        own, above = ACTED, BELOW
-        if other > 0 and m.body_treeid[b] == m.body_treeid[other]:
-            own, above = PAIRED, PAIRED
-        reach(m, d, b, own, above)
-        reach(m, d, other, own, above)
+        mark = PAIRED if other > 0 and m.body_treeid[b] == m.body_treeid[other] else REACHED
+        reach(m, d, b, mark)
+        reach(m, d, other, mark)
         store_arm(m, d, k, 0, b)
         if other > 0:
             store_arm(m, d, k, 1, other)

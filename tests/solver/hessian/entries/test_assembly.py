@@ -48,6 +48,23 @@ def test_a_contact_pushes_where_it_has_a_stiffness(cone, monkeypatch, rng):
     assert s.m.opt_cone == PYRAMIDAL or any(mask.any() for mask in said.values())
 
 
+@pytest.mark.parametrize("way", ["tree", "paths", "blocks"])
+def test_contacts_count_for_worlds_that_go_on(way, monkeypatch, rng):
+    """Where a world has ended, contacts of its own need not; the others' entries are the same bits."""
+    s = on(way, monkeypatch, rng)
+    call(assemble_entries, s.m, s.d)
+    whole, alone = s.a["H"].copy(), present(s)[-1]
+    live = np.arange(s.width) == alone[1]
+    s.a["live"][0] = live
+    call(assemble_entries, s.m, s.d)
+    np.testing.assert_array_equal(s.a["H"][:, live], whole[:, live])
+    s.a["live"][...] = 0.0
+    call(assemble_entries, s.m, s.d)
+    assert not np.array_equal(s.a["H"][:, live], whole[:, live])
+    for k in range(s.a["ncon_slot"][0]):
+        assert not call(is_pushing, s.m, s.d, k).any()
+
+
 def test_a_general_row_counts_inside_its_bounds():
     x = np.array([-0.6, -0.5, 0.0, 0.4, 0.5, 0.7])
     d = record(6, genrow_D=[2.0], genrow_x=x[None], genrow_lo=[-1.0], genrow_hi=[1.0])

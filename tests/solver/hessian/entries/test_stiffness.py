@@ -8,13 +8,15 @@ from featherlane.solver.hessian.entries.stiffness import (
     add_cone,
     add_stiffness,
     add_turns,
+    begin_stiffness,
     clear_stiffness,
     compose_stiffness,
     contact_stiffness,
+    has_stiffness,
     normal_stiffness,
     stiffness_times,
 )
-from featherlane.solver.rows.rows import ACTED, has_stiffness, prepare_contacts
+from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.spatial.vector import load3
 from oracles.hessians import basis_weights
 from oracles.uncompiled import call
@@ -95,12 +97,14 @@ def test_a_stiffness_times_a_motion(s, rng):
 def test_a_body_has_the_sum_of_the_stiffnesses_below_it(s, rng):
     call(prepare_contacts, s.m, s.d)
     K, n = rng.normal(size=s.a["body_K"].shape), s.mj.nbody
-    own = {b for b in range(n) if s.a["body_reached"][b] == ACTED}
-    for _ in range(2):  # as often as one likes
+    slots = s.a["con_body"][: 2 * s.a["ncon_slot"][0] : 2]
+    for own in (set(slots.tolist()), set(slots[:2].tolist()), set()):  # as often as one likes, of what pushes now
         s.a["body_K"][...] = np.nan
         call(clear_stiffness, s.m, s.d)
         for b in own:
+            call(begin_stiffness, s.d, b)
             assert not s.a["body_K"][21 * b : 21 * b + 21].any()
+            call(begin_stiffness, s.d, b)
             s.a["body_K"][21 * b : 21 * b + 21] += K[21 * b : 21 * b + 21]
         call(compose_stiffness, s.m, s.d)
         for b in range(1, n):

@@ -12,7 +12,7 @@ from featherlane.solver.hessian.ways.tree import (
     reduce_chains,
     take_tree,
 )
-from featherlane.solver.rows.rows import ACTED, PAIRED
+from featherlane.solver.rows.rows import PAIRED, REACHED
 from oracles.uncompiled import call
 from scenes.touching import vectors
 from scenes.ways import on, solves
@@ -50,7 +50,7 @@ def test_the_models_own_rows_are_the_pattern(monkeypatch, rng):
 
 def test_apart_every_body_that_is_reached_has_a_stiffness_of_its_own(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
-    s.a["body_reached"][:4] = [0, PAIRED, 2, 0]
+    s.a["body_reached"][:4] = [0, PAIRED, REACHED, 0]
     before = s.a["body_reached"][: s.mj.nbody].copy()
     call(own_all_contacts, s.m, s.d)
-    np.testing.assert_array_equal(s.a["body_reached"][: s.mj.nbody], np.where(before > 0, ACTED, 0))
+    np.testing.assert_array_equal(s.a["body_reached"][: s.mj.nbody], np.where(before > 0, REACHED, 0))

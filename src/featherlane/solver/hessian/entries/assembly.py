@@ -44,10 +44,12 @@ from featherlane.solver.hessian.entries.stiffness import (
     add_stiffness,
     add_turning,
     add_turns,
+    begin_stiffness,
     clear_stiffness,
     compose_stiffness,
     cone_stiffness,
     contact_stiffness,
+    has_stiffness,
     normal_stiffness,
     outer,
     stiffness_times,
@@ -57,7 +59,6 @@ from featherlane.solver.hessian.entries.stiffness import (
 from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair
 from featherlane.solver.rows.cone import is_held
 from featherlane.solver.rows.pyramid import least_edge
-from featherlane.solver.rows.rows import has_stiffness
 from featherlane.spatial.vector import load3, load6
 
 
@@ -278,20 +279,21 @@ def add_general_rows(m, d):
 
 @kernel
 def is_pushing(m, d, k):
-    """Where some row of contact k is free to act: elsewhere it adds nothing to H."""
+    """Where some row of contact k is free to act: elsewhere it adds nothing to H.  Worlds that have ended need none."""
     if d.con_dim[k] == 1:
         acts = (d.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
     elif m.opt_cone == PYRAMIDAL:
         acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
     else:
         acts = is_held(d, k)
-    return acts
+    return acts & (d.live[0] > 0.0)
 
 
 @kernel
 def add_contact(m, d, k, side):
     """K_b += the stiffness of a contact, on the body that it pushes (side 0) or the other one."""
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
+    begin_stiffness(d, b)
     if d.con_dim[k] == 1:
         add_stiffness(d, b, r, normal_stiffness(d, k))
     elif m.opt_cone == PYRAMIDAL:
@@ -306,9 +308,12 @@ def add_contact(m, d, k, side):
 def add_between_trees(m, d, k):
     """The stiffness of a contact on each of its two bodies, and between them.
 
-    Reads:  con_* of slot k.   Writes: body_K of its bodies, coupling_K of the pair that it couples [kg, kg m, kg m^2].
+    Reads:  con_* of slot k.
+    Writes: body_K and body_reached of its bodies, coupling_K of the pair that it couples [kg, kg m, kg m^2].
     """
     r, t = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
+    begin_stiffness(d, d.con_body[2 * k])
+    begin_stiffness(d, d.con_body[2 * k + 1])
     if d.con_dim[k] == 1:
         F = normal_stiffness(d, k)
     elif m.opt_cone == PYRAMIDAL:

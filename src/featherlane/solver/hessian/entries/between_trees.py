@@ -30,10 +30,13 @@ def within_tree(m, d, k):
 
 @kernel
 def clear_couplings(m, d):
-    """No stiffness between any two bodies."""
+    """No stiffness between any two bodies of two trees."""
     zero = real(d, 0.0)
-    for c in range(36 * d.ncoupling[0]):
-        d.coupling_K[c] = zero
+    for k in range(d.ncoupling[0]):
+        tip, other = coupling_tips(d, k)
+        if m.dof_treeid[tip] != m.dof_treeid[other]:
+            for c in range(36 * k, 36 * k + 36):
+                d.coupling_K[c] = zero
 
 
 @kernel

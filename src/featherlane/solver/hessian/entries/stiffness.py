@@ -14,20 +14,32 @@ from featherlane.lanes import fma, kernel, real, stage, where
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import ACTED, BELOW, SUMMED, has_stiffness, turn
+from featherlane.solver.rows.rows import REACHED, STIFF, turn
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, load6, scale3
 
 
 @kernel
 def clear_stiffness(m, d):
-    """No stiffness on any body that contacts act on; the sums of those above begin with their last child's."""
-    zero = real(d, 0.0)
+    """No stiffness on any body."""
     for b in range(m.nbody):
-        if d.body_reached[b] == ACTED:
-            for c in range(21):
-                d.body_K[21 * b + c] = zero
-        elif d.body_reached[b] == SUMMED:
-            d.body_reached[b] = BELOW
+        if d.body_reached[b] == STIFF:
+            d.body_reached[b] = REACHED
+
+
+@kernel
+def has_stiffness(d, b):
+    """Does a stiffness act on body b or below it, of the contacts that were added?"""
+    return d.body_reached[b] == STIFF
+
+
+@kernel
+def begin_stiffness(d, b):
+    """K_b <- 0, before the first contact on body b."""
+    if d.body_reached[b] != STIFF:
+        d.body_reached[b] = STIFF
+        zero = real(d, 0.0)
+        for c in range(21):
+            d.body_K[21 * b + c] = zero
 
 
 @kernel
@@ -193,13 +205,14 @@ def compose_stiffness(m, d):
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         p = m.body_parentid[b]
-        if has_stiffness(d, b) and d.body_reached[p] == BELOW:
-            d.body_reached[p] = SUMMED
-            for c in range(21):
-                d.body_K[21 * p + c] = d.body_K[21 * b + c]
-        elif has_stiffness(d, b) and p > 0:
-            for c in range(21):
-                d.body_K[21 * p + c] = d.body_K[21 * p + c] + d.body_K[21 * b + c]
+        if p > 0 and has_stiffness(d, b):
+            if has_stiffness(d, p):
+                for c in range(21):
+                    d.body_K[21 * p + c] = d.body_K[21 * p + c] + d.body_K[21 * b + c]
+            else:
+                d.body_reached[p] = STIFF
+                for c in range(21):
+                    d.body_K[21 * p + c] = d.body_K[21 * b + c]
 
 
 @kernel

@@ -34,8 +34,7 @@ from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.model.enums import LIMIT_JOINT
 from featherlane.model.joint import is_ball
 from featherlane.solver.hessian.entries.assembly import add_contact, free_weight, is_pushing
-from featherlane.solver.hessian.entries.stiffness import clear_stiffness
-from featherlane.solver.rows.rows import ACTED
+from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
 from featherlane.spatial.motion import add6, axpy6, dot6
 from featherlane.spatial.vector import load6, store6
 
@@ -202,7 +201,7 @@ def assemble_articulated(m, d):
     assemble_dofs(m, d)
     for i in range(1, m.nbody):
         store_rigid(d, i)
-        if d.body_reached[i] == ACTED:
+        if has_stiffness(d, i):
             add_body_stiffness(d, i)
 
 

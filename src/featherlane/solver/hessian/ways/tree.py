@@ -17,7 +17,7 @@ from featherlane.dynamics.sparse.tree_factor import (
 )
 from featherlane.lanes import kernel, stage
 from featherlane.solver.hessian.entries.pattern import PATHS
-from featherlane.solver.rows.rows import ACTED
+from featherlane.solver.rows.rows import REACHED
 
 
 # ---- the pattern ----------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def own_all_contacts(m, d):
     """Where trees are taken apart the contacts of pairs, too, are stiffnesses of their bodies."""
     for b in range(m.nbody):
         if d.body_reached[b] > 0:
-            d.body_reached[b] = ACTED
+            d.body_reached[b] = REACHED
 
 
 # ---- the factor -----------------------------------------------------------------------------------------------------
