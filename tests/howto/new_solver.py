@@ -22,8 +22,8 @@ from featherlane.solver.primal.problem import (
     place_rows,
     store_forces,
     trace_of_inertia,
-    warm_start,
 )
+from featherlane.solver.primal.start import warm_start
 
 NUMBER = 3
 XML = """<mujoco><option tolerance="1e-10"/><worldbody><geom type="plane" size="5 5 .1"/>

@@ -1,4 +1,4 @@
-"""The primal problem at a point: cost, gradient, forces, what a step switches, and where iterations start."""
+"""The primal problem at a point: cost, gradient, forces, and what a step switches."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from featherlane.solver.primal.problem import (
     set_switches,
     store_forces,
     trace_of_inertia,
-    warm_start,
 )
 from oracles.uncompiled import call
 from scenes.touching import CHAIN, each, go_along, go_to, near, touching, vectors
@@ -39,24 +38,6 @@ def test_cost_and_gradient_are_those_of_the_definition(s, rng):
     close(s.a["grad"][: s.nv].T, gradient)
     close(norm, np.linalg.norm(gradient, axis=1))
     close(s.a["qfrc_constraint"][: s.nv].T, each(s, a, lambda p, x: p.J.T @ p.force(x)))
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_iterations_start_at_the_cheaper_of_two_points(s, which, rng):
-    best = np.array([p.minimum() for p in s.problems]).T
-    warm = best + 0.1 * vectors(s, rng)
-    warm[:, which::2] = near(s, rng, 1e3)[:, which::2]
-    s.a["qacc_warmstart"][: s.nv] = warm
-    call(warm_start, s.m, s.d)
-    a = s.a["qacc"][: s.nv].copy()
-    smooth = np.array([p.a0 for p in s.problems]).T
-    cheaper = each(s, warm, lambda p, x: p.cost(x)) < each(s, smooth, lambda p, x: p.cost(x))
-    assert cheaper.any() and not cheaper.all()
-    close(a, np.where(cheaper, warm, smooth))
-    # with its rows and M a
-    cost, _ = call(evaluate, s.m, s.d)
-    close(cost, each(s, a, lambda p, x: p.cost(x)))
-    close(s.a["Ma"][: s.nv].T, each(s, a, lambda p, x: p.M @ x))
 
 
 def test_a_step_moves_the_point_and_its_rows(s, rng):

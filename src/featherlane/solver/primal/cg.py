@@ -26,9 +26,9 @@ from featherlane.solver.primal.problem import (
     place_rows,
     store_forces,
     trace_of_inertia,
-    warm_start,
 )
 from featherlane.solver.primal.rounding import NEAR, is_small, unexplained
+from featherlane.solver.primal.start import warm_start
 
 ETA = 0.01  # Hager and Zhang's bound on how far p may turn from the gradient
 MINVAL = 1e-15

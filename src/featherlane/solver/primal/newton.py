@@ -29,9 +29,9 @@ from featherlane.solver.primal.problem import (
     set_switches,
     store_forces,
     trace_of_inertia,
-    warm_start,
 )
 from featherlane.solver.primal.rounding import SMALL, SMALL32, size_of_forces
+from featherlane.solver.primal.start import start_lowest
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
 EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
@@ -64,7 +64,7 @@ def search_direction(m, d):
 @kernel
 def newton(m, d):
     """Newton steps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap."""
-    warm_start(m, d)
+    start_lowest(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
     noise, small = real(d, 1e-15), real(d, SMALL)

@@ -1,4 +1,4 @@
-"""The primal problem: rows at a point, their cost and forces, the gradient, the point where iterations start.
+"""The primal problem: rows at a point, their cost and forces, the gradient, and a step.
 
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
@@ -6,15 +6,14 @@ with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, 
 -f (x + f / 2D): the one rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py);
 a contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
 minimise it; inverse dynamics evaluates it.
-Source: MuJoCo documentation, Computation, "Solver" (primal problem, warm start).
+Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
 from __future__ import annotations
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
-from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, metric_times
+from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force
 from featherlane.lanes import clip, fabs, fma, fmax, kernel, real, sqrt, where
-from featherlane.model.enums import DISABLE_WARMSTART
 from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
 from featherlane.solver.rows.pyramid import push
 from featherlane.solver.rows.rows import (
@@ -160,42 +159,6 @@ def evaluate(m, d):
         d.grad[i] = x
         s = fma(x, x, s)
     return cost + gauss_cost(m, d), sqrt(s)
-
-
-# ---- the start ------------------------------------------------------------------------------------------------------
-@kernel
-def warm_start(m, d):
-    """The cheaper of two points, world by world: last step's acceleration, or that without constraints."""
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
-    subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
-    f0 = metric_force(m, d)
-    for i in range(m.nv):
-        d.qacc[i] = d.qacc_smooth[i]
-        d.Ma[i] = f0[i]
-    if m.opt_disableflags & DISABLE_WARMSTART == 0:
-        smooth = row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
-        # con_z holds J v: the warm point's rows go to con_warm
-        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
-        subtract_reference_at(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-        metric_times(m, d, d.qacc_warmstart, d.Mv)
-        gauss = real(d, 0.0)
-        for i in range(m.nv):
-            gauss = fma(d.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
-        take = fma(0.5, gauss, row_cost(m, d, d.dofrow_v, d.genrow_v, d.con_warm)) < smooth
-        for i in range(m.nv):
-            d.qacc[i] = where(take, d.qacc_warmstart[i], d.qacc[i])
-            d.Ma[i] = where(take, d.Mv[i], d.Ma[i])
-        for k in range(d.ndofrow[0]):
-            d.dofrow_x[k] = where(take, d.dofrow_v[k], d.dofrow_x[k])
-        for k in range(d.ngenrow[0]):
-            d.genrow_x[k] = where(take, d.genrow_v[k], d.genrow_x[k])
-        for k in range(3 * d.ncon_slot[0]):
-            d.con_y[k] = where(take, d.con_warm[k], d.con_y[k])
-        for k in range(d.ncon_slot[0]):
-            if d.con_dim[k] > 3:
-                r = 3 * turn(d, k)
-                for i in range(r, r + 3):
-                    d.con_y[i] = where(take, d.con_warm[i], d.con_y[i])
 
 
 # ---- a step, and what is kept of the solution ----------------------------------------------------------------------
