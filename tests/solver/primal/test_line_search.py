@@ -11,6 +11,7 @@ from featherlane.solver.primal.line_search import (
     line_search,
     line_terms,
     slope,
+    step_length,
 )
 from oracles.uncompiled import call, record
 from scenes.touching import each, go_along, go_to, near, touching, vectors
@@ -70,6 +71,16 @@ def test_enough_ends_the_search(s, rng):
     t = call(line_search, s.m, s.d, q1, q2, first * 0.5, np.ones(s.width, bool))
     assert (t != 1.0).all()
     assert (np.abs(slopes(s, a, p, t)) <= 0.5 * first * (1 + EXACT)).all()
+
+
+def test_a_full_step_is_taken_where_its_slope_is_good(s, rng):
+    a, p, q1, q2, _ = line(s, rng)
+    first, live = np.abs(slopes(s, a, p, np.ones(s.width))), np.arange(s.width) != 1
+    good, none = first * np.where(np.arange(s.width) % 2, 0.999, 1.001), np.zeros(s.width)
+    t, whole = (call(step_length, s.m, s.d, q1, q2, none, g, live) for g in (good, none))
+    np.testing.assert_array_equal(t, np.where(first <= good, live * 1.0, whole))
+    np.testing.assert_array_equal(whole, call(line_search, s.m, s.d, q1, q2, none, live))
+    assert (whole[live] != 1).all()
 
 
 def counted(monkeypatch):

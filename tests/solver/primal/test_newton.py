@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.solver.hessian.equation import prepare
+from featherlane.solver.primal import newton as steps
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.newton import newton, search_direction
 from featherlane.solver.primal.problem import evaluate
@@ -68,13 +69,14 @@ def test_a_direction_solves_newtons_equation(rng):
     go_to(s, a)
     s.a["live"][...] = 1.0
     call(evaluate, s.m, s.d)
-    promise = call(search_direction, s.m, s.d)
+    promise, fall = call(search_direction, s.m, s.d)
     for lane, p in enumerate(s.problems):
         g, H = p.gradient(a[:, lane]), p.hessian(a[:, lane])
         expected = -np.linalg.solve(H, g)
         assert np.abs(s.a["search"][: s.nv, lane] - expected).max() <= EXACT * np.abs(expected).max()
         assert np.abs(s.a["Mv"][: s.nv, lane] - p.M @ expected).max() <= EXACT * np.abs(p.M @ expected).max()
         assert abs(promise[lane] + 0.5 * g @ expected) <= EXACT * abs(g @ expected)
+        assert abs(fall[lane] + g @ expected) <= EXACT * abs(g @ expected)
 
 
 def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
@@ -87,13 +89,25 @@ def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
     s.a["M"][:, -1] *= -1.0
     s.a["grad"][:, -1] = 0.0
     s.a["grad"][s.model.tree_dofadr[1] + np.arange(3), -1] = 1.0
-    promise = call(search_direction, s.m, s.d)
+    promise, fall = call(search_direction, s.m, s.d)
     expected = -s.a["grad"][: s.nv, -1] / s.a["M"][s.model.M_rowadr + s.model.M_rownnz - 1, -1]
     downhill = (s.a["search"][: s.nv] * s.a["grad"][: s.nv]).sum(0) < 0
     newton_step = -np.linalg.solve(s.problems[0].hessian(a[:, 0]), s.problems[0].gradient(a[:, 0]))
     assert np.abs(s.a["search"][: s.nv, 0] - newton_step).max() <= EXACT * np.abs(newton_step).max()
     assert downhill[:-1].all() and promise[0] < FAR <= promise[-1]
     np.testing.assert_allclose(s.a["search"][: s.nv, -1], expected, rtol=1e-12)
+    np.testing.assert_allclose(fall[-1], -expected @ s.a["grad"][: s.nv, -1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("full", [0.0, 0.5, 1e9])
+def test_full_steps_lead_to_the_minimum_whatever_they_are_taken_for(full, monkeypatch):
+    """One that led up is the last one."""
+    monkeypatch.setattr(steps, "FULL", full)
+    s = ready("pyramidal")
+    call(newton, s.m, s.d)
+    best = np.array([p.minimum() for p in s.problems]).T
+    assert np.abs(s.a["qacc"][: s.nv] - best).max() <= OPTIMAL * 100 * np.abs(best).max()
+    assert (s.a["solver_niter"][0] < 25).all() and not s.a["warning"][3].any()
 
 
 def test_its_record_tells_each_point(rng):

@@ -78,7 +78,15 @@ def line_rounding(m, d, reach):
 
 @kernel
 def line_search(m, d, q1, q2, enough, live):
+    """Step length: root of the slope, see `step_length`."""
+    return step_length(m, d, q1, q2, enough, real(d, 0.0), live)
+
+
+@kernel
+def step_length(m, d, q1, q2, enough, good, live):
     """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live.
+
+    The full step is taken as it is where its slope is at most `good`.
 
     A world is done where the slope is at most `enough`, or rounding, which is looked at where a few evaluations were
     not enough.  Where elliptic contacts slip the slope is not piecewise linear, and where their curvature jumps
@@ -95,7 +103,7 @@ def line_search(m, d, q1, q2, enough, live):
         if k == late:
             enough = fmax(enough, line_rounding(m, d, real(d, 1.0)))
         g, h = slope(m, d, a, q1, q2)
-        todo = todo & (fabs(g) > enough)
+        todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
         if k >= m.opt_ls_iterations:

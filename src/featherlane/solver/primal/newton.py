@@ -1,7 +1,9 @@
 """Newton's method on the primal problem, W worlds at once.
 
 The cost is convex, and piecewise quadratic but where an elliptic contact slips; a step solves H p = -grad with the rows
-that are not at a bound, and a line search finds the minimum along p.
+that are not at a bound, and a line search finds the minimum along p.  Where cones are pyramids the full step is taken
+as it is if the slope at its end is at most half of that at its start: the rows that push there are nearer to those of
+the solution than at the minimum along p, which saves up to 10 % of the iterations, and the search.
 
 A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
 What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
@@ -18,9 +20,10 @@ from __future__ import annotations
 
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
+from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.equation import assemble_hessian, leaves_out, solve_first
 from featherlane.solver.primal.history import primal_gap, record
-from featherlane.solver.primal.line_search import FAR, line_rounding, line_search, line_terms
+from featherlane.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
 from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
@@ -35,14 +38,16 @@ from featherlane.solver.primal.start import start_lowest
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
 EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
+FULL = 0.5  # of the slope at its start: rows of a full step whose slope is at most this are nearer to the solution's
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 
 
 @kernel
 def search_direction(m, d):
-    """p = -H^-1 grad, and its rows; returns what the quadratic model says that the step gains, grad . H^-1 grad / 2.
+    """p = -H^-1 grad, and its rows.
 
-    Where trees were taken apart H is not the second derivative, and nothing is said.
+    Returns what the quadratic model says that the step gains, grad . H^-1 grad / 2, and how steeply the cost falls
+    along p, -p . grad.  Where trees were taken apart H is not the second derivative, and the gain is FAR.
     """
     for i in range(m.nv):
         d.search[i] = -d.grad[i]
@@ -54,11 +59,14 @@ def search_direction(m, d):
     # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
     lost = not_(descent < 0.0)
     if any_(lost):
+        s = real(d, 0.0)
         for i in range(m.nv):
             d.search[i] = where(lost, -d.grad[i] / metric_diagonal(m, d, i), d.search[i])
+            s = fma(d.search[i], d.grad[i], s)
+        descent = where(lost, s, descent)
     metric_times(m, d, d.search, d.Mv)
     place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
-    return where(lost | leaves_out(d), FAR, -0.5 * descent)
+    return where(lost | leaves_out(d), FAR, -0.5 * descent), -descent
 
 
 @kernel
@@ -73,13 +81,14 @@ def newton(m, d):
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsettled, slow = live, live & not_(live)
+    careful = slow if m.opt_cone == PYRAMIDAL else live
     niter, idle, least = real(d, 0.0), real(d, 0.0), gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
         d.live[0] = where(live, 1.0, 0.0)
-        promise = search_direction(m, d)
+        promise, fall = search_direction(m, d)
         if any_(slow):
             # a gradient that is rounding makes a slope that is no more
             done = live & slow & (2.0 * promise <= line_rounding(m, d, real(d, 0.0)))
@@ -88,7 +97,7 @@ def newton(m, d):
                 break
         q1, q2, length = line_terms(m, d)
         enough = tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale
-        a = line_search(m, d, q1, q2, enough, live)
+        a = step_length(m, d, q1, q2, enough, where(careful, 0.0, FULL * fall), live)
         switched = live
         if single_precision(d):
             switched = set_switches(m, d, a)
@@ -102,6 +111,8 @@ def newton(m, d):
             exact = exact & (gradient <= EXACT * size_of_forces(m, d))
         niter = where(live, niter + 1.0, niter)
         gain = before - cost
+        # a full step that led up was one too many: from now on to the minimum
+        careful = careful | (gain < 0.0)
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
         done = live & (not_(scale * gradient > tolerance) | exact)
         live, unsettled = live & not_(done), unsettled & not_(done)
