@@ -143,6 +143,17 @@ def test_float32_stops_where_no_row_switches(cone):
     assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
 
 
+def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
+    """As if none of its steps were exact."""
+    monkeypatch.setattr(steps, "EXACT_FALL", 0.0)
+    monkeypatch.setattr(steps, "line_rounding", lambda m, d, reach: np.zeros(1, np.float32))
+    s = ready("pyramidal", width=1, dtype=np.float32, tolerance=1e-12)
+    call(newton, s.m, s.d)
+    best = s.problems[0].minimum()
+    assert s.a["warning"][3, 0] == 0 and 2 < s.a["solver_niter"][0, 0] < 20
+    assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
+
+
 def test_a_world_beyond_numbers_is_counted_where_it_takes_part():
     """A split tile is solved part by part: each part counted what the others would."""
     s = ready("pyramidal")

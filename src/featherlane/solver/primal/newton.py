@@ -118,7 +118,12 @@ def newton(m, d):
         live, unsettled = live & not_(done), unsettled & not_(done)
         # rounding ends progress: the cost no longer tells and the gradient no longer falls
         slow = live & (gradient > 0.5 * least)
-        idle = where(slow & (fabs(gain) <= noise * fabs(cost)), idle + 1.0, 0.0)
+        still = slow & (fabs(gain) <= noise * fabs(cost))
+        idle = where(still, idle + 1.0, 0.0)
+        if single_precision(d):
+            # the gradient is what an exact step leaves, and rows that switch to and fro leave it so
+            done = still & (gradient <= EXACT * size_of_forces(m, d))
+            live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
         # a step of length 0 would be taken again and again
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
     d.solver_niter[0] = niter
