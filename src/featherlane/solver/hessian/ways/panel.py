@@ -120,6 +120,42 @@ def update_row(d1, q, o, width, size, f, count):
 
 
 @kernel
+def update_three(d1, q, stride, o, width, f, count):
+    """`update_row` of three rows, a stride apart, by the six of a free body: each of its runs is read once."""
+    E, s = eights(d1.panel), d1.panel_scale
+    s0, s1, s2, s3, s4, s5 = s[f], s[f + 1], s[f + 2], s[f + 3], s[f + 4], s[f + 5]
+    t0, t1, t2, t3, t4, t5 = s[f + 6], s[f + 7], s[f + 8], s[f + 9], s[f + 10], s[f + 11]
+    u0, u1, u2, u3, u4, u5 = s[f + 12], s[f + 13], s[f + 14], s[f + 15], s[f + 16], s[f + 17]
+    o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
+    p, r = q + stride, q + 2 * stride
+    for c in range(count):
+        e, x, y, z = E[o + c], E[q + c], E[p + c], E[r + c]
+        x, y, z = fma(s0, e, x), fma(t0, e, y), fma(u0, e, z)
+        e = E[o1 + c]
+        x, y, z = fma(s1, e, x), fma(t1, e, y), fma(u1, e, z)
+        e = E[o2 + c]
+        x, y, z = fma(s2, e, x), fma(t2, e, y), fma(u2, e, z)
+        e = E[o3 + c]
+        x, y, z = fma(s3, e, x), fma(t3, e, y), fma(u3, e, z)
+        e = E[o4 + c]
+        x, y, z = fma(s4, e, x), fma(t4, e, y), fma(u4, e, z)
+        e = E[o5 + c]
+        E[q + c], E[p + c], E[r + c] = fma(s5, e, x), fma(t5, e, y), fma(u5, e, z)
+
+
+@kernel
+def update_rows(d1, q, stride, o, width, size, rows, count):
+    """All rows of a tree in a run that is theirs from its first column on."""
+    r = 0
+    while size == 6 and r + 3 <= rows:
+        update_three(d1, q + r * stride, stride, o, width, r * size, count)
+        r += 3
+    while r < rows:
+        update_row(d1, q + r * stride, o, width, size, r * size, count)
+        r += 1
+
+
+@kernel
 def update_tree(m1, d1, t, u, at):
     """Rows of tree u, which is number `at` in the row of t, less what eliminating t takes from them; the same for x."""
     a, width, size = d1.panel_adr[t] // 8, d1.panel_width[t] // 8, m1.tree_dofnum[t]
@@ -127,8 +163,11 @@ def update_tree(m1, d1, t, u, at):
     e, end, f = d1.graph_rowadr[t] + at, d1.graph_rowadr[t] + d1.graph_rownnz[t], d1.graph_rowadr[u]
     scale_rows(m1, d1, t, u, d1.graph_colplace[e])
     o, own = a + d1.graph_colplace[e] // 8, room_of(m1, u) // 8
-    for r in range(rows):
-        update_row(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
+    if own == 1:
+        update_rows(d1, b, stride, o, width, size, rows, 1)
+    else:
+        for r in range(rows):
+            update_row(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
     e += 1
     while e < end:
         while d1.graph_col[f] != d1.graph_col[e]:
@@ -139,8 +178,7 @@ def update_tree(m1, d1, t, u, at):
             count += room_of(m1, d1.graph_col[e]) // 8
             e += 1
             f += 1
-        for r in range(rows):
-            update_row(d1, q + r * stride, o, width, size, r * size, count)
+        update_rows(d1, q, stride, o, width, size, rows, count)
 
 
 @stage
