@@ -77,19 +77,21 @@ def test_columns_give_the_bits_of_rows(name, own):
         assert smooth.relative(x[:, k], np.linalg.solve(M, f[:, k])) <= LAW * np.linalg.cond(M)
 
 
-def scattered_tree(rng, n=20):
-    """Rows of ancestors of a tree whose descendants do not follow each other: rowadr, rownnz, colind, rows below."""
+def scattered_tree(rng, links, n=24):
+    """Rows of ancestors of a tree of chains that do not follow their parents: rowadr, rownnz, colind, rows below."""
     rows = []
     for i in range(n):
-        parent = i - 1 if i % 3 == 1 else int(rng.integers(max(i - 7, -1), max(i, 1)))
+        parent = i - 1 if i % links else int(rng.integers(max(i - 7, -1), max(i, 1)))
         rows.append([*(rows[parent] if 0 <= parent < i else []), i])
     nnz = np.array([len(r) for r in rows])
     below = [[k for k in range(n - 1, i, -1) if i in rows[k]] for i in range(n)]
     return np.cumsum(nnz) - nnz, nnz, np.concatenate(rows), below
 
 
-def test_listed_columns_give_the_bits_of_rows(rng):
-    adr, nnz, col, below = scattered_tree(rng)
+@pytest.mark.parametrize("links", [1, 2, 3, 4, 5, 8])
+def test_listed_columns_give_the_bits_of_rows(links, rng):
+    """Rows of chains are finished four or two at a time."""
+    adr, nnz, col, below = scattered_tree(rng, links)
     n, count = len(nnz), np.array([len(b) for b in below])
     A, f = rng.uniform(-1, 1, (len(col), WIDTH)), rng.standard_normal((n, WIDTH))
     A[adr + nnz - 1] += 2 * n
