@@ -49,7 +49,7 @@ def choose_way(m, d):
     BLOCKS every entry sees the same roundings in the same order.
     Reads:  con_body, con_D, genrow_dof, genrow_present, active; the pattern of the last step.
     Writes: coupled, ordered, con_coupling, ncoupling, coupling_*, H_* (the pattern), con_overflow; body_reached; graph,
-            graph_*, panel_cost.
+            graph_*, panel_cost, panel_fits.
     Cost:   O(slots log slots), and that of the pattern where the couplings are not those of the last step.
     """
     mark_coupled(m, d)

@@ -131,7 +131,7 @@ FIELDS = (
     Field("graph_colplace", "int", ("nfill",), "1", "their first columns in the panel", "solve", "table"),
     Field("panel_adr", "int", ("ngraph",), "1", "first entry of a tree's panel", "solve", "scratch"),
     Field("panel_width", "int", ("ngraph",), "1", "columns of the panel", "solve", "scratch"),
-    Field("panel_fits", "int", (1,), "1", "1: there is room for the panels", "solve", "scratch"),
+    Field("panel_fits", "int", (1,), "1", "1: panels have places, 0: not yet, or no room", "solve", "scratch"),
     Field("panel_cost", "scalar", (2,), "1", "multiplications of a factor: with fill-in, without", "solve", "scratch"),
     Field(
         "panel", "scalar", ("npanel",), "kg, kg m, kg m^2", "Hessian of one world, then its factor", "solve", "table"

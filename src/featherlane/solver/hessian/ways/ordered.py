@@ -13,7 +13,13 @@ from __future__ import annotations
 
 from featherlane.lanes import has, kernel, read_lane, stage, width, write_lane
 from featherlane.solver.hessian.ways.minimum_degree import clear_graph, count_in_model_order, join_trees, order_trees
-from featherlane.solver.hessian.ways.panel import expand_panels, factor_panels, place_panels, reduce_panels
+from featherlane.solver.hessian.ways.panel import (
+    clear_panels,
+    expand_panels,
+    factor_panels,
+    place_panels,
+    reduce_panels,
+)
 
 COSTLY = 60000.0  # multiplications of a factor: fewer are quicker in lanes, 10 us for a tile
 FILLED = 1.5  # times those without fill-in: stacks and scattered pairs gain nothing from another order
@@ -48,8 +54,12 @@ def join_world(m, d, lane):
 
 @kernel
 def mark_ordered(m, d):
-    """ordered = 1 where a world's factor is costly in the model's order; returns whether there are such, and others."""
+    """ordered = 1 where a world's factor is costly in the model's order; returns whether there are such, and others.
+
+    Panels of another step's rows are given up.
+    """
     some, others = 0, 0
+    d.panel_fits[0] = 0
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             join_world(m, d, lane)
@@ -75,18 +85,24 @@ def column_of(d, t, u):
 
 
 @kernel
-def load_between(m, d, lane, i, t, a, c, u):
-    """Entries of dof i of tree t with the dofs of block c of tree u, which stand at a."""
-    last, last_u = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.tree_dofadr[u] + m.tree_dofnum[u] - 1
-    first = m.block_dofadr[c]
+def load_between(m, d, lane, b, t, place, c, u):
+    """Entries of block b of tree t with block c of tree u, at a place of its rows; none where they are not coupled."""
+    last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[b]
+    last_u, first_u = m.tree_dofadr[u] + m.tree_dofnum[u] - 1, m.block_dofadr[c]
     if d.graph_place[t] < d.graph_place[u]:
-        o = d.panel_adr[t] + (last - i) * d.panel_width[t] + column_of(d, t, u) + last_u - first
-        for e in range(m.block_dofnum[c]):
-            d.panel[o - e] = read_lane(d.H, a + e, lane)
+        column, step = column_of(d, t, u), d.panel_width[t]
+        o = d.panel_adr[t] + (last - first) * step + column + last_u - first_u
+        for i in range(m.block_dofnum[b] if column >= 0 else 0):
+            a = d.H_rowadr[first + i] + place
+            for e in range(m.block_dofnum[c]):
+                d.panel[o - i * step - e] = read_lane(d.H, a + e, lane)
     else:
-        o = d.panel_adr[u] + (last_u - first) * d.panel_width[u] + column_of(d, u, t) + last - i
-        for e in range(m.block_dofnum[c]):
-            d.panel[o - e * d.panel_width[u]] = read_lane(d.H, a + e, lane)
+        column, step = column_of(d, u, t), d.panel_width[u]
+        o = d.panel_adr[u] + (last_u - first_u) * step + column + last - first
+        for i in range(m.block_dofnum[b] if column >= 0 else 0):
+            a = d.H_rowadr[first + i] + place
+            for e in range(m.block_dofnum[c]):
+                d.panel[o - i - e * step] = read_lane(d.H, a + e, lane)
 
 
 @kernel
@@ -102,14 +118,6 @@ def load_within(m, d, lane, i, t, a, c):
 
 
 @kernel
-def has_column(d, t, u):
-    """Are trees t and u coupled in the factor?"""
-    if d.graph_place[t] > d.graph_place[u]:
-        t, u = u, t
-    return column_of(d, t, u) >= 0
-
-
-@kernel
 def load_world(m, d, lane):
     """One world's entries of H in its panels; what it does not couple is zero there."""
     for b in range(m.nblock):
@@ -120,27 +128,29 @@ def load_world(m, d, lane):
             if t == u:
                 for i in range(first, first + m.block_dofnum[b]):
                     load_within(m, d, lane, i, t, d.H_rowadr[i] + place, c)
-            elif has_column(d, t, u):
-                for i in range(first, first + m.block_dofnum[b]):
-                    load_between(m, d, lane, i, t, d.H_rowadr[i] + place, c, u)
+            else:
+                load_between(m, d, lane, b, t, place, c, u)
 
 
 @stage
 def place_world(m, d, lane):
     """An order and places for one world's panels; where they do not fit its trees are taken apart: ordered = 2.
 
+    A world that is alone in its tile keeps them from one iteration to the next.
     Reads:  con_coupling, con_body, con_D, genrow_dof, genrow_present.
     Writes: ordered; graph, graph_*, panel_adr, panel_width, panel_fits, panel (zeros).
     Cost:   O(entries of the factor).
     """
-    join_world(m, d, lane)
-    order_trees(m, d)
-    place_panels(m, d)
-    if d.panel_fits[0] == 0:
-        write_lane(d.ordered, 0, lane, 2.0)
-        clear_graph(m, d)
+    if width(d) > 1 or d.panel_fits[0] == 0:
+        join_world(m, d, lane)
         order_trees(m, d)
         place_panels(m, d)
+        if d.panel_fits[0] == 0:
+            write_lane(d.ordered, 0, lane, 2.0)
+            clear_graph(m, d)
+            order_trees(m, d)
+            place_panels(m, d)
+    clear_panels(m, d)
 
 
 # ---- the factor ----------------------------------------------------------------------------------------------------

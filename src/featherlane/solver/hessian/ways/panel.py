@@ -38,12 +38,24 @@ def room_of(m1, t):
 
 
 @stage
+def clear_panels(m1, d1):
+    """Zeros in the panels, where they are placed.
+
+    Reads:  graph_order, panel_adr, panel_width.   Writes: panel.
+    """
+    t = d1.graph_order[d1.ngraph - 1]
+    P, zero = eights(d1.panel), eights(d1.panel_zero)[0]
+    for e in range((d1.panel_adr[t] + m1.tree_dofnum[t] * d1.panel_width[t]) // 8):
+        P[e] = zero
+
+
+@stage
 def place_panels(m1, d1):
     """Where each tree's panel begins, and the columns of each tree in it; panel_fits = 0 if there is no room.
 
     Reads:  graph, graph_order, graph_place, graph_degree of `order_trees`.
     Writes: graph_rowadr, graph_rownnz, panel_adr, panel_width (ngraph,), graph_col, graph_colplace (nfill,),
-            panel_fits; zeros in panel.
+            panel_fits.
     """
     adr, entries = 0, 0
     d1.panel_fits[0] = 1
@@ -63,10 +75,6 @@ def place_panels(m1, d1):
         if entries > d1.npanel:
             d1.panel_fits[0] = 0
             break
-    if d1.panel_fits[0]:
-        P, zero = eights(d1.panel), eights(d1.panel_zero)[0]
-        for e in range(entries // 8):
-            P[e] = zero
 
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
