@@ -23,9 +23,12 @@ REAL = (
 ROUNDING = 1e-9  # relative, and of the smallest numbers absolute: versions sum in different orders
 STEPS = 20
 FAR = 1e-4  # m or rad after so many steps: contacts of a hull come in another order, solvers stop on either side
-FACES = set("hull_polyvertadr hull_polyvertnum hull_polyvert hull_map hull_polynormal".split())
+FACES = set(
+    "hull_polyvertadr hull_polyvertnum hull_polyvert hull_map hull_polynormal hull_planenormal hull_planeoffset".split()
+)
+FACES |= {"hull_planeerror", "hull_planedrop"}
 MESHES = FACES | set(
-    "hull_vert hull_start hull_planenormal hull_planeoffset hull_planeerror hull_planedrop triangle_vert meshnode_triangle meshnode_box mesh_quat geom_quat geom_size geom_aabb"
+    "hull_vert hull_start triangle_vert meshnode_triangle meshnode_box mesh_quat geom_quat geom_size geom_aabb"
     " geom_rbound body_iquat body_inertia body_invweight0 dof_length dof_invweight0 dof_M0 actuator_acc0"
     " stat_meaninertia".split()
 )
