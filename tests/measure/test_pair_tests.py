@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.measure.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests
+from featherlane.measure.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests, ways_of_hulls
 from featherlane.measure.race import Course, Lineup
 from featherlane.measure.stage_times import tiles
 from featherlane.model.candidates import candidates
@@ -106,6 +106,13 @@ def test_what_is_told_of_a_model():
     assert set(found["pairs"]) == set(Counts._fields) and found["pairs"]["listed"] == lineup.model.ncand
     assert set(found["microseconds"]) == {"listing", "turned_boxes", "points"}
     assert 0.0 <= found["microseconds_of_a_pair"]["explained"] <= 1.0
+
+
+def test_pairs_of_hulls_go_one_of_three_ways():
+    ways = ways_of_hulls(Lineup("hand", Course(worlds=16, settle=0.3)))
+    assert set(ways) == {"apart_as_before", "proved_as_before", "searched"}
+    assert sum(ways.values()) > 0.0
+    assert ways_of_hulls(Lineup("humanoid", Course(worlds=16, settle=0.1))) == {}
 
 
 def test_a_model_without_pairs_or_contacts_has_nothing_to_tell():

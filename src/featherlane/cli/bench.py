@@ -122,6 +122,11 @@ def _print_pairs(screen, collision: dict[str, Any]) -> None:
             rows.append([title, f"{pairs_of[count]:.2f}", f"{micro[time]:.3f}" if time in micro else ""])
     title = "Pairs of geoms that pass each test of collision; a time is of all tests after the last time above"
     screen.print(table(title, ["test", "pairs per world", "us per world"], rows))
+    if ways := collision.get("hulls"):
+        screen.print(
+            f"Pairs with hulls in a step of a world: {ways['apart_as_before']:.2f} apart as before, "
+            f"{ways['proved_as_before']:.2f} proved as before, {ways['searched']:.2f} searched"
+        )
     each = dict(collision.get("microseconds_of_a_pair", {}))
     explained = each.pop("explained", 0.0)
     if each:

@@ -16,12 +16,14 @@ import numpy as np
 from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
 from featherlane.collision.collision import collision
 from featherlane.collision.crowd import pair_of
+from featherlane.collision.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, HEADER
 from featherlane.lanes.record import python_record
 from featherlane.measure.race import Lineup
 from featherlane.measure.stage_times import LeastTimes, Tile, tiles
 from featherlane.model.enums import Disable
 from featherlane.model.load import load
 from featherlane.model.pair import FIRST_SCALAR
+from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -58,6 +60,7 @@ def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) 
 
     Returns:
         `pairs`: means of `Counts` over the worlds, in float64.
+        `hulls`: `ways_of_hulls`.
         `microseconds` per world, where the contacts of a tile have room: `listing`, up to the bounding spheres;
         `turned_boxes`; `points`, all that follows: searches, formulas, and the parameters of contacts.
         `microseconds_of_a_pair`, of what `points` takes: of a pair that is searched and `apart`, of one that is
@@ -69,6 +72,8 @@ def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) 
         return {}
     counts = count_pairs(lineup, told)
     found: dict[str, Any] = {"pairs": dict(zip(Counts._fields, counts.mean(axis=0).tolist(), strict=True))}
+    if ways := ways_of_hulls(lineup):
+        found["hulls"] = ways
     timed = [(tile.worlds, seconds) for tile in tiles(lineup) if (seconds := _seconds(lineup, tile))]
     if timed:
         micro = 1e6 * np.array([[seconds[name] for name in ("listing", "boxes", "collision")] for _, seconds in timed])
@@ -86,6 +91,27 @@ def count_pairs(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
         rows.append(one.counts(w))
         told(w + 1)
     return np.array(rows)
+
+
+def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
+    """Of the pairs of convex shapes that a world searches in a step of the race, how many went which way.
+
+    Returns:
+        `apart_as_before`: a direction that the world remembers parts them; `proved_as_before`: a proof that it
+        remembers says where they are nearest or how deep they are; `searched`; nothing of a model without such pairs.
+    """
+    batch = Batch(lineup.model, lineup.course.worlds, nthread=lineup.course.threads, dtype=lineup.course.dtype)
+    nstep, before = lineup.course.nstep, np.zeros(HEADER)
+    for _ in range(2):  # the first call fills the memory, as in a race
+        lineup.put(batch)
+        before = batch._remembered()[:, :HEADER].sum(axis=0)
+        batch.step(nstep)
+    memory = batch._remembered()
+    if not memory.size:
+        return {}
+    counts = (memory[:, :HEADER].sum(axis=0) - before) / (lineup.course.worlds * nstep)
+    names = {"apart_as_before": BY_DIRECTION, "proved_as_before": BY_PROOF, "searched": BY_SEARCH}
+    return {name: float(counts[k]) for name, k in names.items()}
 
 
 class _OneWorld:
