@@ -239,6 +239,16 @@ def test_a_batch_a_copy_and_a_data_step_in_the_same_bits(heap):
     assert data.qpos.tobytes() == batch.qpos[4].tobytes()
 
 
+def test_a_data_that_takes_up_another_model_forgets(heap):
+    data = fl.Data(heap)
+    for _ in range(200):
+        fl.step(heap, data)
+    memory = data.workspace._memory
+    assert memory[0, BY_PROOF] > 0
+    data.use(copy.deepcopy(heap))
+    assert not memory.any()
+
+
 def test_questions_remember_nothing(heap):
     batch = scattered(heap, 9)
     batch.step(50)

@@ -135,6 +135,7 @@ class Workspace:
         """Work with another model of the same sizes from now on."""
         self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
         forget_pattern(self.arrays)
+        self._memory[...] = 0.0  # the numbers of vertices mean something in one model alone
         self._bound.clear()
         self.calls.forget()
         self.calls.connect()
