@@ -40,7 +40,7 @@ def test_panels_of_full_rows_fit():
     model = trees(7)
     sizes, columns = panel_capacity(model), [(n + 7) // 8 * 8 for n in model.tree_dofnum]
     assert sizes["ngraph"] == model.ntree == 8 and sizes["nfill"] == 28
-    assert sizes["npanelcolumn"] == sum(columns) and sizes["npanelscale"] == 36
+    assert sizes["npanelcolumn"] == sum(columns) and sizes["npanelscale"] == 48
     order = np.cumsum([0, *columns])
     assert sizes["npanel"] >= sum(n * (order[-1] - o) for n, o in zip(model.tree_dofnum, order, strict=False))
     assert not any(panel_capacity(trees(6)).values())

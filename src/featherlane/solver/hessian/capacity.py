@@ -6,6 +6,7 @@ from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS
 
 HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
 PATH_DOFS = 128  # at most, for rows closed under paths: models of more are mostly stacks and piles, whose rows fill
+FREE_SCALE = 48  # factors between two free bodies: six rows of eight
 MANY_TREES = 8  # a model of fewer is never worth an order of its own
 
 
@@ -31,7 +32,7 @@ def panel_capacity(model) -> dict[str, int]:
         "nfill": ntree * (ntree - 1) // 2,
         "npanel": min(model.nv * columns, HESSIAN_LIMIT),
         "npanelcolumn": columns,
-        "npanelscale": int(model.tree_dofnum.max()) ** 2 if many else 0,
+        "npanelscale": max(int(model.tree_dofnum.max()) ** 2, FREE_SCALE) if many else 0,
     }
 
 

@@ -12,7 +12,7 @@ FIELDS = (
     Field("nfill", "size", doc="capacity: couplings of two trees in one world, with fill-in"),
     Field("npanel", "size", doc="capacity: entries of one world's factor"),
     Field("npanelcolumn", "size", doc="columns of the widest panel"),
-    Field("npanelscale", "size", doc="square of the most dofs of a tree"),
+    Field("npanelscale", "size", doc="square of the most dofs of a tree, at least six eights"),
     # stiffness of the rows, at bodies and dofs
     Field(
         "body_K",

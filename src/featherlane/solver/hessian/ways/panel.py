@@ -11,6 +11,8 @@ from __future__ import annotations
 from featherlane.lanes import eights, fma, kernel, stage
 from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS, low_bit
 
+FREE = 6  # dofs of a free body, the tree of most piles: its rows have kernels of their own
+
 
 # ---- where things are ----------------------------------------------------------------------------------------------
 @kernel
@@ -79,6 +81,28 @@ def place_panels(m1, d1):
 
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
+def finish_free(d1, a, width, last):
+    """`factor_tree` of a free body beyond its own columns: of all its rows at once, each read and written once."""
+    P, d, E = d1.panel, d1.panel_inverse, eights(d1.panel)
+    o1, o2, o3, o4 = a + width, a + 2 * width, a + 3 * width, a + 4 * width
+    b0, b1, b2, b3, b4 = d[last], d[last - 1], d[last - 2], d[last - 3], d[last - 4]
+    s1, s2, s3, s4, s5 = -(P[a + 1] * b0), -(P[a + 2] * b0), -(P[a + 3] * b0), -(P[a + 4] * b0), -(P[a + 5] * b0)
+    t2, t3, t4, t5 = -(P[o1 + 2] * b1), -(P[o1 + 3] * b1), -(P[o1 + 4] * b1), -(P[o1 + 5] * b1)
+    u3, u4, u5 = -(P[o2 + 3] * b2), -(P[o2 + 4] * b2), -(P[o2 + 5] * b2)
+    v4, v5, w5 = -(P[o3 + 4] * b3), -(P[o3 + 5] * b3), -(P[o4 + 5] * b4)
+    q, n = a // 8, width // 8
+    for c in range(q + 1, q + n):
+        e0 = E[c]
+        e1 = fma(s1, e0, E[c + n])
+        e2 = fma(t2, e1, fma(s2, e0, E[c + 2 * n]))
+        e3 = fma(u3, e2, fma(t3, e1, fma(s3, e0, E[c + 3 * n])))
+        e4 = fma(v4, e3, fma(u4, e2, fma(t4, e1, fma(s4, e0, E[c + 4 * n]))))
+        e5 = fma(v5, e3, fma(u5, e2, fma(t5, e1, fma(s5, e0, E[c + 5 * n]))))
+        E[c + n], E[c + 2 * n], E[c + 3 * n], E[c + 4 * n] = e1, e2, e3, e4
+        E[c + 5 * n] = fma(w5, e4, e5)
+
+
+@kernel
 def factor_tree(d1, a, size, width, first):
     """The tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
     P, x, E = d1.panel, d1.panel_x, eights(d1.panel)
@@ -89,14 +113,16 @@ def factor_tree(d1, a, size, width, first):
         d1.panel_inverse[i] = inv
         for r in range(k + 1, size):
             s, q, p = -(P[o + r] * inv), (a + r * width) // 8, o // 8
-            for c in range(r // 8, width // 8):
+            for c in range(r // 8, 1 if size == FREE else width // 8):
                 E[q + c] = fma(s, E[p + c], E[q + c])
             x[first + size - 1 - r] = fma(s, x[i], x[first + size - 1 - r])
+    if size == FREE:
+        finish_free(d1, a, width, first + size - 1)
 
 
 @kernel
 def scale_rows(m1, d1, t, u, column):
-    """panel_scale[8 r + k] = -L for row r of u and row k of t, eliminated; x of u less what x of t takes from it."""
+    """panel_scale[size r + k] = -L for row r of u and row k of t, eliminated; x of u less what x of t takes from it."""
     a, width, size, rows = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
     last, target = m1.tree_dofadr[t] + size - 1, m1.tree_dofadr[u] + rows - 1
     f = d1.panel_scale
@@ -110,10 +136,22 @@ def scale_rows(m1, d1, t, u, column):
 
 
 @kernel
+def scale_free(m1, d1, t, u, column):
+    """`scale_rows` of two free bodies, eight columns at once: factor k of row r stands at 8 k + r."""
+    a, width, last, target = d1.panel_adr[t] + column, d1.panel_width[t], m1.tree_dofadr[t] + 5, m1.tree_dofadr[u] + 5
+    f, x, S, E = d1.panel_scale, d1.panel_x, eights(d1.panel_scale), eights(d1.panel)
+    for k in range(FREE):
+        S[k] = -(E[(a + k * width) // 8] * d1.panel_inverse[last - k])
+    for r in range(FREE):
+        y = fma(f[16 + r], x[last - 2], fma(f[8 + r], x[last - 1], fma(f[r], x[last], x[target - r])))
+        x[target - r] = fma(f[40 + r], x[last - 5], fma(f[32 + r], x[last - 4], fma(f[24 + r], x[last - 3], y)))
+
+
+@kernel
 def update_row(d1, q, o, width, size, f, count):
     """Target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
     E, s = eights(d1.panel), d1.panel_scale
-    if size == 6:
+    if size == FREE:
         s0, s1, s2, s3, s4, s5 = s[f], s[f + 1], s[f + 2], s[f + 3], s[f + 4], s[f + 5]
         o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
         for c in range(count):
@@ -129,11 +167,11 @@ def update_row(d1, q, o, width, size, f, count):
 
 @kernel
 def update_three(d1, q, stride, o, width, f, count):
-    """`update_row` of three rows, a stride apart, by the six of a free body: each of its runs is read once."""
+    """`update_row` of three rows of a free body, from row f on, a stride apart, by another: its runs are read once."""
     E, s = eights(d1.panel), d1.panel_scale
-    s0, s1, s2, s3, s4, s5 = s[f], s[f + 1], s[f + 2], s[f + 3], s[f + 4], s[f + 5]
-    t0, t1, t2, t3, t4, t5 = s[f + 6], s[f + 7], s[f + 8], s[f + 9], s[f + 10], s[f + 11]
-    u0, u1, u2, u3, u4, u5 = s[f + 12], s[f + 13], s[f + 14], s[f + 15], s[f + 16], s[f + 17]
+    s0, s1, s2, s3, s4, s5 = s[f], s[f + 8], s[f + 16], s[f + 24], s[f + 32], s[f + 40]
+    t0, t1, t2, t3, t4, t5 = s[f + 1], s[f + 9], s[f + 17], s[f + 25], s[f + 33], s[f + 41]
+    u0, u1, u2, u3, u4, u5 = s[f + 2], s[f + 10], s[f + 18], s[f + 26], s[f + 34], s[f + 42]
     o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
     p, r = q + stride, q + 2 * stride
     for c in range(count):
@@ -154,13 +192,12 @@ def update_three(d1, q, stride, o, width, f, count):
 @kernel
 def update_rows(d1, q, stride, o, width, size, rows, count):
     """All rows of a tree in a run that is theirs from its first column on."""
-    r = 0
-    while size == 6 and r + 3 <= rows:
-        update_three(d1, q + r * stride, stride, o, width, r * size, count)
-        r += 3
-    while r < rows:
-        update_row(d1, q + r * stride, o, width, size, r * size, count)
-        r += 1
+    if size == FREE and rows == FREE:
+        update_three(d1, q, stride, o, width, 0, count)
+        update_three(d1, q + 3 * stride, stride, o, width, 3, count)
+    else:
+        for r in range(rows):
+            update_row(d1, q + r * stride, o, width, size, r * size, count)
 
 
 @kernel
@@ -169,7 +206,10 @@ def update_tree(m1, d1, t, u, at):
     a, width, size = d1.panel_adr[t] // 8, d1.panel_width[t] // 8, m1.tree_dofnum[t]
     b, stride, rows = d1.panel_adr[u] // 8, d1.panel_width[u] // 8, m1.tree_dofnum[u]
     e, end, f = d1.graph_rowadr[t] + at, d1.graph_rowadr[t] + d1.graph_rownnz[t], d1.graph_rowadr[u]
-    scale_rows(m1, d1, t, u, d1.graph_colplace[e])
+    if size == FREE and rows == FREE:
+        scale_free(m1, d1, t, u, d1.graph_colplace[e])
+    else:
+        scale_rows(m1, d1, t, u, d1.graph_colplace[e])
     o, own = a + d1.graph_colplace[e] // 8, room_of(m1, u) // 8
     if own == 1:
         update_rows(d1, b, stride, o, width, size, rows, 1)
@@ -226,9 +266,21 @@ def reduce_tree(m1, d1, t):
 
 
 @kernel
-def sum_of_eight(d1, o):
-    """Sum of eight numbers of panel_sum."""
-    s = d1.panel_sum
+def sum_free(d1, a, width):
+    """panel_scale[8 r ..] <- the products of row r of a free body with what follows, summed in eights."""
+    E, X, S, zero = eights(d1.panel), eights(d1.panel_column), eights(d1.panel_scale), eights(d1.panel_zero)[0]
+    q, n = a // 8, width // 8
+    y0, y1, y2, y3, y4, y5 = zero, zero, zero, zero, zero, zero
+    for c in range(1, n):
+        x, e = X[c], q + c
+        y0, y1, y2 = fma(E[e], x, y0), fma(E[e + n], x, y1), fma(E[e + 2 * n], x, y2)
+        y3, y4, y5 = fma(E[e + 3 * n], x, y3), fma(E[e + 4 * n], x, y4), fma(E[e + 5 * n], x, y5)
+    S[0], S[1], S[2], S[3], S[4], S[5] = y0, y1, y2, y3, y4, y5
+
+
+@kernel
+def sum_of_eight(s, o):
+    """Sum of eight numbers."""
     return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
 
 
@@ -252,14 +304,19 @@ def expand_tree(m1, d1, t):
     a, width, size = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t]
     last, start = m1.tree_dofadr[t] + size - 1, room_of(m1, t) // 8
     gather_columns(m1, d1, t)
+    if size == FREE:
+        sum_free(d1, a, width)
     for k in range(size):
         r = size - 1 - k
         q = a + r * width
-        y = eights(d1.panel_zero)[0]
-        for c in range(start, width // 8):
-            y = fma(E[q // 8 + c], X[c], y)
-        S[0] = y
-        z = x[last - r] - sum_of_eight(d1, 0)
+        if size == FREE:
+            z = x[last - r] - sum_of_eight(d1.panel_scale, 8 * r)
+        else:
+            y = eights(d1.panel_zero)[0]
+            for c in range(start, width // 8):
+                y = fma(E[q // 8 + c], X[c], y)
+            S[0] = y
+            z = x[last - r] - sum_of_eight(d1.panel_sum, 0)
         for c in range(r + 1, size):
             z = fma(-P[q + c], x[last - c], z)
         x[last - r] = z * d1.panel_inverse[last - r]
@@ -279,7 +336,8 @@ def reduce_panels(m1, d1):
 def expand_panels(m1, d1):
     """panel_x <- L^-1 D^-1 panel_x.
 
-    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,); panel_column, panel_sum.   Cost: O(entries).
+    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,); panel_column, panel_sum, panel_scale.
+    Cost:   O(entries).
     """
     for k in range(d1.ngraph):
         expand_tree(m1, d1, d1.graph_order[d1.ngraph - 1 - k])
