@@ -3,14 +3,12 @@
 Source: MuJoCo 4.0.1, measured on its contacts.  Of the face it gives up to four corners, in the face's order from the
     lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it takes the lowest
     and three that span a large area with it: the next three, moved on while the area grows.
-Note: one world at a time, because what follows the search for the lowest vertex branches.  The search alone would be
-    quicker in lanes up to the largest hulls, if all worlds of a tile were near.  Measured for 8 worlds, ns per world:
-        vertices                8    16   32   64  128  250  500  1000  2000
-        asked in lanes          2     3    5   10   20   39   75   151   308
-        asked one by one       12    18   33   63  122  237  472   939  1869
-        climbing               18    35   43   68  110   92  194   215   353
-    The whole pair takes 70 ns with 8 vertices and 450 ns with 2000, so that lanes would save 10 to 100 ns of a pair of
-    which usually few worlds are near.
+Note: one world at a time, because what follows the search for the lowest vertex branches.  That search alone in lanes,
+    for 8 worlds that all are near, beside the whole pair one by one, ns per world:
+        vertices               8   16   32   64  128  250  500  1000  2000
+        search in lanes        2    3    5   10   20   39   75   151   308
+        a pair apart          11   15   26   23   24   25   27    31    35
+        one that touches      23   35   53   42   44   46   50    56    61
 """
 
 from __future__ import annotations
@@ -161,7 +159,7 @@ def plane_mesh(m1, d1):
     """Up to four points of a plane and a hull, none if its lowest vertex is out of reach.
 
     Reads:  shape_*, hull_*.   Writes: manifold_*.
-    Cost: O(nvert) up to CLIMB vertices, about O(sqrt(nvert)) above.
+    Cost: O(nvert) up to CLIMB vertices; above, a few steps from a vertex that is farthest in a direction near.
     """
     mesh = d1.shape_data[1]
     start, n = m1.hull_vertadr[mesh], (d1.shape_mat[2], d1.shape_mat[5], d1.shape_mat[8])
