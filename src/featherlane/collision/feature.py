@@ -97,15 +97,10 @@ def store_segment(d1, side, a, b):
 
 @kernel
 def move_corners(d1, side, n):
-    """Corners of the feature from the shape's frame to the coordinates of the contact; of many, eight at once."""
-    frames = contact_frames(d1, side)
-    if n <= FEW:
-        for k in range(n):
-            store_corner(d1, side, k, to_contact(frames, load_corner(d1, side, k)))
-    else:
-        P, run = eights(d1.feature_point), RUN // 8
-        for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
-            P[i], P[i + run], P[i + 2 * run] = to_contact(frames, (P[i], P[i + run], P[i + 2 * run]))
+    """Corners of the feature from the shape's frame to the coordinates of the contact, eight at once."""
+    P, frames, run = eights(d1.feature_point), contact_frames(d1, side), RUN // 8
+    for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
+        P[i], P[i + run], P[i + 2 * run] = to_contact(frames, (P[i], P[i + run], P[i + 2 * run]))
 
 
 @kernel
@@ -192,12 +187,19 @@ def mesh_feature(m1, d1, side, u, vertex):
         if cosine > best:
             best, face = cosine, f
     if face >= 0:
-        n, adr = m1.hull_polyvertnum[face], m1.hull_polyvertadr[face]
-        stride = (n + CORNERS - 1) // CORNERS
-        n = (n + stride - 1) // stride
-        for k in range(n):
-            store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[adr + stride * k])))
-        move_corners(d1, side, n)
+        n, adr, stride = m1.hull_polyvertnum[face], m1.hull_polyvertadr[face], 1
+        if n > CORNERS:
+            stride = (n + CORNERS - 1) // CORNERS
+            n = (n + stride - 1) // stride
+        if n <= FEW:
+            frames = contact_frames(d1, side)
+            for k in range(n):
+                x = load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[adr + stride * k]))
+                store_corner(d1, side, k, to_contact(frames, x))
+        else:
+            for k in range(n):
+                store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[adr + stride * k])))
+            move_corners(d1, side, n)
         lay_edges(d1, side, n)
         set_plane_of_corners(d1, side)
     else:
