@@ -16,7 +16,7 @@ Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec.
 
 from __future__ import annotations
 
-from featherlane.lanes import clip, fabs, kernel, sqrt, stage, whole
+from featherlane.lanes import clip, fabs, fmax, kernel, sqrt, stage, where, whole
 from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 from featherlane.model.hull import ASK_ALL, CELLS
 from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, store3, sub3
@@ -71,28 +71,30 @@ def cylinder_support(size, u):
 @kernel
 def highest_vertex(m1, start, n, u):
     """The first of the hull's highest vertices, by asking all."""
-    vertex, best = 0, dot3(load3(m1.hull_vert, 3 * start), u)
+    best = dot3(load3(m1.hull_vert, 3 * start), u)
+    vertex = where(best < best, best, 0.0)  # a number, whatever the direction is
     for i in range(1, n):
         height = dot3(load3(m1.hull_vert, 3 * (start + i)), u)
-        if height > best:
-            vertex, best = i, height
-    return vertex
+        vertex, best = where(height > best, i, vertex), fmax(height, best)
+    return whole(vertex)
 
 
 @kernel
 def climb(m1, start, n, u, vertex):
-    """A highest vertex, by going from vertex to highest neighbour: on a convex hull none is missed."""
+    """A highest vertex, by going from vertex to highest neighbour: on a convex hull none is missed.
+
+    The highest is chosen, not branched to: which neighbour is higher cannot be predicted.
+    """
     best = dot3(load3(m1.hull_vert, 3 * (start + vertex)), u)
     for _ in range(n):
-        at = start + vertex
-        last = vertex
+        at, higher = start + vertex, where(best < best, best, -1.0)
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
             i = m1.hull_edge[k]
             height = dot3(load3(m1.hull_vert, 3 * (start + i)), u)
-            if height > best:
-                vertex, best = i, height
-        if vertex == last:
+            higher, best = where(height > best, i, higher), fmax(height, best)
+        if higher < 0.0:
             break
+        vertex = whole(higher)
     return vertex
 
 
