@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ SPINNING = """
   <body><joint type="{0}"/><geom type="box" size=".1 .2 .3" pos="{1}" contype="0" conaffinity="0"/></body>
 </worldbody></mujoco>
 """
+TURNED = 1e-12  # rounding: no stage turns by more than 13 rad
 ORDER = 3.8  # measured 3.9 to 4.1 between steps of 1/16 s and 1/32 s
 COMPILED = os.environ.get("FEATHERLANE_MODE") != "python"
 
@@ -47,6 +49,21 @@ def test_runge_kutta_is_of_fourth_order_in_orientation(kind):
     exact = final_pose(kind, 128)
     errors = [np.abs(final_pose(kind, n) - exact).max() for n in (8, 16)]
     assert np.log2(errors[0] / errors[1]) > ORDER
+
+
+@pytest.mark.parametrize("kind", ["ball", "free"])
+@pytest.mark.parametrize("timestep", [0.1, 0.8, 1.5, 2.5])
+def test_a_stage_of_runge_kutta_that_turns_farther_than_half_a_turn_is_mujocos(kind, timestep):
+    model = load(SPINNING.format(kind, "0 0 0"))
+    model.opt.timestep, model.opt.integrator = timestep, "RK4"
+    ws = Workspace(model, 1)
+    mj = model.to_mujoco()
+    data = mujoco.MjData(mj)
+    data.qvel[-3:] = ws.arrays["qvel"][-3:, 0] = 1.0, 1.5, 0.7  # the stages turn by up to 13 rad
+    runge_kutta(ws)
+    mujoco.mj_step(mj, data)
+    assert np.abs(ws.arrays["qpos"][:, 0] - data.qpos).max() < TURNED
+    assert np.abs(ws.arrays["qvel"][:, 0] - data.qvel).max() < TURNED
 
 
 def test_a_spinning_free_body_does_not_gain_energy_under_implicitfast(rng):

@@ -6,6 +6,7 @@ The stages evaluate forward dynamics, which a step does between these passes:
 
 A rotation is followed as q = q0 exp(u), and the rates of the stages are those of u: fourth order holds for it, too.
 du/dt = dexp^-1_u(w) = w + u x w / 2 + k(|u|) u x (u x w), k(t) = (1 - t/2 cot t/2) / t^2.
+Of the u that lead to one q it is the shortest, as in MuJoCo: k is infinite where |u| is a whole turn.
 Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; coefficients of Kutta's method, 1901.
 """
 
@@ -15,12 +16,13 @@ from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.integrator.integrate import integrate_pos
-from featherlane.lanes import fma, fmax, kernel, real, sincos, sqrt, stage, where
+from featherlane.lanes import fabs, fma, fmax, kernel, real, rint, sincos, sqrt, stage, where
 from featherlane.model.enums import FINITE
 from featherlane.model.joint import has_quaternion, is_free
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
+TURN = 6.283185307179586
 
 
 @kernel
@@ -35,9 +37,15 @@ def _third_coefficient(t):
 
 @kernel
 def rotation_rate(u, w):
-    """dexp^-1_u(w): rate of the rotation vector u while the body turns with the local angular velocity w."""
+    """dexp^-1_u(w): rate of the rotation vector u, less its whole turns, while the body turns with the local angular
+    velocity w.
+    """
+    t = sqrt(dot3(u, u))
+    turns = rint(t / TURN)
+    rest = fma(-turns, TURN, t)
+    u = scale3(where(turns == 0.0, 1.0, rest / fmax(t, SMALL_ANGLE)), u)
     uw = cross(u, w)
-    return axpy3(_third_coefficient(sqrt(dot3(u, u))), cross(u, uw), axpy3(0.5, uw, w))
+    return axpy3(_third_coefficient(fabs(rest)), cross(u, uw), axpy3(0.5, uw, w))
 
 
 @kernel
