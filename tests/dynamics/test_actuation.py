@@ -277,3 +277,17 @@ def test_a_motor_whose_parameters_lost_a_state_is_refused():
     mj.actuator_dynprm[0, 0] = 0
     with pytest.raises(fl.ModelError, match="actuator #0: has 1 activations, its parameters mean 0"):
         fl.load(mj)
+
+
+def test_a_current_follows_at_once_where_its_time_constant_is_below_the_least_number():
+    text = scene("dcmotor-lag")
+    mj = mujoco.MjModel.from_xml_string(text)
+    R, K = 1e16, mj.actuator_gainprm[:, 1]
+    mj.actuator_gainprm[:, 0], mj.actuator_dynprm[:, 0] = R, 1e-18
+    model = fl.load(mj)
+    data = fl.Data(model)
+    data.act, data.ctrl = 0.5, 0.7
+    fl.forward(model, data)
+    following = (0.7 - K * data.actuator_velocity) / R
+    fl.step(model, data)
+    np.testing.assert_allclose(data.act, following, rtol=0, atol=1e-15)  # MuJoCo's is -499.5

@@ -7,6 +7,7 @@ angle.  Which of these a motor has is fixed when the model is loaded (actuator_s
 alpha, T0, kp, ki, kd, Vmax;  dynprm te, di/dt max, RT, C, Ta, sigma0, sigma1, slew, Imax;  biasprm cogging amplitude,
 poles, phase, F_C, F_S, v_S.
 Source: MuJoCo 4, "DC motor actuators", technical note; Canudas de Wit et al. 1995 for the friction.
+    Deviation: a te below MINVAL is taken for that in i', too, so the current follows at once; MuJoCo takes te there.
 """
 
 from __future__ import annotations
