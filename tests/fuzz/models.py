@@ -159,11 +159,15 @@ def is_well(data: mujoco.MjData) -> bool:
     return finite and not any(data.warning[int(number)].number for number in WRONG)
 
 
-def is_moved_well(data: mujoco.MjData) -> bool:
-    """The same of a state that a step has left: beyond mjMAXVAL the next step takes it for bad."""
-    return is_well(data) and all(
-        np.abs(getattr(data, name)).max(initial=0.0) <= mujoco.mjMAXVAL for name in ("qpos", "qvel")
-    )
+def is_good(data: mujoco.MjData) -> bool:
+    """Whether a step takes the state as it is: beyond mjMAXVAL it is bad, its activations by ours alone."""
+    return all(np.abs(getattr(data, name)).max(initial=0.0) <= mujoco.mjMAXVAL for name in ("qpos", "qvel", "act"))
+
+
+def is_instant(mj) -> bool:
+    """Whether the current of a DC motor follows faster than mjMINVAL: MuJoCo's runs away (docs/migration.md)."""
+    time_constant = mj.actuator_dynprm[mj.actuator_dyntype == mujoco.mjtDyn.mjDYN_DCMOTOR, 0]
+    return bool(((time_constant > 0.0) & (time_constant < mujoco.mjMINVAL)).any())
 
 
 def truth(mj, state):
@@ -292,9 +296,9 @@ class Deeper(Finding):
 def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
     """One state: a verdict."""
     theirs, after = truth(mj, state)
-    well = is_well(theirs) and is_moved_well(after)
-    sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M")]
-    largest = max(np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("mocap_pos", "qacc"))
+    well = all(is_well(data) and is_good(data) for data in (theirs, after))
+    sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M", "crb")]
+    largest = max(np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("mocap_pos", "qacc", "efc_aref"))
     if max(sizes) > EXTREME or after.time > LATEST or largest >= ALMOST * mujoco.mjMAXVAL:
         return "extreme", ""  # rounding of such numbers is more than all others, or decides whether they are bad
     mine, next_ = ours(model, state)
@@ -332,6 +336,8 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
         return f"tied, {kind}", note
     if theirs.nefc and theirs.efc_D.max() > UNMOVED:
         return "a row that moves nothing", ""  # its force is a quotient of roundings, and pushes by rounding
+    if is_instant(mj):
+        return "a current that follows at once", ""
     if mj.opt.noslip_iterations and compared is not RESULTS and relative(mine.qacc_smooth, theirs.qacc_smooth) > EQUAL:
         return "no slip in a coupled metric", ""  # docs/migration.md
     if errors.get("qacc_smooth", 0.0) <= allowed.get("qacc_smooth", 0.0):

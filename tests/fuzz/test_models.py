@@ -1,11 +1,51 @@
 """Mutated models load or are refused by name, and step as in MuJoCo: a sample, and as many as one likes."""
 
+import mujoco
+import numpy as np
 import pytest
 
+import featherlane as fl
 from fuzz import models
 from fuzz.report import budget, seed
 
 SAMPLE, CASES = 40, 100_000
+MECHANISM = """
+<mujoco><worldbody>
+  <body pos="{0} 0 0"><joint name="turn" axis="0 1 0"/><joint name="push" type="slide" range="0 1" margin="{1}"/>
+    <geom size=".1" pos=".1 .2 .3" mass="7"/></body>
+</worldbody><actuator>
+  <dcmotor joint="push" motorconst=".6" inductance=".006" resistance="{2}" saturation=".2 0"/>
+</actuator></mujoco>
+"""
+
+
+def judged(place=0, margin=0, resistance=1, act=0.0) -> str:
+    """The verdict on the mechanism in one state."""
+    mj = mujoco.MjModel.from_xml_string(MECHANISM.format(place, margin, resistance))
+    models.exact(mj)
+    data = mujoco.MjData(mj)
+    data.qpos[:], data.qvel[:], data.act[:], data.ctrl[:] = 0.3, 1.0, act, 1.0
+    state = {name: np.array(getattr(data, name))[()] for name in models.INPUTS}
+    return models.compare(mj, fl.load(mj), "state", state, np.random.default_rng(0))[0]
+
+
+def test_what_numbers_allow_is_compared():
+    assert judged() == "equal, free"
+
+
+@pytest.mark.parametrize("numbers", [{"margin": 1e30}, {"place": 7e30}])
+def test_a_row_that_asks_for_a_bad_acceleration_or_a_body_whose_place_is_rounded_is_extreme(numbers):
+    assert judged(**numbers) == "extreme"
+
+
+@pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
+@pytest.mark.parametrize("numbers", [{"act": 1e12}, {"resistance": 1e30, "act": 1.0}])
+def test_an_activation_that_is_bad_now_or_after_the_step_is_unstable(numbers):
+    assert judged(**numbers) == "unstable in MuJoCo"
+
+
+def test_a_current_that_runs_away_in_mujoco_is_told():
+    assert judged(resistance=1e14, act=1e-3) == "a current that follows at once"
 
 
 def test_a_sample_of_mutated_models_loads_or_is_refused_and_steps_as_in_mujoco():
