@@ -17,6 +17,7 @@ other vertices are below it: then a search ends somewhere on the face, and its p
 
 from __future__ import annotations
 
+from featherlane.collision.feature import unit_axis
 from featherlane.collision.support import PRISM
 from featherlane.lanes import fabs, fmin, kernel, sqrt
 from featherlane.model.enums import BOX, CAPSULE, MESH
@@ -75,18 +76,6 @@ def difference(m1, d1, i, j):
     """Vertex i of the first core less vertex j of the second, in the frame of the first: as `support` has it."""
     b = mat_mul_vec(load9(d1.convex_mat, 0), vertex_of(m1, d1, 1, j))
     return sub3(sub3(vertex_of(m1, d1, 0, i), b), load3(d1.convex_pos, 0))
-
-
-@kernel
-def unit_axis(i, s):
-    """s times axis i."""
-    zero = 0.0 * s
-    v = (zero, zero, s)
-    if i == 0:
-        v = (s, zero, zero)
-    elif i == 1:
-        v = (zero, s, zero)
-    return v
 
 
 # ---- which facet -----------------------------------------------------------------------------------------------------
