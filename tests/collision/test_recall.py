@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.collision.collision import collision
 from featherlane.collision.convex import convex
 from featherlane.collision.facet import CROSSING, FACE_FIRST, FACE_SECOND, FACES, FIRST, SECOND
 from featherlane.collision.recall import (
@@ -23,6 +24,7 @@ from featherlane.collision.recall import (
 )
 from featherlane.lanes.record import address, aligned
 from featherlane.model.enums import BOX, CAPSULE, MESH, SPHERE
+from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.workspace import Workspace
 from oracles.naive import rotation
 from robots.wheels import model_path
@@ -67,7 +69,7 @@ class Pair:
     def __init__(self, model, shapes):
         self.workspace = Workspace(model, 1)
         self.run, arrays = self.workspace.bound(convex), self.workspace.arrays
-        self.memory = aligned((memory_of_world(self.workspace.sizes["nrecall"], self.workspace.sizes["nproof"]),))
+        self.memory = aligned((self.workspace.sizes["nmemory"],))
         for side, (kind, data, size) in enumerate(shapes):
             arrays["shape_type"][side], arrays["shape_data"][side] = kind, data
             arrays["shape_size"][3 * side : 3 * side + 3] = size
@@ -243,10 +245,27 @@ def test_a_data_that_takes_up_another_model_forgets(heap):
     data = fl.Data(heap)
     for _ in range(200):
         fl.step(heap, data)
-    memory = data.workspace._memory
-    assert memory[0, BY_PROOF] > 0
+    memory = data.workspace.arrays["recall_memory"]
+    assert memory[BY_PROOF] > 0
     data.use(copy.deepcopy(heap))
     assert not memory.any()
+
+
+def test_a_bound_stage_keeps_the_memory_that_it_writes(heap):
+    runs = []
+    for _ in range(8):
+        workspace = Workspace(heap, 8)
+        workspace.run(forward_position)
+        runs.append(workspace.bound(collision))
+        record = workspace.record
+        held = record.arrays["recall_memory"]
+        start = address(held)
+        assert start <= workspace.arrays["recall_address"][7] < start + held.nbytes
+        del workspace
+    rooms = [np.full(1 << 18, 1.0) for _ in range(20)]  # takes what was freed
+    for run in runs:
+        run()
+    assert all((room == 1.0).all() for room in rooms)
 
 
 def test_questions_remember_nothing(heap):

@@ -140,6 +140,16 @@ FIELDS = (
     Field("nlane", "size", doc="worlds of the tile"),
     Field("nrecall", "size", doc="pairs that a world remembers, a power of two or 0"),
     Field("nproof", "size", doc="pairs that overlap of which it keeps a proof of how deep"),
+    Field("nmemory", "size", doc="numbers in which it does, and counts how it went"),
+    Field(
+        "recall_memory",
+        "scalar",
+        ("nlane", "nmemory"),
+        "1",
+        "what each world remembers of its pairs, where no batch keeps it",
+        "collision",
+        "room",
+    ),
     Field(
         "recall_address",
         "long",

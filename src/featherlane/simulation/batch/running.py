@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.collision.recall import memory_of_world
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
 from featherlane.lanes.cores import cores
@@ -281,8 +280,7 @@ class Running(Worlds):
         """What each world remembers of its pairs, (nworld, n): it saves time, and changes no result."""
         memory = self._memory
         if memory is None:
-            sizes = Workspace.sizes_of(self.model, self.ngiven, self.width)
-            memory = aligned((self.nworld, memory_of_world(sizes["nrecall"], sizes["nproof"])))
+            memory = aligned((self.nworld, Workspace.sizes_of(self.model, self.ngiven, self.width)["nmemory"]))
             self.__dict__["_memory"] = memory
         return memory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.collision.recall import entries, proofs
+from featherlane.collision.recall import entries, memory_of_world, proofs
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
 from featherlane.model.enums import MAXCONPAIR, NGEOMTYPES
@@ -35,6 +35,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
     nv, crowd, rows = model.nv, model.ncrowd, row_capacity(model)
     most = int(model.cand_npoint.sum()) + CROWD_CONTACTS * crowd + given * width
     room = max(CONTACT_LIMIT, CROWD_CONTACTS * crowd) + given
+    remembered = remembered_pairs(model)
     leaves = 1 << max(crowd - 1, 0).bit_length()
     return {
         "nconmax": max(min(most, room), 1),
@@ -44,8 +45,9 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
         "nmanifold": MAXCONPAIR,
         "nlane": width,
-        "nrecall": entries(remembered_pairs(model)),
-        "nproof": proofs(remembered_pairs(model)),
+        "nrecall": entries(remembered),
+        "nproof": proofs(remembered),
+        "nmemory": memory_of_world(entries(remembered), proofs(remembered)),
         **rows,
         **dual_capacity(model, max(min(most, room), 1), rows, given),
         **lcp_capacity(model, max(min(most, room), 1), rows),
