@@ -201,8 +201,8 @@ def heap():
     return fl.load(text)
 
 
-def scattered(model, n, seed=0):
-    batch = fl.Batch(model, n)
+def scattered(model, n, seed=0, dtype="float64"):
+    batch = fl.Batch(model, n, dtype=dtype)
     batch.qvel += 0.5 * np.random.default_rng(seed).standard_normal(batch.qvel.shape)
     return batch
 
@@ -211,8 +211,12 @@ def forget(batch):
     batch._remembered()[...] = 0.0
 
 
-def test_worlds_step_in_the_same_bits_with_and_without_memory(heap):
-    one, other = scattered(heap, 24), scattered(heap, 24)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("contact", ["convex", "lcp"])
+def test_worlds_step_in_the_same_bits_with_and_without_memory(heap, contact, dtype):
+    heap = copy.copy(heap)
+    heap.opt.contact_model = contact
+    one, other = scattered(heap, 24, dtype=dtype), scattered(heap, 24, dtype=dtype)
     for _ in range(300):
         forget(other)
         one.step()
