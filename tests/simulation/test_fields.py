@@ -18,6 +18,7 @@ BY_CALLERS = ("drive", "input", "given", "address")  # no kernel computes them
 ZEROS = ("panel_zero",)  # read alone
 ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",
+    "recall_memory": "kernels know its address alone, from recall_address",
     "signature": "a report of a step, beside the others; the loop over tiles writes it",
 }
 MUCH = 200_000  # bytes of one field that are too many for a reset to write; slots of a pile take up to 150,000

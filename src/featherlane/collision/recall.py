@@ -17,8 +17,11 @@ Source: Cundall, "Formulation of a three-dimensional distinct element model" (19
 
 from __future__ import annotations
 
+import numpy as np
+
 from featherlane.collision.support import core_radius, support_along
 from featherlane.lanes import kernel, real, scalars, sqrt, whole
+from featherlane.lanes.record import address
 from featherlane.spatial.vector import dot3, load3
 
 HEADER, ENTRY, PROOF = 8, 4, 48  # numbers
@@ -42,6 +45,17 @@ def proofs(pairs: int) -> int:
 def memory_of_world(nrecall: int, nproof: int) -> int:
     """Numbers that a world keeps."""
     return HEADER + ENTRY * nrecall + PROOF * nproof if nrecall else 0
+
+
+def remember_in_tile(arrays: dict[str, np.ndarray], numbers: int, width: int) -> None:
+    """Let the worlds of a tile remember their pairs in the tile's own memory: as long as the tile is, so is that."""
+    if numbers:
+        arrays["recall_address"][:width] = address(arrays["recall_memory"]) + 8 * numbers * np.arange(width)
+
+
+def forget_all(arrays: dict[str, np.ndarray]) -> None:
+    """Forget what the tile's own memory holds: numbers of vertices mean something in one model alone."""
+    arrays["recall_memory"][...] = 0.0
 
 
 @kernel

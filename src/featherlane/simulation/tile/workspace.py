@@ -10,8 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane.collision.recall import forget_all, remember_in_tile
 from featherlane.lanes import Record, Stage, allocate
-from featherlane.lanes.record import address, aligned
+from featherlane.lanes.record import aligned
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
@@ -117,18 +118,11 @@ class Workspace:
         self.sizes = self.sizes_of(model, given, width)
         self.arrays = allocate(DATA, self.sizes, width, dtype)
         self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
-        self._remember_here()
+        remember_in_tile(self.arrays, self.sizes["nmemory"], width)
         self._bound = {}
         self.calls = UserCalls(self)
         self.calls.connect()
         self.reset()
-
-    def _remember_here(self) -> None:
-        """Let each world of the tile remember its pairs in the tile's own memory."""
-        size = self.sizes["nmemory"]
-        if size:
-            start = address(self.arrays["recall_memory"])
-            self.arrays["recall_address"][: self.width] = start + 8 * size * np.arange(self.width)
 
     @staticmethod
     def sizes_of(model, given: int = 0, width: int = 1) -> dict[str, int]:
@@ -139,7 +133,7 @@ class Workspace:
         """Work with another model of the same sizes from now on."""
         self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
         forget_pattern(self.arrays)
-        self.arrays["recall_memory"][...] = 0.0  # the numbers of vertices mean something in one model alone
+        forget_all(self.arrays)
         self._bound.clear()
         self.calls.forget()
         self.calls.connect()
