@@ -159,9 +159,10 @@ def plane_of_face(m1, d1, side):
 def error_and_drop(m1, d1, side):
     """(by how much the face's corners leave its plane, by how much all other vertices are below it)."""
     f = d1.facet_vertex[3 * side]
-    error, drop = 0.0 * d1.shape_size[0], 2.0 * d1.shape_size[3 * side + f // 2 % 3]
     if d1.shape_type[side] == MESH:
         error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
+    else:
+        error, drop = 0.0 * d1.shape_size[0], 2.0 * d1.shape_size[3 * side + f // 2]
     return error, drop
 
 
@@ -448,8 +449,8 @@ def settle_on_facet(m1, d1, i, j, u):
 
     Args:
         i, j: the points' vertices of the first and of the second core; some may be named twice.
-        u: the normal that was found; where the facet's is another, or the origin's foot is not on the facet, nothing is
-            written and facet_kind is NO_FACET.
+        u: the normal that was found; where the facet's is another, or the origin's foot is not on the facet,
+            facet_kind is NO_FACET, and `convex_*` means nothing.
     """
     good = False
     v = mat_t_mul_vec(load9(d1.convex_mat, 0), u)

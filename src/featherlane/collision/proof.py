@@ -22,6 +22,7 @@ Source: ours.
 
 from __future__ import annotations
 
+from featherlane.collision.epa import GROWN
 from featherlane.collision.facet import (
     NO_FACET,
     difference,
@@ -31,18 +32,20 @@ from featherlane.collision.facet import (
     size_of_pair,
     stands_alone,
 )
-from featherlane.collision.recall import known_proof, new_proof
+from featherlane.collision.recall import PROOF, known_proof, new_proof
 from featherlane.lanes import kernel, real, scalars, whole
 from featherlane.spatial.vector import cross, dot3, load3, store3, sub3
 
-VERTICES, FACES = 24, 39  # of a polytope that is kept
-FIRST_OF_FACET, FIRST_VERTEX, FIRST_FACE = 5, 11, 35  # places in a record
+VERTICES = 24  # of a polytope that is kept, at most
+FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # places in a record
+FIRST_FACE = FIRST_VERTEX + VERTICES
+FACES = 3 * (PROOF - FIRST_FACE)  # of a polytope that is kept, at most: the rest of the record
 PAIR = 1 << 24  # two vertices are one number: i PAIR + j
 CORNER, FACE = 1 << 5, 1 << 15  # three corners are one number, and so are three faces
 MARGIN = 1e-6  # of the size, by which other faces have to be farther
 ERRORS = 8.0  # of a face, by which besides
 LEAST = 1e-6  # of the size: a smaller depth is searched for
-DEAD = 0.5e30  # keys of faces that are no more are greater
+DEAD = 0.5 * GROWN  # keys of faces that are no more are greater
 
 
 # ---- keeping ---------------------------------------------------------------------------------------------------------

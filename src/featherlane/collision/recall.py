@@ -1,7 +1,7 @@
-"""What a world remembers of its pairs of convex shapes: how they were apart, or the proof of how deep they were.
+"""What a world remembers of its pairs of convex shapes: how they were apart, or the proof of where they touched.
 
-    apart      a direction along which they were: one support point proves that they are apart still
-    overlap    a polytope and a facet (`proof`)
+    apart       a direction along which they were: one support point proves that they are apart still
+    touching    the facet where they are nearest, and a polytope where they overlap (`proof`)
 
 Or it proves nothing, and the search begins as if nothing were known.  So what is remembered saves time and changes
 no result: it lasts beside a world's state, is not copied with it, and may be lost.
@@ -25,9 +25,8 @@ from featherlane.lanes.record import address
 from featherlane.spatial.vector import dot3, load3
 
 HEADER, ENTRY, PROOF = 8, 4, 48  # numbers
-NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH = range(
-    4
-)  # of the header: place of the next proof; how often which way was enough
+# of the header: place of the next proof; how often which way was enough
+NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH = range(4)
 MOST_ENTRIES, MOST_PROOFS = 256, 32  # of a world
 CLEAR = 1e-6  # of the size: what is farther apart than the limit by this, no search would find within it
 
@@ -103,7 +102,7 @@ def remember_apart(d1, u):
         entry[1], entry[2], entry[3] = u
 
 
-# ---- overlap ---------------------------------------------------------------------------------------------------------
+# ---- touching --------------------------------------------------------------------------------------------------------
 @kernel
 def proof_at(d1, place):
     """The address of a proof."""
