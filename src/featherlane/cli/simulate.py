@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from featherlane import painter
 from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain, video
 from featherlane.cli.controls import read_controls
 from featherlane.cli.output import check_target, console, pairs, print_json, progress, table
@@ -135,7 +136,7 @@ def simulate(request: Request) -> int:
     """
     _check(request)
     if request.video:
-        video.prepare()
+        painter.prepare()
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1

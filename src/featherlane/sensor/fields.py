@@ -53,7 +53,7 @@ FIELDS = (
         "int",
         (1,),
         "1",
-        "1: this pass is a stage within a step, whose sensors do not count",
+        "1: this pass is a stage within a step, whose sensors do not count; 2: the last one, whose fields are seen",
         "runge_kutta",
         "scratch",
     ),

@@ -17,6 +17,8 @@ from featherlane.sensor.table import measure_acceleration, measure_position, mea
 from featherlane.sensor.user import user_sensor
 from featherlane.sensor.wrench import external_forces, interaction_forces
 
+WITHIN = 1  # `in_stage` of a pass whose results nobody sees
+
 
 # ---- what is asked for ----------------------------------------------------------------------------------------------
 @kernel
@@ -28,8 +30,11 @@ def measures(m, d):
 
 @kernel
 def needs(m, d, what, wanted):
-    """Is it computed: because it is asked for, or for a sensor that reads it?"""
-    return (wanted != 0 and d.in_stage[0] == 0) or (m.sensor_reads & what != 0 and measures(m, d))
+    """Is it computed: because it is asked for, or for a sensor that reads it?
+
+    What is asked for is that of the last of a step's states, as all other fields are.
+    """
+    return (wanted != 0 and d.in_stage[0] != WITHIN) or (m.sensor_reads & what != 0 and measures(m, d))
 
 
 @kernel

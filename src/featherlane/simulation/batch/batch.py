@@ -90,12 +90,13 @@ class Batch(Running):
         """Compute all derived fields of the present state, without a step."""
         self._run(0, self._ids(ids), None)
 
-    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1) -> None:
+    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Worlds to the model's defaults, or to keyframes; bound outputs follow.
 
         Args:
             ids: the worlds; None for all.
             keyframe: a keyframe's name or number for all of them, or one number each; -1 for the defaults.
+            forward: False leaves bound outputs as they are, for a caller that sets the state next.
 
         Raises:
             ModelError: no such keyframe.
@@ -112,7 +113,7 @@ class Batch(Running):
                 for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
                     shape = self._arrays[name].shape[1:]
                     self._arrays[name][at] = getattr(model, key)[k].reshape(shape)
-        if self._bound:
+        if self._bound and forward:
             self.forward(chosen)
 
     def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None) -> dict[str, np.ndarray]:

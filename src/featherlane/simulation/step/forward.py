@@ -227,8 +227,8 @@ def runge_kutta(m, d):
             the last of the states.
     """
     start(m, d)
-    d.in_stage[0] = 1
     for k in range(1, accelerations(m)):
+        d.in_stage[0] = 2 if k == accelerations(m) - 1 else 1
         move(m, d, k)
         forward(m, d)
     d.in_stage[0] = 0

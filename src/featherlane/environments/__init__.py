@@ -1,0 +1,38 @@
+"""Learning: worlds of a batch as Gymnasium environments, many at once or one.
+
+    task.py             what a task is: observation, terms of reward, end, start
+    vector_env.py       `TaskEnv`: n worlds of a task as a `VectorEnv`
+    single_env.py       `SingleEnv`: one world as an `Env`
+    batch_env.py        `BatchEnv`: a task from functions
+    random_streams.py   a generator of random numbers for each world
+    gymnasium_v5/       Gymnasium's MuJoCo tasks
+    registry.py         names for `gymnasium.make` and `gymnasium.make_vec`
+
+Needs the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
+"""
+
+try:
+    import gymnasium as gymnasium
+except ImportError as error:
+    raise ImportError(f"featherlane.environments needs Gymnasium: pip install 'featherlane[gym]' ({error})") from None
+
+from featherlane.environments.batch_env import BatchEnv, Before
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.registry import make_vec, register_tasks, tasks
+from featherlane.environments.single_env import SingleEnv
+from featherlane.environments.task import Task
+from featherlane.environments.vector_env import TaskEnv
+
+__all__ = [
+    "BatchEnv",
+    "Before",
+    "RandomStreams",
+    "SingleEnv",
+    "Task",
+    "TaskEnv",
+    "make_vec",
+    "register_tasks",
+    "tasks",
+]
+
+register_tasks()

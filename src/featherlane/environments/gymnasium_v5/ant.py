@@ -1,0 +1,81 @@
+"""Ant-v5: four legs that run along x."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+
+
+@dataclass(kw_only=True)
+class Ant(MujocoTask):
+    """Run forward; being at a healthy height is paid, controls and clipped contact forces cost."""
+
+    xml_file: str = "ant.xml"
+    frame_skip: int = 5
+    default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: {"distance": 4.0})
+    forward_reward_weight: float = 1.0
+    ctrl_cost_weight: float = 0.5
+    contact_cost_weight: float = 5e-4
+    healthy_reward: float = 1.0
+    main_body: int | str = 1
+    terminate_when_unhealthy: bool = True
+    healthy_z_range: tuple[float, float] = (0.2, 1.0)
+    contact_force_range: tuple[float, float] = (-1.0, 1.0)
+    reset_noise_scale: float = 0.1
+    exclude_current_positions_from_observation: bool = True
+    include_cfrc_ext_in_observation: bool = True
+
+    name = "Ant-v5"
+    reward_threshold = 6000.0
+    fields = ("xpos", "cfrc_ext")
+
+    def prepared(self, worlds):
+        self.main = worlds.model.body(self.main_body).id
+
+    def forces(self, worlds) -> np.ndarray:
+        """Contact forces on each body but the world's, clipped, (n, 6 (nbody - 1))."""
+        return np.clip(self.contact_forces(worlds)[:, 6:], *self.contact_force_range)
+
+    def observation(self, worlds):
+        hidden = 2 if self.exclude_current_positions_from_observation else 0
+        seen = {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}
+        return seen | {"cfrc_ext": self.forces(worlds)} if self.include_cfrc_ext_in_observation else seen
+
+    def before(self, worlds):
+        return worlds.xpos[:, self.main, :2].copy()
+
+    def healthy(self, worlds) -> np.ndarray:
+        """Neither down nor in the air, and all numbers finite, (n,) bool."""
+        low, high = self.healthy_z_range
+        height = worlds.qpos[:, 2]
+        finite = np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
+        return finite & (low <= height) & (height <= high)
+
+    def reward(self, worlds, actions, before):
+        self.velocity = (worlds.xpos[:, self.main, :2] - before) / self.dt
+        return {
+            "forward": self.velocity[:, 0] * self.forward_reward_weight,
+            "ctrl": -(self.ctrl_cost_weight * squares(actions)),
+            "contact": -(self.contact_cost_weight * squares(self.forces(worlds))),
+            "survive": self.healthy(worlds) * self.healthy_reward,
+        }
+
+    def terminated(self, worlds):
+        return ~self.healthy(worlds) if self.terminate_when_unhealthy else None
+
+    def start(self, worlds, ids, random):
+        self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
+
+    def info(self, worlds, terms, before):
+        x, y = self.velocity.T
+        moved = {"x_velocity": x, "y_velocity": y}
+        return {**self.start_info(worlds), **moved, **super().info(worlds, terms, before)}
+
+    def start_info(self, worlds):
+        x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
+        return {"x_position": x, "y_position": y, "distance_from_origin": norms(worlds.qpos[:, :2])}

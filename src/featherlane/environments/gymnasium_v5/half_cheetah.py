@@ -1,0 +1,48 @@
+"""HalfCheetah-v5: a planar runner that is paid for speed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, squares
+
+
+@dataclass(kw_only=True)
+class HalfCheetah(MujocoTask):
+    """Run forward; controls cost, and nothing is an end."""
+
+    xml_file: str = "half_cheetah.xml"
+    frame_skip: int = 5
+    default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: {"distance": 4.0})
+    forward_reward_weight: float = 1.0
+    ctrl_cost_weight: float = 0.1
+    reset_noise_scale: float = 0.1
+    exclude_current_positions_from_observation: bool = True
+
+    name = "HalfCheetah-v5"
+    reward_threshold = 4800.0
+
+    def observation(self, worlds):
+        hidden = 1 if self.exclude_current_positions_from_observation else 0
+        return {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}
+
+    def before(self, worlds):
+        return worlds.qpos[:, 0].copy()
+
+    def reward(self, worlds, actions, before):
+        self.x_velocity = (worlds.qpos[:, 0] - before) / self.dt
+        return {
+            "forward": self.forward_reward_weight * self.x_velocity,
+            "ctrl": -(self.ctrl_cost_weight * squares(actions)),
+        }
+
+    def start(self, worlds, ids, random):
+        self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
+
+    def info(self, worlds, terms, before):
+        return {**self.start_info(worlds), "x_velocity": self.x_velocity, **super().info(worlds, terms, before)}
+
+    def start_info(self, worlds):
+        return {"x_position": worlds.qpos[:, 0]}

@@ -1,0 +1,115 @@
+"""Humanoid-v5: a humanoid that walks along x."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between, norms, squares
+
+ROOT = 6  # dofs of the free joint, which nothing drives
+
+
+@dataclass(kw_only=True)
+class HumanoidTask(MujocoTask):
+    """What both humanoid tasks see: the state, inertias and velocities of bodies, forces of actuators and contacts."""
+
+    frame_skip: int = 5
+    ctrl_cost_weight: float = 0.1
+    reset_noise_scale: float = 1e-2
+    exclude_current_positions_from_observation: bool = True
+    include_cinert_in_observation: bool = True
+    include_cvel_in_observation: bool = True
+    include_qfrc_actuator_in_observation: bool = True
+    include_cfrc_ext_in_observation: bool = True
+
+    info_fields = ("ten_length", "ten_velocity")
+
+    def __post_init__(self):
+        super().__post_init__()
+        seen = {
+            "cinert": self.include_cinert_in_observation,
+            "cvel": self.include_cvel_in_observation,
+            "qfrc_actuator": self.include_qfrc_actuator_in_observation,
+            "cfrc_ext": self.include_cfrc_ext_in_observation,
+        }
+        self.seen = tuple(name for name, included in seen.items() if included)
+        self.fields = tuple(dict.fromkeys((*self.seen, "cfrc_ext", "xipos")))
+
+    def observation(self, worlds):
+        hidden = 2 if self.exclude_current_positions_from_observation else 0
+        seen, skipped = {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}, {"cinert": 10, "cvel": 6, "cfrc_ext": 6}
+        for name in self.seen:
+            values = self.contact_forces(worlds) if name == "cfrc_ext" else getattr(worlds, name)
+            # without the world's, without the root's
+            seen[name] = values.reshape(worlds.nworld, -1)[:, skipped.get(name, ROOT) :]
+        return seen
+
+    def contact_cost(self, worlds, weight: float, least_and_most: tuple[float, float]) -> np.ndarray:
+        """Weighted square of all contact forces, clipped, (n,)."""
+        return np.clip(weight * squares(self.contact_forces(worlds)), *least_and_most)
+
+    def start(self, worlds, ids, random):
+        self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
+
+
+def from_the_side(height: float) -> dict[str, Any]:
+    """A camera that follows the torso."""
+    return {"trackbodyid": 1, "distance": 4.0, "lookat": np.array((0.0, 0.0, height)), "elevation": -20.0}
+
+
+@dataclass(kw_only=True)
+class Humanoid(HumanoidTask):
+    """Walk forward; being upright is paid, controls and contact forces cost."""
+
+    xml_file: str = "humanoid.xml"
+    default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: from_the_side(2.0))
+    forward_reward_weight: float = 1.25
+    contact_cost_weight: float = 5e-7
+    contact_cost_range: tuple[float, float] = (-np.inf, 10.0)
+    healthy_reward: float = 5.0
+    terminate_when_unhealthy: bool = True
+    healthy_z_range: tuple[float, float] = (1.0, 2.0)
+
+    name = "Humanoid-v5"
+
+    def mass_center(self, worlds) -> np.ndarray:
+        """Centre of mass over the floor, (n, 2) [m]."""
+        mass = worlds.model.body_mass
+        return (worlds.xipos[:, :, :2] * mass[:, None]).sum(axis=1) / mass.sum()
+
+    def before(self, worlds):
+        return self.mass_center(worlds)
+
+    def healthy(self, worlds) -> np.ndarray:
+        """Upright, (n,) bool."""
+        return between(self.healthy_z_range[0], worlds.qpos[:, 2], self.healthy_z_range[1])
+
+    def reward(self, worlds, actions, before):
+        self.velocity = (self.mass_center(worlds) - before) / self.dt
+        return {
+            "survive": self.healthy(worlds) * self.healthy_reward,
+            "forward": self.forward_reward_weight * self.velocity[:, 0],
+            "ctrl": -(self.ctrl_cost_weight * squares(worlds.ctrl)),
+            "contact": -self.contact_cost(worlds, self.contact_cost_weight, self.contact_cost_range),
+        }
+
+    def terminated(self, worlds):
+        return ~self.healthy(worlds) if self.terminate_when_unhealthy else None
+
+    def info(self, worlds, terms, before):
+        x, y = self.velocity.T
+        moved = {"x_velocity": x, "y_velocity": y}
+        return {**self.start_info(worlds), **moved, **super().info(worlds, terms, before)}
+
+    def start_info(self, worlds):
+        return {
+            "x_position": worlds.qpos[:, 0],
+            "y_position": worlds.qpos[:, 1],
+            "tendon_length": worlds.ten_length,
+            "tendon_velocity": worlds.ten_velocity,
+            "distance_from_origin": norms(worlds.qpos[:, :2]),
+        }

@@ -1,0 +1,50 @@
+"""HumanoidStandup-v5: a humanoid that lies on its back and gets up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from featherlane.environments.gymnasium_v5.humanoid import HumanoidTask, from_the_side
+from featherlane.environments.gymnasium_v5.mujoco_task import squares
+
+
+@dataclass(kw_only=True)
+class HumanoidStandup(HumanoidTask):
+    """Height of the torso is paid, controls and impacts cost.
+
+    Note:
+        `uph_cost_weight` changes nothing, in Gymnasium as here.
+    """
+
+    xml_file: str = "humanoidstandup.xml"
+    default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: from_the_side(0.8925))
+    uph_cost_weight: float = 1.0
+    impact_cost_weight: float = 5e-7
+    impact_cost_range: tuple[float, float] = (-np.inf, 10.0)
+
+    name = "HumanoidStandup-v5"
+
+    def reward(self, worlds, actions, before):
+        return {
+            "linup": worlds.qpos[:, 2] / float(worlds.model.opt.timestep),
+            "quadctrl": -(self.ctrl_cost_weight * squares(worlds.ctrl)),
+            "impact": -self.contact_cost(worlds, self.impact_cost_weight, self.impact_cost_range),
+            "alive": np.ones(worlds.nworld),
+        }
+
+    def info(self, worlds, terms, before):
+        told = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium does not tell it
+        return {**self.start_info(worlds), **super().info(worlds, told, before)}
+
+    def start_info(self, worlds):
+        return {
+            "x_position": worlds.qpos[:, 0],
+            "y_position": worlds.qpos[:, 1],
+            "z_distance_from_origin": worlds.qpos[:, 2] - self.init_qpos[2],
+            "tendon_length": worlds.ten_length,
+            "tendon_velocity": worlds.ten_velocity,
+        }

@@ -1,0 +1,54 @@
+"""InvertedDoublePendulum-v5: two poles on a cart that are kept upright."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+
+MOST = 10.0  # velocities and the force of the rail's ends are seen clipped to this
+LOWEST = 1.0  # height of the tip [m]
+
+
+@dataclass(kw_only=True)
+class InvertedDoublePendulum(MujocoTask):
+    """Each step with the tip up is paid; distance from the middle and velocities cost."""
+
+    xml_file: str = "inverted_double_pendulum.xml"
+    frame_skip: int = 5
+    healthy_reward: float = 10.0
+    reset_noise_scale: float = 0.1
+
+    name = "InvertedDoublePendulum-v5"
+    reward_threshold = 9100.0
+    fields = ("site_xpos", "qfrc_constraint")
+
+    def observation(self, worlds):
+        angles = worlds.qpos[:, 1:]
+        return {
+            "qpos": worlds.qpos[:, :1],
+            "sin": np.sin(angles),
+            "cos": np.cos(angles),
+            "qvel": np.clip(worlds.qvel, -MOST, MOST),
+            "qfrc_constraint": np.clip(worlds.qfrc_constraint[:, :1], -MOST, MOST),
+        }
+
+    def reward(self, worlds, actions, before):
+        x, height = worlds.site_xpos[:, 0, 0], worlds.site_xpos[:, 0, 2]
+        v1, v2 = worlds.qvel[:, 1], worlds.qvel[:, 2]
+        self.penalties = {
+            "distance_penalty": -(0.01 * x**2 + (height - 2.0) ** 2),
+            "velocity_penalty": -(1e-3 * v1**2 + 5e-3 * v2**2),
+        }
+        return {"survive": self.healthy_reward * ~self.terminated(worlds), **self.penalties}
+
+    def terminated(self, worlds):
+        return worlds.site_xpos[:, 0, 2] <= LOWEST
+
+    def start(self, worlds, ids, random):
+        self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
+
+    def info(self, worlds, terms, before):
+        return {"reward_survive": terms["survive"], **self.penalties}

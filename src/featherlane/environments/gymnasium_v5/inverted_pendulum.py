@@ -1,0 +1,41 @@
+"""InvertedPendulum-v5: a pole on a cart that is kept upright."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+
+STEEPEST = 0.2  # angle of the pole [rad]
+
+
+@dataclass(kw_only=True)
+class InvertedPendulum(MujocoTask):
+    """Each step with the pole up is paid."""
+
+    xml_file: str = "inverted_pendulum.xml"
+    frame_skip: int = 2
+    default_camera_config: Mapping[str, Any] | None = field(
+        default_factory=lambda: {"trackbodyid": 0, "distance": 2.04}
+    )
+    reset_noise_scale: float = 0.01
+
+    name = "InvertedPendulum-v5"
+    reward_threshold = 950.0
+
+    def observation(self, worlds):
+        return {"qpos": worlds.qpos, "qvel": worlds.qvel}
+
+    def reward(self, worlds, actions, before):
+        return {"survive": (~self.terminated(worlds)).astype(int)}
+
+    def terminated(self, worlds):
+        finite = np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
+        return ~finite | (np.abs(worlds.qpos[:, 1]) > STEEPEST)
+
+    def start(self, worlds, ids, random):
+        self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

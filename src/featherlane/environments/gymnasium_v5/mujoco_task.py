@@ -1,0 +1,95 @@
+"""What Gymnasium's MuJoCo tasks have in common: where their models are, noise at the start, costs, cameras."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.task import Task
+from featherlane.simulation.batch.batch import Batch
+
+ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
+
+
+@dataclass(kw_only=True)
+class MujocoTask(Task):
+    """A task of Gymnasium's; its fields are the keyword arguments there.
+
+    Attributes:
+        xml_file: the model: a file of Gymnasium's assets, or a path that begins with ".", "/" or "~".
+        frame_skip: time steps for each action.
+        default_camera_config, camera_id, camera_name, width, height, max_geom, visual_options: how it is drawn.
+        derived: "gymnasium": as there; "fresh": after one more forward pass, which does away with the lag.
+    """
+
+    xml_file: str
+    frame_skip: int
+    default_camera_config: Mapping[str, Any] | None = None
+    camera_id: int | None = None
+    camera_name: str | None = None
+    width: int = 480
+    height: int = 480
+    max_geom: int = 1000
+    visual_options: Mapping[int, bool] | None = None
+    derived: str = "gymnasium"
+
+    # not keyword arguments of the task, but facts of it
+    name: ClassVar[str]
+    limit: ClassVar[int] = 1000
+    reward_threshold: ClassVar[float | None] = None
+
+    def __post_init__(self):
+        given = str(self.xml_file)
+        self.model = str(Path(given).expanduser() if given[:1] in (".", "/", "~") else ASSETS / given)
+        self.max_episode_steps = self.limit
+
+    def prepare(self, worlds: Batch) -> None:
+        model = worlds.model
+        self.dt = self.frame_skip * float(model.opt.timestep)
+        self.init_qpos = np.array(model.qpos0, np.float64)
+        self.unmoved = np.ones(worlds.nworld, bool)
+        self.prepared(worlds)
+
+    def prepared(self, worlds: Batch) -> None:
+        """What else a task looks up once."""
+
+    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
+        super().act(worlds, actions, ids)
+        self.unmoved[slice(None) if ids is None else ids] = False
+
+    def started(self, worlds: Batch, ids: np.ndarray) -> None:
+        self.unmoved[ids] = True
+
+    def contact_forces(self, worlds: Batch) -> np.ndarray:
+        """`cfrc_ext` as rows (n, 6 nbody); Gymnasium computes it in steps only, so that it is zero after a reset."""
+        forces = worlds.cfrc_ext.reshape(worlds.nworld, -1)
+        if self.derived == "gymnasium" and self.unmoved.any():
+            return np.where(self.unmoved[:, None], 0.0, forces)
+        return forces
+
+    def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
+        """Positions near the model's, velocities near zero, of the uniform or the normal distribution."""
+        nq, nv = worlds.model.nq, worlds.model.nv
+        worlds.qpos[ids] = self.init_qpos + random.uniform(ids, -scale, scale, nq)
+        worlds.qvel[ids] = scale * random.normal(ids, nv) if normal else random.uniform(ids, -scale, scale, nv)
+
+
+def squares(values: np.ndarray) -> np.ndarray:
+    """Sum of the squares of each world's numbers, (n,)."""
+    return np.square(values.reshape(len(values), -1)).sum(axis=1)
+
+
+def norms(values: np.ndarray) -> np.ndarray:
+    """Euclidean norms of vectors (n, k), (n,)."""
+    return np.sqrt(squares(values))
+
+
+def between(low: float, values: np.ndarray, high: float) -> np.ndarray:
+    """Where low < values < high."""
+    return (low < values) & (values < high)

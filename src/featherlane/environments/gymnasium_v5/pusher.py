@@ -1,0 +1,65 @@
+"""Pusher-v5: an arm that pushes a cylinder to a goal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+
+ARM = 7  # joints
+CLEAR = 0.17  # the cylinder starts farther than this from the goal [m]
+
+
+@dataclass(kw_only=True)
+class Pusher(MujocoTask):
+    """Distances from the tip to the cylinder and from it to the goal cost, and so do controls."""
+
+    xml_file: str = "pusher_v5.xml"
+    frame_skip: int = 5
+    default_camera_config: Mapping[str, Any] | None = field(
+        default_factory=lambda: {"trackbodyid": -1, "distance": 4.0}
+    )
+    reward_near_weight: float = 0.5
+    reward_dist_weight: float = 1.0
+    reward_control_weight: float = 0.1
+
+    name = "Pusher-v5"
+    limit = 100
+    reward_threshold = 0.0
+    fields = ("xpos",)
+
+    def prepared(self, worlds):
+        self.tip, self.object, self.goal = (worlds.model.body(name).id for name in ("tips_arm", "object", "goal"))
+
+    def observation(self, worlds):
+        return {
+            "qpos": worlds.qpos[:, :ARM],
+            "qvel": worlds.qvel[:, :ARM],
+            "tip": worlds.xpos[:, self.tip],
+            "object": worlds.xpos[:, self.object],
+            "goal": worlds.xpos[:, self.goal],
+        }
+
+    def reward(self, worlds, actions, before):
+        at = worlds.xpos[:, self.object]
+        return {
+            "dist": -norms(at - worlds.xpos[:, self.goal]) * self.reward_dist_weight,
+            "ctrl": -squares(actions) * self.reward_control_weight,
+            "near": -norms(at - worlds.xpos[:, self.tip]) * self.reward_near_weight,
+        }
+
+    def start(self, worlds, ids, random):
+        worlds.qpos[ids] = self.init_qpos
+        missing, goal = ids, np.zeros(2)
+        while len(missing):
+            x, y = random.uniform(missing, -0.3, 0.0, 1), random.uniform(missing, -0.2, 0.2, 1)
+            at = np.concatenate([x, y], axis=1)
+            worlds.qpos[missing, -4:-2] = at
+            missing = missing[norms(at - goal) <= CLEAR]
+        worlds.qpos[ids, -2:] = goal
+        worlds.qvel[ids] = random.uniform(ids, -0.005, 0.005, worlds.model.nv)
+        worlds.qvel[ids, -4:] = 0.0

@@ -1,0 +1,63 @@
+"""Reacher-v5: a planar arm whose tip goes to a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+
+RADIUS = 0.2  # the target lies within it [m]
+
+
+@dataclass(kw_only=True)
+class Reacher(MujocoTask):
+    """Distance from the target and controls cost."""
+
+    xml_file: str = "reacher.xml"
+    frame_skip: int = 2
+    default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: {"trackbodyid": 0})
+    reward_dist_weight: float = 1.0
+    reward_control_weight: float = 1.0
+
+    name = "Reacher-v5"
+    limit = 50
+    reward_threshold = -3.75
+    fields = ("xpos",)
+
+    def prepared(self, worlds):
+        self.tip, self.target = (worlds.model.body(name).id for name in ("fingertip", "target"))
+
+    def observation(self, worlds):
+        angles = worlds.qpos[:, :2]
+        return {
+            "cos": np.cos(angles),
+            "sin": np.sin(angles),
+            "qpos": worlds.qpos[:, 2:],
+            "qvel": worlds.qvel[:, :2],
+            "to_target": self.to_target(worlds)[:, :2],
+        }
+
+    def to_target(self, worlds) -> np.ndarray:
+        """From the target to the tip, (n, 3) [m]."""
+        return worlds.xpos[:, self.tip] - worlds.xpos[:, self.target]
+
+    def reward(self, worlds, actions, before):
+        return {
+            "dist": -norms(self.to_target(worlds)) * self.reward_dist_weight,
+            "ctrl": -squares(actions) * self.reward_control_weight,
+        }
+
+    def start(self, worlds, ids, random):
+        nq, nv = worlds.model.nq, worlds.model.nv
+        worlds.qpos[ids] = random.uniform(ids, -0.1, 0.1, nq) + self.init_qpos
+        missing = ids
+        while len(missing):
+            goal = random.uniform(missing, -RADIUS, RADIUS, 2)
+            worlds.qpos[missing, -2:] = goal
+            missing = missing[norms(goal) >= RADIUS]
+        worlds.qvel[ids] = random.uniform(ids, -0.005, 0.005, nv)
+        worlds.qvel[ids, -2:] = 0.0

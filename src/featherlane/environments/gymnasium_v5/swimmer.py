@@ -1,0 +1,48 @@
+"""Swimmer-v5: three links in a viscous plane that are paid for speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+
+
+@dataclass(kw_only=True)
+class Swimmer(MujocoTask):
+    """Swim along x; controls cost, and nothing is an end."""
+
+    xml_file: str = "swimmer.xml"
+    frame_skip: int = 4
+    forward_reward_weight: float = 1.0
+    ctrl_cost_weight: float = 1e-4
+    reset_noise_scale: float = 0.1
+    exclude_current_positions_from_observation: bool = True
+
+    name = "Swimmer-v5"
+    reward_threshold = 360.0
+
+    def observation(self, worlds):
+        hidden = 2 if self.exclude_current_positions_from_observation else 0
+        return {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}
+
+    def before(self, worlds):
+        return worlds.qpos[:, :2].copy()
+
+    def reward(self, worlds, actions, before):
+        self.velocity = (worlds.qpos[:, :2] - before) / self.dt
+        return {
+            "forward": self.forward_reward_weight * self.velocity[:, 0],
+            "ctrl": -(self.ctrl_cost_weight * squares(actions)),
+        }
+
+    def start(self, worlds, ids, random):
+        self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
+
+    def info(self, worlds, terms, before):
+        x, y = self.velocity.T
+        moved = {"x_velocity": x, "y_velocity": y}
+        return {**self.start_info(worlds), **moved, **super().info(worlds, terms, before)}
+
+    def start_info(self, worlds):
+        x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
+        return {"x_position": x, "y_position": y, "distance_from_origin": norms(worlds.qpos[:, :2])}

@@ -1,0 +1,72 @@
+"""Pictures of the worlds of an environment: `render_mode="rgb_array"`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.environments.task import Task
+from featherlane.errors import ModelError
+from featherlane.model.assign import regular
+from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.simulation.batch.batch import Batch
+
+RENDER_MODES = ("rgb_array",)
+SIZE = 480
+
+
+class Painting:
+    """What draws the worlds of an environment, made when the first picture is asked for.
+
+    Args:
+        task: may say how: `camera_id`, `camera_name`, `default_camera_config`, `width`, `height`, `visual_options`.
+        mode: "rgb_array", or None for no pictures.
+        drawn: how many worlds are drawn, from the first; the others stay black.
+
+    Raises:
+        ModelError: another mode or a number out of range.
+        InstallationError: nothing draws here.
+    """
+
+    def __init__(self, task: Task, mode: str | None, drawn: int):
+        if mode is not None and mode not in RENDER_MODES:
+            raise ModelError(f"render_mode: got {mode!r}, allowed are {', '.join(RENDER_MODES)} and None")
+        if isinstance(drawn, bool) or not isinstance(drawn, int | np.integer) or drawn < 1:
+            raise ModelError(f"render_worlds: got {drawn!r}, allowed is a whole number from 1")
+        self.task, self.mode, self.drawn, self._painter = task, mode, int(drawn), None
+        self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
+        if mode is not None:
+            prepare(PICTURES)
+
+    def pictures(self, worlds: Batch) -> tuple[np.ndarray, ...] | None:
+        """A picture of each world, (height, width, 3) uint8."""
+        if self.mode is None:
+            return None
+        if self._painter is None:
+            flags = getattr(self.task, "visual_options", None)
+            most = getattr(self.task, "max_geom", 10000)
+            self._painter = Painter(worlds.model, self._camera(worlds.model), self.size, flags, most)
+        drawn = min(self.drawn, worlds.nworld)
+        pictures = [
+            self._painter.picture(worlds.qpos[w], worlds.mocap_pos[w], worlds.mocap_quat[w]) for w in range(drawn)
+        ]
+        black = [np.zeros_like(pictures[0])] if drawn < worlds.nworld else []
+        return (*pictures, *black * (worlds.nworld - drawn))
+
+    def _camera(self, model):
+        """The camera that was asked for, or one that follows as the task says."""
+        number, name = getattr(self.task, "camera_id", None), getattr(self.task, "camera_name", None)
+        if number is not None and name is not None:
+            raise ModelError("camera_id and camera_name: got both, allowed is one of them")
+        if name is not None:
+            return model.camera(name).id
+        if number is not None and number != -1:
+            if not 0 <= int(regular("camera_id", number)) < model.ncam:
+                raise ModelError(f"camera_id: got {number!r}, allowed are 0 to {model.ncam - 1}, and -1")
+            return int(number)
+        return getattr(self.task, "default_camera_config", None) or {}
+
+    def close(self) -> None:
+        """Free the graphics memory."""
+        if self._painter is not None:
+            self._painter.__exit__()
+            self._painter = None

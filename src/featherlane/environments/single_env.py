@@ -1,0 +1,69 @@
+"""`SingleEnv`: one world of a task as a Gymnasium environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from featherlane.environments.task import Task
+from featherlane.environments.vector_env import TaskEnv
+
+
+class SingleEnv(gym.Env):
+    """One world of a task; arguments, attributes and errors are those of `TaskEnv`, infos are told.
+
+    An episode has no limit of its own here: `gymnasium.make` puts `TimeLimit` around it.
+    """
+
+    def __init__(
+        self, task: Task, dtype="float64", info: bool = True, record_bad: int = 0, render_mode: str | None = None
+    ):
+        self.vector = TaskEnv(
+            task, 1, None, AutoresetMode.DISABLED, nthread=1, dtype=dtype, info=info, record_bad=record_bad,
+            render_mode=render_mode,
+        )  # fmt: skip
+        self.task, self.batch, self.render_mode = task, self.vector.batch, render_mode
+        self.metadata = {k: v for k, v in self.vector.metadata.items() if k != "autoreset_mode"}
+        self.dt = self.vector.dt
+        self.observation_space = self.vector.single_observation_space
+        self.action_space = self.vector.single_action_space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """Start anew.
+
+        Returns:
+            The observation (k,) and infos.
+        """
+        if seed is not None:
+            self._np_random_seed = seed
+        seen, infos = self.vector.reset(seed=seed)
+        self._np_random = self.vector.random[0]
+        return seen[0], _first(infos)
+
+    def step(self, action):
+        """One action (nu,).
+
+        Returns:
+            observation (k,), reward, whether it is terminated, False for truncation, infos.
+        """
+        self.vector.revive()
+        action = np.asarray(action)
+        seen, rewards, terminated, _, infos = self.vector.step(action[None] if action.ndim else action)
+        return seen[0], float(rewards[0]), bool(terminated[0]), False, _first(infos)
+
+    def render(self):
+        """A picture of the world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None."""
+        frames = self.vector.render()
+        return None if frames is None else frames[0]
+
+    def close(self) -> None:
+        """Free what drew pictures."""
+        self.vector.close()
+
+
+def _first(infos: dict[str, Any]) -> dict[str, Any]:
+    """The infos of the only world."""
+    return {name: value[0] for name, value in infos.items() if name[:1] != "_"}

@@ -1,0 +1,344 @@
+"""`TaskEnv`: n worlds of a task as a Gymnasium vector environment; each ends and starts while the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from featherlane.environments.painting import RENDER_MODES, Painting
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.task import Task
+from featherlane.errors import ModelError
+from featherlane.model import Model, load
+from featherlane.model.assign import numbers, regular
+from featherlane.simulation.batch.batch import Batch
+
+DERIVED = ("gymnasium", "fresh")
+
+
+class TaskEnv(VectorEnv):
+    """n worlds of a task.
+
+    Args:
+        task: the task.
+        num_envs: worlds.
+        max_episode_steps: actions after which an episode is truncated; "task" for the task's own, None for no limit.
+        autoreset_mode: Gymnasium's: NEXT_STEP (the step after an end returns the first observation and ignores the
+            action), SAME_STEP (the last observation is in `info["final_obs"]`) or DISABLED (`reset` with
+            `options["reset_mask"]`).
+        nthread: threads of the batch, 0 for one for each core.
+        dtype: of the batch and of the observations.
+        info: whether infos tell what the task has to tell: positions, velocities, terms of the reward.
+        copy: False: observations are one of two buffers in turn, so that those of the step before are still there, and
+            no array is made; True: each is an array of its own.
+        record_bad: time steps that are kept of each world, so that one that goes wrong can be replayed; 0: none.
+        render_mode: "rgb_array": `render` draws, headless where there is no screen; None.
+        render_worlds: how many worlds are drawn, from the first; pictures of the others are black.
+
+    Attributes:
+        task, batch: what is done, and the worlds; their model fields can be expanded.
+        random: the worlds' generators.
+        terms: terms of the reward in the last step, (n,) by name.
+
+    A world whose numbers turn bad is reset by the engine, ends its episode (terminated, with reward 0) and is marked in
+    `info["bad_world"]`, told or not; so does a world whose action is beyond 1e10 where no range clips it.
+
+    Raises:
+        ModelError: numbers out of range; a task whose functions give other shapes, or rewards that are not finite.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        num_envs: int = 1,
+        max_episode_steps: int | str | None = "task",
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        nthread: int = 0,
+        dtype="float64",
+        info: bool = False,
+        copy: bool = True,
+        record_bad: int = 0,
+        render_mode: str | None = None,
+        render_worlds: int = 16,
+    ):
+        limit = task.max_episode_steps if max_episode_steps == "task" else max_episode_steps
+        for name, value in (("frame_skip", task.frame_skip), ("max_episode_steps", limit)):
+            if value is None and name == "max_episode_steps":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ModelError(f"{name}: got {value!r}, allowed is a whole number from 1")
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
+            raise ModelError(f"num_envs: got {num_envs!r}, allowed is a whole number from 1")
+        if task.derived not in DERIVED:
+            raise ModelError(f"derived: got {task.derived!r}, allowed are {', '.join(DERIVED)}")
+        self.task, self.max_episode_steps = task, None if limit is None else int(limit)
+        self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
+        model = task.model if isinstance(task.model, Model) else load(task.model)
+        self.autoreset_mode = mode_of(autoreset_mode)
+        self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_bad=record_bad)
+        self.num_envs, self.info, self.copy = num_envs, info, copy
+        self.frame_skip, self.dt = task.frame_skip, task.frame_skip * float(model.opt.timestep)
+        self.metadata = {
+            "autoreset_mode": self.autoreset_mode,
+            "render_modes": list(RENDER_MODES),
+            "render_fps": round(1 / self.dt),
+        }
+        self.random = RandomStreams(num_envs)
+        self.terms: dict[str, np.ndarray] = {}
+        self._elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
+        self._fields = (*task.fields, *(task.info_fields if info else ()))
+        for name in self._fields:
+            self.batch.bind(name)
+        task.prepare(self.batch)
+        self._bad = self._bad_count()
+        self._buffers = [np.empty((num_envs, self._width()), self.batch.dtype) for _ in range(0 if copy else 2)]
+
+        low, high = task.action_space(self.batch)
+        self.single_action_space = gym.spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+        seen = self._observe()
+        self.single_observation_space = gym.spaces.Box(-np.inf, np.inf, seen.shape[1:], seen.dtype)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+    # ---- Gymnasium's calls -----------------------------------------------------------------------------------------
+    @property
+    def np_random(self) -> tuple[np.random.Generator, ...]:
+        """The worlds' generators, as Gymnasium's vectors have them."""
+        return tuple(self.random.generators)
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:
+        """What each of them was started from."""
+        return tuple(self.random.entropies)
+
+    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None):
+        """Start all worlds anew, or those of `options["reset_mask"]`.
+
+        Args:
+            seed: of the first world; world i has seed + i.  A list has one each; None goes on with the generators.
+            options: `reset_mask`, (n,) bool: which worlds start anew.
+
+        Returns:
+            The observations of all worlds, and infos of those that started, if asked for.
+        """
+        if not isinstance(options, Mapping | None):
+            raise ModelError(f"options: got {type(options).__name__}, allowed is a dict")
+        mask = (options or {}).get("reset_mask")
+        if mask is None:
+            mask = np.ones(self.num_envs, bool)
+        mask = regular("reset_mask", mask)
+        if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise ModelError(
+                f"reset_mask: got {mask.dtype} {mask.shape}, allowed is bool ({self.num_envs},), one of it true"
+            )
+        self.random.reseed(np.flatnonzero(mask), seed)
+        self._restart(mask)
+        return self._observe(), self._told(self.task.start_info(self.batch), mask, {}) if self.info else {}
+
+    def step(self, actions):
+        """One action in every world.
+
+        Returns:
+            observations (n, k), rewards (n,), terminations (n,), truncations (n,), infos.
+
+        Raises:
+            gymnasium.error.ResetNeeded: a world has ended, and autoreset is disabled.
+            ModelError: actions of another shape or kind, or NaN; no world has moved then.
+        """
+        batch, task, resting = self.batch, self.task, self._done.copy()
+        actions = self._actions(actions)
+        some_rest = bool(resting.any())
+        if some_rest:
+            if self.autoreset_mode is AutoresetMode.DISABLED:
+                raise gym.error.ResetNeeded(f"world {np.flatnonzero(resting)[0]} has ended; reset it with reset_mask")
+            self._restart(resting)
+        moving = np.flatnonzero(~resting) if some_rest else None
+        before = task.before(batch)
+        task.act(batch, actions, moving)
+        batch.step(self.frame_skip, ids=moving)
+        if task.derived == "fresh" and self._fields:
+            batch.forward(moving)
+        rewards = self._rewards(actions, before)
+        self._elapsed += 1
+        return self._results(rewards, resting if some_rest else None, before)
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """A picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
+
+        Raises:
+            InstallationError: nothing draws here; it says what to install.
+        """
+        return self._painting.pictures(self.batch)
+
+    def close_extras(self, **kwargs) -> None:
+        """Free what drew pictures."""
+        self._painting.close()
+
+    def revive(self) -> None:
+        """Let worlds that have ended go on as they are."""
+        self._done[:] = False
+
+    def _results(self, rewards: np.ndarray, resting: np.ndarray | None, before):
+        """What a step returns, worlds that ended in it restarted where the mode says so."""
+        count = self._bad_count()
+        bad, self._bad = count > self._bad, count
+        terminations = self._terminated()
+        truncations = np.zeros(self.num_envs, bool)
+        if bad.any():
+            rewards[bad] = 0.0
+            terminations |= bad
+        if resting is not None:
+            rewards[resting] = 0.0
+            terminations &= ~resting
+            self._elapsed[resting] = 0
+        if not np.isfinite(rewards).all():
+            wrong = np.flatnonzero(~np.isfinite(rewards))[0]
+            raise ModelError(f"reward: world {wrong} has {rewards[wrong]}, allowed are finite numbers")
+        if self.max_episode_steps is not None:
+            truncations |= self._elapsed >= self.max_episode_steps
+        observations, infos = self._observe(), self._infos(bad, resting, before)
+        self._done = done = terminations | truncations
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
+            observations, infos = self._restart_at_once(done, observations, infos)
+        return observations, rewards, terminations, truncations, infos
+
+    def _restart_at_once(self, done: np.ndarray, observations: np.ndarray, infos: dict[str, Any]):
+        """The first observations of worlds that ended, and the last ones in the infos."""
+        final = np.full(self.num_envs, None, object)
+        for w in np.flatnonzero(done):
+            final[w] = observations[w].copy()
+        done = done.copy()  # a restart clears the environment's own
+        last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
+        self._restart(done)
+        if self.info:
+            last["final_info"] = _part(infos, done)
+            last = self._told(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
+        return self._observe(observations if self.copy else None), last
+
+    # ---- infos -----------------------------------------------------------------------------------------------------
+    def _infos(self, bad: np.ndarray, resting: np.ndarray | None, before) -> dict[str, Any]:
+        infos: dict[str, Any] = {"bad_world": bad, "_bad_world": bad.copy()} if bad.any() else {}
+        if not self.info:
+            return infos
+        if resting is None:
+            return self._told(self.task.info(self.batch, self.terms, before), np.ones(self.num_envs, bool), infos)
+        infos = self._told(self.task.info(self.batch, self.terms, before), ~resting, infos)
+        return self._told(self.task.start_info(self.batch), resting, infos)
+
+    @staticmethod
+    def _told(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
+        """Infos with values of the worlds of a mask, as Gymnasium's vectors put them together."""
+        for name, value in values.items():
+            if not mask.any():
+                continue
+            value = np.asarray(value)
+            told = infos.setdefault(name, np.zeros(value.shape, value.dtype))
+            told[mask] = value[mask]
+            infos[f"_{name}"] = infos.get(f"_{name}", False) | mask
+        return infos
+
+    # ---- worlds ----------------------------------------------------------------------------------------------------
+    def _bad_count(self) -> np.ndarray:
+        """In how many steps each world had bad numbers or a bad control, (n,)."""
+        status = self.batch.status
+        return status["bad_number"] + status["bad_control"]
+
+    def _restart(self, mask: np.ndarray) -> None:
+        ids, batch, task = np.flatnonzero(mask), self.batch, self.task
+        batch.reset(ids, forward=False)
+        task.start(batch, ids, self.random)
+        if self._fields:
+            batch.forward(ids)
+        task.started(batch, ids)
+        self._elapsed[ids] = 0
+        self._done[ids] = False
+
+    # ---- what the task says ----------------------------------------------------------------------------------------
+    def _width(self) -> int:
+        return sum(part.shape[1] for part in self._parts())
+
+    def _parts(self) -> list[np.ndarray]:
+        allowed = f"is an array ({self.num_envs}, k) of numbers"
+        seen = self.task.observation(self.batch)
+        named = seen if isinstance(seen, Mapping) else {"": seen}
+        parts = []
+        for name, values in named.items():
+            part = numbers("observation" + f" {name!r}" * bool(name), values, allowed)
+            if part.ndim < 2 or len(part) != self.num_envs or (part.ndim > 2 and not name):
+                raise ModelError(f"observation{f' {name!r}' * bool(name)}: got shape {part.shape}, allowed {allowed}")
+            parts.append(part if part.ndim == 2 else part.reshape(self.num_envs, -1))
+        return parts
+
+    def _observe(self, out: np.ndarray | None = None) -> np.ndarray:
+        parts = self._parts()
+        if out is None and not self.copy:
+            self._buffers.reverse()
+            out = self._buffers[0]
+        if len(parts) == 1 and out is None:
+            return parts[0].astype(self.batch.dtype)
+        if out is None:
+            out = np.empty((self.num_envs, sum(part.shape[1] for part in parts)), self.batch.dtype)
+        return np.concatenate(parts, axis=1, out=out, casting="unsafe")
+
+    def _actions(self, actions) -> np.ndarray:
+        """Actions, checked before anything moves."""
+        actions = self._checked("actions", actions, self.action_space.shape)
+        if actions.dtype.kind == "f" and not np.isfinite(actions.sum()) and np.isnan(actions).any():
+            world, column = np.argwhere(np.isnan(actions))[0]
+            raise ModelError(f"actions: world {world} has nan in column {column}, allowed are numbers")
+        return actions
+
+    def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
+        """Sums of the terms, in float64."""
+        terms = self.task.reward(self.batch, actions, before)
+        named = terms if isinstance(terms, Mapping) else {"": terms}
+        rewards = np.zeros(self.num_envs)
+        for name, values in named.items():
+            term = self._checked("reward" + f" {name!r}" * bool(name), values, (self.num_envs,))
+            rewards += term
+        self.terms = {name: values for name, values in named.items() if name}
+        return rewards
+
+    def _terminated(self) -> np.ndarray:
+        ended = self.task.terminated(self.batch)
+        if ended is None:
+            return np.zeros(self.num_envs, bool)
+        return self._checked("terminated", ended, (self.num_envs,)).astype(bool)
+
+    @staticmethod
+    def _checked(name: str, value, shape) -> np.ndarray:
+        value = numbers(name, value, f"is an array {shape} of numbers")
+        if value.shape != shape:
+            raise ModelError(f"{name}: got shape {value.shape}, allowed is {shape}")
+        return value
+
+
+def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
+    """What infos tell of the worlds of a mask."""
+    part = {}
+    for name, value in infos.items():
+        told = infos[name if name[:1] == "_" else f"_{name}"] & mask
+        if told.any():
+            part[name] = told if name[:1] == "_" else np.where(told.reshape(-1, *[1] * (value.ndim - 1)), value, 0)
+            part[name] = part[name].astype(value.dtype, copy=False)
+    return part
+
+
+def mode_of(value) -> AutoresetMode:
+    """Gymnasium's mode, or its value.
+
+    Raises:
+        ModelError: it is neither.
+    """
+    try:
+        return AutoresetMode(value)
+    except (TypeError, ValueError):
+        allowed = ", ".join(mode.value for mode in AutoresetMode)
+        raise ModelError(
+            f"autoreset_mode: got {value!r}, allowed are Gymnasium's AutoresetMode and {allowed}"
+        ) from None

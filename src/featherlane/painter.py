@@ -1,0 +1,131 @@
+"""Pictures of worlds, drawn by MuJoCo's renderer on the screen's OpenGL or headless through EGL."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import InstallationError
+
+VIDEO = ("OpenGL", "imageio", "imageio_ffmpeg")
+PICTURES = ("OpenGL",)
+INSTALL = "pip install 'featherlane[view]'"
+BACK_ENDS = {"linux": ("egl", "osmesa", "glfw", "glx"), "win32": ("glfw", "wgl"), "darwin": ("glfw", "cgl")}
+LARGEST = 960, 720  # width and height; without a graphics card a picture takes 0.3 s
+BLOCK = 16  # the encoder wants sides in multiples of this
+
+
+def prepare(needed: tuple[str, ...] = VIDEO) -> None:
+    """Look for what drawing needs and choose how to draw.
+
+    Args:
+        needed: modules that have to be there.
+
+    Raises:
+        InstallationError: something is not installed; names it and the command that installs it; or MUJOCO_GL names
+            nothing that draws.
+    """
+    given = os.environ.get("MUJOCO_GL", "")
+    if given.lower().strip() not in ("", *(back_ends := BACK_ENDS.get(sys.platform, ("glfw",)))):
+        raise InstallationError(f"MUJOCO_GL is {given!r}; allowed are {', '.join(back_ends)}, or to leave it unset")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        what = "video" if needed is VIDEO else "drawing"
+        raise InstallationError(f"{what} needs {', '.join(missing)}, not installed here; install with: {INSTALL}")
+    headless = sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if headless and not given:
+        os.environ["MUJOCO_GL"] = "egl"
+        if "mujoco.gl_context" in sys.modules:  # chose by the environment when it was imported
+            importlib.reload(sys.modules["mujoco.gl_context"])
+
+
+class Painter:
+    """Pictures of states, (height, width, 3) uint8; a context that frees the graphics memory.
+
+    Args:
+        model: the model.
+        camera: number of a camera, -1 for the free one, or attributes of the free one by name (`distance`, `lookat`,
+            `azimuth`, `elevation`, `trackbodyid`).
+        size: width and height; None for what the model asks for, 960 x 720 at most.
+        flags: flags of what is drawn, by number (`mujoco.mjtVisFlag`).
+        max_geom: most shapes that are drawn.
+    """
+
+    def __init__(
+        self,
+        model,
+        camera: int | Mapping[str, Any],
+        size: tuple[int, int] | None = None,
+        flags: Mapping[int, bool] | None = None,
+        max_geom: int = 10000,
+    ):
+        import mujoco
+
+        self.mj_model = mj = model.to_mujoco()
+        self.mj_data, self.camera = mujoco.MjData(mj), camera if isinstance(camera, int) else _free(mj, camera)
+        sides = mj.vis.global_.offwidth, mj.vis.global_.offheight
+        width, height = (min(side, most) // BLOCK * BLOCK for side, most in zip(sides, LARGEST, strict=True))
+        if size is not None:
+            width, height = size
+            mj.vis.global_.offwidth, mj.vis.global_.offheight = max(sides[0], width), max(sides[1], height)
+        self.option = mujoco.MjvOption()
+        for flag, value in (flags or {}).items():
+            self.option.flags[flag] = value
+        self.renderer: Any = self._renderer(height, width, max_geom)
+
+    def _renderer(self, height: int, width: int, max_geom: int):
+        """MuJoCo's renderer; one that fails half way complains on stderr when it is collected, which is kept quiet."""
+        import mujoco
+
+        hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: None
+        try:
+            try:
+                return mujoco.Renderer(self.mj_model, height, width, max_geom)
+            except Exception as error:
+                # the kind of error depends on the graphics library that is missing
+                told = str(error)
+        finally:
+            sys.unraisablehook = hook
+        raise InstallationError(
+            f"video: no picture can be drawn with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}: {told}; "
+            f"a headless machine needs EGL (libegl1 and a driver, or Mesa's libegl-mesa0) and {INSTALL}"
+        )
+
+    def picture(self, qpos: np.ndarray, mocap_pos=None, mocap_quat=None) -> np.ndarray:
+        """The scene at a position (nq,), with mocap bodies where they are."""
+        import mujoco
+
+        self.mj_data.qpos[:] = qpos
+        if mocap_pos is not None:
+            self.mj_data.mocap_pos[:], self.mj_data.mocap_quat[:] = mocap_pos, mocap_quat
+        mujoco.mj_forward(self.mj_model, self.mj_data)
+        self.renderer.update_scene(self.mj_data, self.camera, self.option)
+        return self.renderer.render()
+
+    def __enter__(self) -> Painter:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.renderer.close()
+
+
+def _free(mj_model, attributes: Mapping[str, Any]):
+    """A free camera, or one that follows a body."""
+    import mujoco
+
+    camera = mujoco.MjvCamera()
+    mujoco.mjv_defaultFreeCamera(mj_model, camera)
+    for name, value in attributes.items():
+        if np.ndim(value):
+            getattr(camera, name)[:] = value
+        else:
+            setattr(camera, name, value)
+    if attributes.get("trackbodyid", -1) >= 0:
+        camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+    return camera
