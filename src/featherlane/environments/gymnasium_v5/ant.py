@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite, norms, squares
 
 
 @dataclass(kw_only=True)
@@ -53,8 +53,7 @@ class Ant(MujocoTask):
         """Neither down nor in the air, and all numbers finite, (n,) bool."""
         low, high = self.healthy_z_range
         height = worlds.qpos[:, 2]
-        finite = np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
-        return finite & (low <= height) & (height <= high)
+        return (low <= height) & (height <= high) & finite(worlds)
 
     def reward(self, worlds, actions, before):
         self.velocity = (worlds.xpos[:, self.main, :2] - before) / self.dt

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite
 
 STEEPEST = 0.2  # angle of the pole [rad]
 
@@ -34,8 +34,7 @@ class InvertedPendulum(MujocoTask):
         return {"survive": (~self.terminated(worlds)).astype(int)}
 
     def terminated(self, worlds):
-        finite = np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
-        return ~finite | (np.abs(worlds.qpos[:, 1]) > STEEPEST)
+        return ~((np.abs(worlds.qpos[:, 1]) <= STEEPEST) & finite(worlds))
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

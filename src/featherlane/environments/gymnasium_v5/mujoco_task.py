@@ -90,6 +90,13 @@ def norms(values: np.ndarray) -> np.ndarray:
     return np.sqrt(squares(values))
 
 
+def finite(worlds: Batch) -> np.ndarray | bool:
+    """Which worlds have finite numbers only, (n,) bool; True for all, which their sum tells."""
+    if np.isfinite(worlds.qpos.sum() + worlds.qvel.sum()):
+        return True
+    return np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
+
+
 def between(low: float, values: np.ndarray, high: float) -> np.ndarray:
     """Where low < values < high."""
     return (low < values) & (values < high)

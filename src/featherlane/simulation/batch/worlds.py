@@ -284,6 +284,8 @@ class Worlds(NamedAccess):
             return np.zeros(0, np.int64)
         if a.ndim != 1 or a.dtype.kind not in "iu":
             raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
+        if (a[1:] > a[:-1]).all() and a[0] >= 0 and a[-1] < self.nworld:
+            return a.astype(np.int64)  # the common case, without a sort
         wrong = a[(a < 0) | (a >= self.nworld)]
         if wrong.size:
             raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {self.nworld - 1}")

@@ -1,0 +1,64 @@
+"""Generators of worlds: the numbers of NumPy's, in whatever portions they are drawn."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from featherlane.environments import RandomStreams
+
+N = 5
+ALL = np.arange(N)
+
+
+def numpys(seed):
+    return [np.random.default_rng(seed + i) for i in range(N)]
+
+
+def test_uniform_numbers_are_numpys_in_any_portions():
+    streams, theirs = RandomStreams(N, 3), numpys(3)
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 60, 64, 65, 200, 3, 5):
+        ids = np.flatnonzero(rng.random(N) < 0.7)
+        expected = [theirs[i].uniform(-0.3, 0.7, n) for i in ids]
+        np.testing.assert_array_equal(streams.uniform(ids, -0.3, 0.7, n), np.reshape(expected, (len(ids), n)))
+
+
+@pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu"])
+def test_other_draws_go_on_where_uniform_ones_stopped(calls):
+    streams, theirs = RandomStreams(N, 8), numpys(8)
+    for call in calls * 3:
+        if call == "u":
+            ours, other = streams.uniform(ALL, 0.0, 2.0, 9), [g.uniform(0.0, 2.0, 9) for g in theirs]
+        elif call == "n":
+            ours, other = streams.normal(ALL, 4), [g.standard_normal(4) for g in theirs]
+        elif call == "i":
+            ours, other = streams.integers(ALL, 2, 90, 6), [g.integers(2, 90, 6) for g in theirs]
+        elif call == "g":
+            ours, other = streams[2].exponential(size=3), theirs[2].exponential(size=3)
+        else:
+            streams, ours, other = pickle.loads(pickle.dumps(streams)), 0, 0
+        np.testing.assert_array_equal(ours, other)
+
+
+def test_a_new_seed_starts_anew_and_none_goes_on():
+    streams = RandomStreams(N, 1)
+    streams.uniform(ALL, 0, 1, 3)
+    streams.reseed(np.array([1, 2, 4]), [5, 6, None, 9, 1])
+    theirs = {4: np.random.default_rng(1)}
+    drawn = streams.uniform(ALL, 0, 1, 3)
+    np.testing.assert_array_equal(drawn[4], theirs[4].random(3))
+    for i in (0, 2, 3):
+        fresh = np.random.default_rng(1 + i)
+        fresh.random(3)
+        np.testing.assert_array_equal(drawn[i], fresh.random(3))
+    assert streams.entropies == [1, 6, 3, 4, 1]
+
+
+def test_worlds_without_a_seed_differ_and_say_what_starts_them_anew():
+    streams = RandomStreams(N)
+    drawn = streams.uniform(ALL, 0, 1, 2)
+    assert len(np.unique(drawn)) == 2 * N
+    np.testing.assert_array_equal(RandomStreams(N, streams.entropies).uniform(ALL, 0, 1, 2), drawn)
