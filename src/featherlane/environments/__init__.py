@@ -1,5 +1,6 @@
 """Learning: worlds of a batch as Gymnasium environments, many at once or one.
 
+    compiled.py         functions of a task that run in lanes within the step
     task.py             what a task is: observation, terms of reward, end, start
     vector_env.py       `TaskEnv`: n worlds of a task as a `VectorEnv`
     single_env.py       `SingleEnv`: one world as an `Env`

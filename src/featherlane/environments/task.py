@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.compiled import rows_of
 from featherlane.environments.random_streams import RandomStreams
+from featherlane.lanes import Kernel
 from featherlane.simulation.batch.batch import Batch
 
 Parts = np.ndarray | Mapping[str, np.ndarray]
@@ -25,6 +27,8 @@ class Task:
 
     Attributes:
         model: what `featherlane.load` takes.
+        kernels: functions (m, d, i) that are compiled and run in lanes within the step, by name, each with the number
+            of values that it gives; `measured` has them.  For what NumPy would take longer for than physics does.
         frame_skip: time steps for each action.
         fields: derived fields of the batch that the task reads; they are bound when the batch is made.
         info_fields: those that only `info` and `start_info` read.
@@ -38,6 +42,7 @@ class Task:
     """
 
     model: Any
+    kernels: Mapping[str, tuple[Kernel, int]] = {}
     frame_skip: int = 1
     fields: tuple[str, ...] = ()
     info_fields: tuple[str, ...] = ()
@@ -50,6 +55,10 @@ class Task:
     def observation(self, worlds: Batch) -> Parts:
         """What is seen of each world: (n, k), or arrays (n, ...) by name, which are put side by side."""
         raise NotImplementedError(f"{type(self).__name__} has no observation")
+
+    def measured(self, worlds: Batch, name: str) -> np.ndarray:
+        """What the kernel of a name gave in each world, (n, values): as derived fields, of the same state as these."""
+        return worlds.sensordata[:, rows_of(worlds.model, name)]
 
     def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
         """Set controls from actions (n, nu), in the worlds `ids`, None for all."""

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from featherlane.environments.compiled import with_kernels
 from featherlane.environments.painting import RENDER_MODES, Painting
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
@@ -78,7 +79,8 @@ class TaskEnv(VectorEnv):
             raise ModelError(f"derived: got {task.derived!r}, allowed are {', '.join(DERIVED)}")
         self.task, self.max_episode_steps = task, None if limit is None else int(limit)
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
-        model = task.model if isinstance(task.model, Model) else load(task.model)
+        model = with_kernels(task.model, task.kernels) if task.kernels else task.model
+        model = model if isinstance(model, Model) else load(model)
         self.autoreset_mode = mode_of(autoreset_mode)
         self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_bad=record_bad)
         self.num_envs, self.info, self.copy = num_envs, info, copy
@@ -91,7 +93,7 @@ class TaskEnv(VectorEnv):
         self.random = RandomStreams(num_envs)
         self.terms: dict[str, np.ndarray] = {}
         self._elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
-        self._fields = (*task.fields, *(task.info_fields if info else ()))
+        self._fields = (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ()))
         for name in self._fields:
             self.batch.bind(name)
         task.prepare(self.batch)

@@ -158,6 +158,33 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
+def specification(source) -> Any:
+    """A `mujoco.MjSpec` of a source, to add elements to before it is loaded.
+
+    Args:
+        source: as for `load`, but no MjModel, which cannot be added to.
+
+    Raises:
+        ModelError: it cannot be found or read, or is an MjModel.
+    """
+    mujoco = mujoco_module()
+    if isinstance(source, mujoco.MjSpec):
+        return source.copy()
+    if not isinstance(source, str | Path):
+        given = type(source).__name__
+        raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
+    try:
+        with heard():
+            if isinstance(source, str) and _is_text(source):
+                return mujoco.MjSpec.from_string(_clean(source))
+            return mujoco.MjSpec.from_file(str(_find(source)))
+    except ModelError:
+        raise
+    except (ValueError, mujoco.FatalError) as error:
+        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
+        raise ModelError(f"{where}: {str(error).strip()}") from None
+
+
 def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequence[Link] = ()) -> Model:
     """Load a model.
 

@@ -1,0 +1,71 @@
+"""Functions of a task that are compiled and run in lanes within the step: they become sensors of the user's.
+
+A model is given a sensor of the type `user` for each, `set_user_sensor` compiles the kernel, and what it gives is part
+of `sensordata`.  So it has the bits, the speed and the moment of a sensor's: positions and velocities are those of the
+state before the last time step, accelerations and forces those of that step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.lanes import Kernel
+from featherlane.model import Model, load
+from featherlane.model.load import specification
+from featherlane.simulation.user.sensor import set_user_sensor
+
+PREFIX = "task/"
+
+
+def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
+    """A model whose step computes what kernels say.
+
+    Args:
+        source: what `featherlane.load` takes, but no MjModel and no Model.
+        kernels: name -> (kernel of (m, d, i), number of values).
+
+    Raises:
+        ModelError: a source that nothing can be added to; what is no kernel, or gives another number of values, or
+            cannot be compiled, see `set_user_sensor`.
+        InstallationError: there is no compiler.
+    """
+    if isinstance(source, Model):
+        raise ModelError("model: got a Model, allowed with kernels is what it was loaded from: they are added to it")
+    spec = specification(source)
+    for name, given in kernels.items():
+        if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Kernel)):
+            raise ModelError(f"kernels[{name!r}]: got {given!r}, allowed is (a kernel, its number of values)")
+        dim = given[1]
+        if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
+            raise ModelError(f"kernels[{name!r}]: got {dim!r} values, allowed is a whole number from 1")
+        _add_sensor(spec, PREFIX + name, int(dim))
+    model = load(spec)
+    for name, (kernel, _) in kernels.items():
+        set_user_sensor(model, PREFIX + name, kernel)
+    return model
+
+
+def _add_sensor(spec, name: str, dim: int) -> None:
+    import mujoco
+
+    spec.add_sensor(
+        name=name,
+        type=mujoco.mjtSensor.mjSENS_USER,
+        datatype=mujoco.mjtDataType.mjDATATYPE_REAL,
+        needstage=mujoco.mjtStage.mjSTAGE_ACC,
+        dim=dim,
+    )
+
+
+def rows_of(model: Model, name: str) -> slice:
+    """Where the values of a kernel stand in `sensordata`.
+
+    Raises:
+        UnknownNameError: no kernel of this name.
+    """
+    sensor = model.sensor(PREFIX + name).id
+    start = int(model.sensor_adr[sensor])
+    return slice(start, start + int(model.sensor_dim[sensor]))
