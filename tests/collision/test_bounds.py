@@ -44,7 +44,9 @@ def posed(first, second, rng, parallel):
 @pytest.mark.parametrize("first", ["box", "cylinder"])
 def test_boxes_part_only_what_is_beyond_reach(first, second, parallel, rng):
     m, d, distance = posed(first, second, rng, parallel)
-    parted = boxes_part(m, d, 0, 1, np.full(POSES, REACH))
+    near = rng.random(POSES) < 0.5
+    parted = boxes_part(m, d, 0, 1, np.full(POSES, REACH), np.full(POSES, True))
+    assert np.array_equal(boxes_part(m, d, 0, 1, np.full(POSES, REACH), near)[near], parted[near])
     assert not np.any(parted & (distance <= REACH))
     # round shapes leave the corners of their boxes empty
     far = distance > REACH + 0.15

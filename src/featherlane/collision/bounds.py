@@ -7,7 +7,7 @@ contact only where such boxes overlap, and only where their own boxes, turned wi
 from __future__ import annotations
 
 from featherlane.collision.mixing import geom_reach
-from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real, single_precision
+from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision
 from featherlane.spatial.vector import add3, load3, load9, mat_mul, mat_mul_vec, mat_t_mul_vec, sub3
 
 EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
@@ -111,15 +111,16 @@ def edges_part(R, C, a, b, reach, t):
 
 
 @kernel
-def boxes_part(m, d, g, h, reach):
-    """Mask: are the bounding boxes of two geoms, turned with them, farther apart than reach?
+def boxes_part(m, d, g, h, reach, near):
+    """Mask: are the bounding boxes of two geoms, turned with them, farther apart than reach, where `near` holds?
 
+    Most that are apart are so along an axis of the first box: the others are asked only where a world is left.
     Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the faces' normals and the edges' products.
     """
     A, B = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h)
     a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)
     t = sub3(box_centre(m, d, h), box_centre(m, d, g))
-    ta, tb = mat_t_mul_vec(A, t), mat_t_mul_vec(B, t)
+    ta = mat_t_mul_vec(A, t)
     R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
     C = (
         fabs(R[0]) + SLACK,
@@ -132,5 +133,10 @@ def boxes_part(m, d, g, h, reach):
         fabs(R[7]) + SLACK,
         fabs(R[8]) + SLACK,
     )
-    turned = (C[0], C[3], C[6], C[1], C[4], C[7], C[2], C[5], C[8])
-    return axes_part(C, a, b, reach, ta) | axes_part(turned, b, a, reach, tb) | edges_part(R, C, a, b, reach, ta)
+    apart = axes_part(C, a, b, reach, ta)
+    if any_(near & not_(apart)):
+        turned = (C[0], C[3], C[6], C[1], C[4], C[7], C[2], C[5], C[8])
+        apart = apart | axes_part(turned, b, a, reach, mat_t_mul_vec(B, t))
+        if any_(near & not_(apart)):
+            apart = apart | edges_part(R, C, a, b, reach, ta)
+    return apart

@@ -60,11 +60,11 @@ def over_plane(m, d, g, h, limit, near):
 
 @kernel
 def boxes_apart(m, d, g, h, limit, near):
-    """Mask: are the turned bounding boxes farther apart than the limit?
+    """Mask: are the turned bounding boxes farther apart than the limit, where `near` holds?
 
     Products of edges are not normalized, and a negative limit would count in full where they vanish.
     """
-    return boxes_part(m, d, g, h, fmax(limit, 0.0))
+    return boxes_part(m, d, g, h, fmax(limit, 0.0), near)
 
 
 BUILT_IN = (
