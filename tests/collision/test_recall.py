@@ -9,7 +9,7 @@ import pytest
 import featherlane as fl
 from featherlane.collision.collision import collision
 from featherlane.collision.convex import convex
-from featherlane.collision.facet import CROSSING, FACE_FIRST, FACE_SECOND, FACES, FIRST, SECOND
+from featherlane.collision.facet import CROSSING, EDGE_FACE, FACE_EDGE, FACE_FIRST, FACE_SECOND, FACES, FIRST, SECOND
 from featherlane.collision.recall import (
     BY_DIRECTION,
     BY_PROOF,
@@ -99,6 +99,7 @@ SHAPES = {
     "prism": shape(MESH, PRISM),
     "rock": shape(MESH, ROCK),
     "box": shape(BOX, -1, (0.05, 0.07, 0.09)),
+    "plank": shape(BOX, -1, (0.2, 0.03, 0.02)),
     "capsule": shape(CAPSULE, -1, (0.03, 0.06, 0.0)),
     "sphere": shape(SPHERE, -1, (0.05, 0.0, 0.0)),
 }
@@ -139,18 +140,22 @@ def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(m
 
 
 @pytest.mark.parametrize(
-    ("names", "pos", "kind"),
+    ("names", "pos", "turn", "kind"),
     [
-        (("rock", "rock"), (0.03, 0.02, 0.11), FACES),
-        (("box", "rock"), (0.01, 0.02, 0.145), FACES),
-        (("sphere", "rock"), (0.01, 0.02, 0.105), FACE_SECOND),
-        (("rock", "sphere"), (0.0, 0.0, 0.09), FACE_FIRST),
+        (("rock", "rock"), (0.03, 0.02, 0.11), (0, 0), FACES),
+        (("box", "rock"), (0.01, 0.02, 0.145), (0, 0), FACES),
+        (("plank", "plank"), (0.01, 0.02, 0.035), (2, np.pi / 2), FACES),  # no corner is over the other one
+        (("sphere", "rock"), (0.01, 0.02, 0.105), (0, 0), FACE_SECOND),
+        (("rock", "sphere"), (0.0, 0.0, 0.09), (0, 0), FACE_FIRST),
+        (("rock", "box"), (0.01, 0.02, 0.15), (0, 0.7), FACE_EDGE),
+        (("plank", "box"), (0.01, 0.02, 0.11), (1, 0.8), FACE_EDGE),  # no end of the edge is over the face
+        (("box", "rock"), (0.085, 0.02, 0.132), (1, 0.7), EDGE_FACE),
     ],
 )
-def test_a_proof_knows_the_facet(model, names, pos, kind):
-    pair = Pair(model, [SHAPES[name] for name in names])
+def test_a_proof_knows_the_facet(model, names, pos, turn, kind):
+    pair, mat = Pair(model, [SHAPES[name] for name in names]), rotation(np.eye(3)[turn[0]], turn[1])
     for _ in range(3):
-        pair.place(np.array(pos), np.eye(3))
+        pair.place(np.array(pos), mat)
         assert pair.found(True)[0] > 0
     assert pair.workspace.arrays["facet_kind"][0] == kind
     assert pair.memory[BY_SEARCH] == 1

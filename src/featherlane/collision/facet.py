@@ -10,6 +10,8 @@ normal, its depth and the nearest points follow by themselves, in the same bits 
     FACE_FIRST   face, j0            a face of the first, of any number of corners, less a vertex of the second
     FACE_SECOND  i0, face            a vertex of the first, less a face of the second
     FACES        face, face          two faces that are parallel
+    FACE_EDGE    face, j0 < j1       a face of the first, an edge of the second that is parallel to it
+    EDGE_FACE    i0 < i1, face       an edge of the first, a face of the second
 
 Faces are told from triangles where their corners are in one plane, but for a small part of the height by which all
 other vertices are below it: then a search ends somewhere on the face, and its plane is the facet's.
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 from featherlane.collision.feature import unit_axis
 from featherlane.collision.support import PRISM
-from featherlane.lanes import fabs, fmin, kernel, sqrt
+from featherlane.lanes import fabs, fmax, fmin, kernel, sqrt
 from featherlane.model.enums import BOX, CAPSULE, MESH
 from featherlane.spatial.vector import (
     add3,
@@ -35,16 +37,16 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-NO_FACET, FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES = range(7)
+NO_FACET, FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES, FACE_EDGE, EDGE_FACE = range(9)
 NO_FACE = -1
 INSIDE = 1e-4  # of the size: nearer than this to its border the foot of the origin counts as outside
-STRICT = 1e-6  # of the size: vertices this much below a facet's plane are not of it
-WELL_INSIDE = 1e-2  # of the size: as INSIDE, on a face
+SETTLED = 1e-12  # of the size: the most by which a search ends beside the depth
+WELL_INSIDE = 1e-3  # of the size: as INSIDE, on a face
 FLAT = 1e-4  # error of a face, as a part of the height by which others are below it, at most
 ALIKE = 1e-3  # by which a face's normal and that of a search may differ; MuJoCo makes one of faces that differ by less
-PARALLEL = 1e-7  # by which the normals of parallel faces may differ
-STANDS_OUT = 1e-3  # of the size: of parallel faces all other vertices are this much below
-CLEAR_OF_ERROR = 1e4  # of a face's error: vertices of the other shape this much below are not of the facet
+PARALLEL = 1e-6  # by which the normals of parallel faces may differ, and the sine of an edge with a face: float32 poses
+LEVEL = 1e-4  # of how far the foot is inside, the most by which what is parallel may leave a plane
+FEW = 256  # pairs of edges of two faces up to which all are asked
 
 
 # ---- vertices --------------------------------------------------------------------------------------------------------
@@ -93,12 +95,12 @@ def is_flat(m1, f):
 
 
 @kernel
-def face_towards(m1, d1, side, i, u):
-    """The face at vertex i of a core, of more than three corners, that looks along u, or NO_FACE."""
+def face_towards(m1, d1, side, i, u, alike):
+    """The face at vertex i of a core, of more than three corners, that looks along u, give or take, or NO_FACE."""
     kind, face = d1.shape_type[side], NO_FACE
     if kind == MESH:
         mesh = d1.shape_data[side]
-        at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * ALIKE * ALIKE)
+        at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
         for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
             f = m1.hull_polyadr[mesh] + m1.hull_map[c]
             cosine = dot3(load3(m1.hull_planenormal, 3 * f), u)
@@ -106,7 +108,7 @@ def face_towards(m1, d1, side, i, u):
                 best, face = cosine, f
     elif kind == BOX:
         for axis in range(3):
-            if fabs(u[axis]) > 1.0 - 0.5 * ALIKE * ALIKE:
+            if fabs(u[axis]) > 1.0 - 0.5 * alike * alike:
                 face = 2 * axis + min(i & (1 << axis), 1)
     return face
 
@@ -138,7 +140,12 @@ def name_facet(d1, i, j):
 @kernel
 def has_face(d1, side):
     """Is the facet a face of this core?"""
-    return d1.facet_kind[0] == (FACE_FIRST if side == 0 else FACE_SECOND) or d1.facet_kind[0] == FACES
+    kind = d1.facet_kind[0]
+    return (
+        kind == FACES
+        or kind == (FACE_FIRST if side == 0 else FACE_SECOND)
+        or kind == (FACE_EDGE if side == 0 else EDGE_FACE)
+    )
 
 
 @kernel
@@ -219,7 +226,7 @@ def measure_triangle(m1, d1, size):
         q, r = difference(m1, d1, i, d1.facet_vertex[4]), difference(m1, d1, i, d1.facet_vertex[5])
     e, f, g = sub3(q, p), sub3(r, p), sub3(r, q)
     normal = cross(e, f)
-    nn, good = dot3(normal, normal), False
+    nn, inside = dot3(normal, normal), 0.0 * size
     if nn > 0.0:
         n = outwards(d1, normal, p)
         depth = dot3(n, p)
@@ -228,13 +235,13 @@ def measure_triangle(m1, d1, size):
         area = sqrt(nn)
         least = fmin(fmin(x / sqrt(dot3(g, g)), y / sqrt(dot3(f, f))), z / sqrt(dot3(e, e))) * area
         if least > INSIDE * size:
-            good = True
+            inside = least
             a = vertex_of(m1, d1, 0, i)
             if d1.facet_kind[0] == FIRST:
                 b, c = vertex_of(m1, d1, 0, d1.facet_vertex[1]), vertex_of(m1, d1, 0, d1.facet_vertex[2])
                 a = axpy3(y, sub3(b, a), axpy3(z, sub3(c, a), a))
             store_facet(d1, n, depth, a)
-    return good
+    return inside
 
 
 @kernel
@@ -244,7 +251,7 @@ def measure_crossing(m1, d1, size):
     p = difference(m1, d1, i, j)
     e, f = sub3(difference(m1, d1, d1.facet_vertex[1], j), p), sub3(p, difference(m1, d1, i, d1.facet_vertex[4]))
     normal = cross(e, f)
-    nn, good = dot3(normal, normal), False
+    nn, inside = dot3(normal, normal), 0.0 * size
     if nn > 0.0:
         n = outwards(d1, normal, p)
         # the foot of the origin is p + s e - t f
@@ -252,10 +259,10 @@ def measure_crossing(m1, d1, size):
         area = sqrt(nn)
         least = area * fmin(fmin(s, 1.0 - s) / sqrt(dot3(f, f)), fmin(t, 1.0 - t) / sqrt(dot3(e, e)))
         if least > INSIDE * size:
-            good = True
+            inside = least
             a = vertex_of(m1, d1, 0, i)
             store_facet(d1, n, dot3(n, p), axpy3(s, sub3(vertex_of(m1, d1, 0, d1.facet_vertex[1]), a), a))
-    return good
+    return inside
 
 
 @kernel
@@ -290,14 +297,84 @@ def measure_face(m1, d1, side, size):
         y = add3(mat_mul_vec(R, x), p)
     else:
         y = mat_t_mul_vec(R, sub3(x, p))
-    over = is_over_face(m1, d1, side, n, y, WELL_INSIDE * size)
-    if over:
+    inside = 0.0 * size
+    if is_over_face(m1, d1, side, n, y, WELL_INSIDE * size):
+        inside = WELL_INSIDE * size
         depth = offset - dot3(n, y)
         if side == 0:
             store_facet(d1, n, depth, axpy3(depth, n, y))
         else:
             store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, x)
-    return over
+    return inside
+
+
+@kernel
+def part_over_face(m1, d1, side, n, y, z, border):
+    """(from, to): the part of the line y + t (z - y), 0 <= t <= 1, that is over the facet's face, away from its border.
+
+    The end of none is not above its beginning.  All in the frame of the face's shape.
+    """
+    f, zero = d1.facet_vertex[3 * side], 0.0 * border
+    lo, hi = zero, zero + 1.0
+    if d1.shape_type[side] == MESH:
+        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_polyvertadr[f], m1.hull_polyvertnum[f]
+        p = load3(m1.hull_vert, 3 * (first + m1.hull_polyvert[start + count - 1]))
+        for k in range(count):
+            q = load3(m1.hull_vert, 3 * (first + m1.hull_polyvert[start + k]))
+            e = sub3(q, p)
+            g, away = cross(n, e), border * sqrt(dot3(e, e))
+            lo, hi = cut_part(dot3(g, sub3(y, p)) - away, dot3(g, sub3(z, p)) - away, lo, hi)
+            p = q
+    else:
+        for k in range(3):
+            if k != f // 2:
+                half = d1.shape_size[3 * side + k] - border
+                lo, hi = cut_part(half - y[k], half - z[k], lo, hi)
+                lo, hi = cut_part(half + y[k], half + z[k], lo, hi)
+    return lo, hi
+
+
+@kernel
+def cut_part(here, there, lo, hi):
+    """What is left of the part from lo to hi where a height, `here` at 0 and `there` at 1, is above 0."""
+    if here <= 0.0 and there <= 0.0:
+        hi = lo - 1.0
+    elif here < 0.0:
+        t = here / (here - there)
+        if t > lo:
+            lo = t
+    elif there < 0.0:
+        t = here / (here - there)
+        if t < hi:
+            hi = t
+    return lo, hi
+
+
+@kernel
+def measure_edge(m1, d1, side, size):
+    """As `measure_facet`, of a face of one core and an edge of the other that is parallel to it, and over it."""
+    n, offset = plane_of_face(m1, d1, side)
+    R, p, k = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0), 3 - 3 * side
+    inside, border = 0.0 * size, WELL_INSIDE * size
+    a, b = vertex_of(m1, d1, 1 - side, d1.facet_vertex[k]), vertex_of(m1, d1, 1 - side, d1.facet_vertex[k + 2])
+    if side == 0:
+        y, z = add3(mat_mul_vec(R, a), p), add3(mat_mul_vec(R, b), p)
+    else:
+        y, z = mat_t_mul_vec(R, sub3(a, p)), mat_t_mul_vec(R, sub3(b, p))
+    e = sub3(z, y)
+    rise = dot3(n, e)
+    error, drop = error_and_drop(m1, d1, side)
+    if rise * rise <= PARALLEL * PARALLEL * dot3(e, e) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
+        lo, hi = part_over_face(m1, d1, side, n, y, z, border)
+        if lo < hi:
+            inside, t = border, 0.5 * (lo + hi)
+            depth = offset - fmin(dot3(n, y), dot3(n, z))
+            if side == 0:
+                x = axpy3(t, e, y)
+                store_facet(d1, n, depth, axpy3(offset - dot3(n, x), n, x))
+            else:
+                store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, axpy3(t, sub3(b, a), a))
+    return inside
 
 
 @kernel
@@ -309,7 +386,7 @@ def corner_of_face(m1, d1, side, k):
     else:
         # the face's own bit, and two others
         axis = f // 2
-        i = ((f & 1) << axis) | ((k & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
+        i = ((f & 1) << axis) | (((k ^ (k >> 1)) & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
     return vertex_of(m1, d1, side, i)
 
 
@@ -324,33 +401,46 @@ def corners_of_face(m1, d1, side):
 
 @kernel
 def measure_faces(m1, d1, size):
-    """As `measure_facet`, of two parallel faces: their depth along the first one's normal, where a corner is over them.
+    """As `measure_facet`, of two parallel faces that are over each other: their depth along the first one's normal.
 
-    The foot of the origin is well inside the facet if a corner of one face is well inside the other.
+    The foot of the origin is well inside the facet if a point of one face is well inside the other: a corner, or a
+    point of an edge.
     """
     n, offset = plane_of_face(m1, d1, 0)
     v, _ = plane_of_face(m1, d1, 1)
     R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
     turned = add3(n, mat_mul_vec(R, v))
-    _, drop = error_and_drop(m1, d1, 0)
-    _, other = error_and_drop(m1, d1, 1)
-    good = dot3(turned, turned) <= PARALLEL * PARALLEL and fmin(drop, other) >= STANDS_OUT * size
-    if good:
-        good, border = False, WELL_INSIDE * size
-        a, least = p, 0.0 * offset + 1e30
-        for k in range(corners_of_face(m1, d1, 1)):
+    error, drop = error_and_drop(m1, d1, 0)
+    other_error, other_drop = error_and_drop(m1, d1, 1)
+    inside, border = 0.0 * size, WELL_INSIDE * size
+    if dot3(turned, turned) <= PARALLEL * PARALLEL:
+        good, nother = False, corners_of_face(m1, d1, 1)
+        a, least, most = p, 0.0 * offset + 1e30, 0.0 * offset - 1e30
+        for k in range(nother):
             y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, k)), p)
-            least = fmin(dot3(n, y), least)
+            least, most = fmin(dot3(n, y), least), fmax(dot3(n, y), most)
             if not good and is_over_face(m1, d1, 0, n, y, border):
                 good, a = True, axpy3(offset - dot3(n, y), n, y)
+        if error + other_error + (most - least) > fmin(FLAT * fmin(drop, other_drop), LEVEL * border):
+            nother = 0
         if not good:
-            for k in range(corners_of_face(m1, d1, 0)):
+            for k in range(corners_of_face(m1, d1, 0) if nother > 0 else 0):
                 x = corner_of_face(m1, d1, 0, k)
                 if not good and is_over_face(m1, d1, 1, v, mat_t_mul_vec(R, sub3(x, p)), border):
                     good, a = True, x
-        if good:
+        if not good and nother > 0 and nother * corners_of_face(m1, d1, 0) <= FEW:
+            y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, nother - 1)), p)
+            for k in range(nother):
+                z = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, k)), p)
+                lo, hi = part_over_face(m1, d1, 0, n, y, z, border)
+                if lo < hi and not good:
+                    x = axpy3(0.5 * (lo + hi), sub3(z, y), y)
+                    good, a = True, axpy3(offset - dot3(n, x), n, x)
+                y = z
+        if good and nother > 0:
+            inside = border
             store_facet(d1, n, offset - least, a)
-    return good
+    return inside
 
 
 @kernel
@@ -365,84 +455,153 @@ def store_facet(d1, n, depth, a):
 def measure_facet(m1, d1):
     """Depth, normal and the first core's deepest point from the facet's vertices, into `convex_*`.
 
-    Not if the foot of the origin is outside the facet, or near its border: then nothing is written, and false returned.
+    Returns how far at least the foot of the origin is from the facet's border [m]; 0 if it is outside, or near to the
+    border: then nothing is written.
     """
-    good = False
-    if d1.facet_kind[0] == CROSSING:
-        good = measure_crossing(m1, d1, size_of_pair(m1, d1))
-    elif d1.facet_kind[0] == FACE_FIRST:
-        good = measure_face(m1, d1, 0, size_of_pair(m1, d1))
-    elif d1.facet_kind[0] == FACES:
-        good = measure_faces(m1, d1, size_of_pair(m1, d1))
-    elif d1.facet_kind[0] == FACE_SECOND:
-        good = measure_face(m1, d1, 1, size_of_pair(m1, d1))
-    elif d1.facet_kind[0] != NO_FACET:
-        good = measure_triangle(m1, d1, size_of_pair(m1, d1))
-    return good
+    inside = 0.0 * d1.convex_pos[0]
+    kind, size = d1.facet_kind[0], size_of_pair(m1, d1) if d1.facet_kind[0] != NO_FACET else inside
+    if kind == CROSSING:
+        inside = measure_crossing(m1, d1, size)
+    elif kind == FACE_FIRST:
+        inside = measure_face(m1, d1, 0, size)
+    elif kind == FACES:
+        inside = measure_faces(m1, d1, size)
+    elif kind == FACE_SECOND:
+        inside = measure_face(m1, d1, 1, size)
+    elif kind == FACE_EDGE:
+        inside = measure_edge(m1, d1, 0, size)
+    elif kind == EDGE_FACE:
+        inside = measure_edge(m1, d1, 1, size)
+    elif kind != NO_FACET:
+        inside = measure_triangle(m1, d1, size)
+    return inside
 
 
 # ---- whether it stands alone -----------------------------------------------------------------------------------------
 @kernel
-def is_below(m1, d1, side, i, k, u, slack):
-    """Is vertex k lower than vertex i along u, by the slack at least, or of the facet?"""
-    return (
-        is_of_facet(m1, d1, side, k) or dot3(sub3(vertex_of(m1, d1, side, k), vertex_of(m1, d1, side, i)), u) < -slack
-    )
-
-
-@kernel
-def neighbours_below(m1, d1, side, i, u, slack):
-    """Are all neighbours of vertex i lower?"""
-    kind, below = d1.shape_type[side], True
+def neighbours(m1, d1, side, i):
+    """How many neighbours vertex i of a core has."""
+    kind, n = d1.shape_type[side], 0
     if kind == MESH:
-        at = m1.hull_vertadr[d1.shape_data[side]] + i
-        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
-            if not is_below(m1, d1, side, i, m1.hull_edge[k], u, slack):
-                below = False
+        n = m1.hull_edgenum[m1.hull_vertadr[d1.shape_data[side]] + i]
     elif kind == BOX:
-        for k in range(3):
-            if not is_below(m1, d1, side, i, i ^ (1 << k), u, slack):
-                below = False
+        n = 3
     elif kind == CAPSULE:
-        below = is_below(m1, d1, side, i, 1 - i, u, slack)
-    elif kind == PRISM:
-        below = False
-    return below
+        n = 1
+    return n
 
 
 @kernel
-def error_of_facet(m1, d1):
-    """By which the facet's corners leave its plane [m]."""
-    total = 0.0 * d1.convex_pos[0]
+def neighbour(m1, d1, side, i, k):
+    """Neighbour k of vertex i of a core."""
+    kind, other = d1.shape_type[side], 1 - i
+    if kind == MESH:
+        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shape_data[side]] + i] + k]
+    elif kind == BOX:
+        other = i ^ (1 << k)
+    return other
+
+
+@kernel
+def falls_away(m1, d1, side, i, u, tilt, slack):
+    """Do all edges from vertex i to vertices that are not the facet's fall along u, more steeply than by the tilt?
+
+    And is there no face at the vertex for which a search might take what it ends with?  Not where all are steep.
+    """
+    away, steep, p = True, True, vertex_of(m1, d1, side, i)
+    for c in range(neighbours(m1, d1, side, i)):
+        k = neighbour(m1, d1, side, i, c)
+        e = sub3(vertex_of(m1, d1, side, k), p)
+        fall, ee = -dot3(e, u) - slack, dot3(e, e)
+        if not (fall > 0.0 and fall * fall > (4.0 * ALIKE * ALIKE) * ee) and not is_of_facet(m1, d1, side, k):
+            steep = False
+            if not (fall > 0.0 and fall * fall > (tilt * tilt) * ee):
+                away = False
+    return away and (steep or face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE)
+
+
+@kernel
+def edge_of_facet(m1, d1, side):
+    """From one end of the facet's edge to the other, in the frame of its shape."""
+    k = 3 * side
+    return sub3(vertex_of(m1, d1, side, d1.facet_vertex[k + 2]), vertex_of(m1, d1, side, d1.facet_vertex[k]))
+
+
+@kernel
+def error_of_facet(m1, d1, size):
+    """By which the facet's corners leave its plane, at most [m]."""
+    kind, total = d1.facet_kind[0], 0.0 * size
     for side in range(2):
         if has_face(d1, side):
             error, _ = error_and_drop(m1, d1, side)
             total = total + error
+    if kind == FACES:
+        total = total + LEVEL * (WELL_INSIDE * size)
+    elif kind == FACE_EDGE:
+        v = mat_t_mul_vec(load9(d1.convex_mat, 0), load3(d1.convex_normal, 0))
+        total = total + fabs(dot3(edge_of_facet(m1, d1, 1), v))
+    elif kind == EDGE_FACE:
+        total = total + fabs(dot3(edge_of_facet(m1, d1, 0), load3(d1.convex_normal, 0)))
     return total
 
 
 @kernel
-def stands_alone(m1, d1, size):
-    """Has the difference no other vertex near the facet's plane?
+def stands_alone(m1, d1, size, inside):
+    """Has the difference no other vertex near the facet's plane, and no other facet by which a search would name it?
 
-    The facet's vertices are those of one support set of each core; by convexity it is enough to ask their neighbours.
-    Those of a face have been asked when the model was loaded.
+    A search ends within SETTLED of the depth, and so on a plane that is turned against the facet's by that over how far
+    the origin's foot is from the facet's border, at most: then it passes over a disc of this radius in the facet.  What
+    falls more steeply away from the facet's vertices is not on that plane.  These vertices are one support set of each
+    core; by convexity it is enough to ask for their edges.  Those of a face have been asked when the model was loaded.
     """
-    n, slack = load3(d1.convex_normal, 0), STRICT * size + CLEAR_OF_ERROR * error_of_facet(m1, d1)
+    n, slack = load3(d1.convex_normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     v = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
-    alone, u = True, (-v[0], -v[1], -v[2])
+    tilt, u = fmax(slack / inside, 2.0 * PARALLEL), (-v[0], -v[1], -v[2])
+    alone = slack < 0.5 * ALIKE * inside
     if not has_face(d1, 0):
         for k in range(3):
             if alone and (k == 0 or d1.facet_vertex[k] != d1.facet_vertex[k - 1]):
-                alone = neighbours_below(m1, d1, 0, d1.facet_vertex[k], n, slack)
+                alone = falls_away(m1, d1, 0, d1.facet_vertex[k], n, tilt, slack)
     if not has_face(d1, 1):
         for k in range(3, 6):
             if alone and (k == 3 or d1.facet_vertex[k] != d1.facet_vertex[k - 1]):
-                alone = neighbours_below(m1, d1, 1, d1.facet_vertex[k], u, slack)
+                alone = falls_away(m1, d1, 1, d1.facet_vertex[k], u, tilt, slack)
     return alone
 
 
 # ---- where a search ended --------------------------------------------------------------------------------------------
+@kernel
+def edge_across(m1, d1, side, i, u):
+    """The vertex of a core to which the one edge from vertex i goes that is square to u; -1: none does, or several."""
+    p, found, other = vertex_of(m1, d1, side, i), 0, -1
+    for c in range(neighbours(m1, d1, side, i)):
+        k = neighbour(m1, d1, side, i, c)
+        e = sub3(vertex_of(m1, d1, side, k), p)
+        rise = dot3(e, u)
+        if rise * rise <= PARALLEL * PARALLEL * dot3(e, e):
+            found, other = found + 1, k
+    if found != 1:
+        other = -1
+    return other
+
+
+@kernel
+def settle_on_edge(m1, d1, side, face, i):
+    """The facet of a face of one core and the edge at vertex i of the other that is parallel to it, if there is one."""
+    set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
+    n, _ = plane_of_face(m1, d1, side)
+    if side == 0:
+        u = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
+    else:
+        u = mat_mul_vec(load9(d1.convex_mat, 0), n)
+    k, good = edge_across(m1, d1, 1 - side, i, u), False
+    if k >= 0 and edge_across(m1, d1, 1 - side, k, u) == i:
+        for c in range(3):
+            d1.facet_vertex[3 - 3 * side + c] = min(i, k) if c == 0 else max(i, k)
+        good = measure_facet(m1, d1) > 0.0
+    return good
+
+
 @kernel
 def settle_on_facet(m1, d1, i, j, u):
     """The facet of three points of the difference, and what follows from it in place of what a search has found.
@@ -455,18 +614,22 @@ def settle_on_facet(m1, d1, i, j, u):
     good = False
     v = mat_t_mul_vec(load9(d1.convex_mat, 0), u)
     if min(i[0], j[0]) >= 0:
-        face, other = face_towards(m1, d1, 0, i[0], u), face_towards(m1, d1, 1, j[0], scale3(-1.0, v))
+        face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], scale3(-1.0, v), ALIKE)
         if face != NO_FACE and other != NO_FACE:
             set_facet(d1, FACES, (face, face, face), (other, other, other))
-            good = measure_facet(m1, d1)
+            good = measure_facet(m1, d1) > 0.0
+        if not good and face != NO_FACE:
+            good = settle_on_edge(m1, d1, 0, face, j[0])
+        if not good and other != NO_FACE:
+            good = settle_on_edge(m1, d1, 1, other, i[0])
         if not good and face != NO_FACE and j[0] == j[1] and j[0] == j[2]:
             set_facet(d1, FACE_FIRST, (face, face, face), j)
-            good = measure_facet(m1, d1)
+            good = measure_facet(m1, d1) > 0.0
         if not good and other != NO_FACE and i[0] == i[1] and i[0] == i[2]:
             set_facet(d1, FACE_SECOND, i, (other, other, other))
-            good = measure_facet(m1, d1)
+            good = measure_facet(m1, d1) > 0.0
     if not good:
         name_facet(d1, i, j)
-        good = measure_facet(m1, d1)
+        good = measure_facet(m1, d1) > 0.0
     if not good or dot3(load3(d1.convex_normal, 0), u) < 0.5:
         d1.facet_kind[0] = NO_FACET

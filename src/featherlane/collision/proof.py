@@ -36,13 +36,14 @@ from featherlane.collision.recall import PROOF, known_proof, new_proof
 from featherlane.lanes import kernel, real, scalars, whole
 from featherlane.spatial.vector import cross, dot3, load3, store3, sub3
 
-VERTICES = 24  # of a polytope that is kept, at most
+VERTICES = 32  # of a polytope that is kept, at most
 FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # places in a record
-FIRST_FACE = FIRST_VERTEX + VERTICES
+FIRST_FACE = FIRST_VERTEX + VERTICES // 2
 FACES = 3 * (PROOF - FIRST_FACE)  # of a polytope that is kept, at most: the rest of the record
-PAIR = 1 << 24  # two vertices are one number: i PAIR + j
+CODES = 1 << 13  # vertices of a core whose numbers a record has room for
+PAIR = CODES * CODES  # four of them are one number, two vertices of the polytope
 CORNER, FACE = 1 << 5, 1 << 15  # three corners are one number, and so are three faces
-MARGIN = 1e-6  # of the size, by which other faces have to be farther
+MARGIN = 1e-10  # of the size, by which other faces have to be farther
 ERRORS = 8.0  # of a face, by which besides
 LEAST = 1e-6  # of the size: a smaller depth is searched for
 DEAD = 0.5 * GROWN  # keys of faces that are no more are greater
@@ -67,6 +68,22 @@ def live_faces(d1, nface):
 
 
 @kernel
+def vertex_code(d1, k):
+    """One number of the vertices that vertex k of the polytope is the difference of."""
+    return d1.epa_vertex[2 * k] * CODES + d1.epa_vertex[2 * k + 1]
+
+
+@kernel
+def fits_record(d1, nvertex, nface):
+    """Is there room for the polytope?"""
+    fits = nvertex <= VERTICES and nface <= FACES
+    if fits:
+        for k in range(2 * nvertex):
+            fits = fits and d1.epa_vertex[k] < CODES
+    return fits
+
+
+@kernel
 def write_proof(d1, nvertex, nface):
     """The polytope and the facet as they are packed."""
     record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
@@ -75,8 +92,11 @@ def write_proof(d1, nvertex, nface):
     record[4] = one * (2 * d1.facet_kind[0] + d1.facet_apart[0])
     for k in range(6):
         record[FIRST_OF_FACET + k] = one * d1.facet_vertex[k]
-    for k in range(nvertex):
-        record[FIRST_VERTEX + k] = one * (d1.epa_vertex[2 * k] * PAIR + d1.epa_vertex[2 * k + 1])
+    for k in range((nvertex + 1) // 2):
+        word = vertex_code(d1, 2 * k)
+        if 2 * k + 1 < nvertex:
+            word = word * PAIR + vertex_code(d1, 2 * k + 1)
+        record[FIRST_VERTEX + k] = one * word
     n, word = 0, 0
     for f in range(d1.epa_count[1] if nface > 0 else 0):
         if d1.epa_key[f] < DEAD:
@@ -95,7 +115,7 @@ def keep_proof(m1, d1):
         nvertex, nface = 0, 0
         if d1.facet_apart[0] == 0:
             nvertex, nface = d1.epa_count[0], live_faces(d1, d1.epa_count[1])
-        if nvertex <= VERTICES and nface <= FACES and stands_alone(m1, d1, size_of_pair(m1, d1)):
+        if fits_record(d1, nvertex, nface) and stands_alone(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
             write_proof(d1, nvertex, nface)
 
 
@@ -103,11 +123,13 @@ def keep_proof(m1, d1):
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
     """The polytope's vertices, where they are now."""
-    for k in range(nvertex):
-        both = whole(record[FIRST_VERTEX + k])
-        i, j = both // PAIR, both % PAIR
-        d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = i, j
-        store3(d1.epa_point, 3 * k, difference(m1, d1, i, j))
+    for word in range((nvertex + 1) // 2):
+        codes = whole(record[FIRST_VERTEX + word])
+        for k in range(min(2 * word + 1, nvertex - 1), 2 * word - 1, -1):
+            i, j = codes % PAIR // CODES, codes % CODES
+            codes = codes // PAIR
+            d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = i, j
+            store3(d1.epa_point, 3 * k, difference(m1, d1, i, j))
 
 
 @kernel
@@ -147,12 +169,15 @@ def is_proved(m1, d1):
             d1.facet_kind[0], d1.facet_apart[0] = whole(record[4]) // 2, whole(record[4]) % 2
             for k in range(6):
                 d1.facet_vertex[k] = whole(record[FIRST_OF_FACET + k])
-            if measure_facet(m1, d1):
+            inside = measure_facet(m1, d1)
+            if inside > 0.0:
                 size, depth = size_of_pair(m1, d1), -d1.convex_dist[0]
                 if d1.facet_apart[0] == 1:
-                    proved = depth < -LEAST * size and stands_alone(m1, d1, size)
+                    proved = depth < -LEAST * size and stands_alone(m1, d1, size, inside)
                 elif depth > LEAST * size:
-                    farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1))
+                    farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
                     unpack_vertices(m1, d1, record, whole(record[2]))
-                    proved = polytope_holds(m1, d1, record, whole(record[3]), farther) and stands_alone(m1, d1, size)
+                    proved = stands_alone(m1, d1, size, inside) and polytope_holds(
+                        m1, d1, record, whole(record[3]), farther
+                    )
     return proved
