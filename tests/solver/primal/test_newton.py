@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from featherlane.model import load
+from featherlane.simulation.batch.batch import Batch
 from featherlane.solver.hessian.equation import prepare
 from featherlane.solver.primal import newton as steps
 from featherlane.solver.primal.line_search import FAR
@@ -16,6 +18,11 @@ OPTIMAL = 1e-12  # relative to the accelerations: rounding times the condition o
 EXACT = 1e-9  # relative: an equation whose matrix has a condition number of 1e5
 SINGLE = 1e-3  # relative: float32 through the condition of H, about 1e4
 SOLVED = 1e-9  # relative to the forces: the gradient of float64 at the end
+JAMMED = """<mujoco><option timestep=".002" gravity="0 0 0"/><worldbody>
+  <geom type="box" size=".2 .05 .2" pos="0 .1 0"/><geom type="box" size=".2 .05 .2" pos="0 -.1 0"/>
+  <body><joint name="x" type="slide" axis="1 0 0" damping="1"/>
+    <joint type="hinge" axis="0 0 1" armature=".01" damping=".1"/><geom size=".1" mass="1"/></body></worldbody>
+  <actuator><motor joint="x"/></actuator></mujoco>"""
 
 
 def ready(cone, **options):
@@ -152,6 +159,22 @@ def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
     best = s.problems[0].minimum()
     assert s.a["warning"][3, 0] == 0 and 2 < s.a["solver_niter"][0, 0] < 20
     assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
+
+
+def test_float32_stops_where_contacts_push_against_each_other():
+    """Between two walls: their forces are a thousand times what moves the ball, and so is the rounding."""
+    model = load(JAMMED)
+    count = {}
+    for dtype in ("float64", "float32"):
+        batch, rng, total = Batch(model, 16, dtype=dtype), np.random.default_rng(0), 0
+        for _ in range(40):
+            batch.ctrl = rng.choice([-1, 1], batch.ctrl.shape) * rng.uniform(0.5, 1, batch.ctrl.shape)
+            batch.step()
+            total += batch.solver_niter.sum()
+        assert (batch.ncon == 2).all()
+        assert batch.status["not_converged"].sum() == 0
+        count[dtype] = total
+    assert count["float32"] <= count["float64"] + 40 * 16
 
 
 def test_a_world_beyond_numbers_is_counted_where_it_takes_part():

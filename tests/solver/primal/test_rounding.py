@@ -7,12 +7,15 @@ from featherlane.solver.primal import rounding
 from featherlane.solver.primal.problem import evaluate
 from featherlane.solver.primal.rounding import (
     EPS,
+    EPS32,
     NEAR,
     ROUNDING,
     SMALL,
+    TERMS,
     change_by_rounding,
     is_left,
     is_rounding,
+    is_rounding_of_terms,
     is_small,
     size_of_forces,
     unexplained,
@@ -22,6 +25,7 @@ from scenes.touching import each, go_to, near, touching, vectors
 
 EXACT = 1e-10  # relative: sums of a hundred terms
 BELOW, ABOVE = 0.999, 1.001
+APART = 4.0  # edges, axes and arms, each by itself, are so much larger at most than the rows that they make
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +111,31 @@ def test_a_gradient_is_left_unexplained_far_from_the_minimum_and_not_at_it(s, rn
     np.testing.assert_array_equal(s.a["qacc"][:, ~far], before[:, ~far])
     assert np.abs(s.a["qacc"] - before).max() <= 1e-15 * np.abs(before).max()
     assert not call(unexplained, s.m, s.d, gradient, zero).any()  # the gap says that nothing is left
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_terms_are_those_of_the_gradient_as_if_nothing_cancelled(cone, rng):
+    s = touching(cone)
+    a = near(s, rng)
+    at(s, a)
+    call(is_rounding_of_terms, s.m, s.d)
+    terms = s.a["Mgrad"][: s.nv]
+    for lane, p in enumerate(s.problems):
+        x = a[:, lane]
+        dense = np.abs(p.M @ x) + np.abs(p.M @ p.a0) + np.abs(p.J).T @ np.abs(p.force(x))
+        assert (terms[:, lane] >= (1 - EXACT) * dense).all()
+        assert np.linalg.norm(terms[:, lane]) <= APART * np.linalg.norm(dense)
+
+
+@pytest.mark.parametrize(("dtype", "eps"), [(np.float64, EPS), (np.float32, EPS32)])
+def test_rounding_of_terms_is_a_dofs_own(dtype, eps, rng):
+    s = touching(dtype=dtype)
+    at(s, near(s, rng))
+    call(is_rounding_of_terms, s.m, s.d)
+    bound = TERMS * eps * s.a["Mgrad"][: s.nv]
+    for part, said in ((BELOW, True), (ABOVE, False), (np.nan, False)):
+        s.a["grad"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
+        s.a["grad"][3, :-1] = part * bound[3, :-1]
+        told = call(is_rounding_of_terms, s.m, s.d)
+        np.testing.assert_array_equal(told[:-1], said)
+        assert told[-1]

@@ -7,17 +7,26 @@ whatever ended the iterations, the point itself is looked at.  Its gradient g = 
                most NEAR tolerances: steps that gain one tolerance each leave some of them
     rounding   where |g| <= ROUNDING |g(a + e) - g|, e one rounding of each acceleration, up and down: where rows are
                stiff, the accelerations that are numbers have no smaller gradient
+
+In float32 Newton's method ends where each component of the gradient is rounding of its own terms, too.
 """
 
 from __future__ import annotations
 
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
 from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, single_precision, sqrt, where
-from featherlane.solver.primal.problem import advance_rows, evaluate, place_rows
+from featherlane.model.enums import PYRAMIDAL
+from featherlane.solver.primal.problem import advance_rows, bounded_force, evaluate, place_rows
+from featherlane.solver.rows.contacts import cone_push, pyramid_push
+from featherlane.solver.rows.pyramid import turning_pyramid
+from featherlane.solver.rows.rows import arm, clear_body_forces, other_arm, turn
+from featherlane.spatial.motion import add6
+from featherlane.spatial.vector import add3, load3, load6, scale3, store3, store6
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances
 ROUNDING = 64.0  # accelerations, rows and forces are sums of many terms
+TERMS = 16.0  # roundings of each term of the gradient
 EPS, EPS32 = 2.3e-16, 1.2e-7
 
 
@@ -31,6 +40,105 @@ def size_of_forces(m, d):
     return sqrt(fmax(smooth, constraint))
 
 
+# ---- the terms of the gradient -------------------------------------------------------------------------------------
+@kernel
+def spread_over(f, n, u, v):
+    """|f_0| |n| + |f_1| |u| + |f_2| |v|, along each axis."""
+    x, y, z = fabs(f[0]), fabs(f[1]), fabs(f[2])
+    return (
+        fma(x, fabs(n[0]), fma(y, fabs(u[0]), z * fabs(v[0]))),
+        fma(x, fabs(n[1]), fma(y, fabs(u[1]), z * fabs(v[1]))),
+        fma(x, fabs(n[2]), fma(y, fabs(u[2]), z * fabs(v[2]))),
+    )
+
+
+@kernel
+def add_sizes(d, b, r, f, t):
+    """The sizes of the terms of a wrench: force f at arm r on body b, and moment t."""
+    x, y, z = fabs(r[0]), fabs(r[1]), fabs(r[2])
+    moment = (fma(y, f[2], fma(z, f[1], t[0])), fma(z, f[0], fma(x, f[2], t[1])), fma(x, f[1], fma(y, f[0], t[2])))
+    store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), moment))
+    store3(d.con_wrench, 6 * b + 3, add3(load3(d.con_wrench, 6 * b + 3), f))
+
+
+@kernel
+def sizes_of_contact(m, d, k):
+    """(sizes of forces, sizes of moments) of contact k, along the world's axes.
+
+    The edges of a pyramid push against each other across the normal, by no more than along it.
+    """
+    zero = real(d, 0.0)
+    t = (zero, zero, zero)
+    if m.opt_cone == PYRAMIDAL:
+        f, _ = pyramid_push(d, k, d.con_y)
+        f = (f[0], f[0], f[0])
+        if d.con_dim[k] > 3:
+            g, _, _ = turning_pyramid(d, k, d.con_y)
+            f, t = (f[0] + g, f[1], f[2]), (g, g, g)
+    else:
+        f, s, _ = cone_push(d, k, d.con_y)
+        if d.con_dim[k] > 3:
+            t = scale3(s, load3(d.con_y, 3 * turn(d, k)))
+    n = load3(d.con_basis, 9 * k)
+    if d.con_dim[k] > 1:
+        f = spread_over(f, n, load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6))
+    else:
+        f = (f[0] * fabs(n[0]), f[0] * fabs(n[1]), f[0] * fabs(n[2]))
+    if d.con_dim[k] > 3:
+        o = 9 * turn(d, k)
+        t = spread_over(t, load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6))
+    return f, t
+
+
+@kernel
+def is_rounding_of_terms(m, d):
+    """Mask: is each component of the gradient no more than rounding of its own terms, `TERMS` of each?
+
+    The terms of |M a| + |f0| + |J|^T |f|, edges, arms and axes by themselves: of contacts that push against each other
+    the gradient shows the difference, and another step gains nothing where that is all that is left of them.
+    Reads:  the rows, Ma and grad at a point.   Writes: con_wrench, Mgrad.   Cost: as one gradient.
+    """
+    f0 = metric_force(m, d)
+    for i in range(m.nv):
+        d.Mgrad[i] = fabs(d.Ma[i]) + fabs(f0[i])
+    for k in range(d.ndofrow[0]):
+        f, _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        i = d.dofrow_dof[k]
+        d.Mgrad[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.Mgrad[i])
+    for k in range(d.ngenrow[0]):
+        f, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        o = d.genrow_dofadr[k]
+        for e in range(o, o + d.genrow_dofnum[k]):
+            i = d.genrow_dof[e]
+            d.Mgrad[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.Mgrad[i])
+    clear_body_forces(m, d)
+    for k in range(d.ncon_slot[0]):
+        f, t = sizes_of_contact(m, d, k)
+        b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+        add_sizes(d, b, arm(d, k), f, t)
+        if other > 0:
+            add_sizes(d, other, other_arm(d, k), f, t)
+    for k in range(m.nbody - 1):
+        b = m.nbody - 1 - k
+        if d.body_reached[b]:
+            w, p = load6(d.con_wrench, 6 * b), m.body_parentid[b]
+            if d.body_reached[p]:
+                store6(d.con_wrench, 6 * p, add6(load6(d.con_wrench, 6 * p), w))
+            for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
+                x = d.Mgrad[i]
+                for j in range(6):
+                    x = fma(fabs(d.cdof[6 * i + j]), d.con_wrench[6 * b + j], x)
+                d.Mgrad[i] = x
+    rounding = real(d, TERMS * EPS)
+    if single_precision(d):
+        rounding = real(d, TERMS * EPS32)
+    above = real(d, 0.0)
+    for i in range(m.nv):
+        above = where(fabs(d.grad[i]) <= rounding * d.Mgrad[i], above, 1.0)
+    return above == 0.0
+
+
+# ---- what is left at the end ---------------------------------------------------------------------------------------
 @kernel
 def is_small(m, d, gradient, gap):
     """Mask: is this norm of the gradient small, or this gap, scaled by 1 / trace M?"""
