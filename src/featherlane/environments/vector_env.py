@@ -44,6 +44,7 @@ class TaskEnv(VectorEnv):
     Attributes:
         task, batch: what is done, and the worlds; their model fields can be expanded.
         random: the worlds' generators.
+        elapsed: actions since each world's start, (n,) int64; what is written into it counts towards the limit.
         terms: terms of the reward in the last step, (n,) by name.
 
     A world whose numbers turn bad is reset by the engine, ends its episode (terminated, with reward 0) and is marked in
@@ -92,7 +93,7 @@ class TaskEnv(VectorEnv):
         }
         self.random = RandomStreams(num_envs)
         self.terms: dict[str, np.ndarray] = {}
-        self._elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
+        self.elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
         self._fields = (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ()))
         for name in self._fields:
             self.batch.bind(name)
@@ -166,7 +167,7 @@ class TaskEnv(VectorEnv):
         if task.derived == "fresh" and self._fields:
             batch.forward(moving)
         rewards = self._rewards(actions, before)
-        self._elapsed += 1
+        self.elapsed += 1
         return self._results(rewards, resting if some_rest else None, before)
 
     def render(self) -> tuple[np.ndarray, ...] | None:
@@ -197,12 +198,12 @@ class TaskEnv(VectorEnv):
         if resting is not None:
             rewards[resting] = 0.0
             terminations &= ~resting
-            self._elapsed[resting] = 0
+            self.elapsed[resting] = 0
         if not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
             raise ModelError(f"reward: world {wrong} has {rewards[wrong]}, allowed are finite numbers")
         if self.max_episode_steps is not None:
-            truncations |= self._elapsed >= self.max_episode_steps
+            truncations |= self.elapsed >= self.max_episode_steps
         observations, infos = self._observe(), self._infos(bad, resting, before)
         self._done = done = terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
@@ -220,7 +221,7 @@ class TaskEnv(VectorEnv):
         if self.info:
             last["final_info"] = _part(infos, done)
             last = self._told(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
-        return self._observe(observations if self.copy else None), last
+        return self._observe(observations), last  # the same buffer: the other one holds the step before
 
     # ---- infos -----------------------------------------------------------------------------------------------------
     def _infos(self, bad: np.ndarray, resting: np.ndarray | None, before) -> dict[str, Any]:
@@ -257,7 +258,7 @@ class TaskEnv(VectorEnv):
         if self._fields:
             batch.forward(ids)
         task.started(batch, ids)
-        self._elapsed[ids] = 0
+        self.elapsed[ids] = 0
         self._done[ids] = False
 
     # ---- what the task says ----------------------------------------------------------------------------------------

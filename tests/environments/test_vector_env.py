@@ -1,0 +1,331 @@
+"""Vector environments against what Gymnasium's own tests ask of a `VectorEnv`, in assertions of our own.
+
+Source: Gymnasium, tests/vector and tests/wrappers/vector: which facts are asserted there.
+"""
+
+from __future__ import annotations
+
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import wrappers
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from packaging.version import Version
+
+import featherlane as fl
+from featherlane import environments
+from featherlane.environments import Task, TaskEnv
+
+N = 3
+TASKS = "Hopper-v5", "InvertedPendulum-v5", "Pusher-v5"  # one that falls soon, one that is done by its limit
+LIMIT = 7
+MODES = list(AutoresetMode)
+RESETTING = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
+SLIDER = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="0.1"/></body></worldbody>
+<actuator><motor joint="x" ctrllimited="true" ctrlrange="-4 4"/></actuator></mujoco>"""
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*settotalmass:UserWarning", "ignore:.*precision.*:UserWarning", "ignore:.*observation space m.*infinity"
+)
+
+
+def ours(name, n=N, **settings):
+    return gym.make_vec(f"featherlane/{name}", num_envs=n, nthread=1, **settings)
+
+
+def singles(name, n=N, mode=AutoresetMode.NEXT_STEP, wrapper=lambda env: env, **settings):
+    """Gymnasium's vector of single environments of the same task."""
+    each = lambda: wrapper(gym.make(f"featherlane/{name}", **settings))  # noqa: E731
+    return SyncVectorEnv([each] * n, autoreset_mode=mode)
+
+
+class Count(Task):
+    """Each world shows how many steps it took, is paid its action, and ends after a number of steps of its own."""
+
+    model = SLIDER
+
+    def __init__(self, ends):
+        self.ends = np.array(ends)
+
+    def observation(self, worlds):
+        return np.rint(worlds.time / worlds.model.opt.timestep)[:, None]
+
+    def reward(self, worlds, actions, before):
+        return actions[:, 0]
+
+    def terminated(self, worlds):
+        return self.observation(worlds)[:, 0] >= self.ends
+
+
+PAID = np.array([[1.0], [2.0], [3.0]], np.float32)
+
+
+def counted(env):
+    """One step with the actions 1, 2, 3."""
+    seen, rewards, terminations, truncations, infos = env.step(PAID)
+    assert not truncations.any()
+    return seen[:, 0].tolist(), rewards.tolist(), terminations.tolist(), infos
+
+
+def test_the_step_after_an_end_starts_the_world():
+    env = TaskEnv(Count([2, 3, 3]), N, nthread=1)
+    seen, infos = env.reset()
+    assert seen[:, 0].tolist() == [0, 0, 0] and infos == {}
+    assert counted(env) == ([1, 1, 1], [1, 2, 3], [False, False, False], {})
+    assert counted(env) == ([2, 2, 2], [1, 2, 3], [True, False, False], {})
+    assert counted(env) == ([0, 3, 3], [0, 2, 3], [False, True, True], {})
+    assert counted(env) == ([1, 0, 0], [1, 0, 0], [False, False, False], {})
+
+
+def test_the_step_of_an_end_starts_the_world_and_tells_its_last_observation():
+    env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode="SameStep", nthread=1)
+    env.reset()
+    assert counted(env) == ([1, 1, 1], [1, 2, 3], [False, False, False], {})
+    for expected, final, ended in (
+        (([0, 2, 2], [1, 2, 3]), [2, None, None], [True, False, False]),
+        (([1, 0, 0], [1, 2, 3]), [None, 3, 3], [False, True, True]),
+        (([0, 1, 1], [1, 2, 3]), [2, None, None], [True, False, False]),
+    ):
+        *results, terminations, infos = counted(env)
+        assert tuple(results) == expected and terminations == ended
+        assert [None if last is None else last.tolist() for last in infos["final_obs"]] == [
+            None if last is None else [last] for last in final
+        ]
+        assert infos["_final_obs"].tolist() == infos["_final_info"].tolist() == ended and infos["final_info"] == {}
+        assert infos["final_obs"].dtype == object
+        assert all(infos["final_obs"][w] in env.single_observation_space for w in np.flatnonzero(ended))
+
+
+def test_without_autoreset_a_mask_says_who_starts():
+    env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode="Disabled", nthread=1)
+    env.reset()
+    counted(env)
+    *_, ended, infos = counted(env)
+    assert ended == [True, False, False] and infos == {}
+    assert env.reset(options={"reset_mask": np.array(ended)})[0][:, 0].tolist() == [0, 2, 2]
+    seen, rewards, ended, infos = counted(env)
+    assert (seen, rewards, ended, infos) == ([1, 3, 3], [1, 2, 3], [False, True, True], {})
+    assert env.reset(options={"reset_mask": np.array(ended)})[0][:, 0].tolist() == [1, 0, 0]
+    assert counted(env) == ([2, 1, 1], [1, 2, 3], [True, False, False], {})
+    with pytest.raises(gym.error.ResetNeeded, match="world 0 has ended"):
+        counted(env)
+
+
+@pytest.mark.parametrize("mode", RESETTING)
+@pytest.mark.parametrize("name", TASKS)
+def test_a_vector_equals_gymnasiums_vector_of_single_worlds(name, mode):
+    """To the bit: spaces, observations, rewards, ends, infos with final ones."""
+    env, theirs = (
+        ours(name, autoreset_mode=mode, info=True, max_episode_steps=LIMIT),
+        singles(name, mode=mode, max_episode_steps=LIMIT),
+    )
+    for space in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
+        assert getattr(env, space) == getattr(theirs, space)
+    assert env.num_envs == theirs.num_envs
+    (seen, infos), (expected, expected_infos) = env.reset(seed=5), theirs.reset(seed=5)
+    np.testing.assert_array_equal(seen, expected)
+    assert data_equivalence(infos, expected_infos)
+    env.action_space.seed(5)
+    for _ in range(3 * LIMIT):
+        actions = env.action_space.sample()
+        assert actions in theirs.action_space
+        results, expected = env.step(actions), theirs.step(actions)
+        for one, other in zip(results[:4], expected[:4], strict=True):
+            np.testing.assert_array_equal(one, other)
+            assert one.dtype == other.dtype
+        assert data_equivalence(listed(results[4]), listed(expected[4]))
+
+
+def listed(infos):
+    """What infos tell, without the order and kind of arrays of objects."""
+    told = {}
+    for name, value in sorted(infos.items()):
+        objects = isinstance(value, np.ndarray) and value.dtype == object
+        told[name] = listed(value) if isinstance(value, dict) else list(value) if objects else value
+    return told
+
+
+@pytest.mark.parametrize("mode", RESETTING)
+def test_infos_become_lists_of_each_world_as_gymnasiums_do(mode):
+    wrap = wrappers.vector.DictInfoToList
+    env = wrap(ours("Hopper-v5", autoreset_mode=mode, info=True, max_episode_steps=LIMIT))
+    theirs = wrap(singles("Hopper-v5", mode=mode, max_episode_steps=LIMIT))
+    assert data_equivalence(env.reset(seed=0)[1], theirs.reset(seed=0)[1])
+    env.action_space.seed(0)
+    for _ in range(2 * LIMIT):
+        actions = env.action_space.sample()
+        for ours_told, told in zip(env.step(actions)[4], theirs.step(actions)[4], strict=True):
+            assert sorted(ours_told) == sorted(told)
+            for name, value in told.items():
+                assert data_equivalence(ours_told[name], value), name
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("said", ["enum", "value", "registered"])
+def test_the_metadata_tell_the_mode(mode, said):
+    if said == "registered":
+        env = ours("Hopper-v5", autoreset_mode=mode.value)
+    else:
+        env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode=mode if said == "enum" else mode.value)
+    assert env.metadata["autoreset_mode"] is mode
+    assert "autoreset_mode" not in TaskEnv.metadata, "metadata of the class are others' too"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_a_step_returns_has_kinds_and_shapes(dtype):
+    env = ours("Hopper-v5", 8, dtype=dtype)
+    seen, infos = env.reset()
+    assert isinstance(infos, dict)
+    for actions in (env.action_space.sample(), [env.single_action_space.sample() for _ in range(8)]):
+        seen, rewards, terminations, truncations, infos = env.step(actions)
+        assert isinstance(env.observation_space, gym.spaces.Box) and seen in env.observation_space
+        assert seen.dtype == env.observation_space.dtype == dtype
+        assert seen.shape == (8, *env.single_observation_space.shape) == env.observation_space.shape
+        assert rewards.shape == (8,) and isinstance(rewards[0], float | np.floating)
+        for ended in (terminations, truncations):
+            assert ended.shape == (8,) and ended.dtype == np.bool_
+        assert isinstance(infos, dict)
+
+
+def test_seeds_are_told_and_stay():
+    env = ours("Hopper-v5")
+    assert len(set(env.np_random_seed)) == N
+    env.reset(seed=42)
+    assert env.np_random_seed == (42, 43, 44)
+    env.reset()
+    assert env.np_random_seed == (42, 43, 44)
+    assert len(env.np_random) == N
+
+
+def test_equal_seeds_of_the_spaces_draw_equal_actions():
+    one, other = ours("Hopper-v5"), ours("Hopper-v5")
+    for env in (one, other):
+        env.action_space.seed(9)
+    for _ in range(5):
+        np.testing.assert_array_equal(one.action_space.sample(), other.action_space.sample())
+
+
+def test_some_worlds_start_by_a_seed_and_the_others_stay_where_they_are():
+    env = ours("Hopper-v5", autoreset_mode="Disabled")
+    first, _ = env.reset(seed=[0, 1, 2])
+    for _ in range(3):
+        seen, *_ = env.step(np.zeros(env.action_space.shape, np.float32))
+    again, _ = env.reset(seed=[0, 1, 0], options={"reset_mask": np.array([True, True, False])})
+    np.testing.assert_array_equal(again[:2], first[:2])
+    np.testing.assert_array_equal(again[2], seen[2])
+
+
+@pytest.mark.parametrize("mask", [[True], [True] * 4, [[True] * 3], [False] * 3, [1, 1, 0], [1.0, 1.0, 0.0]])
+def test_a_mask_that_fits_nothing_is_refused_and_no_world_starts(mask):
+    env = ours("Hopper-v5", autoreset_mode="Disabled")
+    env.reset(seed=0)
+    state = env.batch.qpos.copy()
+    with pytest.raises(fl.ModelError, match=r"reset_mask: got .*allowed is bool \(3,\)"):
+        env.reset(options={"reset_mask": np.array(mask)})
+    np.testing.assert_array_equal(env.batch.qpos, state)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_actions_of_another_count_are_refused_and_no_world_moves(mode):
+    env = ours("Hopper-v5", autoreset_mode=mode)
+    env.reset(seed=0)
+    state, actions = env.batch.qpos.copy(), env.action_space.sample()
+    for wrong in (actions[:2], np.concatenate([actions, actions[:1]]), actions[:, :2], actions[None], 0, None, "abc"):
+        with pytest.raises(fl.ModelError, match="actions: got"):
+            env.step(wrong)
+    np.testing.assert_array_equal(env.batch.qpos, state)
+    assert all(len(result) == N for result in env.step(actions)[:4])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "mode"),
+    [
+        *(("RecordEpisodeStatistics", {}, mode) for mode in RESETTING),
+        *(("ClipReward", {"min_reward": -0.25, "max_reward": 0.75}, mode) for mode in RESETTING),
+        *(("ClipAction", {}, mode) for mode in RESETTING),
+        *(("RescaleAction", {"min_action": np.float32(-2), "max_action": np.float32(2)}, mode) for mode in RESETTING),
+        # Gymnasium's wrappers of observations refuse SAME_STEP
+        ("DtypeObservation", {"dtype": np.float32}, AutoresetMode.NEXT_STEP),
+        ("FlattenObservation", {}, AutoresetMode.NEXT_STEP),
+        ("ReshapeObservation", {"shape": (11, 1)}, AutoresetMode.NEXT_STEP),
+    ],
+)
+def test_a_wrapper_of_the_vector_does_what_a_wrapper_of_each_world_does(name, settings, mode):
+    vector = getattr(wrappers.vector, name)(
+        ours("Hopper-v5", autoreset_mode=mode, info=True, max_episode_steps=LIMIT), **settings
+    )
+    wrapped = singles(
+        "Hopper-v5", N, mode, lambda env: getattr(wrappers, name)(env, **settings), max_episode_steps=LIMIT
+    )
+    assert vector.action_space == wrapped.action_space and vector.observation_space == wrapped.observation_space
+    np.testing.assert_array_equal(vector.reset(seed=1)[0], wrapped.reset(seed=1)[0])
+    vector.action_space.seed(1)
+    for _ in range(2 * LIMIT):
+        actions = vector.action_space.sample()
+        for one, other in zip(vector.step(actions)[:4], wrapped.step(actions)[:4], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_statistics_of_episodes_are_right_in_every_mode(mode, length=3, steps=25):
+    if mode is AutoresetMode.SAME_STEP and Version(gym.__version__) < Version("1.4"):
+        pytest.skip("before 1.4, Gymnasium's wrapper loses a step of each episode in this mode")
+    env = wrappers.vector.RecordEpisodeStatistics(TaskEnv(Count([length] * N), N, autoreset_mode=mode, nthread=1))
+    env.reset()
+    seen = 0
+    for _ in range(steps):
+        _, _, ended, _, infos = env.step(PAID)
+        if ended.any():
+            seen += 1
+            assert infos["episode"]["l"].tolist() == [length] * N
+            assert infos["episode"]["r"].tolist() == (length * PAID[:, 0]).tolist()
+            if mode is AutoresetMode.DISABLED:
+                env.reset(options={"reset_mask": ended})
+    assert seen == steps // (length + (mode is AutoresetMode.NEXT_STEP))
+
+
+def test_a_specification_makes_the_same_environment_again():
+    env = ours("Hopper-v5", forward_reward_weight=2.0, autoreset_mode="SameStep", max_episode_steps=LIMIT)
+    again = gym.make_vec(pickle.loads(pickle.dumps(env.spec)))
+    assert again.num_envs == N and again.max_episode_steps == LIMIT and again.metadata == env.metadata
+    for one in (env, again):
+        one.reset(seed=0)
+    np.testing.assert_array_equal(*(one.step(np.ones(one.action_space.shape, np.float32))[1] for one in (env, again)))
+
+
+def test_without_a_mode_nothing_is_rendered_and_closing_twice_does_no_harm():
+    env = ours("Hopper-v5")
+    assert env.render_mode is None and env.unwrapped is env
+    env.reset()
+    assert env.render() is None
+    env.close()
+    env.close()
+    assert env.closed
+
+
+@pytest.mark.parametrize("name", sorted(environments.tasks()))
+def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
+    check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)
+
+
+def test_a_restart_within_a_step_leaves_the_observation_of_the_step_before():
+    """With two buffers, a policy keeps what it acted on until the next step is over, whoever starts anew in it."""
+    env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode="SameStep", nthread=1, copy=False)
+    before, _ = env.reset()
+    for _ in range(6):
+        kept = before.copy()
+        seen, *_ = env.step(PAID)
+        assert seen is not before
+        np.testing.assert_array_equal(before, kept)
+        before = seen
+
+
+def test_what_is_written_into_elapsed_counts_towards_the_limit():
+    env = TaskEnv(Count([99] * N), N, max_episode_steps=5, nthread=1)
+    env.reset()
+    env.elapsed[:] = [0, 3, 4]
+    assert env.step(PAID)[3].tolist() == [False, False, True]
+    assert env.step(PAID)[3].tolist() == [False, True, False]
+    assert env.elapsed.tolist() == [2, 5, 0]
