@@ -54,6 +54,8 @@ class TaskEnv(VectorEnv):
         ModelError: numbers out of range; a task whose functions give other shapes, or rewards that are not finite.
     """
 
+    _painting: Painting | None = None  # until a constructor comes so far
+
     def __init__(
         self,
         task: Task,
@@ -176,11 +178,12 @@ class TaskEnv(VectorEnv):
         Raises:
             InstallationError: nothing draws here; it says what to install.
         """
-        return self._painting.pictures(self.batch)
+        return None if self._painting is None else self._painting.pictures(self.batch)
 
     def close_extras(self, **kwargs) -> None:
         """Free what drew pictures."""
-        self._painting.close()
+        if self._painting is not None:
+            self._painting.close()
 
     def revive(self) -> None:
         """Let worlds that have ended go on as they are."""

@@ -1,0 +1,82 @@
+"""Pictures of worlds, headless; skipped where nothing draws."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import vector as wrappers
+
+import featherlane as fl
+import featherlane.environments as environments
+
+pytest.importorskip("OpenGL")
+pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning", "ignore:.*Overwriting:UserWarning")
+
+
+def drawn(n, **settings):
+    env = environments.make_vec("Ant-v5", n, nthread=1, render_mode="rgb_array", width=64, height=48, **settings)
+    env.reset(seed=0)
+    try:
+        env.render()
+    except fl.InstallationError as error:
+        pytest.skip(f"nothing draws here: {error}")
+    return env
+
+
+def test_each_world_has_a_picture_of_its_own():
+    env = drawn(3, render_worlds=2)
+    first = env.render()
+    assert [picture.shape for picture in first] == [(48, 64, 3)] * 3
+    assert (first[0] != first[1]).any() and not first[2].any()
+    for _ in range(5):
+        env.step(np.ones(env.action_space.shape))
+    second = env.render()
+    assert all((one != other).any() for one, other in zip(first[:2], second[:2], strict=True))
+    env.close()
+
+
+def test_one_world_is_drawn_as_the_vector_draws_it():
+    drawn(1).close()
+    one = gym.make("featherlane/Ant-v5", render_mode="rgb_array", width=64, height=48)
+    one.reset(seed=0)
+    vector = drawn(2)
+    vector.reset(seed=0)
+    np.testing.assert_array_equal(one.render(), vector.render()[0])
+    one.close(), vector.close()
+
+
+def test_gymnasium_records_a_video(tmp_path):
+    pytest.importorskip("moviepy")
+    env = wrappers.RecordVideo(drawn(2), str(tmp_path), step_trigger=lambda step: step == 0, video_length=8)
+    env.reset(seed=0)
+    for _ in range(12):
+        env.step(env.action_space.sample())
+    env.close()
+    (video,) = tmp_path.glob("*.mp4")
+    assert video.stat().st_size > 1000
+
+
+def test_without_a_render_mode_there_is_no_picture():
+    env = environments.make_vec("Ant-v5", 1, nthread=1)
+    assert env.render() is None and env.render_mode is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"camera_name": "behind"}, "behind"),
+        ({"camera_id": 7}, r"camera_id: got 7, allowed are 0 to 0"),
+        ({"camera_id": 0, "camera_name": "track"}, "camera_id and camera_name: got both"),
+    ],
+)
+def test_cameras_that_are_none_are_refused(settings, told):
+    drawn(1).close()
+    with pytest.raises(fl.ModelError, match=told):
+        drawn(1, **settings)
+
+
+@pytest.mark.parametrize("count", [0, 1.5, True])
+def test_a_number_of_drawn_worlds_that_is_none_is_refused(count):
+    with pytest.raises(fl.ModelError, match=r"render_worlds: got .*, allowed is a whole number from 1"):
+        environments.make_vec("Ant-v5", 1, render_worlds=count)
