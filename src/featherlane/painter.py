@@ -18,6 +18,7 @@ PICTURES = ("OpenGL",)
 INSTALL = "pip install 'featherlane[view]'"
 BACK_ENDS = {"linux": ("egl", "osmesa", "glfw", "glx"), "win32": ("glfw", "wgl"), "darwin": ("glfw", "cgl")}
 LARGEST = 960, 720  # width and height; without a graphics card a picture takes 0.3 s
+CHOOSERS = {"mujoco.gl_context", "mujoco.rendering.classic.gl_context"}  # choose when they are imported; since 4.0
 BLOCK = 16  # the encoder wants sides in multiples of this
 
 
@@ -41,8 +42,8 @@ def prepare(needed: tuple[str, ...] = VIDEO) -> None:
     headless = sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if headless and not given:
         os.environ["MUJOCO_GL"] = "egl"
-        if "mujoco.gl_context" in sys.modules:  # chose by the environment when it was imported
-            importlib.reload(sys.modules["mujoco.gl_context"])
+        for name in CHOOSERS & sys.modules.keys():
+            importlib.reload(sys.modules[name])
 
 
 class Painter:
