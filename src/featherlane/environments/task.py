@@ -79,6 +79,10 @@ class Task:
         """Which worlds have come to an end, (n,) bool; None: none, but by numbers that turn bad."""
         return None
 
+    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
+        """After the worlds `ids`, None for all, were paid for a step, and before they are seen: what changes by itself,
+        as new commands and pushes."""
+
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Set the state of the worlds `ids`, which were just reset to the model's defaults."""
 

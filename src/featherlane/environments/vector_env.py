@@ -194,6 +194,7 @@ class TaskEnv(VectorEnv):
         count = self._bad_count()
         bad, self._bad = count > self._bad, count
         terminations = self._terminated()
+        self.task.proceed(self.batch, None if resting is None else np.flatnonzero(~resting), self.random)
         truncations = np.zeros(self.num_envs, bool)
         if bad.any():
             rewards[bad] = 0.0
