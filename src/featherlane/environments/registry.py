@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 
 from featherlane.environments import gymnasium_v5
+from featherlane.environments import tasks as own_tasks
 from featherlane.environments.single_env import SingleEnv
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
@@ -45,7 +46,7 @@ def register(name: str, task: type[Task], reward_threshold: float | None = None)
 
 def register_tasks() -> None:
     """Register all tasks of this package; importing `featherlane.environments` does."""
-    for task in gymnasium_v5.TASKS:
+    for task in (*gymnasium_v5.TASKS, *own_tasks.TASKS):
         if task.name not in _tasks:
             register(task.name, task, task.reward_threshold)
 

@@ -1,0 +1,94 @@
+"""What tasks of the arm have in common: seven servos whose targets move at a bounded rate, and a goal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.tasks.options import number
+from featherlane.environments.tasks.robot import RobotTask
+from featherlane.model.reader import mujoco_module
+from featherlane.simulation.batch.batch import Batch
+
+ARM = 7  # joints
+SHOULDER = np.array([0.0, 0.0, 0.34])  # where the arm turns [m]
+
+
+@dataclass(kw_only=True)
+class ArmTask(RobotTask):
+    """An action of 1 moves a servo's target at the greatest rate; its joint follows.
+
+    Attributes:
+        rate: greatest angular velocity of the targets [rad/s].
+        start_noise: greatest deviation of joints from the posture at the start [rad].
+        reached: distance from the goal within which it counts as reached [m].
+
+    The others are those of `RobotTask`.
+    """
+
+    rate: float = 3.0
+    start_noise: float = 0.1
+    reached: float = 0.03
+    camera_name: str | None = "side"
+
+    # not keyword arguments of the task, but facts of it
+    posture: ClassVar[tuple[float, ...]]  # of the joints at the start [rad]
+    fields = ("site_xpos",)
+    robot = "arm"
+
+    def __post_init__(self):
+        self.rate = number("rate", self.rate, 0.0, 100.0)
+        self.start_noise = number("start_noise", self.start_noise, 0.0, 1.0)
+        self.reached = number("reached", self.reached, 0.0, 1.0)
+        super().__post_init__()
+
+    def shape_model(self, spec: Any) -> None:
+        mark = spec.worldbody.add_body(name="goal", mocap=True)
+        sphere = mujoco_module().mjtGeom.mjGEOM_SPHERE
+        mark.add_geom(type=sphere, size=[0.03, 0, 0], rgba=[0.2, 0.7, 0.3, 0.6], contype=0, conaffinity=0)
+
+    def prepared(self, worlds: Batch) -> None:
+        self.grip = worlds.model.site("grip").id
+
+    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
+        return worlds.ctrl[at] + self.rate * self.dt * self.action[at]
+
+    def goal(self, worlds: Batch) -> np.ndarray:
+        """Where the goal is, (n, 3) [m]: that of the mocap body."""
+        return worlds.mocap_pos[:, 0]
+
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
+        joints, grip = worlds.qpos[:, :ARM], worlds.site_xpos[:, self.grip]
+        return {
+            "joints": joints,
+            "joint_velocity": worlds.qvel[:, :ARM],
+            "lag": worlds.ctrl - joints,
+            "grip": grip,
+            "to_goal": self.goal(worlds) - grip,
+            "action": self.action,
+        }
+
+    def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        noise = random.uniform(ids, -self.start_noise, self.start_noise, ARM)
+        worlds.qpos[ids, :ARM] = worlds.ctrl[ids] = np.clip(np.array(self.posture) + noise, self.low, self.high)
+        worlds.mocap_pos[ids, 0] = self.draw_goals(worlds, ids, random)
+
+    def draw_goals(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> np.ndarray:
+        """Goals of the worlds `ids`, (len(ids), 3) [m]."""
+        raise NotImplementedError(f"{type(self).__name__} has no draw_goals")
+
+    def distance(self, worlds: Batch) -> np.ndarray:
+        """From the goal, (n,) [m]."""
+        raise NotImplementedError(f"{type(self).__name__} has no distance")
+
+    def info(self, worlds: Batch, terms, before) -> dict[str, np.ndarray]:
+        distance = self.distance(worlds)
+        return {"distance": distance, "success": distance < self.reached, **super().info(worlds, terms, before)}
+
+
+def length(vector: np.ndarray) -> np.ndarray:
+    """Euclidean length of each row, (n,)."""
+    return np.sqrt(np.square(vector).sum(axis=1))

@@ -1,0 +1,108 @@
+"""ArmPush-v0: the arm pushes a puck over the floor to a goal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.tasks.arm import ARM, ArmTask, length
+from featherlane.environments.tasks.options import interval
+from featherlane.model.reader import mujoco_module
+from featherlane.simulation.batch.batch import Batch
+
+RADIUS, HALF_HEIGHT = 0.06, 0.04  # of the puck [m]
+CLOSE = 0.06  # a puck this far from its goal is paid 1/e for being close [m]
+LOST = 0.85  # a puck farther than this from the arm's base is out of reach [m]
+
+
+@dataclass(kw_only=True)
+class ArmPush(ArmTask):
+    """Push a puck of half a kilogram.
+
+    Attributes:
+        puck_range, goal_range: least and greatest distance from the arm's base at the start, of the puck and of its
+            goal [m].
+        spread: greatest angle of both from straight ahead [rad].
+
+    The others are those of `ArmTask`.
+    """
+
+    puck_range: tuple[float, float] = (0.45, 0.6)
+    goal_range: tuple[float, float] = (0.4, 0.7)
+    spread: float = 0.6
+    reached: float = 0.05
+
+    name = "ArmPush-v0"
+    limit = 200
+    posture = (0.0, 0.1, 0.0, 1.9, 0.0, 1.0, 0.0)
+    default_weights: ClassVar = {
+        "near": -0.5,
+        "distance": -2.0,
+        "close": 1.0,
+        "motion": -0.003,
+        "jerk": -0.01,
+        "lost": -10.0,
+    }
+
+    def __post_init__(self):
+        self.puck_range = interval("puck_range", self.puck_range, 0.25, LOST)
+        self.goal_range = interval("goal_range", self.goal_range, 0.25, LOST)
+        super().__post_init__()
+
+    def shape_model(self, spec: Any) -> None:
+        super().shape_model(spec)
+        for thing in [geom for geom in spec.geoms if geom.name in ("globe", "stand")] + list(spec.keys):
+            spec.delete(thing)
+        puck = spec.worldbody.add_body(name="puck", pos=[0.5, 0.0, HALF_HEIGHT])
+        puck.add_freejoint(name="puck")
+        cylinder = mujoco_module().mjtGeom.mjGEOM_CYLINDER
+        puck.add_geom(
+            name="puck", type=cylinder, size=[RADIUS, HALF_HEIGHT, 0], mass=0.5, material="amber",
+            condim=3, friction=[0.4, 0.005, 0.0001], priority=1,
+        )  # fmt: skip
+
+    def puck(self, worlds: Batch) -> np.ndarray:
+        """Where the puck is, (n, 3) [m]."""
+        return worlds.qpos[:, ARM : ARM + 3]
+
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
+        puck = self.puck(worlds)
+        return super().observation(worlds) | {
+            "to_puck": puck - worlds.site_xpos[:, self.grip],
+            "puck_to_goal": self.goal(worlds) - puck,
+            "puck_velocity": worlds.qvel[:, ARM : ARM + 3],
+        }
+
+    def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        super().place(worlds, ids, random)
+        worlds.qpos[ids, ARM : ARM + 3] = self.on_floor(ids, self.puck_range, random)
+
+    def draw_goals(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> np.ndarray:
+        return self.on_floor(ids, self.goal_range, random)
+
+    def on_floor(self, ids: np.ndarray, reach: tuple[float, float], random: RandomStreams) -> np.ndarray:
+        """Places of a puck, (len(ids), 3) [m]."""
+        low, high = np.transpose([reach, (-self.spread, self.spread)])
+        radius, angle = random.uniform(ids, low, high, 2).T
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle), np.full(len(ids), HALF_HEIGHT)], axis=1)
+
+    def distance(self, worlds: Batch) -> np.ndarray:
+        return length((self.goal(worlds) - self.puck(worlds))[:, :2])
+
+    def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
+        distance = self.distance(worlds)
+        return {
+            "near": length(self.puck(worlds) - worlds.site_xpos[:, self.grip]),
+            "distance": distance,
+            "close": np.exp(-np.square(distance / CLOSE)),
+            "motion": np.square(worlds.qvel[:, :ARM]).sum(axis=1),
+            "jerk": self.jerk(),
+            "lost": self.terminated(worlds).astype(float),
+        }
+
+    def terminated(self, worlds: Batch) -> np.ndarray:
+        """Where the puck is out of reach."""
+        return length(self.puck(worlds)[:, :2]) > LOST

@@ -1,0 +1,206 @@
+"""Velocity tracking: a robot on feet goes where it is told, over rough ground, and is pushed.
+
+Commands are a velocity in the frame of the trunk's heading and a turn about z; they are drawn anew now and then, and so
+are pushes, from each world's own generator.
+Source: Rudin, Hoeller, Reist, Hutter, Learning to walk in minutes using massively parallel deep reinforcement learning,
+2021 (tracking by exp(-e^2 / sigma), time of feet in the air).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.tasks.options import choice, interval, number
+from featherlane.environments.tasks.robot import RobotTask
+from featherlane.environments.tasks.rotation import down, heading, to_body, turned
+from featherlane.environments.tasks.terrain import KINDS, LEVELS, Terrain
+from featherlane.simulation.batch.batch import Batch
+
+SIGMA = 0.25  # an error of half a metre (radian) per second is paid 1/e
+AHEAD, ASIDE = np.meshgrid(np.linspace(-0.4, 0.8, 5), np.linspace(-0.3, 0.3, 3))  # where the ground is looked at [m]
+STRIDE = 0.1  # a foot that was in the air for this long is paid nothing, for longer it is [s]
+ROOT = 7  # numbers of the free joint in qpos; 6 in qvel
+
+
+@dataclass(kw_only=True)
+class VelocityTask(RobotTask):
+    """Follow commands (forward, sideways, turn).
+
+    Attributes:
+        action_scale: angle beyond the posture at rest that an action of 1 asks for [rad].
+        forward, sideways: least and greatest velocity that is commanded [m/s].
+        turn: and angular velocity about z [rad/s].
+        standing: share of commands that say to stand still [1].
+        command_time: least and greatest time until the next command [s].
+        push: greatest change of the horizontal velocity by a push, in each direction [m/s]; 0: no pushes.
+        push_time: least and greatest time until the next push [s].
+        terrain: kinds of ground, of which each episode draws one: "flat", "rough", "waves", "steps"; () for a plane.
+        terrain_height: from the lowest to the highest point of the highest level of a kind [m].
+        terrain_seed: of the heights.
+        start_noise: greatest deviation of joints from the posture at rest, at the start [rad]; tenfold of velocities.
+
+    The others are those of `RobotTask`.
+    """
+
+    action_scale: float = 0.5
+    forward: tuple[float, float] = (-0.5, 1.0)
+    sideways: tuple[float, float] = (-0.3, 0.3)
+    turn: tuple[float, float] = (-1.0, 1.0)
+    standing: float = 0.1
+    command_time: tuple[float, float] = (4.0, 6.0)
+    push: float = 0.0
+    push_time: tuple[float, float] = (4.0, 8.0)
+    terrain: tuple[str, ...] = ()
+    terrain_height: float = 0.1
+    terrain_seed: int = 0
+    start_noise: float = 0.05
+    camera_name: str | None = "track"
+
+    # not keyword arguments of the task, but facts of it
+    keyframe: ClassVar[str]
+    feet: ClassVar[tuple[str, ...]]  # sites
+    foot_height: ClassVar[float]  # of such a site above the ground while its foot stands there [m]
+    lowest: ClassVar[float]  # of the trunk above the ground [m]
+    fields = ("site_xpos", "actuator_force")
+
+    def __post_init__(self):
+        for name in ("forward", "sideways", "turn"):
+            setattr(self, name, interval(name, getattr(self, name), -20.0, 20.0))
+        for name in ("command_time", "push_time"):
+            setattr(self, name, interval(name, getattr(self, name), 0.02))
+        self.standing = number("standing", self.standing, 0.0, 1.0)
+        self.push = number("push", self.push, 0.0, 20.0)
+        self.action_scale = number("action_scale", self.action_scale, 0.0, 10.0)
+        self.start_noise = number("start_noise", self.start_noise, 0.0, 1.0)
+        self.terrain_height = number("terrain_height", self.terrain_height, 0.0, 2.0)
+        given = (self.terrain,) if isinstance(self.terrain, str) else tuple(self.terrain)
+        self.terrain = tuple(choice("terrain", kind, KINDS) for kind in given)
+        self.ground = Terrain(self.terrain, self.terrain_height, self.terrain_seed) if self.terrain else None
+        super().__post_init__()
+
+    def shape_model(self, spec: Any) -> None:
+        if self.ground is not None:
+            self.ground.add_to(spec)
+
+    def prepared(self, worlds: Batch) -> None:
+        model, n = worlds.model, worlds.nworld
+        self.rest = np.array(model.mj_model.key(self.keyframe).qpos)
+        self.soles = np.array([model.site(name).id for name in self.feet])
+        self.command = np.zeros((n, 3))
+        self.tile = np.zeros(n, np.int64)
+        self.next_command, self.next_push = np.zeros((2, n), np.int64)  # steps
+        self.stands, self.air_time = np.ones((n, len(self.feet)), bool), np.zeros((n, len(self.feet)))
+
+    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
+        return self.rest[ROOT:] + self.action_scale * self.action[at]
+
+    # ---- what is seen ----------------------------------------------------------------------------------------------
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
+        quaternion = worlds.qpos[:, 3:ROOT]
+        seen = {
+            "velocity": to_body(quaternion, worlds.qvel[:, :3]),
+            "spin": worlds.qvel[:, 3:6],
+            "down": down(quaternion),
+            "command": self.command,
+            "joints": worlds.qpos[:, ROOT:] - self.rest[ROOT:],
+            "joint_velocity": worlds.qvel[:, 6:],
+            "action": self.action,
+        }
+        return seen if self.ground is None else seen | {"ground": self.scan(worlds)}
+
+    def height_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Of the ground [m]."""
+        return np.zeros_like(x) if self.ground is None else self.ground.height_at(x, y)
+
+    def scan(self, worlds: Batch) -> np.ndarray:
+        """How far the trunk is above the ground around it, (n, 15) [m], beyond its height at rest."""
+        c, s = (value[:, None] for value in heading(worlds.qpos[:, 3:ROOT]))
+        x = worlds.qpos[:, :1] + c * AHEAD.ravel() - s * ASIDE.ravel()
+        y = worlds.qpos[:, 1:2] + s * AHEAD.ravel() + c * ASIDE.ravel()
+        return worlds.qpos[:, 2:3] - self.height_at(x, y) - self.rest[2]
+
+    # ---- what is paid, and what ends -------------------------------------------------------------------------------
+    def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
+        quaternion, velocity, spin = worlds.qpos[:, 3:ROOT], worlds.qvel[:, :3], worlds.qvel[:, 3:6]
+        c, s = heading(quaternion)
+        ahead = c * velocity[:, 0] + s * velocity[:, 1] - self.command[:, 0]
+        aside = c * velocity[:, 1] - s * velocity[:, 0] - self.command[:, 1]
+        gravity = down(quaternion)
+        turning = -(gravity * spin).sum(axis=1) - self.command[:, 2]
+        return {
+            "velocity": np.exp(-(ahead * ahead + aside * aside) / SIGMA),
+            "turn": np.exp(-turning * turning / SIGMA),
+            "steps": self.strides(worlds),
+            "bounce": velocity[:, 2] ** 2,
+            "roll": np.square(spin[:, :2]).sum(axis=1),
+            "tilt": np.square(gravity[:, :2]).sum(axis=1),
+            "posture": np.square(worlds.qpos[:, ROOT:] - self.rest[ROOT:]).sum(axis=1),
+            "effort": np.square(worlds.actuator_force).sum(axis=1),
+            "jerk": self.jerk(),
+            "fall": self.terminated(worlds).astype(float),
+        }
+
+    def strides(self, worlds: Batch) -> np.ndarray:
+        """Time in the air beyond STRIDE of the feet that touch down now, where the command is to move, (n,) [s]."""
+        soles = worlds.site_xpos[:, self.soles]
+        self.stands = soles[:, :, 2] - self.height_at(soles[:, :, 0], soles[:, :, 1]) < self.foot_height
+        landed = self.stands & (self.air_time > 0.0)
+        return np.where(landed, self.air_time - STRIDE, 0.0).sum(axis=1) * self.command.any(axis=1)
+
+    def terminated(self, worlds: Batch) -> np.ndarray:
+        """Where the trunk has tilted by more than 60 degrees, or is down."""
+        clearance = worlds.qpos[:, 2] - self.height_at(worlds.qpos[:, 0], worlds.qpos[:, 1])
+        return (down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
+
+    # ---- what changes by itself ------------------------------------------------------------------------------------
+    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
+        super().proceed(worlds, ids, random)
+        ids = np.arange(worlds.nworld) if ids is None else ids
+        self.air_time[ids] = np.where(self.stands[ids], 0.0, self.air_time[ids] + self.dt)
+        self.draw_commands(ids[self.steps[ids] >= self.next_command[ids]], random)
+        if self.push > 0.0:
+            due = ids[self.steps[ids] >= self.next_push[ids]]
+            worlds.qvel[due, :2] += random.uniform(due, -self.push, self.push, 2)
+            self.plan(self.next_push, due, self.push_time, random)
+        if self.ground is not None:
+            at = worlds.qpos[ids, :2]
+            self.ground.put_back(at, self.tile[ids])
+            worlds.qpos[ids, :2] = at
+
+    def plan(self, when: np.ndarray, ids: np.ndarray, least_and_most: tuple[float, float], random) -> None:
+        """Set the step at which something happens next."""
+        wait = random.uniform(ids, *least_and_most, 1)[:, 0] / self.dt
+        when[ids] = self.steps[ids] + np.maximum(np.round(wait), 1).astype(np.int64)
+
+    def draw_commands(self, ids: np.ndarray, random: RandomStreams) -> None:
+        """New commands in the worlds `ids`."""
+        low, high = np.transpose([self.forward, self.sideways, self.turn])
+        drawn = random.uniform(ids, low, high, 3)
+        stands = random.uniform(ids, 0.0, 1.0, 1) < self.standing
+        self.command[ids] = np.where(stands, 0.0, drawn)
+        self.plan(self.next_command, ids, self.command_time, random)
+
+    def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        model, noise = worlds.model, self.start_noise
+        worlds.qpos[ids] = self.rest
+        worlds.qpos[ids, ROOT:] += random.uniform(ids, -noise, noise, model.nq - ROOT)
+        worlds.qvel[ids] = random.uniform(ids, -10 * noise, 10 * noise, model.nv)
+        worlds.qpos[ids, 3:ROOT] = turned(random.uniform(ids, -np.pi, np.pi, 1)[:, 0])
+        if self.ground is not None:
+            self.tile[ids] = random.integers(ids, 0, len(self.terrain) * LEVELS, 1)[:, 0]
+            at = self.ground.centres[self.tile[ids]] + random.uniform(ids, -3.0, 3.0, 2)
+            worlds.qpos[ids, :2] = at
+            worlds.qpos[ids, 2] += self.highest_about(at)
+        worlds.ctrl[ids] = self.rest[ROOT:]
+        self.air_time[ids] = 0.0
+        self.draw_commands(ids, random)
+        self.plan(self.next_push, ids, self.push_time, random)
+
+    def highest_about(self, at: np.ndarray) -> np.ndarray:
+        """Highest ground about places (n, 2), on which feet are not in it, (n,) [m]."""
+        around = at[:, None] + np.stack(np.meshgrid(*[np.linspace(-0.4, 0.4, 9)] * 2), axis=-1).reshape(-1, 2)
+        return self.height_at(around[:, :, 0], around[:, :, 1]).max(axis=1)

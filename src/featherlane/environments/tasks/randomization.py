@@ -1,0 +1,75 @@
+"""Domain randomisation: fields of the model that each world draws anew for each episode, from its own generator.
+
+A policy that has met many robots walks on the one that it has not met: masses, frictions and servos are never known
+to a few per cent, and a controller's answer comes late.
+Source: Peng, Andrychowicz, Zaremba, Abbeel, Sim-to-real transfer of robotic control with dynamics randomization, 2018.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.simulation.batch.batch import Batch
+
+SAME = (1.0, 1.0)
+DELAY_AT = 2  # a history: user, cursor, times, samples (dynamics/actuator/history.py)
+
+
+class Randomization:
+    """What differs by world; an interval whose ends are the model's own value expands nothing.
+
+    Args:
+        worlds: the batch, whose fields are expanded.
+        mass: factors on the mass and the inertia of each body.
+        friction: factor on the sliding friction of all geoms.
+        gain: factors on stiffness and damping of each servo.
+        delay: delay of all controls [s].
+    """
+
+    def __init__(
+        self,
+        worlds: Batch,
+        mass: tuple[float, float],
+        friction: tuple[float, float],
+        gain: tuple[float, float],
+        delay: tuple[float, float],
+    ):
+        self.worlds, self.model = worlds, worlds.model
+        self.mass, self.friction, self.gain, self.delay = mass, friction, gain, delay
+        self.names = [
+            *(("body_mass", "body_inertia") if mass != SAME else ()),
+            *(("geom_friction",) if friction != SAME else ()),
+            *(("actuator_gainprm", "actuator_biasprm") if gain != SAME else ()),
+            *(("actuator_delay",) if delay != (0.0, 0.0) else ()),
+        ]
+        for name in self.names:
+            worlds.expand(name)
+
+    def draw(self, ids: np.ndarray, random: RandomStreams) -> None:
+        """New values in the worlds `ids`."""
+        model, worlds = self.model, self.worlds
+        if self.mass != SAME:
+            factor = random.uniform(ids, *self.mass, model.nbody)
+            worlds.expand("body_mass")[ids] = factor * model.body_mass
+            worlds.expand("body_inertia")[ids] = factor[:, :, None] * model.body_inertia
+        if self.friction != SAME:
+            factor = random.uniform(ids, *self.friction, 1)
+            worlds.expand("geom_friction")[ids, :, 0] = factor * model.geom_friction[:, 0]
+        if self.gain != SAME:
+            factor = random.uniform(ids, *self.gain, model.nu)[:, :, None]
+            for name in ("actuator_gainprm", "actuator_biasprm"):
+                worlds.expand(name)[ids] = factor * getattr(model, name)
+        if self.delay != (0.0, 0.0):
+            worlds.expand("actuator_delay")[ids] = random.uniform(ids, *self.delay, 1)
+        if self.mass != SAME:
+            worlds.set_const(ids)
+
+    def fill_history(self, ids: np.ndarray) -> None:
+        """Let delayed controls have been what they are now."""
+        if self.delay == (0.0, 0.0):
+            return
+        model, worlds = self.model, self.worlds
+        for i, ((samples, _), at) in enumerate(zip(model.actuator_history, model.actuator_historyadr, strict=True)):
+            first = at + DELAY_AT + samples
+            worlds.history[ids, first : first + samples] = worlds.ctrl[ids, i, None]

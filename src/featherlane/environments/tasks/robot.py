@@ -1,0 +1,121 @@
+"""What tasks on bundled robots have in common: servos that follow actions, domain randomisation, named weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+import featherlane.model
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.task import Task
+from featherlane.environments.tasks.options import interval, weights
+from featherlane.environments.tasks.randomization import Randomization
+from featherlane.model.reader import mujoco_module
+from featherlane.simulation.batch.batch import Batch
+
+BUNDLED = Path(featherlane.model.__file__).parent / "bundled"
+
+
+@dataclass(kw_only=True)
+class RobotTask(Task):
+    """A robot whose joints are servos: an action says to which angles.
+
+    Attributes:
+        frame_skip: time steps for each action.
+        weights: of the terms of the reward, by name, in place of `default_weights`.
+        mass: least and greatest factor on mass and inertia of each body, drawn for each episode [1].
+        friction: of the sliding friction of all geoms [1].
+        gain: of stiffness and damping of each servo [1].
+        delay: least and greatest delay of the controls [s].
+        derived: "gymnasium": derived fields lag by a time step; "fresh": not, for a forward pass more.
+        camera_name, width, height: how it is drawn.
+    """
+
+    frame_skip: int = 5
+    weights: Mapping[str, float] | None = None
+    mass: tuple[float, float] = (1.0, 1.0)
+    friction: tuple[float, float] = (1.0, 1.0)
+    gain: tuple[float, float] = (1.0, 1.0)
+    delay: tuple[float, float] = (0.0, 0.0)
+    derived: str = "gymnasium"
+    camera_name: str | None = None
+    width: int = 480
+    height: int = 480
+
+    # not keyword arguments of the task, but facts of it
+    name: ClassVar[str]
+    robot: ClassVar[str]
+    limit: ClassVar[int]
+    reward_threshold: ClassVar[float | None] = None
+    default_weights: ClassVar[Mapping[str, float]]
+
+    def __post_init__(self):
+        self.weight = weights("weights", self.weights, self.default_weights)
+        for name in ("mass", "friction", "gain"):
+            setattr(self, name, interval(name, getattr(self, name), 0.05, 20.0))
+        self.delay = interval("delay", self.delay, 0.0, 1.0)
+        self.max_episode_steps = self.limit
+        spec = mujoco_module().MjSpec.from_file(str(BUNDLED / f"{self.robot}.xml"))
+        self.shape_model(spec)
+        if self.delay != (0.0, 0.0):
+            for actuator in spec.actuators:
+                actuator.delay = self.delay[1]
+                actuator.nsample = int(np.ceil(self.delay[1] / spec.option.timestep)) + 1
+        self.model = spec
+
+    def shape_model(self, spec: Any) -> None:
+        """Change what the bundled robot, or its surroundings, lack for the task."""
+
+    # ---- the form of `Task` ----------------------------------------------------------------------------------------
+    def prepare(self, worlds: Batch) -> None:
+        model, n = worlds.model, worlds.nworld
+        self.dt = self.frame_skip * float(model.opt.timestep)
+        self.random_model = Randomization(worlds, self.mass, self.friction, self.gain, self.delay)
+        self.low, self.high = model.actuator_ctrlrange.T.copy()
+        self.action, self.last_action = np.zeros((2, n, model.nu))
+        self.steps = np.zeros(n, np.int64)
+        self.prepared(worlds)
+
+    def prepared(self, worlds: Batch) -> None:
+        """What else a task looks up once."""
+
+    def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
+        return -np.ones(worlds.model.nu), np.ones(worlds.model.nu)
+
+    def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
+        at: Any = slice(None) if ids is None else ids
+        self.last_action[at] = self.action[at]
+        self.action[at] = np.clip(actions[at], -1.0, 1.0)
+        worlds.ctrl[at] = np.clip(self.targets(worlds, at), self.low, self.high)
+
+    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
+        """Angles for the servos of the worlds `at`, from `action`, (n, nu) [rad]."""
+        raise NotImplementedError(f"{type(self).__name__} has no targets")
+
+    def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
+        return {name: self.weight[name] * value for name, value in self.terms(worlds).items()}
+
+    def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
+        """Terms of the reward before they are weighed, (n,) each."""
+        raise NotImplementedError(f"{type(self).__name__} has no terms")
+
+    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
+        self.steps[slice(None) if ids is None else ids] += 1
+
+    def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        self.random_model.draw(ids, random)
+        self.steps[ids], self.action[ids], self.last_action[ids] = 0, 0.0, 0.0
+        self.place(worlds, ids, random)
+        self.random_model.fill_history(ids)
+
+    def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        """Set positions, velocities, controls and goals of the worlds `ids`."""
+        raise NotImplementedError(f"{type(self).__name__} has no place")
+
+    def jerk(self) -> np.ndarray:
+        """Sum of squares of the change of the action, (n,)."""
+        return np.square(self.action - self.last_action).sum(axis=1)
