@@ -1,0 +1,34 @@
+"""Pictures are drawn headless, whatever was imported before."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+DRAW = """
+import numpy as np
+import featherlane as fl
+from featherlane.painter import PICTURES, Painter, prepare
+
+prepare(PICTURES)
+model = fl.load("humanoid")
+with Painter(model, -1, (64, 48)) as painter:
+    picture = painter.picture(np.asarray(model.qpos0))
+assert picture.shape == (48, 64, 3) and picture.std() > 0
+"""
+
+
+def drawn(code: str) -> subprocess.CompletedProcess:
+    """A process that has neither a screen nor a way to draw chosen for it."""
+    settings = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, check=False)
+
+
+def test_a_renderer_that_was_imported_before_draws():
+    """MuJoCo chooses how to draw when its renderer is imported; `prepare` has it choose again."""
+    pytest.importorskip("OpenGL")
+    if drawn(DRAW).returncode != 0:
+        pytest.skip("nothing draws here")
+    done = drawn("import mujoco; mujoco.Renderer\n" + DRAW)
+    assert done.returncode == 0, done.stderr
