@@ -19,8 +19,7 @@ other vertices are below it: then a search ends somewhere on the face, and its p
 
 from __future__ import annotations
 
-from featherlane.collision.feature import unit_axis
-from featherlane.collision.support import PRISM
+from featherlane.collision.support import PRISM, unit_axis
 from featherlane.lanes import fabs, fmax, fmin, kernel, sqrt
 from featherlane.model.enums import BOX, CAPSULE, MESH
 from featherlane.spatial.vector import (

@@ -8,7 +8,8 @@ Source: the tolerances are MuJoCo's (engine_collision_gjk.h); that a prism of a 
 
 from __future__ import annotations
 
-from featherlane.collision.support import core_support
+from featherlane.collision.facet import NO_FACE, NO_FACET, has_face
+from featherlane.collision.support import core_support, unit_axis
 from featherlane.lanes import eights, fabs, kernel, real, sqrt
 from featherlane.model.enums import BOX, CAPSULE, CYLINDER, MESH
 from featherlane.spatial.vector import (
@@ -109,30 +110,18 @@ def lay_edges(d1, side, n):
 
     How far beyond an edge a point is on it is kept times the edge's length.
     """
-    E, o, last = eights(d1.feature_edge), 3 * RUN * side, n - 1
+    E, o, last, run = eights(d1.feature_edge), 3 * RUN * side, n - 1, RUN // 8
     zero = real(d1, 0.0)
-    E[(o + last) // 8], E[(o + RUN + last) // 8], E[(o + 2 * RUN + last) // 8] = zero, zero, zero
+    E[(o + last) // 8], E[(o + RUN + last) // 8] = zero, zero
     x, y, _ = load_corner(d1, side, last)
     for k in range(n):
         p, q, _ = load_corner(d1, side, k)
         ex, ey = p - x, q - y
-        i = o + last
-        d1.feature_edge[i], d1.feature_edge[i + RUN] = ex, ey
-        d1.feature_edge[i + 2 * RUN] = ON_EDGE * sqrt(ex * ex + ey * ey)
+        d1.feature_edge[o + last], d1.feature_edge[o + last + RUN] = ex, ey
         x, y, last = p, q, k
+    for i in range(o // 8, o // 8 + (n + 7) // 8):
+        E[i + 2 * run] = ON_EDGE * sqrt(E[i] * E[i] + E[i + run] * E[i + run])
     d1.feature_count[side] = n
-
-
-@kernel
-def unit_axis(i, s):
-    """s times axis i."""
-    zero = 0.0 * s
-    v = (zero, zero, s)
-    if i == 0:
-        v = (s, zero, zero)
-    elif i == 1:
-        v = (zero, s, zero)
-    return v
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -176,17 +165,36 @@ def box_feature(d1, side, u, corner):
 
 
 @kernel
-def mesh_feature(m1, d1, side, u, vertex):
-    """The face or the edge at a hull's highest vertex that lies best, or nothing."""
+def face_at(m1, d1, side, u, vertex):
+    """The face at a hull's vertex that lies best, or NO_FACE."""
     mesh = d1.shape_data[side]
-    start, at = m1.hull_vertadr[mesh], m1.hull_vertadr[mesh] + vertex
-    best, face = 0.0 * u[0] + FACE, -1
+    at, best, face = m1.hull_vertadr[mesh] + vertex, 0.0 * u[0] + FACE, NO_FACE
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         f = m1.hull_polyadr[mesh] + m1.hull_map[k]
         cosine = dot3(load3(m1.hull_polynormal, 3 * f), u)
         if cosine > best:
             best, face = cosine, f
-    if face >= 0:
+    return face
+
+
+@kernel
+def mesh_feature(m1, d1, side, u):
+    """The face or the edge at a hull's highest vertex that lies best, or nothing.
+
+    Where the facet is known (`facet`), so is the vertex, or the face.
+    """
+    mesh, vertex, face = d1.shape_data[side], 0, NO_FACE
+    start = m1.hull_vertadr[mesh]
+    if d1.facet_kind[0] != NO_FACET and has_face(d1, side):
+        face = d1.facet_vertex[3 * side]
+    else:
+        if d1.facet_kind[0] != NO_FACET:
+            vertex = d1.facet_vertex[3 * side]
+        else:
+            _, vertex = core_support(m1, d1, side, u)
+        face = face_at(m1, d1, side, u, vertex)
+    at = start + vertex
+    if face != NO_FACE:
         n, adr, stride = m1.hull_polyvertnum[face], m1.hull_polyvertadr[face], 1
         if n > CORNERS:
             stride = (n + CORNERS - 1) // CORNERS
@@ -250,7 +258,7 @@ def capsule_feature(d1, side, u):
 def find_feature(m1, d1, side):
     """How a shape meets the plane square to the contact's normal.
 
-    Reads:  shape_*, contact_axes.   Writes: feature_count, feature_point, feature_normal of this side.
+    Reads:  shape_*, contact_axes, facet_*.   Writes: feature_count, feature_point, feature_normal of this side.
     """
     d1.feature_count[side] = 0
     n = load3(d1.contact_axes, 6)
@@ -262,8 +270,7 @@ def find_feature(m1, d1, side):
         corner, _ = core_support(m1, d1, side, u)
         box_feature(d1, side, u, corner)
     elif kind == MESH:
-        _, vertex = core_support(m1, d1, side, u)
-        mesh_feature(m1, d1, side, u, vertex)
+        mesh_feature(m1, d1, side, u)
     elif kind == CYLINDER:
         cylinder_feature(d1, side, u)
     elif kind == CAPSULE:

@@ -132,7 +132,7 @@ def add_candidates(m1, d1):
 def contact_points(m1, d1):
     """Contact points of two convex shapes whose distance is known and within the limit.
 
-    Reads:  shape_*, shape_limit; convex_dist, convex_normal, convex_witness.
+    Reads:  shape_*, shape_limit; convex_dist, convex_normal, convex_witness; facet_kind, facet_vertex.
     Writes: manifold_*, up to KEPT points; contact_axes, feature_*, clip_* for itself.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """

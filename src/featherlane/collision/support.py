@@ -46,6 +46,18 @@ def signed(size, u):
 
 
 @kernel
+def unit_axis(i, s):
+    """s times axis i."""
+    zero = 0.0 * s
+    v = (zero, zero, s)
+    if i == 0:
+        v = (s, zero, zero)
+    elif i == 1:
+        v = (zero, s, zero)
+    return v
+
+
+@kernel
 def ellipsoid_support(size, u):
     """D^2 u / |D u|."""
     x, y, z = size[0] * u[0], size[1] * u[1], size[2] * u[2]
