@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 import featherlane as fl
-from featherlane.cli import BAD_WORLDS, run, video
+from featherlane import painter
+from featherlane.cli import BAD_WORLDS, run
 from featherlane.cli.controls import Zero, read_controls
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
@@ -194,7 +195,7 @@ def test_video_says_what_to_install(tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in video.NEEDED), reason=f"video needs: {video.INSTALL}"
+    any(importlib.util.find_spec(name) is None for name in painter.VIDEO), reason=f"video needs: {painter.INSTALL}"
 )
 def test_video_has_every_frame(tmp_path):
     # a process of its own: how MuJoCo draws is chosen before it is imported
