@@ -100,7 +100,7 @@ def optimised(text: str, target: Target):
     machine, module = target.machine(), llvm.parse_assembly(_head(target) + text, llvm.create_context())
     for level in (0, 3):
         options = llvm.create_pipeline_tuning_options()
-        options.speed_level, options.slp_vectorization, options.loop_vectorization = level, False, False
+        options.speed_level, options.slp_vectorization, options.loop_vectorization = level, level == 3, False
         builder = llvm.create_pass_builder(machine, options)
         passes = builder.getModulePassManager()
         if level == 0:
