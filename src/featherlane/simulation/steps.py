@@ -10,6 +10,7 @@ from it in size, and RuntimeError while another thread is in a call of the data.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -37,6 +38,8 @@ from featherlane.simulation.step.consistency import compare_forward_inverse as _
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
 from featherlane.simulation.world.data import Data, busy, ready, run
+
+AT_ONCE = 32  # steps of one call: between two Python looks at interrupts
 
 
 def _measure(model: Model, data: Data, stage: Stage) -> None:
@@ -78,8 +81,8 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         ready(model, data)
     bound = data._step
     if bound is None:
-        bound = data.__dict__["_step"] = ready(model, data)._measured(_contents.step)
-    count = 1 if nstep.__class__ is int and nstep == 1 else _whole(nstep)
+        bound = _bind(ready(model, data))
+    count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
     token = data._turn_token  # as `with data._turn` does, at a third of the cost
     try:
         token.pop()
@@ -88,14 +91,26 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     try:
         if count == 1:
             bound()
-        else:
+        elif data._steps is None:
             for _ in range(count):
                 bound()
+        else:
+            for start in range(0, count, AT_ONCE):
+                data._steps(min(AT_ONCE, count - start))
     finally:
         token.append(None)
     if data._bad[0] and not data._told:
         data.__dict__["_told"] = True
         warn_of_bad_numbers("a world", not model.opt_disableflags & Disable.AUTORESET, "data", 1)
+
+
+def _bind(data: Data) -> Callable[[], None]:
+    """The step of a data, and several at once where nothing of Python's stands between two of them."""
+    own, workspace = data.__dict__, data.workspace
+    own["_step"] = data._measured(_contents.step)
+    alone = workspace.calls.calls_python or own["_step"] is not workspace.bound(_contents.step)
+    own["_steps"] = None if alone else workspace.bound(_contents.steps)
+    return own["_step"]
 
 
 def _whole(nstep: int) -> int:

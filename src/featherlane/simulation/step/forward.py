@@ -278,3 +278,14 @@ def step(m, d):
         integrate_awake(m, d)
     else:
         integrate(m, d)
+
+
+@stage
+def steps(m, d, n):
+    """n time steps, one after the other.
+
+    Source: MuJoCo mj_step.
+    Reads:  what `step` reads.   Writes: what `step` writes.
+    """
+    for _ in range(n):
+        step(m, d)

@@ -113,8 +113,8 @@ class Data(NamedAccess):
         own["model"], own["workspace"], own["_turn"] = model, Workspace(model, 1, given=given), Turn()
         own["_turn_token"] = self._turn.token
         own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD])  # read after each step: 30 ns
-        # the bound step, and the revision of the model that its record shows, with the stamp of a model without edits
-        own["_step"] = own["_revision"] = own["_stamp"] = None
+        # the bound step, several in one call; the model's revision that the record shows, its stamp without edits
+        own["_step"] = own["_steps"] = own["_revision"] = own["_stamp"] = None
         for f in DATA.fields:
             if f.kind != "size" and not f.is_number and f.name != "sensordata":
                 own[f.name] = view = self.workspace.view(f.name)
