@@ -199,12 +199,15 @@ class Running(Worlds):
         """Widths of tiles, and the worlds that step in them.
 
         A pile of bodies has few couplings in common with other piles: side by side most lanes would be empty, and it is
-        2.3 times as fast alone.  (Kernels for one world are there in float64 only.)
+        2.3 times as fast alone.  So is, 1.7 to 5 times, a world without mates in its tile.  (Kernels for one world are
+        there in float64 only.)
         """
-        piled = self._arrays["ordered"][chosen, 0] > 0
-        if not piled.any() or self.width == 1 or self.dtype != np.float64:
+        if self.width == 1 or self.dtype != np.float64:
             return [(self.width, chosen)]
-        parts = [(self.width, chosen[~piled]), (1, chosen[piled])]
+        alone = self._arrays["ordered"][chosen, 0] > 0
+        if np.count_nonzero(~alone) % self.width == 1:
+            alone[np.flatnonzero(~alone)[-1]] = True
+        parts = [(self.width, chosen[~alone]), (1, chosen[alone])]
         return [(width, part) for width, part in parts if len(part)]
 
     def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> Work:
