@@ -57,11 +57,11 @@ def test_boxes_part_only_what_is_beyond_reach(first, second, parallel, rng):
 def test_boxes_in_world_axes_hold_the_geom(rng):
     m, d, distance = posed("box", "ellipsoid", rng, False)
     for i in range(2):
-        box = geom_box(m, d, i)
+        box = geom_box(m, d, i, 0.0)
         centre = np.stack([d.geom_xpos[3 * i + k] for k in range(3)])
         assert np.all(np.stack(box[:3]) < centre)
         assert np.all(np.stack(box[3:]) > centre)
-    boxes = [np.stack(geom_box(m, d, i)) for i in range(2)]
+    boxes = [np.stack(geom_box(m, d, i, 0.0)) for i in range(2)]
     overlap = boxes_overlap(boxes[0], 0, boxes[1], 0)
     assert np.all(overlap[distance <= REACH])
     assert not np.all(overlap)

@@ -3,6 +3,7 @@
 The pass, and what holds it together
     collision                   which pairs are near, which points touch, where they are stored: the contents page
     bounds, bounding, crowd     bounding boxes, and how far they go; a tree where pairs are too many to list
+    neighbours                  pairs that one world lists for some steps, in place of all
     points, narrow, slot        all worlds at once, or one by one; contact points that worlds share
     mixing, frame, given        parameters of a contact; its tangents; contacts that the caller gives
     contact                     what Python sees of them

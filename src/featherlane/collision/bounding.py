@@ -35,9 +35,9 @@ def bounding_tests(m, d, last):
         last: LISTED: what lists and boxes of bodies leave, spheres near, and what a crowd's tree finds; SPHERES: of
             these those whose bounding spheres are near; BOXES: and whose turned bounding boxes are.
 
-    Reads:  geom_xpos, geom_xmat, detects.
-    Writes: near_count, cand_near, near_key, con_overflow; for itself geom_reach (ngeom,), body_box, crowd_box,
-            leaf_box, leaf_awake.
+    Reads:  geom_xpos, geom_xmat, detects, cvel, subtree_com.
+    Writes: near_count, cand_near, near_key, con_overflow; for itself geom_reach (ngeom,), list_*, geom_travel,
+            body_box, crowd_box, leaf_box, leaf_awake.
     Frame: world.
     """
     n = near_pairs(m, d)

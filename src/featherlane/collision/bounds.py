@@ -16,15 +16,15 @@ ROUNDING, ROUNDING32 = 1e-14, 1e-6  # of a coordinate, with room
 
 
 @kernel
-def geom_box(m, d, g):
-    """Box about geom g: about its own bounding box, turned, or about its bounding sphere where that is tighter."""
+def geom_box(m, d, g, room):
+    """Box about geom g, wider by room: about its bounding box, turned, or its bounding sphere if that is tighter."""
     R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
     c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
     r, rounding = m.geom_rbound[g], real(d, ROUNDING)
     if single_precision(d):
         rounding = real(d, ROUNDING32)
     # where surfaces touch, a world's mates would decide whether the pair is looked at
-    wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g)))
+    wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + room))
     u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
     v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
     w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))
@@ -42,21 +42,23 @@ def geom_box(m, d, g):
 def crowd_boxes(m, d):
     """crowd_box: the boxes about the geoms of the crowd."""
     for i in range(m.ncrowd):
-        box = geom_box(m, d, m.crowd_geom[i])
+        box = geom_box(m, d, m.crowd_geom[i], real(d, 0.0))
         for k in range(6):
             d.crowd_box[6 * i + k] = box[k]
 
 
 @kernel
-def body_boxes(m, d):
-    """body_box: the boxes about all bounded geoms of a body that may collide."""
-    empty = real(d, EMPTY)
+def body_boxes(m, d, wide):
+    """body_box: the boxes about all bounded geoms of a body that may collide; `wide`: for a list of neighbours."""
+    empty, room = real(d, EMPTY), real(d, 0.0)
     for b in range(m.nbody):
         for k in range(3):
             d.body_box[6 * b + k], d.body_box[6 * b + 3 + k] = empty, -empty
     for i in range(m.ncollide):
         g = m.collide_geom[i]
-        box, b = geom_box(m, d, g), 6 * m.geom_bodyid[g]
+        if wide:
+            room = d.geom_travel[g]
+        box, b = geom_box(m, d, g, room), 6 * m.geom_bodyid[g]
         for k in range(3):
             d.body_box[b + k] = fmin(box[k], d.body_box[b + k])
             d.body_box[b + 3 + k] = fmax(box[3 + k], d.body_box[b + 3 + k])

@@ -7,6 +7,7 @@ from featherlane.collision.crowd import add_key, crowd_pairs, load_awake, load_b
 from featherlane.collision.given import given_contacts
 from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
 from featherlane.collision.narrow import branching_points
+from featherlane.collision.neighbours import holds, never_meet, shrink, widen
 from featherlane.collision.points import z_axis
 from featherlane.collision.slot import set_parameters
 from featherlane.collision.table import lane_points, parted
@@ -48,48 +49,95 @@ def near_and_awake(m, d, first, last, n):
 
 
 @kernel
-def near_in_group(m, d, first, last, n):
+def may_be_near_soon(m, d, p):
+    """The candidate pair of a list: reaches are wide; a plane may turn, an explicit pair's margin is its own."""
+    e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
+    return 1 if e >= 0 or m.geom_type[g] == PLANE else any_(is_near(m, d, e, g, h))
+
+
+@kernel
+def near_in_group(m, d, first, last, n, wide):
     """Note which of the candidates first .. last - 1 are near in some world, from place n on; returns the next place.
 
     Every pair is written, and kept by moving on: no branch to mispredict.
     """
-    if sleeping(m):
-        return near_and_awake(m, d, first, last, n)
-    for p in range(first, last):
-        d.cand_near[n] = p
-        n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
+    if wide:
+        for p in range(first, last):
+            d.cand_near[n] = p
+            n += may_be_near_soon(m, d, p)
+    elif sleeping(m):
+        n = near_and_awake(m, d, first, last, n)
+    else:
+        for p in range(first, last):
+            d.cand_near[n] = p
+            n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
     return n
 
 
 @kernel
-def near_candidates(m, d):
-    """List the candidates that are near in some world; returns how many.
+def near_candidates(m, d, wide):
+    """List the candidates that are near in some world, or `wide` may be so soon; returns how many.
 
     Where bodies carry many geoms, their boxes are tested first.
     """
     n = 0
     if m.ngroup > 0:
-        body_boxes(m, d)
+        body_boxes(m, d, wide)
         for i in range(m.ngroup):
             last = m.group_first[i + 1] if i + 1 < m.ngroup else m.ncand
             a, b = 6 * m.group_body[2 * i], 6 * m.group_body[2 * i + 1]
             if not m.group_boxed[i] or any_(boxes_overlap(d.body_box, a, d.body_box, b)):
-                n = near_in_group(m, d, m.group_first[i], last, n)
+                n = near_in_group(m, d, m.group_first[i], last, n, wide)
     else:
-        n = near_in_group(m, d, 0, m.ncand, n)
+        n = near_in_group(m, d, 0, m.ncand, n, wide)
+    return n
+
+
+@kernel
+def list_neighbours(m, d):
+    """Make the list: what may be near soon, but for what bounding spheres leave near, and boxes do not for long."""
+    widen(m, d)
+    n, count = near_candidates(m, d, 1), 0
+    shrink(m, d)
+    for i in range(n):
+        p = d.cand_near[i]
+        e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
+        d.list_pair[count] = p
+        near = is_near(m, d, e, g, h)
+        # boxes are asked for those alone: of the others few come near before the list is made anew
+        count += 0 if e < 0 and any_(near) and any_(never_meet(m, d, g, h, near)) else 1
+    d.list_count[0] = count + 1
+
+
+@kernel
+def near_neighbours(m, d):
+    """The candidates that are near, where one world keeps a list; returns how many."""
+    n = 0
+    if any_(d.detects[0] > 0.0):
+        if d.list_count[0] == 0 or not any_(holds(m, d)):
+            list_neighbours(m, d)
+        for i in range(d.list_count[0] - 1):
+            p = d.list_pair[i]
+            d.cand_near[n] = p
+            n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
     return n
 
 
 @kernel
 def near_pairs(m, d):
     """List the pairs that are near in some world, in MuJoCo's order; returns how many."""
-    for g in range(m.ngeom):
+    for k in range(m.ncollide):
+        g = m.collide_geom[k]
         d.geom_reach[g] = m.geom_rbound[g] + geom_margin_and_gap(m, g)
     # only here and in `farthest`: asked for each candidate, in is_near, it cost a humanoid's step 2 to 3 %
     if m.opt_contact_model == LCP:
-        for g in range(m.ngeom):
+        for k in range(m.ncollide):
+            g = m.collide_geom[k]
             d.geom_reach[g] = d.geom_reach[g] + touching(m, d, g)
-    n = near_candidates(m, d)
+    if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m):
+        n = near_neighbours(m, d)
+    else:
+        n = near_candidates(m, d, 0)
     if m.ncrowd > 0:
         d.near_count[0] = 0
         for i in range(n):
@@ -149,14 +197,16 @@ def settle_overflow(d):
 def collision(m, d):
     """Contacts of all active worlds, with their parameters.
 
-    What the caller gave comes first.  Bounding spheres list the pairs that are near in some world; their points are
+    What the caller gave comes first.  Bounding spheres list the pairs that are near in some world (where it is one that
+    goes on, only pairs that it lists for some steps are tested: neighbours.py); their points are
     appended as slots, in order, until nconmax is reached.  Then con_overflow says that the tile has to be split; a
     world that is alone keeps its first contacts and counts a warning.
     Source: MuJoCo mj_collision.
-    Reads:  geom_xpos, geom_xmat, given_*, active.
+    Reads:  geom_xpos, geom_xmat, given_*, active; to foresee how far geoms go cvel, subtree_com.
     Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); for itself geom_reach (ngeom,),
-            cand_near (ncand,), body_box, crowd_box, leaf_box, leaf_awake, narrow_near, near_count, near_key.
-    Frame: world.                           Cost: O(ncand), and the pairs that are near.
+            cand_near (ncand,), list_*, geom_travel, body_box, crowd_box, leaf_box, leaf_awake, narrow_near, near_count,
+            near_key.
+    Frame: world.                           Cost: O(ncand), of one world that goes on its list; and near pairs.
     """
     d.ncon_slot[0] = 0
     d.con_overflow[0] = 0

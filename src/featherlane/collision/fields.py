@@ -12,6 +12,8 @@ FIELDS = (
     Field("ngroupbody", "size", doc="bodies whose boxes are tested: all or none"),
     Field("nnode", "size", doc="nodes of the tree over a crowd"),
     Field("nnear", "size", doc="capacity: near pairs of a tile, in a model with a crowd"),
+    Field("nlisted", "size", doc="capacity: candidate pairs that a world by itself lists for some steps"),
+    Field("keeps_list", "size", doc="1: the tile's one world is the same in each pass, and keeps that list"),
     Field("ngiven", "size", doc="capacity: contacts that the caller gives to one world"),
     Field("nmanifold", "size", doc="capacity: contact points of one pair of geoms"),
     # contacts that the caller gives, in each world its own
@@ -42,6 +44,17 @@ FIELDS = (
     Field("given_left", "real", (1,), "1", "1: this world's given contact has no slot yet", "collision", "scratch"),
     Field("geom_reach", "real", ("ngeom",), "m", "bounding radius, margin and gap of the geom", "collision", "scratch"),
     Field("cand_near", "int", ("ncand",), "1", "candidate pairs that are near in some world", "collision", "scratch"),
+    # not reset: a list is held against where the geoms are
+    Field("list_count", "int", (1,), "1", "1 + pairs that the world lists, 0: it has no list", "collision", "room"),
+    Field("list_pair", "int", ("nlisted",), "1", "candidate pairs that are near or may be soon", "collision", "room"),
+    Field("list_pos", "real", ("ncollide", 3), "m", "of each colliding geom: where it was then", "collision", "room"),
+    Field("list_axis", "real", ("ncollide", 6), "1", "two rows of its orientation", "collision", "room"),
+    Field("list_box", "real", ("ncollide", 6), "m", "its bounding box", "collision", "room"),
+    Field("list_reach", "real", ("ncollide",), "m", "its geom_reach", "collision", "room"),
+    Field("list_margin", "real", ("ncollide",), "m", "its margin and gap", "collision", "room"),
+    Field("list_move", "real", ("ncollide",), "m", "how far it may go along each axis", "collision", "room"),
+    Field("list_turn", "real", ("ncollide",), "1", "how far each cosine may change", "collision", "room"),
+    Field("geom_travel", "real", ("ngeom",), "m", "how far points may go, as a list is made", "collision", "scratch"),
     Field(
         "crowd_box",
         "real",

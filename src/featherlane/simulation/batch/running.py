@@ -295,6 +295,7 @@ class Running(Worlds):
         wanted = {size: not asked.isdisjoint(names) for size, names in WANTED.items()}
         wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
         wanted["want_all"] |= by_sensors
+        wanted["keeps_list"] = self.nworld == 1
         return {name: int(value) for name, value in wanted.items()}
 
     def _load(self, names) -> list[Transfer]:

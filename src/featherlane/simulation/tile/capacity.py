@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.collision.neighbours import listed_pairs
 from featherlane.collision.recall import entries, memory_of_world, proofs
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
@@ -44,6 +45,8 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
         "nnode": 2 * leaves if crowd else 0,
         "nnear": CROWD_PAIRS * crowd + model.ncand if crowd else 0,
         "nmanifold": MAXCONPAIR,
+        "nlisted": listed_pairs(model.ncand, model.ncollide, width),
+        "keeps_list": 1,
         "nlane": width,
         "nrecall": entries(remembered),
         "nproof": proofs(remembered),

@@ -134,6 +134,7 @@ class Workspace:
         self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
         forget_pattern(self.arrays)
         forget_all(self.arrays)
+        self.arrays["list_count"][...] = 0
         self._bound.clear()
         self.calls.forget()
         self.calls.connect()
