@@ -16,21 +16,11 @@ from featherlane.solver.hessian.ways.ordered import (
 )
 from oracles.uncompiled import call
 from scenes.touching import XML, present, vectors
-from scenes.ways import dense, on
+from scenes.ways import dense, on, solves
 
-SOLVED = 1e-12  # relative, times the condition of H: rounding in both
 # the tree that all others are coupled to is eliminated last: first of all trees, or last of them
 TRUNK, END = XML.index('<body pos="0 0 0.055">'), XML.index('<body pos="0 0 0.165">')
 LAST = XML[:TRUNK] + XML[END:].replace("</worldbody>", XML[TRUNK:END] + "</worldbody>")
-
-
-def solves(s, f):
-    """search is H^-1 f in every world that takes part."""
-    for lane in np.flatnonzero(s.a["active"][0]):
-        H = dense(s, lane)
-        expected = np.linalg.solve(H, f[:, lane])
-        off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
-        assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("xml", [XML, LAST])
