@@ -17,15 +17,14 @@ from packaging.version import Version
 
 import featherlane as fl
 from featherlane import environments
-from featherlane.environments import Task, TaskEnv
+from featherlane.environments import TaskEnv
+from scenes.counting import Count
 
 N = 3
 TASKS = "Hopper-v5", "InvertedPendulum-v5", "Pusher-v5"  # one that falls soon, one that is done by its limit
 LIMIT = 7
 MODES = list(AutoresetMode)
 RESETTING = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
-SLIDER = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="0.1"/></body></worldbody>
-<actuator><motor joint="x" ctrllimited="true" ctrlrange="-4 4"/></actuator></mujoco>"""
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*settotalmass:UserWarning", "ignore:.*precision.*:UserWarning", "ignore:.*observation space m.*infinity"
 )
@@ -39,24 +38,6 @@ def singles(name, n=N, mode=AutoresetMode.NEXT_STEP, wrapper=lambda env: env, **
     """Gymnasium's vector of single environments of the same task."""
     each = lambda: wrapper(gym.make(f"featherlane/{name}", **settings))  # noqa: E731
     return SyncVectorEnv([each] * n, autoreset_mode=mode)
-
-
-class Count(Task):
-    """Each world shows how many steps it took, is paid its action, and ends after a number of steps of its own."""
-
-    model = SLIDER
-
-    def __init__(self, ends):
-        self.ends = np.array(ends)
-
-    def observation(self, worlds):
-        return np.rint(worlds.time / worlds.model.opt.timestep)[:, None]
-
-    def reward(self, worlds, actions, before):
-        return actions[:, 0]
-
-    def terminated(self, worlds):
-        return self.observation(worlds)[:, 0] >= self.ends
 
 
 PAID = np.array([[1.0], [2.0], [3.0]], np.float32)

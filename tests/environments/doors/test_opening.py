@@ -1,0 +1,76 @@
+"""What doors have in common: which environments they take, and what they say where a library is missing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import featherlane as fl
+from featherlane.environments import TaskEnv
+from scenes.counting import Count
+
+LIBRARIES = {
+    "tensors": ("torch", "torch"),
+    "stable_baselines3": ("stable_baselines3", "sb3"),
+    "torchrl": ("torchrl", "torchrl"),
+    "skrl": ("skrl", "skrl"),
+    "rsl_rl": ("rsl_rl", "rsl-rl"),
+    "rllib": ("ray", "rllib"),
+}
+DOORS = {"tensors": "TensorEnv", "stable_baselines3": "TaskVecEnv", "torchrl": "TaskEnvBase", "skrl": "TaskWrapper",
+         "rsl_rl": "TaskVecEnv"}  # fmt: skip
+
+
+def door(name):
+    pytest.importorskip(LIBRARIES[name][0])
+    return importlib.import_module(f"featherlane.environments.doors.{name}")
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_without_its_library_a_door_names_the_extra(name, monkeypatch):
+    library, extra = LIBRARIES[name]
+    for loaded in [m for m in sys.modules if m.split(".")[0] == library]:
+        monkeypatch.setitem(sys.modules, loaded, None)
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, f"featherlane.environments.doors.{name}", raising=False)
+    with pytest.raises(ImportError, match=rf"needs .*pip install 'featherlane\[{extra}\]'"):
+        importlib.import_module(f"featherlane.environments.doors.{name}")
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_a_door_takes_our_environments_only(name):
+    around = getattr(door(name), DOORS[name])
+    env = TaskEnv(Count(), 2, autoreset_mode="Disabled" if name == "torchrl" else "SameStep", nthread=1)
+    assert around(env)
+    with pytest.raises(fl.ModelError, match=r"env: got RecordEpisodeStatistics, allowed is .*TaskEnv, not wrapped"):
+        around(RecordEpisodeStatistics(env))
+    with pytest.raises(fl.ModelError, match=r"env: got str, allowed is"):
+        around("Ant-v5")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "allowed"),
+    [
+        ("stable_baselines3", "NextStep", "'SameStep'"),
+        ("rsl_rl", "Disabled", "'SameStep'"),
+        ("skrl", "Disabled", "'SameStep' or autoreset_mode='NextStep'"),
+        ("torchrl", "NextStep", "'Disabled'"),
+    ],
+)
+def test_another_way_to_start_worlds_is_refused(name, mode, allowed):
+    with pytest.raises(fl.ModelError, match=f"got autoreset_mode='{mode}', .* takes autoreset_mode={allowed}"):
+        door(name).make(Count(), 2, autoreset_mode=mode)
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_tasks_have_names_or_none(name):
+    make = door(name).make
+    assert make("InvertedPendulum-v5", 2, frame_skip=3).env.frame_skip == 3
+    assert make(Count(), 2, dtype="float32").env.batch.dtype == "float32"
+    with pytest.raises(fl.ModelError, match=r"task: got 'Aunt-v5', allowed are .*did you mean 'Ant-v5'"):
+        make("Aunt-v5", 2)
+    with pytest.raises(fl.ModelError, match="no keyword argument 'frame_ship'"):
+        make("Ant-v5", 2, frame_ship=1)

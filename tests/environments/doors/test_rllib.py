@@ -1,0 +1,102 @@
+"""The door to RLlib, with the library itself, in this process and in runners of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import featherlane as fl
+from featherlane.environments import TaskEnv
+from scenes.counting import Count
+
+pytest.importorskip("ray.rllib")
+pytest.importorskip("torch")
+import ray
+from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+from featherlane.environments.doors import rllib as door
+
+N = 4
+REGISTERED = "featherlane.environments:featherlane/InvertedPendulum-v5"
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def config(env, n=N, runners=0, **env_config):
+    return (
+        PPOConfig()
+        .environment(env, env_config=env_config)
+        .env_runners(gym_env_vectorize_mode="vector_entry_point", num_envs_per_env_runner=n, num_env_runners=runners)
+        .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[32]))
+        .debugging(seed=0)
+    )
+
+
+def test_a_creator_makes_what_a_runner_wants():
+    env = door.Creator(Count(), max_episode_steps=3)({"num_envs": N, "nthread": 1, "max_episode_steps": 5})
+    assert isinstance(env, TaskEnv) and env.num_envs == N and env.max_episode_steps == 5
+    assert env.autoreset_mode is AutoresetMode.NEXT_STEP and env.copy
+    assert door.Creator("Hopper-v5")({"num_envs": 2, "frame_skip": 2}).frame_skip == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, 'gym_env_vectorize_mode: .* allowed is "vector_entry_point"'),
+        ({"num_envs": 2, "autoreset_mode": "SameStep"}, "takes autoreset_mode='NextStep'"),
+        ({"num_envs": 2, "copy": False}, "copy=True"),
+        ({"num_envs": 2, "frame_ship": 2}, "no keyword argument 'frame_ship'"),
+    ],
+)
+def test_settings_that_do_not_suit_are_refused(settings, told):
+    with pytest.raises(fl.ModelError, match=told):
+        door.Creator("Hopper-v5")(settings)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    path = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}  # runners find the tasks of the tests by it
+    ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False, runtime_env=path)
+    yield
+    ray.shutdown()
+
+
+def test_a_runner_cuts_episodes_where_they_end():
+    """Each as long as its world's, the last observation in it, and no step between an end and the next start."""
+    door.register("count", Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1)
+    runner = SingleAgentEnvRunner(config=config("count"))
+    episodes = runner.sample(num_timesteps=40, random_actions=True)
+    done = [episode for episode in episodes if episode.is_done]
+    assert {len(episode) for episode in done} == {2, 3}
+    for episode in done:
+        assert np.asarray(episode.get_observations())[:, 0].tolist() == list(range(len(episode) + 1))
+        np.testing.assert_allclose(episode.get_rewards(), np.asarray(episode.get_actions())[:, 0], rtol=1e-6)
+        assert episode.is_terminated != episode.is_truncated or len(episode) == 3
+    runner.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runners", [0, 1])
+def test_it_learns(cluster, runners):
+    door.register("paid", Count(), max_episode_steps=8, nthread=1)
+    algorithm = (
+        config("paid", 16, runners)
+        .training(train_batch_size=512, minibatch_size=128, num_epochs=4, lr=0.01, gamma=0.9)
+        .build_algo()
+    )
+    returns = [algorithm.train()["env_runners"]["episode_return_mean"] for _ in range(12)]
+    algorithm.stop()
+    assert returns[0] < 4 < 12 < returns[-1]
+
+
+@pytest.mark.slow
+def test_a_registered_task_needs_no_door(cluster):
+    algorithm = config(REGISTERED, 8, 1, nthread=1).training(train_batch_size=512, num_epochs=2).build_algo()
+    told = algorithm.train()["env_runners"]
+    algorithm.stop()
+    assert 1 <= told["episode_len_mean"] <= 1000 and told["episode_return_mean"] > 0
