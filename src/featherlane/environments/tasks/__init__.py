@@ -13,6 +13,8 @@ docs/tasks.md says what each observes, pays and ends.
 
 from featherlane.environments.tasks.arm_push import ArmPush
 from featherlane.environments.tasks.arm_reach import ArmReach
+from featherlane.environments.tasks.hand_turn import HandTurn
+from featherlane.environments.tasks.humanoid import HumanoidRough, HumanoidWalk
 from featherlane.environments.tasks.quadruped import Quadruped, QuadrupedRough
 
-TASKS = (Quadruped, QuadrupedRough, ArmReach, ArmPush)
+TASKS = (Quadruped, QuadrupedRough, HumanoidWalk, HumanoidRough, ArmReach, ArmPush, HandTurn)

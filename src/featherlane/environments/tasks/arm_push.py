@@ -9,12 +9,13 @@ import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.arm import ARM, ArmTask, length
-from featherlane.environments.tasks.options import interval
+from featherlane.environments.tasks.options import interval, number
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
 RADIUS, HALF_HEIGHT = 0.06, 0.04  # of the puck [m]
 CLOSE = 0.06  # a puck this far from its goal is paid 1/e for being close [m]
+BEHIND = RADIUS + 0.02  # from the puck's middle to the hand that pushes it [m]
 LOST = 0.85  # a puck farther than this from the arm's base is out of reach [m]
 
 
@@ -39,7 +40,7 @@ class ArmPush(ArmTask):
     limit = 200
     posture = (0.0, 0.1, 0.0, 1.9, 0.0, 1.0, 0.0)
     default_weights: ClassVar = {
-        "near": -0.5,
+        "behind": -1.0,
         "distance": -2.0,
         "close": 1.0,
         "motion": -0.003,
@@ -50,6 +51,7 @@ class ArmPush(ArmTask):
     def __post_init__(self):
         self.puck_range = interval("puck_range", self.puck_range, 0.25, LOST)
         self.goal_range = interval("goal_range", self.goal_range, 0.25, LOST)
+        self.spread = number("spread", self.spread, 0.0, 3.0)
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:
@@ -92,10 +94,16 @@ class ArmPush(ArmTask):
     def distance(self, worlds: Batch) -> np.ndarray:
         return length((self.goal(worlds) - self.puck(worlds))[:, :2])
 
+    def behind(self, worlds: Batch) -> np.ndarray:
+        """Where a hand stands that pushes the puck to its goal, (n, 3) [m]; nearer to the puck the nearer this is."""
+        puck = self.puck(worlds)
+        way = puck - self.goal(worlds)
+        return puck + BEHIND * way / (length(way)[:, None] + 0.02)
+
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
         distance = self.distance(worlds)
         return {
-            "near": length(self.puck(worlds) - worlds.site_xpos[:, self.grip]),
+            "behind": length(self.behind(worlds) - worlds.site_xpos[:, self.grip]),
             "distance": distance,
             "close": np.exp(-np.square(distance / CLOSE)),
             "motion": np.square(worlds.qvel[:, :ARM]).sum(axis=1),

@@ -89,6 +89,7 @@ class VelocityTask(RobotTask):
     def prepared(self, worlds: Batch) -> None:
         model, n = worlds.model, worlds.nworld
         self.rest = np.array(model.mj_model.key(self.keyframe).qpos)
+        self.driven = model.jnt_qposadr[model.actuator_trnid[:, 0]]  # by each servo
         self.soles = np.array([model.site(name).id for name in self.feet])
         self.command = np.zeros((n, 3))
         self.tile = np.zeros(n, np.int64)
@@ -96,7 +97,7 @@ class VelocityTask(RobotTask):
         self.stands, self.air_time = np.ones((n, len(self.feet)), bool), np.zeros((n, len(self.feet)))
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        return self.rest[ROOT:] + self.action_scale * self.action[at]
+        return self.rest[self.driven] + self.action_scale * self.action[at]
 
     # ---- what is seen ----------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
@@ -195,7 +196,7 @@ class VelocityTask(RobotTask):
             at = self.ground.centres[self.tile[ids]] + random.uniform(ids, -3.0, 3.0, 2)
             worlds.qpos[ids, :2] = at
             worlds.qpos[ids, 2] += self.highest_about(at)
-        worlds.ctrl[ids] = self.rest[ROOT:]
+        worlds.ctrl[ids] = self.rest[self.driven]
         self.air_time[ids] = 0.0
         self.draw_commands(ids, random)
         self.plan(self.next_push, ids, self.push_time, random)

@@ -29,3 +29,8 @@ def turned(angle: np.ndarray) -> np.ndarray:
     """Quaternions of turns about z by angles (n,), (n, 4)."""
     zero = np.zeros_like(angle)
     return np.stack([np.cos(angle / 2), zero, zero, np.sin(angle / 2)], axis=1)
+
+
+def to_world(quaternion: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """A vector of the frame of a body in the world's, (n, 3)."""
+    return to_body(quaternion * np.array([1.0, -1.0, -1.0, -1.0]), vector)

@@ -1,0 +1,89 @@
+"""HandTurn-v0: four fingers turn the ball that they hold, and do not drop it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.tasks.options import number
+from featherlane.environments.tasks.robot import RobotTask
+from featherlane.environments.tasks.rotation import to_world
+from featherlane.simulation.batch.batch import Batch
+
+FINGERS = 8  # joints; after them come the ball's free joint, 7 numbers in qpos and 6 in qvel
+HELD = np.array([0.0, 0.0, 0.251])  # where the hand holds the ball [m]
+AXIS = 1  # the ball turns about y: the fingers in front of and behind it roll it, those beside it are the bearings
+
+
+@dataclass(kw_only=True)
+class HandTurn(RobotTask):
+    """Turn the ball about a horizontal axis.
+
+    Attributes:
+        speed: the angular velocity that is paid in full; a faster ball is paid no more [rad/s].
+        dropped: distance of the ball from where it was held at which it counts as dropped [m].
+        start_noise: greatest deviation of the fingers' joints from the grip at the start [rad].
+
+    The others are those of `RobotTask`.
+    """
+
+    frame_skip: int = 10
+    speed: float = 1.0
+    dropped: float = 0.03
+    start_noise: float = 0.02
+    camera_name: str | None = "front"
+
+    name = "HandTurn-v0"
+    robot = "hand"
+    limit = 250
+    default_weights: ClassVar = {"turn": 1.0, "wobble": -0.1, "drift": -10.0, "jerk": -0.01, "drop": -5.0}
+
+    def __post_init__(self):
+        self.speed = number("speed", self.speed, 1e-3, 100.0)
+        self.dropped = number("dropped", self.dropped, 1e-3, 1.0)
+        self.start_noise = number("start_noise", self.start_noise, 0.0, 0.2)
+        super().__post_init__()
+
+    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
+        """An action of 0 holds; 1 and -1 are the ends of the servos' ranges."""
+        action = self.action[at]
+        return np.where(action > 0.0, self.high, -self.low) * action
+
+    def ball(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Its place beyond where it is held [m], quaternion, and angular velocity in the world's frame [rad/s]."""
+        place, quaternion = worlds.qpos[:, FINGERS : FINGERS + 3] - HELD, worlds.qpos[:, FINGERS + 3 :]
+        return place, quaternion, to_world(quaternion, worlds.qvel[:, FINGERS + 3 :])
+
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
+        place, quaternion, spin = self.ball(worlds)
+        return {
+            "joints": worlds.qpos[:, :FINGERS],
+            "joint_velocity": worlds.qvel[:, :FINGERS],
+            "place": place,
+            "quaternion": quaternion,
+            "velocity": worlds.qvel[:, FINGERS : FINGERS + 3],
+            "spin": spin,
+            "action": self.action,
+        }
+
+    def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
+        place, _, spin = self.ball(worlds)
+        other = np.delete(spin, AXIS, axis=1)
+        return {
+            "turn": np.clip(spin[:, AXIS] / self.speed, -1.0, 1.0),
+            "wobble": np.minimum(np.square(other).sum(axis=1), 10.0),
+            "drift": np.sqrt(np.square(place).sum(axis=1)),
+            "jerk": self.jerk(),
+            "drop": self.terminated(worlds).astype(float),
+        }
+
+    def terminated(self, worlds: Batch) -> np.ndarray:
+        """Where the ball has left the hand."""
+        return np.square(self.ball(worlds)[0]).sum(axis=1) > self.dropped**2
+
+    def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        worlds.qpos[ids, :FINGERS] += random.uniform(ids, -self.start_noise, self.start_noise, FINGERS)
+        worlds.ctrl[ids] = 0.0

@@ -1,0 +1,218 @@
+"""Walkers: commands, pushes, rough ground, frames of reference, ends."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import featherlane as fl
+import featherlane.environments
+from featherlane.environments.tasks.rotation import down, heading, to_body, to_world, turned
+from featherlane.environments.tasks.terrain import CELL, KINDS, LEVELS, SIDE, Terrain
+
+FLAT, ROUGH = ["Quadruped-v0", "HumanoidWalk-v0"], ["QuadrupedRough-v0", "HumanoidRough-v0"]
+ROUNDED = 1e-12
+
+
+def made(name, n=5, **settings):
+    env = gym.make_vec(f"featherlane/{name}", num_envs=n, nthread=1, **settings)
+    env.reset(seed=0)
+    return env
+
+
+def idle(env):
+    return np.zeros(env.action_space.shape)
+
+
+def quaternions(n=50, seed=0):
+    q = np.random.default_rng(seed).normal(size=(n, 4))
+    return q / np.linalg.norm(q, axis=1, keepdims=True)
+
+
+# ---- frames -------------------------------------------------------------------------------------------------------
+def test_frames_are_the_rotation_matrices(n=50):
+    q, v = quaternions(n), np.random.default_rng(1).normal(size=(n, 3))
+    w, x, y, z = q.T
+    R = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    ).transpose(2, 0, 1)
+    np.testing.assert_allclose(to_world(q, v), np.einsum("nij,nj->ni", R, v), atol=ROUNDED)
+    np.testing.assert_allclose(to_body(q, to_world(q, v)), v, atol=ROUNDED)
+    np.testing.assert_allclose(down(q), to_body(q, np.tile([0.0, 0.0, -1.0], (n, 1))), atol=ROUNDED)
+    angle = np.linspace(-3, 3, n)
+    np.testing.assert_allclose(heading(turned(angle)), [np.cos(angle), np.sin(angle)], atol=ROUNDED)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_velocity_as_commanded_is_paid_in_full_wherever_it_heads(name):
+    env = made(name, standing=0.0)
+    task, worlds = env.task, env.batch
+    angle = np.linspace(-3, 3, env.num_envs)
+    worlds.qpos[:, 3:7] = turned(angle)
+    ahead, aside, turn = task.command.T
+    worlds.qvel[:, 0] = np.cos(angle) * ahead - np.sin(angle) * aside
+    worlds.qvel[:, 1] = np.sin(angle) * ahead + np.cos(angle) * aside
+    worlds.qvel[:, 2:5], worlds.qvel[:, 5] = 0.0, turn
+    terms = task.terms(worlds)
+    for term, value in {"velocity": 1.0, "turn": 1.0, "bounce": 0.0, "roll": 0.0, "tilt": 0.0, "fall": 0.0}.items():
+        np.testing.assert_allclose(terms[term], value, atol=ROUNDED, err_msg=term)
+    np.testing.assert_allclose(task.observation(worlds)["velocity"][:, :2], task.command[:, :2], atol=ROUNDED)
+    worlds.qvel[:, 0] += 0.5
+    assert (task.terms(worlds)["velocity"] < 0.5).all()
+
+
+# ---- commands and pushes ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", FLAT)
+def test_commands_are_drawn_anew_when_their_time_is_up(name, steps=30):
+    env = made(name, 6, forward=(0.2, 0.4), turn=(-0.1, 0.1), standing=0.0, command_time=(0.1, 0.2))
+    task, changes = env.task, np.zeros((steps, 6), bool)
+    for k in range(steps):
+        before, due = task.command.copy(), task.steps + 1 >= task.next_command
+        env.step(idle(env))
+        changes[k] = (task.command != before).any(axis=1)
+        np.testing.assert_array_equal(changes[k], due)
+        assert ((task.command[:, 0] >= 0.2) & (task.command[:, 0] <= 0.4)).all()
+        assert (np.abs(task.command[:, 2]) <= 0.1).all()
+    least, most = round(0.1 / env.dt), round(0.2 / env.dt)
+    for world in changes.T:
+        waits = np.diff(np.flatnonzero(world))
+        assert ((least <= waits) & (waits <= most)).all()
+    assert len(np.unique(changes, axis=1).T) > 1, "each world has times of its own"
+
+
+def test_some_commands_say_to_stand():
+    for share in (0.0, 1.0):
+        command = made("Quadruped-v0", 20, standing=share).task.command
+        assert (command == 0.0).all() == (share == 1.0)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_push_changes_the_horizontal_velocity_of_the_worlds_whose_time_it_is(name, push=0.7):
+    env = made(name, 5, push=push, push_time=(1.0, 9.0))
+    task, worlds = env.task, env.batch
+    task.next_push[[1, 3]] = task.steps[[1, 3]]
+    before = worlds.qvel.copy()
+    task.proceed(worlds, None, env.random)
+    change = worlds.qvel - before
+    assert (change[[1, 3], :2] != 0.0).all()
+    assert (np.abs(change) <= push).all()
+    change[[1, 3], :2] = 0.0
+    assert not change.any()
+    assert (task.next_push > task.steps).all()
+
+
+def test_strides_are_paid_when_a_foot_comes_down():
+    env = made("Quadruped-v0", 2, standing=0.0, start_noise=0.0)
+    task, worlds = env.task, env.batch
+    task.air_time[:] = [[0.3, 0.0, 0.0, 0.0], [0.3, 0.3, 0.0, 0.0]]
+    np.testing.assert_allclose(task.strides(worlds), [0.2, 0.4])
+    worlds.qpos[1, 2] += 0.2
+    worlds.forward()
+    np.testing.assert_allclose(task.strides(worlds), [0.2, 0.0])
+    np.testing.assert_array_equal(task.stands, [[True] * 4, [False] * 4])
+    task.command[:] = 0.0
+    np.testing.assert_array_equal(task.strides(worlds), 0.0)
+
+
+# ---- ends ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", [*FLAT, *ROUGH])
+def test_lying_and_tilting_are_ends(name):
+    env = made(name, 4)
+    task, worlds = env.task, env.batch
+    assert not task.terminated(worlds).any()
+    tilt = np.radians(61)
+    worlds.qpos[1, 3:7] = np.cos(tilt / 2), np.sin(tilt / 2), 0.0, 0.0
+    worlds.qpos[2, 2] -= task.rest[2] - 0.5 * task.lowest
+    np.testing.assert_array_equal(task.terminated(worlds), [False, True, True, False])
+    np.testing.assert_array_equal(task.terms(worlds)["fall"], [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_idle_servos_keep_a_robot_on_its_feet_for_a_while(name):
+    env = made(name, 5, start_noise=0.0)
+    for _ in range(20):
+        assert not env.step(idle(env))[2].any()
+
+
+def test_the_humanoids_servos_are_as_strong_as_its_motors():
+    bundled, model = fl.load("humanoid"), made("HumanoidWalk-v0", 1).batch.model
+    np.testing.assert_array_equal(model.actuator_forcerange[:, 1], bundled.actuator_gear[:, 0])
+    np.testing.assert_array_equal(model.actuator_ctrlrange, model.jnt_range[model.actuator_trnid[:, 0]])
+
+
+# ---- ground -------------------------------------------------------------------------------------------------------
+def test_a_tile_goes_on_where_it_begins():
+    ground, random = Terrain(KINDS, 0.2, 3), np.random.default_rng(0)
+    for centre in ground.centres:
+        y = centre[1] + random.uniform(-4, 4, 20)
+        x = centre[0] - SIDE / 2 + random.uniform(-1, 1, 20)
+        np.testing.assert_allclose(ground.height_at(x, y), ground.height_at(x + SIDE, y), atol=ROUNDED)
+        np.testing.assert_allclose(ground.height_at(y * 0 + centre[0], y), ground.height_at(y * 0 + centre[0], y))
+    assert 0.0 <= ground.samples.min() <= ground.samples.max() <= 0.2
+    assert len(ground.centres) == len(KINDS) * LEVELS
+
+
+def test_heights_are_those_that_the_engine_collides_with(n=40):
+    env = made("QuadrupedRough-v0", 1)
+    ground, random = env.task.ground, np.random.default_rng(0)
+    rows, columns = ground.samples.shape
+    i, j = random.integers(1, columns - 1, n), random.integers(1, rows - 1, n)
+    at = np.stack([i * CELL - ground.half[0] + 1e-7, j * CELL - ground.half[1] + 2e-7, np.full(n, 3.0)], axis=1)
+    hits = env.batch.ray(at, (0.0, 0.0, -1.0), bodyexclude="trunk")
+    assert (hits.geom == env.batch.model.geom("floor").id).all()
+    np.testing.assert_allclose(3.0 - hits.distance[0], ground.height_at(at[:, 0], at[:, 1]), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ROUGH)
+def test_worlds_start_on_grounds_of_their_own_and_above_them(name):
+    env = made(name, 40)
+    task, worlds = env.task, env.batch
+    assert len(np.unique(task.tile)) > 5
+    soles = worlds.site_xpos[:, task.soles]
+    above = soles[:, :, 2] - task.height_at(soles[:, :, 0], soles[:, :, 1])
+    assert (above > -0.005).all()
+    assert (above.min(axis=1) < 2 * task.terrain_height).all()
+
+
+def test_who_leaves_a_tile_meets_the_same_ground(name="QuadrupedRough-v0"):
+    env = made(name, 6)
+    task, worlds = env.task, env.batch
+    worlds.qpos[:, :2] = task.ground.centres[task.tile] + [SIDE / 2 + 0.1, -SIDE / 2 - 0.2]
+    before, seen = worlds.qpos.copy(), task.scan(worlds)
+    task.proceed(worlds, np.array([0, 2, 5]), env.random)
+    moved = worlds.qpos - before
+    np.testing.assert_allclose(moved[[0, 2, 5], :2], [[-SIDE, SIDE]] * 3, atol=ROUNDED)
+    assert not moved[[1, 3, 4]].any()
+    np.testing.assert_allclose(task.scan(worlds), seen, atol=ROUNDED)
+
+
+def test_ground_is_seen_where_it_is_rough_and_of_the_kinds_asked_for():
+    flat, rough = made("Quadruped-v0", 8), made("Quadruped-v0", 8, terrain="steps", terrain_height=0.05)
+    assert "ground" not in flat.task.observation(flat.batch)
+    assert rough.task.observation(rough.batch)["ground"].shape == (8, 15)
+    assert rough.task.ground.samples.max() <= 0.05
+    assert len(rough.task.ground.centres) == LEVELS
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"terrain": "hills"}, "terrain: got 'hills', allowed are flat, rough, waves, steps"),
+        ({"terrain_height": -1.0}, "terrain_height: got -1.0, allowed is a number from 0 to 2"),
+        ({"forward": (1.0, 0.0)}, "forward: got (1.0, 0.0), allowed are two numbers from -20 to 20, the least first"),
+        ({"command_time": (0.0, 1.0)}, "command_time: got (0.0, 1.0), allowed are two numbers from 0.02"),
+        ({"push": None}, "push: got None"),
+        ({"standing": 1.5}, "standing: got 1.5, allowed is a number from 0 to 1"),
+        ({"action_scale": "big"}, "action_scale: got 'big'"),
+        ({"start_noise": True}, "start_noise: got True"),
+    ],
+)
+def test_wrong_options_are_refused(settings, told):
+    with pytest.raises(fl.ModelError) as caught:
+        made("Quadruped-v0", 1, **settings)
+    assert told in str(caught.value)
