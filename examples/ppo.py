@@ -1,0 +1,371 @@
+"""Proximal policy optimisation in one file: trains any registered task, and shows what the time went to.
+
+    pip install 'featherlane[gym,plot,view]' 'torch>=2.4'
+    python examples/ppo.py --task HalfCheetah-v5
+    python examples/ppo.py --task HalfCheetah-v5 --env gymnasium     # the same on Gymnasium's own environments
+    python examples/ppo.py --resume runs/HalfCheetah-v5              # go on where a run was stopped
+
+The folder of a run gets progress.csv, curve.png, result.mp4 and checkpoint.pt.  A checkpoint is a pickle: resume only
+what you trust.  It has the worlds too, so that a run that was stopped and resumed gives the bits of one that was not;
+Gymnasium's own environments cannot be kept so, and start new episodes.
+
+Source: Schulman et al., Proximal Policy Optimization Algorithms, 2017; Huang et al., The 37 Implementation Details of
+Proximal Policy Optimization, 2022, of which it has those for continuous actions; observations and rewards are
+normalised over all worlds, and an episode that is cut by its time limit is worth what the critic expects after it.
+"""
+
+import argparse
+import csv
+import dataclasses
+import os
+import pickle
+import time
+from collections import deque
+from pathlib import Path
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads sleep while the worlds' have the cores
+
+import gymnasium as gym
+import numpy as np
+import torch
+from torch import nn
+
+COLUMNS = "steps seconds return length policy_loss value_loss entropy kl steps_per_second physics policy learning"
+CLIP = 10.0  # of normalised observations and rewards
+EPISODES = "observations resting returns lengths discounted".split()  # where the worlds are
+KEPT = [*EPISODES, "steps", "times", "ended"]
+AGAIN = "steps", "stop_at", "video"  # what --resume may be given
+
+
+@dataclasses.dataclass
+class Settings:
+    """What a run is told; each field is an option of the command line."""
+
+    task: str = "HalfCheetah-v5"
+    env: str = "featherlane"  # or gymnasium (one process), gymnasium-async (one for each environment)
+    num_envs: int = 64
+    steps: int = 1_000_000  # of all worlds together
+    seed: int = 1
+    out: str = ""  # folder of the run, runs/TASK where it is not said
+    threads: int = 1  # of torch
+    stop_at: int = 0  # stop after so many steps, as if interrupted
+    save_every: int = 20  # updates between checkpoints
+    video: int = 500  # steps of the video of the result
+    rollout: int = 64  # steps of each world between updates
+    minibatch: int = 1024
+    epochs: int = 5
+    learning_rate: float = 1e-3  # falls to zero with the steps
+    gamma: float = 0.98
+    gae_lambda: float = 0.92
+    clip: float = 0.2
+    entropy: float = 0.0
+    value: float = 0.5
+    max_grad_norm: float = 0.5
+    hidden: int = 64
+    log_std: float = -1.0  # of actions, at the start
+
+
+class Moments:
+    """Running mean and variance of rows, merged batch by batch.
+
+    Source: Chan, Golub, LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979.
+    """
+
+    def __init__(self, *shape):
+        self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), 1e-4
+
+    def add(self, rows):
+        total = self.count + len(rows)
+        delta = rows.mean(axis=0) - self.mean
+        squares = self.var * self.count + rows.var(axis=0) * len(rows) + delta**2 * self.count * len(rows) / total
+        self.mean, self.var, self.count = self.mean + delta * len(rows) / total, squares / total, total
+
+    @property
+    def std(self):
+        return np.sqrt(self.var + 1e-8)
+
+
+def network(inputs, hidden, outputs, last):
+    """Two hidden layers; orthogonal weights, `last` the gain of the output's."""
+    layers = [nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, outputs)]
+    for layer, gain in zip(layers, (2**0.5, 2**0.5, last), strict=True):
+        nn.init.orthogonal_(layer.weight, gain)
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
+
+
+class Agent(nn.Module):
+    """A normal distribution of actions, and what a state is worth."""
+
+    def __init__(self, inputs, outputs, settings):
+        super().__init__()
+        self.actor = network(inputs, settings.hidden, outputs, 0.01)
+        self.critic = network(inputs, settings.hidden, 1, 1.0)
+        self.log_std = nn.Parameter(torch.full((outputs,), settings.log_std))
+
+    def log_prob(self, mean, actions):
+        z = (actions - mean) * torch.exp(-self.log_std)
+        return -0.5 * (z * z + np.log(2 * np.pi)).sum(-1) - self.log_std.sum()
+
+    def entropy(self):
+        return (self.log_std + 0.5 * np.log(2 * np.pi * np.e)).sum()
+
+
+def environments(settings, **more):
+    """The worlds of a run; an end shows its last observation, and the step after it the first one (NEXT_STEP)."""
+    if settings.env == "featherlane":
+        import featherlane.environments  # noqa: F401 - registers the tasks
+
+        return gym.make_vec(f"featherlane/{settings.task}", settings.num_envs, **more)
+    mode = {"gymnasium": "sync", "gymnasium-async": "async"}[settings.env]
+    return gym.make_vec(settings.task, settings.num_envs, vectorization_mode=mode, **more)
+
+
+class Run:
+    """All that lasts from update to update."""
+
+    def __init__(self, settings):
+        self.settings, n = settings, settings.num_envs
+        torch.set_num_threads(settings.threads)
+        torch.manual_seed(settings.seed)
+        self.noise = torch.Generator().manual_seed(settings.seed)
+        self.env = environments(settings)
+        assert self.env.metadata["autoreset_mode"] is gym.vector.AutoresetMode.NEXT_STEP
+        self.sizes = self.env.single_observation_space.shape[0], self.env.single_action_space.shape[0]
+        self.agent = Agent(*self.sizes, settings)
+        self.optimizer = torch.optim.Adam(self.agent.parameters(), settings.learning_rate, eps=1e-5, fused=True)
+        self.seen, self.paid, self.discounted = Moments(self.sizes[0]), Moments(), np.zeros(n)
+        self.steps, self.times = 0, dict.fromkeys(("physics", "policy", "learning"), 0.0)
+        self.resting, self.returns, self.lengths = np.zeros(n, bool), np.zeros(n), np.zeros(n, int)
+        self.ended = deque(maxlen=n)  # returns and lengths of the last episodes
+        self.observations = self.env.reset(seed=settings.seed)[0]
+
+    # ---- checkpoints -----------------------------------------------------------------------------------------------
+    def save(self, path):
+        """Everything, in place of what was there, never half of it."""
+        modules = {name: getattr(self, name).state_dict() for name in ("agent", "optimizer")}
+        saved = {name: getattr(self, name) for name in KEPT}
+        saved |= {"settings": vars(self.settings), "seen": vars(self.seen), "paid": vars(self.paid)}
+        saved |= {"modules": modules, "noise": self.noise.get_state()}
+        saved["worlds"] = pickle.dumps(self.env) if self.settings.env == "featherlane" else None
+        torch.save(saved, path.with_suffix(".part"))
+        path.with_suffix(".part").replace(path)
+
+    @classmethod
+    def load(cls, path):
+        """The run as it was saved."""
+        saved = torch.load(path, weights_only=False)
+        run = cls(Settings(**saved["settings"]))
+        for name, state in saved["modules"].items():
+            getattr(run, name).load_state_dict(state)
+        run.noise.set_state(saved["noise"])
+        for name in ("seen", "paid"):
+            vars(getattr(run, name)).update(saved[name])
+        fresh = {} if saved["worlds"] else {name: getattr(run, name) for name in EPISODES}
+        vars(run).update({name: saved[name] for name in KEPT} | fresh)
+        if saved["worlds"]:
+            run.env = pickle.loads(saved["worlds"])
+        return run
+
+    # ---- one update ------------------------------------------------------------------------------------------------
+    def normalised(self, observations):
+        rows = np.clip((observations - self.seen.mean) / self.seen.std, -CLIP, CLIP)
+        return torch.from_numpy(rows.astype(np.float32))
+
+    @torch.no_grad()
+    def collect(self):
+        """Let the worlds go for a rollout, and say what each step was worth."""
+        s, (k, m) = self.settings, self.sizes
+        T, n = s.rollout, s.num_envs
+        seen, actions, log_probs = torch.empty(T + 1, n, k), torch.empty(T, n, m), torch.empty(T, n)
+        rewards, terminated, done, valid = (np.zeros((T, n), kind) for kind in (np.float32, bool, bool, bool))
+        low, high = self.env.single_action_space.low, self.env.single_action_space.high
+        std, clock = torch.exp(self.agent.log_std), time.perf_counter
+        for t in range(T):
+            start = clock()
+            self.seen.add(self.observations)
+            seen[t] = self.normalised(self.observations)
+            mean = self.agent.actor(seen[t])
+            actions[t] = mean + std * torch.randn(n, m, generator=self.noise)
+            log_probs[t] = self.agent.log_prob(mean, actions[t])
+            clipped = np.clip(actions[t].numpy(), low, high)
+            between = clock()
+            self.observations, paid, ends, cuts, _ = self.env.step(clipped)
+            end = clock()
+            # a world that rests was just started: its action was ignored, and this step teaches nothing
+            valid[t], terminated[t], done[t] = ~self.resting, ends, ends | cuts
+            rewards[t] = self.scaled(paid, ends)
+            self.count(paid, done[t])
+            self.times["policy"] += between - start + clock() - end
+            self.times["physics"] += end - between
+        start = clock()
+        seen[T] = self.normalised(self.observations)
+        values = self.agent.critic(seen.reshape(-1, k)).reshape(T + 1, n)
+        goes_on, same = torch.from_numpy(~terminated), torch.from_numpy(~done)
+        # A_t = delta_t + gamma lambda A_{t+1} within an episode;  delta_t = r_t + gamma V_{t+1} - V_t
+        delta = torch.from_numpy(rewards) + s.gamma * values[1:] * goes_on - values[:-1]
+        advantages, last = torch.empty(T, n), torch.zeros(n)
+        for t in reversed(range(T)):
+            last = advantages[t] = delta[t] + s.gamma * s.gae_lambda * same[t] * last
+        self.steps += T * n
+        kept = torch.from_numpy(valid.reshape(-1))
+        parts = seen[:-1], actions, log_probs, advantages, advantages + values[:-1], values[:-1]
+        parts = [part.reshape(T * n, *part.shape[2:])[kept] for part in parts]
+        self.times["policy"] += clock() - start
+        return parts
+
+    def scaled(self, paid, ends):
+        """Rewards over the standard deviation of discounted returns."""
+        self.discounted = self.discounted * self.settings.gamma + paid
+        self.paid.add(self.discounted)
+        self.discounted[ends] = 0.0
+        return np.clip(paid / self.paid.std, -CLIP, CLIP)
+
+    def count(self, paid, done):
+        """Returns and lengths of episodes."""
+        self.returns += paid
+        self.lengths += ~self.resting
+        self.ended.extend(zip(self.returns[done], self.lengths[done], strict=True))
+        self.returns[done], self.lengths[done] = 0.0, 0
+        self.resting = done.copy()
+
+    def learn(self, seen, actions, log_probs, advantages, targets, values):
+        """Epochs of minibatches; the means of what they lost."""
+        s, start, told = self.settings, time.perf_counter(), []
+        self.optimizer.param_groups[0]["lr"] = s.learning_rate * max(1.0 - self.steps / s.steps, 0.0)
+        for _ in range(s.epochs):
+            order = torch.randperm(len(seen), generator=self.noise)
+            for part in order.split(s.minibatch):
+                if len(part) < s.minibatch // 2:
+                    continue
+                log_ratio = self.agent.log_prob(self.agent.actor(seen[part]), actions[part]) - log_probs[part]
+                ratio, better = log_ratio.exp(), advantages[part]
+                better = (better - better.mean()) / (better.std() + 1e-8)
+                policy = -torch.min(better * ratio, better * ratio.clamp(1 - s.clip, 1 + s.clip)).mean()
+                value = self.agent.critic(seen[part]).squeeze(-1)
+                near = values[part] + (value - values[part]).clamp(-s.clip, s.clip)
+                worse = torch.max((value - targets[part]) ** 2, (near - targets[part]) ** 2)
+                lost, entropy = 0.5 * worse.mean(), self.agent.entropy()
+                self.optimizer.zero_grad()
+                (policy - s.entropy * entropy + s.value * lost).backward()
+                nn.utils.clip_grad_norm_(self.agent.parameters(), s.max_grad_norm)
+                self.optimizer.step()
+                with torch.no_grad():
+                    told.append(torch.stack([policy, lost, entropy, (ratio - 1 - log_ratio).mean()]))
+        self.times["learning"] += time.perf_counter() - start
+        return torch.stack(told).mean(0).tolist()
+
+    def row(self, losses):
+        """A line of the CSV; the last three are shares of the time."""
+        seconds = sum(self.times.values())
+        ended = np.mean(self.ended, axis=0) if self.ended else ("", "")
+        return [self.steps, seconds, *ended, *losses, self.steps / seconds, *(v / seconds for v in self.times.values())]
+
+
+def train(run, folder):
+    """Update until the steps are done; progress goes to the terminal and to the CSV."""
+    s, table = run.settings, folder / "progress.csv"
+    lines = table.read_text().splitlines() if run.steps else []
+    with table.open("w", newline="") as file:
+        # what a run wrote after its last checkpoint is done again
+        file.writelines(f"{line}\n" for line in lines if line[0] == "s" or int(line.partition(",")[0]) <= run.steps)
+        out = csv.writer(file, lineterminator="\n")
+        if not lines:
+            out.writerow(COLUMNS.split())
+        stop, update = min(s.steps, s.stop_at or s.steps), 0
+        run.save(folder / "checkpoint.pt")
+        try:
+            while run.steps < stop:
+                losses = run.learn(*run.collect())
+                row, update = run.row(losses), update + 1
+                out.writerow(row)
+                file.flush()
+                rate = f"{run.steps:9,} steps {row[1]:6.0f} s {row[8]:8,.0f}/s"
+                told = f"return {row[2]:7.0f}  length {row[3]:5.0f}" if run.ended else "no episode has ended"
+                shares = "  ".join(f"{name} {100 * v:2.0f} %" for name, v in zip(run.times, row[-3:], strict=True))
+                print(f"\r{rate}  {told}  {shares} ", end="", flush=True)
+                if update % s.save_every == 0 or run.steps >= stop:
+                    run.save(folder / "checkpoint.pt")
+        except KeyboardInterrupt:
+            print(f"\nstopped; from the last checkpoint goes on: python examples/ppo.py --resume {folder}", end="")
+    print()
+
+
+def plot(folder):
+    """Return against wall time and against steps."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    with (folder / "progress.csv").open() as file:
+        told = [row for row in csv.DictReader(file) if row["return"]]
+    rows = [[float(row[name]) for name in ("seconds", "steps", "return")] for row in told]
+    if not rows:
+        return
+    seconds, steps, returns = np.array(rows).T
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
+    for axis, x, label in zip(axes, (seconds, steps), ("wall time [s]", "steps"), strict=True):
+        axis.plot(x, returns)
+        axis.set_xlabel(label)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("return")
+    figure.savefig(folder / "curve.png", dpi=120)
+    plt.close(figure)
+
+
+@torch.no_grad()
+def film(run, folder):
+    """One world of the trained policy, with the mean of its actions."""
+    if not run.settings.video:
+        return
+    import imageio.v2 as imageio
+
+    settings = dataclasses.replace(run.settings, env="featherlane", num_envs=1)  # whose worlds are drawn headless
+    env = environments(settings, render_mode="rgb_array")
+    observations, space = env.reset(seed=run.settings.seed)[0], env.single_action_space
+    with imageio.get_writer(folder / "result.mp4", fps=env.metadata["render_fps"]) as video:
+        for _ in range(run.settings.video):
+            actions = run.agent.actor(run.normalised(observations)).numpy()
+            observations = env.step(np.clip(actions, space.low, space.high))[0]
+            video.append_data(env.render()[0])
+    env.close()
+
+
+def asked():
+    """Settings from the command line, and the checkpoint to go on from."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    more = ", ".join(f"--{name.replace('_', '-')}" for name in AGAIN)
+    parser.add_argument("--resume", metavar="FOLDER", help=f"go on with the run of this folder; it takes {more}")
+    for field in dataclasses.fields(Settings):
+        kind = {"str": str, "int": int, "float": float}.get(field.type, field.type)
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, help=f"{field.default!r} if not given")
+    given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+    resume = given.pop("resume", None)
+    if resume and set(given) - set(AGAIN):
+        parser.error(f"--resume takes {more}, and no other option")
+    return resume, given
+
+
+def main():
+    resume, given = asked()
+    run = Run.load(Path(resume) / "checkpoint.pt") if resume else Run(Settings(**given))
+    if resume:
+        run.settings = dataclasses.replace(run.settings, **{"stop_at": 0} | given)
+    folder = Path(resume or run.settings.out or f"runs/{run.settings.task}")
+    folder.mkdir(parents=True, exist_ok=True)
+    train(run, folder)
+    try:
+        plot(folder)
+    except ImportError as error:
+        print(f"no plot: pip install 'featherlane[plot]' ({error})")
+    try:
+        film(run, folder)
+    except (ImportError, RuntimeError) as error:
+        print(f"no video: pip install 'featherlane[view]' ({error})")
+    run.env.close()
+    print(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""The example that learns: what it writes, how it goes on, and that steps of resting worlds teach nothing."""
+
+import csv
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "ppo.py"
+SMALL = "--task Hopper-v5 --num-envs 4 --rollout 32 --minibatch 64 --epochs 2 --steps 512 --video 0".split()
+MEASURED = ("seconds", "steps_per_second", "physics", "policy", "learning")  # columns that no two runs share
+GAMMA, LAMBDA = 0.9, 0.8
+
+
+def program(*options):
+    """The example as a program, without pictures of worlds drawn by the machine's graphics."""
+    command = [sys.executable, str(EXAMPLE), *map(str, options)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"MPLBACKEND": "Agg"})
+
+
+def rows(folder):
+    """The lines of a run, without what was measured."""
+    with (folder / "progress.csv").open() as file:
+        return [{k: v for k, v in row.items() if k not in MEASURED} for row in csv.DictReader(file)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A folder of a run of a few hundred steps."""
+    folder = tmp_path_factory.mktemp("run")
+    done = program(*SMALL, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert "512 steps" in done.stdout and "learning" in done.stdout
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ppo():
+    spec = importlib.util.spec_from_file_location("ppo", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_run_says_what_it_saw_and_where_the_time_went(run):
+    assert [int(row["steps"]) for row in rows(run)] == [128, 256, 384, 512]
+    with (run / "progress.csv").open() as file:
+        last = list(csv.DictReader(file))[-1]
+    assert sum(float(last[name]) for name in ("physics", "policy", "learning")) == pytest.approx(1.0)
+    assert float(last["return"]) > 0 and float(last["length"]) >= 1
+    assert np.isfinite([float(value) for value in last.values()]).all()
+
+
+def test_a_run_draws_its_curve(run):
+    pytest.importorskip("matplotlib")
+    assert (run / "curve.png").stat().st_size > 1000
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(run, tmp_path):
+    for command in ([*SMALL, "--out", tmp_path, "--stop-at", 256], ["--resume", tmp_path]):
+        done = program(*command)
+        assert done.returncode == 0, done.stderr
+    assert rows(tmp_path) == rows(run)
+    one, other = (torch.load(folder / "checkpoint.pt", weights_only=False) for folder in (run, tmp_path))
+    for name, weights in one["modules"]["agent"].items():
+        assert torch.equal(weights, other["modules"]["agent"][name]), name
+    assert np.array_equal(one["observations"], other["observations"])
+
+
+def test_what_another_run_wrote_after_the_checkpoint_is_done_again(run, tmp_path):
+    for name in ("checkpoint.pt", "progress.csv"):
+        (tmp_path / name).write_bytes((run / name).read_bytes())
+    with (tmp_path / "progress.csv").open("a") as file:
+        file.write("640" + ",0" * 11 + "\n")
+    assert program("--resume", tmp_path).returncode == 0
+    assert rows(tmp_path) == rows(run)
+
+
+def test_resume_takes_no_other_settings(run):
+    done = program("--resume", run, "--seed", 2)
+    assert done.returncode == 2 and "--resume takes --steps, --stop-at, --video" in done.stderr
+
+
+def test_the_same_runs_on_gymnasiums_environments(tmp_path):
+    done = program(*SMALL, "--out", tmp_path, "--env", "gymnasium", "--stop-at", 256)
+    assert done.returncode == 0, done.stderr
+    assert [int(row["steps"]) for row in rows(tmp_path)] == [128, 256]
+
+
+class Counting(gym.vector.VectorEnv):
+    """Worlds that see how often they have stepped; the first ends at three, the second is cut at five."""
+
+    metadata = {"autoreset_mode": gym.vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012
+    single_observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
+    single_action_space = gym.spaces.Box(-1, 1, (1,))
+    num_envs = 2
+
+    def reset(self, *, seed=None, options=None):
+        self.age, self.over = np.zeros(2), np.zeros(2, bool)
+        return self.age[:, None].copy(), {}
+
+    def step(self, actions):
+        self.age = np.where(self.over, 0.0, self.age + 1)
+        paid = np.where(self.over, 0.0, 1.0 + self.age**2)
+        ends, cuts = self.age == (3, -1), self.age == (-1, 5)
+        self.over = ends | cuts
+        return self.age[:, None].copy(), paid, ends, cuts, {}
+
+
+def advantages(values, rewards, after):
+    """Of one episode, from the definition: sums of discounted errors of the critic; `after`: what its end is worth."""
+    worth = [*values, after]
+    errors = [r + GAMMA * worth[t + 1] - worth[t] for t, r in enumerate(rewards)]
+    return [sum((GAMMA * LAMBDA) ** (j - t) * errors[j] for j in range(t, len(errors))) for t in range(len(errors))]
+
+
+def test_steps_of_resting_worlds_teach_nothing(ppo, monkeypatch):
+    """An episode's advantages are its own; a terminal state is worth nothing, a cut one what the critic says."""
+    monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
+    run = ppo.Run(ppo.Settings(num_envs=2, rollout=12, gamma=GAMMA, gae_lambda=LAMBDA))
+    monkeypatch.setattr(run, "normalised", lambda seen: torch.from_numpy(seen.astype(np.float32)))
+    monkeypatch.setattr(run, "scaled", lambda paid, ends: paid)
+    seen, _, _, found, targets, values = run.collect()
+    worth = lambda age: run.agent.critic(torch.tensor([[float(age)]])).item()  # noqa: E731
+    want = {}
+    for world, length, whole in ((0, 3, 0.0), (1, 5, worth(5))):
+        ages = range(length)
+        paid = [1.0 + (age + 1) ** 2 for age in ages]
+        want[world] = dict(zip(ages, advantages([worth(age) for age in ages], paid, whole), strict=True))
+    # four steps and one of rest make the first world's episode, six the second's
+    assert len(seen) == 2 * 12 - 3 - 2
+    order = [(world, t % length) for t in range(12) for world, length in ((0, 4), (1, 6)) if t % length < length - 1]
+    assert [int(age) for age in seen[:, 0]] == [age for _, age in order]
+    assert found.tolist() == pytest.approx([want[world][age] for world, age in order], rel=1e-5)
+    assert torch.allclose(targets, found + values)
+    assert {int(length) for _, length in run.ended} == {3, 5}
