@@ -110,6 +110,7 @@ PAIRS = [
     ("rock", "rock"),
     ("box", "rock"),
     ("box", "stone"),
+    ("plank", "prism"),
 ]
 PAIRS += [("capsule", "stone"), ("capsule", "prism"), ("sphere", "rock"), ("sphere", "prism"), ("capsule", "capsule")]
 
@@ -125,7 +126,7 @@ def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(m
         # faces in line in one walk of three: rounding decides there
         if rng.integers(3) == 0:
             mat = np.eye(3)[rng.permutation(3)] if rng.integers(2) else np.eye(3)
-        steps = rng.choice([0.0, 1e-9, 1e-4, 2e-3], size=2)
+        steps = rng.choice([0.0, 1e-9, 3e-7, 1e-4, 2e-3], size=2)
         turn = random_rotation(rng, steps[0])
         drift = steps[1] * rng.normal(size=3)
         for _ in range(25):

@@ -39,7 +39,7 @@ from featherlane.spatial.vector import (
 NO_FACET, FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES, FACE_EDGE, EDGE_FACE = range(9)
 NO_FACE = -1
 INSIDE = 1e-4  # of the size: nearer than this to its border the foot of the origin counts as outside
-SETTLED = 1e-12  # of the size: the most by which a search ends beside the depth
+SETTLED = 1e-10  # of the size: the most by which a search ends beside the depth, slivers and all
 WELL_INSIDE = 1e-3  # of the size: as INSIDE, on a face
 FLAT = 1e-4  # error of a face, as a part of the height by which others are below it, at most
 ALIKE = 1e-3  # by which a face's normal and that of a search may differ; MuJoCo makes one of faces that differ by less
