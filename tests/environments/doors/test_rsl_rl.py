@@ -52,7 +52,9 @@ def test_an_end_starts_the_world_and_tells_whether_it_was_the_clock():
 def test_lengths_of_the_first_episodes_are_the_learners_to_set():
     env = count(None, max_episode_steps=4)
     assert env.episode_length_buf.data_ptr() == env.env.elapsed.ctypes.data
+    lengths = env.episode_length_buf
     env.episode_length_buf = torch.tensor([0, 3, 2])
+    assert lengths.tolist() == [0, 3, 2], "it is the same memory still"
     assert env.step(ONES)[2].tolist() == [False, True, False]
     assert env.step(ONES)[2].tolist() == [False, False, True]
 

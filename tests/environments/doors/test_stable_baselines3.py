@@ -82,6 +82,7 @@ def test_attributes_and_methods_are_those_of_all_worlds():
     env = door.make("Hopper-v5", N, nthread=1)
     assert env.get_attr("frame_skip") == [4] * N and env.get_attr("frame_skip", 1) == [4]
     assert env.get_attr("ctrl_cost_weight", [0, 2]) == [1e-3] * 2, "the task's"
+    assert env.get_attr("info") == [False] * N, "the environment's, not the task's method"
     env.set_attr("ctrl_cost_weight", 0.5)
     assert env.env.task.ctrl_cost_weight == 0.5 and not hasattr(env.env, "ctrl_cost_weight")
     assert env.env_method("render") == [None] * N

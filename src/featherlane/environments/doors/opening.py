@@ -35,7 +35,7 @@ def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **wanted
     return make_vec(task, num_envs, **settings)
 
 
-def opened(env: TaskEnv, modes: tuple[AutoresetMode, ...], copy: bool = False) -> TaskEnv:
+def opened(env: TaskEnv, modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode), copy: bool = False) -> TaskEnv:
     """The environment itself, where it suits a library.
 
     Args:

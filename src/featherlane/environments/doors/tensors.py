@@ -40,7 +40,7 @@ class TensorEnv:
     """
 
     def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
-        self.env = opened(env, (env.autoreset_mode,) if isinstance(env, TaskEnv) else ())
+        self.env = opened(env)
         self.num_envs, self.device, self.dtype = env.num_envs, torch.device(device), dtype
         self.observations = torch.empty(0)
 
