@@ -46,6 +46,18 @@ def test_one_world_is_drawn_as_the_vector_draws_it():
     one.close(), vector.close()
 
 
+def test_the_models_camera_follows_where_none_is_asked_for():
+    """As Gymnasium's renderer does: a runner does not leave the picture."""
+    pictures = []
+    for settings in ({}, {"camera_name": "track"}, {"camera_id": -1}):
+        env = drawn(1, **settings)
+        env.batch.qpos[:, 0] += 3.0
+        pictures.append(env.render()[0])
+        env.close()
+    np.testing.assert_array_equal(pictures[0], pictures[1])
+    assert (pictures[0] != pictures[2]).any()
+
+
 def test_gymnasium_records_a_video(tmp_path):
     pytest.importorskip("moviepy")
     env = wrappers.RecordVideo(drawn(2), str(tmp_path), step_trigger=lambda step: step == 0, video_length=8)

@@ -12,6 +12,7 @@ from featherlane.simulation.batch.batch import Batch
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480
+FOLLOWING = "track"  # the camera that draws where none is asked for
 
 
 class Painting:
@@ -53,7 +54,7 @@ class Painting:
         return (*pictures, *black * (worlds.nworld - drawn))
 
     def _camera(self, model):
-        """The camera that was asked for, or one that follows as the task says."""
+        """The camera that was asked for, else the model's "track", as Gymnasium has it, else a free one."""
         number, name = getattr(self.task, "camera_id", None), getattr(self.task, "camera_name", None)
         if number is not None and name is not None:
             raise ModelError("camera_id and camera_name: got both, allowed is one of them")
@@ -63,6 +64,8 @@ class Painting:
             if not 0 <= int(regular("camera_id", number)) < model.ncam:
                 raise ModelError(f"camera_id: got {number!r}, allowed are 0 to {model.ncam - 1}, and -1")
             return int(number)
+        if number is None and FOLLOWING in model.names("camera"):
+            return model.camera(FOLLOWING).id
         return getattr(self.task, "default_camera_config", None) or {}
 
     def close(self) -> None:
