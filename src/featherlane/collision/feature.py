@@ -181,17 +181,15 @@ def face_at(m1, d1, side, u, vertex):
 def mesh_feature(m1, d1, side, u):
     """The face or the edge at a hull's highest vertex that lies best, or nothing.
 
-    Where the facet is known (`facet`), so is the vertex, or the face.
+    Where the facet is known (`facet`), so is the face, if it has one.
     """
     mesh, vertex, face = d1.shape_data[side], 0, NO_FACE
     start = m1.hull_vertadr[mesh]
     if d1.facet_kind[0] != NO_FACET and has_face(d1, side):
         face = d1.facet_vertex[3 * side]
     else:
-        if d1.facet_kind[0] != NO_FACET:
-            vertex = d1.facet_vertex[3 * side]
-        else:
-            _, vertex = core_support(m1, d1, side, u)
+        # of two that are equally high the support point's: the facet's first one may have no face that lies flat
+        _, vertex = core_support(m1, d1, side, u)
         face = face_at(m1, d1, side, u, vertex)
     at = start + vertex
     if face != NO_FACE:
