@@ -32,7 +32,7 @@ class ArmTask(RobotTask):
     rate: float = 3.0
     start_noise: float = 0.1
     reached: float = 0.03
-    camera_name: str | None = "side"
+    camera_name: str | None = "near"
 
     # not keyword arguments of the task, but facts of it
     posture: ClassVar[tuple[float, ...]]  # of the joints at the start [rad]
@@ -46,6 +46,7 @@ class ArmTask(RobotTask):
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:
+        spec.worldbody.add_camera(name="near", pos=[0.3, -1.5, 0.85], xyaxes=[1, 0, 0, 0, 0.3, 1])
         mark = spec.worldbody.add_body(name="goal", mocap=True)
         sphere = mujoco_module().mjtGeom.mjGEOM_SPHERE
         mark.add_geom(type=sphere, size=[0.03, 0, 0], rgba=[0.2, 0.7, 0.3, 0.6], contype=0, conaffinity=0)

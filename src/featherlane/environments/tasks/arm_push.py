@@ -21,7 +21,7 @@ LOST = 0.85  # a puck farther than this from the arm's base is out of reach [m]
 
 @dataclass(kw_only=True)
 class ArmPush(ArmTask):
-    """Push a puck of half a kilogram.
+    """The arm pushes a puck of half a kilogram to a goal on the floor.
 
     Attributes:
         puck_range, goal_range: least and greatest distance from the arm's base at the start, of the puck and of its

@@ -20,7 +20,7 @@ AXIS = 1  # the ball turns about y: the fingers in front of and behind it roll i
 
 @dataclass(kw_only=True)
 class HandTurn(RobotTask):
-    """Turn the ball about a horizontal axis.
+    """The hand turns its ball about a horizontal axis.
 
     Attributes:
         speed: the angular velocity that is paid in full; a faster ball is paid no more [rad/s].
@@ -39,7 +39,7 @@ class HandTurn(RobotTask):
     name = "HandTurn-v0"
     robot = "hand"
     limit = 250
-    default_weights: ClassVar = {"turn": 1.0, "wobble": -0.1, "drift": -10.0, "jerk": -0.01, "drop": -5.0}
+    default_weights: ClassVar = {"turn": 1.0, "wobble": -0.1, "drift": -10.0, "jerk": -0.01, "drop": -20.0}
 
     def __post_init__(self):
         self.speed = number("speed", self.speed, 1e-3, 100.0)

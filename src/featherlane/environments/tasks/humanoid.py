@@ -17,7 +17,9 @@ HEIGHT = 0.905  # of the pelvis in it [m]
 
 @dataclass(kw_only=True)
 class HumanoidWalk(VelocityTask):
-    """21 servos in place of the bundled humanoid's motors, as strong as these; knees are bent at rest.
+    """An adult of 70 kg goes where it is told.
+
+    Servos stand in place of the bundled humanoid's motors, as strong as these; knees are bent at rest.
 
     Options are those of `VelocityTask`.
     """
@@ -36,7 +38,7 @@ class HumanoidWalk(VelocityTask):
     default_weights: ClassVar = {
         "velocity": 1.0,
         "turn": 0.5,
-        "steps": 1.0,
+        "steps": 5.0,
         "bounce": -0.5,
         "roll": -0.05,
         "tilt": -1.0,
@@ -61,7 +63,7 @@ class HumanoidWalk(VelocityTask):
 
 @dataclass(kw_only=True)
 class HumanoidRough(HumanoidWalk):
-    """The same on rough ground, pushed, with masses, friction, servos and delays of each world's own."""
+    """The adult on rough ground, pushed, with masses, friction, servos and delays of each world's own."""
 
     mass: tuple[float, float] = (0.85, 1.15)
     friction: tuple[float, float] = (0.6, 1.4)

@@ -10,7 +10,10 @@ from featherlane.environments.tasks.locomotion import VelocityTask
 
 @dataclass(kw_only=True)
 class Quadruped(VelocityTask):
-    """Four legs of three servos each, on a plane; options are those of `VelocityTask`."""
+    """A dog of 12 kg, three servos in each leg, goes where it is told.
+
+    Options are those of `VelocityTask`.
+    """
 
     name = "Quadruped-v0"
     robot, keyframe = "quadruped", "home"
@@ -34,7 +37,7 @@ class Quadruped(VelocityTask):
 
 @dataclass(kw_only=True)
 class QuadrupedRough(Quadruped):
-    """The same on rough ground, pushed, with masses, friction, servos and delays of each world's own."""
+    """The dog on rough ground, pushed, with masses, friction, servos and delays of each world's own."""
 
     mass: tuple[float, float] = (0.8, 1.2)
     friction: tuple[float, float] = (0.6, 1.4)
