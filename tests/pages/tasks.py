@@ -1,0 +1,35 @@
+"""The table of our own tasks in docs/tasks.md, from the tasks themselves: `python docs/tasks.py` writes it."""
+
+from __future__ import annotations
+
+import inspect
+
+import featherlane.environments as environments
+from featherlane.environments.tasks import TASKS
+
+BEGIN, END = "<!-- tasks:begin -->", "<!-- tasks:end -->"
+HEAD = """| task | what it is | seen | paid | an end | an episode |
+| --- | --- | --- | --- | --- | --- |"""
+
+
+def table() -> str:
+    """A row for each task: its parts of the observation with their lengths, terms with weights, ends, time."""
+    return "\n".join([HEAD, *(_row(task.name) for task in TASKS)])
+
+
+def _row(name: str) -> str:
+    env = environments.make_vec(name, 1)
+    env.reset(seed=0)
+    task, worlds = env.task, env.batch
+    seen = ", ".join(f"{part} {values.shape[1]}" for part, values in task.observation(worlds).items())
+    paid = ", ".join(f"{weight:+g} {term}" for term, weight in task.weight.items())
+    end = "never"
+    if task.terminated(worlds) is not None:
+        end = inspect.getdoc(task.terminated).rstrip(".")  # pyright: ignore[reportOptionalMemberAccess]
+        end = end[0].lower() + end[1:]
+    seconds = task.limit * env.dt
+    what = (inspect.getdoc(type(task)) or "").splitlines()[0].rstrip(".")
+    return (
+        f"| `{name}` | {what} | {seen}: {env.single_observation_space.shape[0]} | {paid} | {end} "
+        f"| {task.limit} actions of {1000 * env.dt:g} ms, {seconds:g} s |"
+    )
