@@ -32,6 +32,8 @@ PAGES = {
     "accuracy": ROOT / "docs" / "accuracy.md",
     "collision": ROOT / "docs" / "collision.md",
     "contact-models": ROOT / "docs" / "contact_models.md",
+    "learning": ROOT / "docs" / "learning.md",
+    "asynchronous": ROOT / "docs" / "learning.md",
     "silent": ROOT / "docs" / "honesty.md",
     "hessian": ROOT / "docs" / "hessian.md",
     "lcp": ROOT / "docs" / "lcp.md",

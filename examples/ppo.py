@@ -1,6 +1,6 @@
 """Proximal policy optimisation in one file: trains any registered task, and shows what the time went to.
 
-    pip install 'featherlane[gym,plot,view]' 'torch>=2.4'
+    pip install 'featherlane[gym,torch,plot,view]'
     python examples/ppo.py --task HalfCheetah-v5
     python examples/ppo.py --task HalfCheetah-v5 --env gymnasium     # the same on Gymnasium's own environments
     python examples/ppo.py --resume runs/HalfCheetah-v5              # go on where a run was stopped
