@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pickle
 
 import gymnasium as gym
 import numpy as np
@@ -116,6 +117,19 @@ def test_modes_of_restarting_show_the_same_episodes(name, limit=9):
         expected, _, ended, *_ = single.step(action[1])
         if ended or k % limit == limit - 1:
             expected = single.reset()[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pickled_environment_goes_on_to_the_same_bits(name):
+    env = made(name, 3)
+    env.reset(seed=2)
+    script = actions(env, 12)
+    for action in script[:6]:
+        env.step(action)
+    other = pickle.loads(pickle.dumps(env))
+    for action in script[6:]:
+        for one, two in zip(env.step(action)[:4], other.step(action)[:4], strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,6 +14,7 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.environments.tasks.options import interval, weights
 from featherlane.environments.tasks.randomization import Randomization
+from featherlane.model.load import load
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
@@ -65,7 +66,7 @@ class RobotTask(Task):
             for actuator in spec.actuators:
                 actuator.delay = self.delay[1]
                 actuator.nsample = int(np.ceil(self.delay[1] / spec.option.timestep)) + 1
-        self.model = spec
+        self.model = load(spec)  # what a pickled environment takes along; an MjSpec cannot be pickled
 
     def shape_model(self, spec: Any) -> None:
         """Change what the bundled robot, or its surroundings, lack for the task."""
