@@ -117,6 +117,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "nstep": lambda w: 1,
     "key": lambda w: "home",
     "keyframe": lambda w: 0,
+    "forward": lambda w: True,
     "dt": lambda w: 0.1,
     "qpos": lambda w: w.d.qpos.copy(),
     "qpos1": lambda w: w.d.qpos.copy(),
@@ -479,6 +480,10 @@ def _environments() -> dict[str, Site]:
         "nthread": lambda w: 1,
         "dtype": lambda w: "float64",
         "autoreset_mode": lambda w: "NextStep",
+        "info": lambda w: True,
+        "copy": lambda w: False,
+        "render_mode": lambda w: None,
+        "render_worlds": lambda w: 2,
     }
 
     def build(world, **arguments):
