@@ -26,7 +26,7 @@ def test_uniform_numbers_are_numpys_in_any_portions():
         np.testing.assert_array_equal(streams.uniform(ids, -0.3, 0.7, n), np.reshape(expected, (len(ids), n)))
 
 
-@pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu"])
+@pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo"])
 def test_other_draws_go_on_where_uniform_ones_stopped(calls):
     streams, theirs = RandomStreams(N, 8), numpys(8)
     for call in calls * 3:
@@ -36,6 +36,8 @@ def test_other_draws_go_on_where_uniform_ones_stopped(calls):
             ours, other = streams.normal(ALL, 4), [g.standard_normal(4) for g in theirs]
         elif call == "i":
             ours, other = streams.integers(ALL, 2, 90, 6), [g.integers(2, 90, 6) for g in theirs]
+        elif call == "o":  # an odd number of them leaves half a number
+            ours, other = streams.integers(ALL, 2, 90, 5), [g.integers(2, 90, 5) for g in theirs]
         elif call == "g":
             ours, other = streams[2].exponential(size=3), theirs[2].exponential(size=3)
         else:

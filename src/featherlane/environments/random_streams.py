@@ -7,6 +7,7 @@ environment i of a vector with that seed draws: the same numbers, in the order i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,10 @@ class RandomStreams:
         for i in ids if (self._next[ids] < AHEAD).any() else ():
             left = AHEAD - int(self._next[i])
             if left:
-                self._generators[i].bit_generator.advance(PERIOD - left)  # pyright: ignore[reportAttributeAccessIssue]
+                generator: Any = self._generators[i].bit_generator
+                half = {name: generator.state[name] for name in ("has_uint32", "uinteger")}
+                generator.advance(PERIOD - left)  # forgets the half that a draw of 32 bits has left
+                generator.state = generator.state | half
                 self._next[i] = AHEAD
 
     def normal(self, ids: np.ndarray, n: int) -> np.ndarray:
