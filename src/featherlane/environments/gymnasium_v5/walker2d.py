@@ -6,60 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from featherlane.environments.gymnasium_v5.hopper import FASTEST, side_view
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between, squares
+from featherlane.environments.gymnasium_v5.planar_walker import PlanarWalker, side_view
 
 
 @dataclass(kw_only=True)
-class Walker2d(MujocoTask):
-    """Walk forward; being upright is paid, controls cost."""
+class Walker2d(PlanarWalker):
+    """Walk forward, neither down nor in the air."""
 
     xml_file: str = "walker2d_v5.xml"
-    frame_skip: int = 4
-    default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: side_view() | {"distance": 4.0})
-    forward_reward_weight: float = 1.0
-    ctrl_cost_weight: float = 1e-3
-    healthy_reward: float = 1.0
-    terminate_when_unhealthy: bool = True
+    default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: side_view(4.0))
     healthy_z_range: tuple[float, float] = (0.8, 2.0)
     healthy_angle_range: tuple[float, float] = (-1.0, 1.0)
-    reset_noise_scale: float = 5e-3
-    exclude_current_positions_from_observation: bool = True
 
     name = "Walker2d-v5"
-
-    def observation(self, worlds):
-        hidden = 1 if self.exclude_current_positions_from_observation else 0
-        return {"qpos": worlds.qpos[:, hidden:], "qvel": np.clip(worlds.qvel, -FASTEST, FASTEST)}
-
-    def before(self, worlds):
-        return worlds.qpos[:, 0].copy()
-
-    def healthy(self, worlds) -> np.ndarray:
-        """Upright and neither down nor in the air, (n,) bool."""
-        return between(self.healthy_z_range[0], worlds.qpos[:, 1], self.healthy_z_range[1]) & between(
-            self.healthy_angle_range[0], worlds.qpos[:, 2], self.healthy_angle_range[1]
-        )
-
-    def reward(self, worlds, actions, before):
-        self.x_velocity = (worlds.qpos[:, 0] - before) / self.dt
-        return {
-            "forward": self.forward_reward_weight * self.x_velocity,
-            "ctrl": -(self.ctrl_cost_weight * squares(actions)),
-            "survive": self.healthy(worlds) * self.healthy_reward,
-        }
-
-    def terminated(self, worlds):
-        return ~self.healthy(worlds) if self.terminate_when_unhealthy else None
-
-    def start(self, worlds, ids, random):
-        self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
-
-    def info(self, worlds, terms, before):
-        return {**self.start_info(worlds), "x_velocity": self.x_velocity, **super().info(worlds, terms, before)}
-
-    def start_info(self, worlds):
-        height = worlds.qpos[:, 1] - self.init_qpos[1]
-        return {"x_position": worlds.qpos[:, 0], "z_distance_from_origin": height}
