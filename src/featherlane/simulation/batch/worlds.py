@@ -353,6 +353,8 @@ class Worlds(NamedAccess):
     def _clear_inputs(self, at: np.ndarray) -> None:
         """Inputs as after a reset: mocap bodies where each world's model places them."""
         self._drop_inputs(at)
+        if not self._arrays["mocap_pos"].size:
+            return
         for name, value in mocap_defaults(self.model, lambda name: self._expanded.own(name, at)).items():
             self._arrays[name][at] = value
 
