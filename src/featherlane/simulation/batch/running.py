@@ -199,8 +199,8 @@ class Running(Worlds):
         """Widths of tiles, and the worlds that step in them.
 
         A pile of bodies has few couplings in common with other piles: side by side most lanes would be empty, and it is
-        2.3 times as fast alone.  So is, 1.7 to 5 times, a world without mates in its tile.  (Kernels for one world are
-        there in float64 only.)
+        2.3 times as fast alone.  So is, 1.2 to 1.4 times, a world without mates in its tile.  (Kernels for one world
+        are there in float64 only.)
         """
         if self.width == 1 or self.dtype != np.float64:
             return [(self.width, chosen)]
