@@ -9,6 +9,7 @@ from featherlane.errors import ModelError
 from featherlane.model.assign import regular
 from featherlane.painter import PICTURES, Painter, prepare
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import count
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480
@@ -31,9 +32,7 @@ class Painting:
     def __init__(self, task: Task, mode: str | None, drawn: int):
         if mode is not None and mode not in RENDER_MODES:
             raise ModelError(f"render_mode: got {mode!r}, allowed are {', '.join(RENDER_MODES)} and None")
-        if isinstance(drawn, bool) or not isinstance(drawn, int | np.integer) or drawn < 1:
-            raise ModelError(f"render_worlds: got {drawn!r}, allowed is a whole number from 1")
-        self.task, self.mode, self.drawn, self._painter = task, mode, int(drawn), None
+        self.task, self.mode, self.drawn, self._painter = task, mode, count("render_worlds", drawn, 1), None
         self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
         if mode is not None:
             prepare(PICTURES)

@@ -18,6 +18,7 @@ from featherlane.errors import ModelError
 from featherlane.model import Model, load
 from featherlane.model.assign import numbers, regular
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import count
 
 DERIVED = ("gymnasium", "fresh")
 
@@ -71,23 +72,16 @@ class TaskEnv(VectorEnv):
         render_worlds: int = 16,
     ):
         limit = task.max_episode_steps if max_episode_steps == "task" else max_episode_steps
-        for name, value in (("frame_skip", task.frame_skip), ("max_episode_steps", limit)):
-            if value is None and name == "max_episode_steps":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ModelError(f"{name}: got {value!r}, allowed is a whole number from 1")
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or num_envs < 1:
-            raise ModelError(f"num_envs: got {num_envs!r}, allowed is a whole number from 1")
+        self.frame_skip, self.num_envs = count("frame_skip", task.frame_skip, 1), count("num_envs", num_envs, 1)
+        self.task, self.max_episode_steps = task, None if limit is None else count("max_episode_steps", limit, 1)
         if task.derived not in DERIVED:
             raise ModelError(f"derived: got {task.derived!r}, allowed are {', '.join(DERIVED)}")
-        self.task, self.max_episode_steps = task, None if limit is None else int(limit)
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
         model = with_kernels(task.model, task.kernels) if task.kernels else task.model
         model = model if isinstance(model, Model) else load(model)
         self.autoreset_mode = mode_of(autoreset_mode)
         self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_bad=record_bad)
-        self.num_envs, self.info, self.copy = num_envs, info, copy
-        self.frame_skip, self.dt = task.frame_skip, task.frame_skip * float(model.opt.timestep)
+        self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": list(RENDER_MODES),
@@ -191,8 +185,8 @@ class TaskEnv(VectorEnv):
 
     def _results(self, rewards: np.ndarray, resting: np.ndarray | None, before):
         """What a step returns, worlds that ended in it restarted where the mode says so."""
-        count = self._bad_count()
-        bad, self._bad = count > self._bad, count
+        counted = self._bad_count()
+        bad, self._bad = counted > self._bad, counted
         terminations = self._terminated()
         self.task.proceed(self.batch, None if resting is None else np.flatnonzero(~resting), self.random)
         truncations = np.zeros(self.num_envs, bool)
