@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite, norms, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite, place, squares
 
 
 @dataclass(kw_only=True)
@@ -70,11 +70,5 @@ class Ant(MujocoTask):
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
 
-    def info(self, worlds, terms, before):
-        x, y = self.velocity.T
-        moved = {"x_velocity": x, "y_velocity": y}
-        return {**self.start_info(worlds), **moved, **super().info(worlds, terms, before)}
-
     def start_info(self, worlds):
-        x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
-        return {"x_position": x, "y_position": y, "distance_from_origin": norms(worlds.qpos[:, :2])}
+        return place(worlds)

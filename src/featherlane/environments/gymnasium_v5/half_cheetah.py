@@ -32,17 +32,14 @@ class HalfCheetah(MujocoTask):
         return worlds.qpos[:, 0].copy()
 
     def reward(self, worlds, actions, before):
-        self.x_velocity = (worlds.qpos[:, 0] - before) / self.dt
+        self.velocity = (worlds.qpos[:, 0] - before) / self.dt
         return {
-            "forward": self.forward_reward_weight * self.x_velocity,
+            "forward": self.forward_reward_weight * self.velocity,
             "ctrl": -(self.ctrl_cost_weight * squares(actions)),
         }
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)
-
-    def info(self, worlds, terms, before):
-        return {**self.start_info(worlds), "x_velocity": self.x_velocity, **super().info(worlds, terms, before)}
 
     def start_info(self, worlds):
         return {"x_position": worlds.qpos[:, 0]}

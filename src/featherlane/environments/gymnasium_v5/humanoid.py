@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between, norms, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between, place, squares
 
 ROOT = 6  # dofs of the free joint, which nothing drives
 
@@ -110,16 +110,5 @@ class Humanoid(HumanoidTask):
     def terminated(self, worlds):
         return ~self.healthy(worlds) if self.terminate_when_unhealthy else None
 
-    def info(self, worlds, terms, before):
-        x, y = self.velocity.T
-        moved = {"x_velocity": x, "y_velocity": y}
-        return {**self.start_info(worlds), **moved, **super().info(worlds, terms, before)}
-
     def start_info(self, worlds):
-        return {
-            "x_position": worlds.qpos[:, 0],
-            "y_position": worlds.qpos[:, 1],
-            "tendon_length": worlds.ten_length,
-            "tendon_velocity": worlds.ten_velocity,
-            "distance_from_origin": norms(worlds.qpos[:, :2]),
-        }
+        return {**place(worlds), "tendon_length": worlds.ten_length, "tendon_velocity": worlds.ten_velocity}

@@ -38,7 +38,7 @@ class HumanoidStandup(HumanoidTask):
 
     def info(self, worlds, terms, before):
         told = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium does not tell it
-        return {**self.start_info(worlds), **super().info(worlds, told, before)}
+        return super().info(worlds, told, before)
 
     def start_info(self, worlds):
         return {

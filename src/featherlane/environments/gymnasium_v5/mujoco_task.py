@@ -54,6 +54,7 @@ class MujocoTask(Task):
         self.dt = self.frame_skip * float(model.opt.timestep)
         self.init_qpos = np.array(model.qpos0, np.float64)
         self.unmoved = np.ones(worlds.nworld, bool)
+        self.velocity: Any = None  # what `reward` finds, where it does
         self.prepared(worlds)
 
     def prepared(self, worlds: Batch) -> None:
@@ -73,11 +74,23 @@ class MujocoTask(Task):
             return np.where(self.unmoved[:, None], 0.0, forces)
         return forces
 
+    def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
+        """Where each world is, how fast if `reward` has found that (`velocity`, along x or (n, 2)), and the terms."""
+        along = () if self.velocity is None else np.atleast_2d(self.velocity.T)
+        told = dict(zip(("x_velocity", "y_velocity"), along, strict=False))
+        return {**self.start_info(worlds), **told, **super().info(worlds, terms, before)}
+
     def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
         """Positions near the model's, velocities near zero, of the uniform or the normal distribution."""
         nq, nv = worlds.model.nq, worlds.model.nv
         worlds.qpos[ids] = self.init_qpos + random.uniform(ids, -scale, scale, nq)
         worlds.qvel[ids] = scale * random.normal(ids, nv) if normal else random.uniform(ids, -scale, scale, nv)
+
+
+def place(worlds: Batch) -> dict[str, np.ndarray]:
+    """Where the root is on the floor, for infos [m]."""
+    x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
+    return {"x_position": x, "y_position": y, "distance_from_origin": norms(worlds.qpos[:, :2])}
 
 
 def squares(values: np.ndarray) -> np.ndarray:

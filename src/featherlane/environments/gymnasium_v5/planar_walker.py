@@ -45,9 +45,9 @@ class PlanarWalker(MujocoTask):
         )
 
     def reward(self, worlds, actions, before):
-        self.x_velocity = (worlds.qpos[:, 0] - before) / self.dt
+        self.velocity = (worlds.qpos[:, 0] - before) / self.dt
         return {
-            "forward": self.forward_reward_weight * self.x_velocity,
+            "forward": self.forward_reward_weight * self.velocity,
             "ctrl": -(self.ctrl_cost_weight * squares(actions)),
             "survive": self.healthy(worlds) * self.healthy_reward,
         }
@@ -57,9 +57,6 @@ class PlanarWalker(MujocoTask):
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
-
-    def info(self, worlds, terms, before):
-        return {**self.start_info(worlds), "x_velocity": self.x_velocity, **super().info(worlds, terms, before)}
 
     def start_info(self, worlds):
         height = worlds.qpos[:, 1] - self.init_qpos[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, place, squares
 
 
 @dataclass(kw_only=True)
@@ -38,11 +38,5 @@ class Swimmer(MujocoTask):
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)
 
-    def info(self, worlds, terms, before):
-        x, y = self.velocity.T
-        moved = {"x_velocity": x, "y_velocity": y}
-        return {**self.start_info(worlds), **moved, **super().info(worlds, terms, before)}
-
     def start_info(self, worlds):
-        x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
-        return {"x_position": x, "y_position": y, "distance_from_origin": norms(worlds.qpos[:, :2])}
+        return place(worlds)
