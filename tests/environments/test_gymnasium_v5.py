@@ -224,3 +224,12 @@ def test_seeds_that_are_none_are_refused(seed):
     env = ours("Reacher-v5")
     with pytest.raises(fl.ModelError, match=r"seed: got .*, allowed"):
         env.reset(seed=seed)
+
+
+def test_contact_forces_are_zero_after_each_start_where_bodies_touch():
+    env = ours("HumanoidStandup-v5")
+    forces = slice(-env.batch.cfrc_ext[0, 1:].size, None)
+    for _ in range(2):
+        seen, _ = env.reset(seed=0)
+        assert env.batch.cfrc_ext.any() and not seen[:, forces].any()
+        assert env.step(actions(env, 1)[0])[0][:, forces].any()
