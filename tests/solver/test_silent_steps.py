@@ -71,6 +71,26 @@ def test_rounding_of_stiff_rows_is_no_failure():
     assert data.status["not_converged"] == 0
 
 
+def test_what_is_as_large_as_the_forces_is_told_rounding_or_not():
+    """D = 1e15: rounding of an acceleration makes a quarter of the force."""
+    model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='tolerance="0" iterations="400"')))
+    model.dof_invweight0[:] = 1e-14
+    model.opt.solver = "PGS"
+    data = fl.Data(model)
+    data.qpos[-1], data.qvel[-1] = 0.2, 30.0
+    fl.forward(model, data)
+    assert np.linalg.norm(data.grad) > 0.1 * np.linalg.norm(data.qfrc_constraint)
+    assert data.status["not_converged"] == 1
+
+
+@pytest.mark.parametrize("solver", ["CG", "PGS"])
+def test_a_gradient_that_float32_cannot_square_is_told(real_model, solver):
+    """The fourth stage of `rk4` may ask for forces of 1e20 N."""
+    model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("gymnasium/swimmer"))))
+    missed, told, _ = silent_steps(model, solver, "elliptic", "float32")
+    assert missed == 0 and told > 0
+
+
 @pytest.mark.slow
 def test_no_step_of_the_wheels_is_silent(real_model):
     for wheel in silent.wheels.WHEELS:

@@ -36,12 +36,11 @@ from featherlane.solver.primal.problem import (
     store_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import SMALL, SMALL32, is_rounding_of_terms, size_of_forces
+from featherlane.solver.primal.rounding import LARGE, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_lowest
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
 EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
-LARGE = 1e-2  # of the forces: a gradient that is told though it is no more than float32's rounding
 FULL = 0.5  # of the slope at its start: rows of a full step whose slope is at most this are nearer to the solution's
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 

@@ -8,14 +8,16 @@ whatever ended the iterations, the point itself is looked at.  Its gradient g = 
     rounding   where |g| <= ROUNDING |g(a + e) - g|, e one rounding of each acceleration, up and down: where rows are
                stiff, the accelerations that are numbers have no smaller gradient
 
-In float32 Newton's method ends where each component of the gradient is rounding of its own terms, too.
+What is above LARGE of the forces, or what float32 cannot square, is told, rounding or not.  In float32 Newton's method
+ends where each component of the gradient is rounding of its own terms, too.
 """
 
 from __future__ import annotations
 
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
-from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, single_precision, sqrt, where
+from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
 from featherlane.model.enums import PYRAMIDAL
+from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.problem import advance_rows, bounded_force, evaluate, place_rows
 from featherlane.solver.rows.contacts import cone_push, pyramid_push
 from featherlane.solver.rows.pyramid import turning_pyramid
@@ -25,19 +27,24 @@ from featherlane.spatial.vector import add3, load3, load6, scale3, store3, store
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances
+LARGE = 1e-2  # of the forces: a gradient that is told though it is no more than rounding (Newton: in float32)
 ROUNDING = 64.0  # accelerations, rows and forces are sums of many terms
 TERMS = 16.0  # roundings of each term of the gradient
+SQUARED = 1e19  # [N, N m] norms above are infinite in float32
 EPS, EPS32 = 2.3e-16, 1.2e-7
 
 
 @kernel
 def size_of_forces(m, d):
-    """max(|f0|, |J^T f|)."""
+    """max(|f0|, |J^T f|), or what float32 can square, if that is less."""
     smooth, constraint, f0 = real(d, 0.0), real(d, 0.0), metric_force(m, d)
     for i in range(m.nv):
         smooth = fma(f0[i], f0[i], smooth)
         constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
-    return sqrt(fmax(smooth, constraint))
+    size = sqrt(fmax(smooth, constraint))
+    if single_precision(d):
+        size = fmin(size, SQUARED)
+    return size
 
 
 # ---- the terms of the gradient -------------------------------------------------------------------------------------
@@ -176,8 +183,12 @@ def is_left(m, d, gradient, gap):
 
 @kernel
 def is_rounding(m, d, gradient, chosen):
-    """Mask: is the gradient, of this norm, rounding?  The chosen worlds move by as much: see `change_by_rounding`."""
-    return gradient <= ROUNDING * change_by_rounding(m, d, chosen)
+    """Mask: is the gradient, of this norm, rounding, and below LARGE of the forces?
+
+    The chosen worlds move by as much: see `change_by_rounding`.
+    """
+    told = gradient > LARGE * size_of_forces(m, d)
+    return (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(told) & (gradient < FAR)
 
 
 @kernel
