@@ -20,13 +20,13 @@ def numpys(seed):
 def test_uniform_numbers_are_numpys_in_any_portions():
     streams, theirs = RandomStreams(N, 3), numpys(3)
     rng = np.random.default_rng(0)
-    for n in (1, 7, 60, 64, 65, 200, 3, 5):
+    for n in (1, 7, 60, 64, 65, 200, 3, 5, 1500, 2, 0, 300):
         ids = np.flatnonzero(rng.random(N) < 0.7)
         expected = [theirs[i].uniform(-0.3, 0.7, n) for i in ids]
         np.testing.assert_array_equal(streams.uniform(ids, -0.3, 0.7, n), np.reshape(expected, (len(ids), n)))
 
 
-@pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo"])
+@pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo", "nonobuo", "obno", "ougoun", "puponp"])
 def test_other_draws_go_on_where_uniform_ones_stopped(calls):
     streams, theirs = RandomStreams(N, 8), numpys(8)
     for call in calls * 3:
@@ -38,6 +38,8 @@ def test_other_draws_go_on_where_uniform_ones_stopped(calls):
             ours, other = streams.integers(ALL, 2, 90, 6), [g.integers(2, 90, 6) for g in theirs]
         elif call == "o":  # an odd number of them leaves half a number
             ours, other = streams.integers(ALL, 2, 90, 5), [g.integers(2, 90, 5) for g in theirs]
+        elif call == "b":  # of 64 bits, which leave a half where it is
+            ours, other = streams.integers(ALL, 0, 2**60, 3), [g.integers(0, 2**60, 3) for g in theirs]
         elif call == "g":
             ours, other = streams[2].exponential(size=3), theirs[2].exponential(size=3)
         else:
@@ -45,17 +47,37 @@ def test_other_draws_go_on_where_uniform_ones_stopped(calls):
         np.testing.assert_array_equal(ours, other)
 
 
+def test_who_holds_a_generator_finds_it_in_step_with_the_world():
+    streams, theirs = RandomStreams(N, 4), numpys(4)
+    streams.integers(ALL, 0, 5, 1), [g.integers(0, 5, 1) for g in theirs]
+    held = streams[3]
+    for _ in range(5):
+        np.testing.assert_array_equal(streams.normal(ALL, 3), [g.standard_normal(3) for g in theirs])
+        assert held.random() == theirs[3].random() and held.integers(9) == theirs[3].integers(9)
+    assert streams.generators[3] is held
+
+
+def test_an_empty_choice_draws_nothing():
+    streams, none = RandomStreams(N, 4), np.zeros(0, np.int64)
+    for n in (0, 3, 2000):
+        assert streams.uniform(none, 0.0, 1.0, n).shape == streams.normal(none, n).shape == (0, n)
+        assert streams.integers(none, 0, 3, n).shape == (0, n)
+    np.testing.assert_array_equal(streams.uniform(ALL, 0.0, 1.0, 2), [g.random(2) for g in numpys(4)])
+
+
 def test_a_new_seed_starts_anew_and_none_goes_on():
     streams = RandomStreams(N, 1)
     streams.uniform(ALL, 0, 1, 3)
+    streams.integers(ALL, 0, 3, 1)  # leaves half a word
     streams.reseed(np.array([1, 2, 4]), [5, 6, None, 9, 1])
     theirs = {4: np.random.default_rng(1)}
     drawn = streams.uniform(ALL, 0, 1, 3)
     np.testing.assert_array_equal(drawn[4], theirs[4].random(3))
     for i in (0, 2, 3):
         fresh = np.random.default_rng(1 + i)
-        fresh.random(3)
+        fresh.random(3), fresh.integers(0, 3, 1)
         np.testing.assert_array_equal(drawn[i], fresh.random(3))
+    np.testing.assert_array_equal(streams.integers(ALL, 0, 9, 1)[4], theirs[4].integers(0, 9, 1))
     assert streams.entropies == [1, 6, 3, 4, 1]
 
 

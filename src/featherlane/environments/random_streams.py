@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.environments.raw_numbers import LOW32, PERIOD, agrees, least_accepted, normals, units
 from featherlane.errors import ModelError
 
 MOST = 2**64
-PERIOD = 2**128  # of PCG64
-AHEAD = 64  # uniform numbers that are drawn at once
+AHEAD = 64  # words that are drawn at once
+MOST_AHEAD = 1024  # numbers of a call beyond which nothing is gained by that
+HALF = np.uint64(32)
 
 
 class RandomStreams:
@@ -26,8 +28,8 @@ class RandomStreams:
         seed: of the first; generator i has seed + i.  A list has one each, None among them: a fresh one.  None: fresh
             ones for all.
 
-    Uniform numbers are drawn some at a time for each generator, for a call costs as much as ten numbers do; whoever is
-    handed a generator, or draws otherwise, gets it where it would be without that.
+    Words of 64 bits are drawn some at a time for each generator, and numbers are made of them for all worlds at once:
+    a call of NumPy's costs as much as ten numbers do.  From when somebody is handed a generator, NumPy draws all.
 
     Raises:
         ModelError: a seed that is none, or a list of another length.
@@ -41,16 +43,9 @@ class RandomStreams:
 
     def _begin(self) -> None:
         n = len(self._generators)
-        self._ahead, self._next = np.empty((n, AHEAD)), np.full(n, AHEAD)
-        self._looks_ahead = True  # until something else than uniform numbers is drawn
-        self._connect(range(n))
-
-    def _connect(self, ids) -> None:
-        # methods looked up once: half of what a short draw costs
-        if not hasattr(self, "_uniform"):
-            self._uniform, self._normal = [None] * len(self._generators), [None] * len(self._generators)
-        for i in ids:
-            self._uniform[i], self._normal[i] = self._generators[i].random, self._generators[i].standard_normal
+        self._held = not agrees()  # generators are where their numbers are used up, and stay there
+        self._ahead, self._next = np.empty((n, AHEAD), np.uint64), np.full(n, AHEAD)
+        self._half, self._has_half = np.zeros(n, np.uint64), np.zeros(n, bool)  # what a number of 32 bits has left
 
     def reseed(self, ids: np.ndarray, seed: int | Sequence[int | None] | None) -> None:
         """Start the generators `ids` anew; None for a seed, or in a list of them, leaves them as they are."""
@@ -62,82 +57,144 @@ class RandomStreams:
         for i in chosen:
             self._generators[i] = np.random.Generator(np.random.PCG64(sequences[i]))
             self.entropies[i] = _number(sequences[i])
-        self._next[chosen] = AHEAD
-        self._connect(chosen)
+        self._next[chosen], self._has_half[chosen] = self._ahead.shape[1], False
 
+    # ---- numbers ---------------------------------------------------------------------------------------------------
     def uniform(self, ids: np.ndarray, low, high, n: int) -> np.ndarray:
         """n numbers of each generator in `ids` between low and high, (len(ids), n): as `Generator.uniform` has them."""
-        drawn = self._drawn(ids, n)
+        if self._held:
+            drawn = self._numpys(ids, n, lambda generator: generator.random(n))
+        else:
+            drawn = units(self._words(ids, n))
         drawn *= np.subtract(high, low)
         drawn += low
         return drawn
 
-    def _drawn(self, ids: np.ndarray, n: int) -> np.ndarray:
-        """n numbers of each generator from 0 to below 1, of those that were drawn ahead while they last."""
-        if n > AHEAD or not self._looks_ahead:
-            self._rewind(ids)
-            return _filled(self._uniform, ids, n)
-        first = self._next[ids]
-        short = np.flatnonzero(first + n > AHEAD)
-        for k in short:
-            i, at = ids[k], first[k]
-            row, left = self._ahead[i], AHEAD - at
-            row[:left] = row[at:]
-            self._uniform[i](None, np.float64, row[left:])
-        first[short] = 0
-        self._next[ids] = first + n
-        return self._ahead[ids[:, None], first[:, None] + np.arange(n)]
-
-    def _rewind(self, ids) -> None:
-        """Put generators back to where their numbers are used up; each number is one step of PCG64."""
-        for i in ids if (self._next[ids] < AHEAD).any() else ():
-            left = AHEAD - int(self._next[i])
-            if left:
-                generator: Any = self._generators[i].bit_generator
-                half = {name: generator.state[name] for name in ("has_uint32", "uinteger")}
-                generator.advance(PERIOD - left)  # forgets the half that a draw of 32 bits has left
-                generator.state = generator.state | half
-                self._next[i] = AHEAD
-
     def normal(self, ids: np.ndarray, n: int) -> np.ndarray:
         """n numbers of the standard normal distribution of each generator in `ids`, (len(ids), n)."""
-        self._rewind(ids)
-        self._looks_ahead = False
-        return _filled(self._normal, ids, n)
+        if self._held:
+            return self._numpys(ids, n, lambda generator: generator.standard_normal(n))
+        drawn, sure = normals(self._words(ids, n))
+        if not sure.all():
+            for k in np.flatnonzero(~sure.all(axis=1)):
+                drawn[k] = self._wound_back(ids[k], n).standard_normal(n)
+        return drawn
 
     def integers(self, ids: np.ndarray, low: int, high: int, n: int) -> np.ndarray:
         """n whole numbers of each generator in `ids`, from low to below high, (len(ids), n)."""
-        return np.stack([self[i].integers(low, high, n) for i in ids]) if len(ids) else np.empty((0, n), np.int64)
+        count = high - low
+        if self._held or not 1 < count < 2**32:
+            return self._numpys(ids, n, lambda generator: generator.integers(low, high, n), np.int64)
+        drawn = np.empty((len(ids), n), np.int64)
+        for column in drawn.T:
+            column[:] = self._below(ids, count)
+        drawn += low
+        return drawn
+
+    def _below(self, ids: np.ndarray, count: int) -> np.ndarray:
+        """A whole number below `count` of each generator, by Lemire's method."""
+        products, missing = np.empty(len(ids), np.uint64), np.arange(len(ids))
+        while len(missing):
+            products[missing] = self._half_words(ids[missing]) * np.uint64(count)
+            missing = missing[(products[missing] & LOW32) < least_accepted(count)]
+        return products >> HALF
+
+    # ---- words -----------------------------------------------------------------------------------------------------
+    def _words(self, ids: np.ndarray, n: int) -> np.ndarray:
+        """The next n words of each generator, (len(ids), n)."""
+        if n > self._ahead.shape[1]:
+            if n > MOST_AHEAD:
+                rows = [self._wound_back(i).bit_generator.random_raw(n) for i in ids]
+                return np.stack(rows) if rows else np.empty((0, n), np.uint64)
+            self._look_further(2 * n)
+        first, width = self._next[ids], self._ahead.shape[1]
+        last = first + n
+        if len(ids) and last.max() > width:
+            for k in np.flatnonzero(last > width):
+                row, at = self._ahead[ids[k]], first[k]
+                row[: width - at] = row[at:]
+                row[width - at :] = self._generators[ids[k]].bit_generator.random_raw(int(at))
+                first[k], last[k] = 0, n
+        self._next[ids] = last
+        return self._ahead.reshape(-1).take((ids * width + first)[:, None] + np.arange(n))
+
+    def _half_words(self, ids: np.ndarray) -> np.ndarray:
+        """The next 32 bits of each generator, (len(ids),): the low half of a word, and then the high one."""
+        words, fresh = self._half[ids], ~self._has_half[ids]
+        if fresh.any():
+            drawn = self._words(ids[fresh], 1)[:, 0]
+            words[fresh], self._half[ids[fresh]] = drawn & LOW32, drawn >> HALF
+        self._has_half[ids] = fresh
+        return words
+
+    def _look_further(self, width: int) -> None:
+        """Let more words be drawn ahead."""
+        old, n = self._ahead, len(self)
+        self._ahead = np.empty((n, width), np.uint64)
+        self._ahead[:, width - old.shape[1] :] = old
+        self._next += width - old.shape[1]
+
+    def _wound_back(self, i: int, n: int = 0) -> Any:
+        """A generator before its last n words that were used, with none drawn ahead."""
+        generator: Any = self._generators[i]
+        width = self._ahead.shape[1]
+        words = width - int(self._next[i]) + n
+        if words:
+            generator.bit_generator.advance(PERIOD - words)  # each word is one step of PCG64
+            self._next[i] = width
+        return generator
+
+    # ---- generators ------------------------------------------------------------------------------------------------
+    def _in_step(self, i: int) -> np.random.Generator:
+        """A generator, where its numbers are used up."""
+        if not self._held:
+            source = self._wound_back(i).bit_generator
+            source.state = source.state | {"has_uint32": int(self._has_half[i]), "uinteger": int(self._half[i])}
+        return self._generators[i]
+
+    def _take_over(self, i: int) -> None:
+        """Go on from where a generator is."""
+        kept: Any = self._generators[i].bit_generator.state
+        self._half[i], self._has_half[i] = kept["uinteger"], kept["has_uint32"]
+
+    def _numpys(self, ids: np.ndarray, n: int, draw, dtype: type = np.float64) -> np.ndarray:
+        """What NumPy draws for each generator, (len(ids), n)."""
+        drawn = np.empty((len(ids), n), dtype)
+        for k, i in enumerate(ids):
+            drawn[k] = draw(self._in_step(i))
+            if not self._held:
+                self._take_over(i)
+        return drawn
+
+    def _hold(self) -> list[np.random.Generator]:
+        """All generators, where their numbers are used up; from now on NumPy draws all."""
+        for i in range(len(self)):
+            self._in_step(i)
+        self._held = True
+        return self._generators
 
     def __getitem__(self, i: int) -> np.random.Generator:
         """The generator of a world, for any kind of number."""
-        self._rewind(np.array([i]))
-        self._looks_ahead = False
-        return self._generators[i]
+        return self._hold()[i]
 
     @property
     def generators(self) -> list[np.random.Generator]:
         """All generators."""
-        self._rewind(np.arange(len(self)))
-        return self._generators
+        return self._hold()
 
     def __len__(self) -> int:
         return len(self._generators)
 
     def __getstate__(self):
-        return {"generators": self.generators, "entropies": self.entropies}
+        generators = [self._in_step(i) for i in range(len(self))]
+        return {"generators": generators, "entropies": self.entropies, "held": self._held}
 
     def __setstate__(self, state):
         self._generators, self.entropies = state["generators"], state["entropies"]
         self._begin()
-
-
-def _filled(draw: list, ids: np.ndarray, n: int) -> np.ndarray:
-    """n numbers of each generator, by its method, (len(ids), n)."""
-    drawn = np.empty((len(ids), n))
-    for i, row in zip(ids, drawn, strict=True):
-        draw[i](None, np.float64, row)
-    return drawn
+        self._held = self._held or state["held"]
+        for i in range(len(self)):
+            self._take_over(i)
 
 
 def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.SeedSequence]:
