@@ -708,6 +708,31 @@ def test_a_pickle_keeps_bound_fields_and_the_model_together(batch):
     np.testing.assert_array_equal(other.xpos, batch.xpos)
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
+def test_fields_of_a_copy_that_were_looked_at_before_are_its_own_and_live(batch, copied):
+    names = ("qpos", "time", "xpos", "qfrc_applied", "ncon")
+    before = [getattr(batch, name) for name in names]
+    assert all(getattr(batch, name) is value for name, value in zip(names, before, strict=True))
+    other = copied(batch)
+    other.step()
+    other.qpos[:] += 1.0
+    assert (other.time > 0.0).all() and np.abs(other.xpos).max() > 0.0 and not other.xpos.flags.writeable
+    other.forward()
+    kept = other.checkpoint()
+    np.testing.assert_array_equal(other.qpos, kept["qpos"])
+    np.testing.assert_array_equal(other.time, kept["time"][:, 0])
+
+
+def test_counts_of_causes_are_those_of_the_status(batch):
+    batch.qvel[3] = np.nan
+    with pytest.warns(fl.BadNumberWarning):
+        batch.step(2)
+    found = batch.count_of("bad_number", "bad_control", "contacts_full")
+    status = batch.status
+    np.testing.assert_array_equal(found, status["bad_number"] + status["bad_control"] + status["contacts_full"])
+    assert found[3] > 0
+
+
 def test_one_world_as_data(batch):
     batch.expand("body_mass")[:] *= np.linspace(1, 2, N)[:, None]
     batch.step(3)

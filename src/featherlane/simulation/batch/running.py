@@ -306,7 +306,8 @@ class Running(Worlds):
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
         made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
-        return {k: v for k, v in self.__dict__.items() if k not in made_anew}
+        views = self._arrays.keys() | self._bound.keys()
+        return {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}
 
     def __setstate__(self, state):
         self.__dict__.update(state)

@@ -82,7 +82,9 @@ class Worlds(NamedAccess):
         arrays = self.__dict__.get("_arrays", {})
         if name in arrays:
             a = arrays[name]
-            return a[:, 0] if a.ndim == 2 and DATA[name].shape == (1,) else a
+            # from now on an attribute like any other: asking for it is twenty times as fast
+            self.__dict__[name] = shown = a[:, 0] if a.ndim == 2 and DATA[name].shape == (1,) else a
+            return shown
         if name in ON_DEMAND:
             arrays[name] = self._rows(DATA[name])
             self._rows_changed()
@@ -144,9 +146,10 @@ class Worlds(NamedAccess):
         if name not in self._bound:
             self._bound[name] = self._rows(DATA[name])
             self._rows_changed()
-        view = self._bound[name].view()
-        view.flags.writeable = False
-        return view
+        if name not in self.__dict__:
+            self.__dict__[name] = view = self._bound[name].view()
+            view.flags.writeable = False
+        return self.__dict__[name]
 
     def writable(self, name: str) -> np.ndarray:
         """An output as `bind` gives it, to be written; what is written lasts until the next call."""
@@ -252,6 +255,10 @@ class Worlds(NamedAccess):
         """Counts since the last reset of each world, by name, each (nworld,) int64."""
         return {n: self._arrays["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
 
+    def count_of(self, *causes: str) -> np.ndarray:
+        """How often since its last reset each world had one of these causes of `status`, (nworld,)."""
+        return self._arrays["warning"][:, [STATUS.index(cause) for cause in causes]].sum(axis=1)
+
     def is_left_out(self, name: str) -> bool:
         """Is it an input that nobody has asked for yet, zero in all worlds?"""
         return isinstance(name, str) and name in ON_DEMAND and name not in self._arrays
@@ -300,6 +307,9 @@ class Worlds(NamedAccess):
         return int(world)
 
     def _keyframes(self, keyframe, n: int) -> np.ndarray:
+        """A keyframe's number for each of n worlds, checked; none for the defaults of all, the common case."""
+        if type(keyframe) is int and keyframe == -1:
+            return np.zeros(0, np.int64)
         if isinstance(keyframe, str):
             keyframe = self.model.keyframe(keyframe).id
         given = regular("keyframe", keyframe)
@@ -315,7 +325,8 @@ class Worlds(NamedAccess):
         """The model's default state, with per-world qpos0 and references of springs where they are expanded."""
         self._worlds_set(at)
         for name in (*EVOLVING, *REPORTS):
-            self._arrays[name][at] = 0
+            if self._arrays[name].size:
+                self._arrays[name][at] = 0
         q0 = self._expanded.get("qpos0")
         self._arrays["qpos"][at] = self.model.qpos0 if q0 is None else q0[at]
         if self.model.nhistory:
@@ -361,9 +372,10 @@ class Worlds(NamedAccess):
     def _drop_inputs(self, at: np.ndarray) -> None:
         """The same without mocap bodies, which a world that the engine resets brings along."""
         for name in (*INPUTS, "given_present", "given_replace"):
-            if name in self._arrays and name not in MOCAP:
+            if name in self._arrays and name not in MOCAP and self._arrays[name].size:
                 self._arrays[name][at] = 0
-        self._arrays["eq_active"][at] = self.model.eq_active0
+        if self._arrays["eq_active"].size:
+            self._arrays["eq_active"][at] = self.model.eq_active0
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
