@@ -35,10 +35,12 @@ class Task:
         max_episode_steps: actions after which an episode is truncated, where the environment is not told otherwise.
         derived: "gymnasium": after a step the derived fields are those of the state before its last time step, as in
             MuJoCo's `mj_step`; "fresh": those of the state itself, for one more forward pass.
+        dt: time of an action [s]; the environment sets it, and so
+        kernel_rows: where the values of each kernel stand in `sensordata`.
 
     Note:
-        `reward` and `terminated` see all worlds, those too that were just restarted and take no step: what they say of
-        these is not used.
+        `terminated` and `reward` see all worlds, those too that were just restarted and take no step: what they say of
+        these is not used.  `terminated` is asked first, so that `reward` may use what it has found.
     """
 
     model: Any
@@ -48,9 +50,11 @@ class Task:
     info_fields: tuple[str, ...] = ()
     max_episode_steps: int | None = None
     derived: str = "gymnasium"
+    dt: float
+    kernel_rows: Mapping[str, slice] = {}
 
     def prepare(self, worlds: Batch) -> None:
-        """Once, when the batch is there: expand fields of the model, make arrays of the task's own."""
+        """Once, when the batch is there: expand fields of the model, look names up, make arrays of the task's own."""
 
     def observation(self, worlds: Batch) -> Parts:
         """What is seen of each world: (n, k), or arrays (n, ...) by name, which are put side by side."""
@@ -58,7 +62,7 @@ class Task:
 
     def measured(self, worlds: Batch, name: str) -> np.ndarray:
         """What the kernel of a name gave in each world, (n, values): as derived fields, of the same state as these."""
-        return worlds.sensordata[:, rows_of(worlds.model, name)]
+        return worlds.sensordata[:, self.kernel_rows.get(name) or rows_of(worlds.model, name)]
 
     def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
         """Set controls from actions (n, nu), in the worlds `ids`, None for all."""

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from featherlane.environments.compiled import with_kernels
+from featherlane.environments.compiled import rows_of, with_kernels
 from featherlane.environments.painting import RENDER_MODES, Painting
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
@@ -21,6 +21,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import count
 
 DERIVED = ("gymnasium", "fresh")
+FAULTS = ("bad_number", "bad_control")  # for which a world's episode ends
 
 
 class TaskEnv(VectorEnv):
@@ -93,8 +94,9 @@ class TaskEnv(VectorEnv):
         self._fields = (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ()))
         for name in self._fields:
             self.batch.bind(name)
+        task.dt, task.kernel_rows = self.dt, {name: rows_of(model, name) for name in task.kernels}
         task.prepare(self.batch)
-        self._bad = self._bad_count()
+        self._bad = self.batch.count_of(*FAULTS)
         self._buffers = [np.empty((num_envs, self._width()), self.batch.dtype) for _ in range(0 if copy else 2)]
 
         low, high = task.action_space(self.batch)
@@ -136,7 +138,7 @@ class TaskEnv(VectorEnv):
                 f"reset_mask: got {mask.dtype} {mask.shape}, allowed is bool ({self.num_envs},), one of it true"
             )
         self.random.reseed(np.flatnonzero(mask), seed)
-        self._restart(mask)
+        self._restart(np.flatnonzero(mask))
         return self._observe(), self._told(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
     def step(self, actions):
@@ -149,22 +151,23 @@ class TaskEnv(VectorEnv):
             gymnasium.error.ResetNeeded: a world has ended, and autoreset is disabled.
             ModelError: actions of another shape or kind, or NaN; no world has moved then.
         """
-        batch, task, resting = self.batch, self.task, self._done.copy()
+        batch, task = self.batch, self.task
         actions = self._actions(actions)
-        some_rest = bool(resting.any())
-        if some_rest:
+        resting, moving = np.flatnonzero(self._done), None
+        if len(resting):
             if self.autoreset_mode is AutoresetMode.DISABLED:
-                raise gym.error.ResetNeeded(f"world {np.flatnonzero(resting)[0]} has ended; reset it with reset_mask")
+                raise gym.error.ResetNeeded(f"world {resting[0]} has ended; reset it with reset_mask")
+            moving = np.flatnonzero(~self._done)
             self._restart(resting)
-        moving = np.flatnonzero(~resting) if some_rest else None
         before = task.before(batch)
         task.act(batch, actions, moving)
         batch.step(self.frame_skip, ids=moving)
         if task.derived == "fresh" and self._fields:
             batch.forward(moving)
+        terminations = self._terminated()
         rewards = self._rewards(actions, before)
         self.elapsed += 1
-        return self._results(rewards, resting if some_rest else None, before)
+        return self._results(rewards, terminations, resting, moving, before)
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """A picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
@@ -183,25 +186,23 @@ class TaskEnv(VectorEnv):
         """Let worlds that have ended go on as they are."""
         self._done[:] = False
 
-    def _results(self, rewards: np.ndarray, resting: np.ndarray | None, before):
+    def _results(self, rewards: np.ndarray, terminations: np.ndarray, resting: np.ndarray, moving, before):
         """What a step returns, worlds that ended in it restarted where the mode says so."""
-        counted = self._bad_count()
+        counted = self.batch.count_of(*FAULTS)
         bad, self._bad = counted > self._bad, counted
-        terminations = self._terminated()
-        self.task.proceed(self.batch, None if resting is None else np.flatnonzero(~resting), self.random)
-        truncations = np.zeros(self.num_envs, bool)
+        self.task.proceed(self.batch, moving, self.random)
         if bad.any():
             rewards[bad] = 0.0
             terminations |= bad
-        if resting is not None:
+        if len(resting):
             rewards[resting] = 0.0
-            terminations &= ~resting
+            terminations[resting] = False
             self.elapsed[resting] = 0
         if not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
             raise ModelError(f"reward: world {wrong} has {rewards[wrong]}, allowed are finite numbers")
-        if self.max_episode_steps is not None:
-            truncations |= self.elapsed >= self.max_episode_steps
+        limit = self.max_episode_steps
+        truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
         observations, infos = self._observe(), self._infos(bad, resting, before)
         self._done = done = terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
@@ -215,21 +216,21 @@ class TaskEnv(VectorEnv):
             final[w] = observations[w].copy()
         done = done.copy()  # a restart clears the environment's own
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
-        self._restart(done)
+        self._restart(np.flatnonzero(done))
         if self.info:
             last["final_info"] = _part(infos, done)
             last = self._told(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
         return self._observe(observations), last  # the same buffer: the other one holds the step before
 
     # ---- infos -----------------------------------------------------------------------------------------------------
-    def _infos(self, bad: np.ndarray, resting: np.ndarray | None, before) -> dict[str, Any]:
+    def _infos(self, bad: np.ndarray, resting: np.ndarray, before) -> dict[str, Any]:
         infos: dict[str, Any] = {"bad_world": bad, "_bad_world": bad.copy()} if bad.any() else {}
         if not self.info:
             return infos
-        if resting is None:
-            return self._told(self.task.info(self.batch, self.terms, before), np.ones(self.num_envs, bool), infos)
-        infos = self._told(self.task.info(self.batch, self.terms, before), ~resting, infos)
-        return self._told(self.task.start_info(self.batch), resting, infos)
+        started = np.zeros(self.num_envs, bool)
+        started[resting] = True
+        infos = self._told(self.task.info(self.batch, self.terms, before), ~started, infos)
+        return self._told(self.task.start_info(self.batch), started, infos) if len(resting) else infos
 
     @staticmethod
     def _told(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
@@ -244,13 +245,8 @@ class TaskEnv(VectorEnv):
         return infos
 
     # ---- worlds ----------------------------------------------------------------------------------------------------
-    def _bad_count(self) -> np.ndarray:
-        """In how many steps each world had bad numbers or a bad control, (n,)."""
-        status = self.batch.status
-        return status["bad_number"] + status["bad_control"]
-
-    def _restart(self, mask: np.ndarray) -> None:
-        ids, batch, task = np.flatnonzero(mask), self.batch, self.task
+    def _restart(self, ids: np.ndarray) -> None:
+        batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
         task.start(batch, ids, self.random)
         if self._fields:
@@ -264,16 +260,20 @@ class TaskEnv(VectorEnv):
         return sum(part.shape[1] for part in self._parts())
 
     def _parts(self) -> list[np.ndarray]:
-        allowed = f"is an array ({self.num_envs}, k) of numbers"
         seen = self.task.observation(self.batch)
         named = seen if isinstance(seen, Mapping) else {"": seen}
-        parts = []
-        for name, values in named.items():
-            part = numbers("observation" + f" {name!r}" * bool(name), values, allowed)
-            if part.ndim < 2 or len(part) != self.num_envs or (part.ndim > 2 and not name):
-                raise ModelError(f"observation{f' {name!r}' * bool(name)}: got shape {part.shape}, allowed {allowed}")
-            parts.append(part if part.ndim == 2 else part.reshape(self.num_envs, -1))
-        return parts
+        return [self._columns(name, values) for name, values in named.items()]
+
+    def _columns(self, name: str, values) -> np.ndarray:
+        """A part of the observation as (n, k), checked."""
+        n = self.num_envs
+        if _is_numbers(values) and values.ndim == 2 and len(values) == n:
+            return values
+        told, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
+        part = numbers(told, values, allowed)
+        if part.ndim < 2 or len(part) != n or (part.ndim > 2 and not name):
+            raise ModelError(f"{told}: got shape {part.shape}, allowed {allowed}")
+        return part.reshape(n, -1)
 
     def _observe(self, out: np.ndarray | None = None) -> np.ndarray:
         parts = self._parts()
@@ -288,7 +288,7 @@ class TaskEnv(VectorEnv):
 
     def _actions(self, actions) -> np.ndarray:
         """Actions, checked before anything moves."""
-        actions = self._checked("actions", actions, self.action_space.shape)
+        actions = _checked("actions", "", actions, self.action_space.shape)
         if actions.dtype.kind == "f" and not np.isfinite(actions.sum()) and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
             raise ModelError(f"actions: world {world} has nan in column {column}, allowed are numbers")
@@ -300,8 +300,7 @@ class TaskEnv(VectorEnv):
         named = terms if isinstance(terms, Mapping) else {"": terms}
         rewards = np.zeros(self.num_envs)
         for name, values in named.items():
-            term = self._checked("reward" + f" {name!r}" * bool(name), values, (self.num_envs,))
-            rewards += term
+            rewards += _checked("reward", name, values, rewards.shape)
         self.terms = {name: values for name, values in named.items() if name}
         return rewards
 
@@ -309,14 +308,22 @@ class TaskEnv(VectorEnv):
         ended = self.task.terminated(self.batch)
         if ended is None:
             return np.zeros(self.num_envs, bool)
-        return self._checked("terminated", ended, (self.num_envs,)).astype(bool)
+        return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)
 
-    @staticmethod
-    def _checked(name: str, value, shape) -> np.ndarray:
-        value = numbers(name, value, f"is an array {shape} of numbers")
+
+def _is_numbers(value) -> bool:
+    """An array of real numbers, which nothing has to be made of?"""
+    return type(value) is np.ndarray and value.dtype.kind in "biuf"
+
+
+def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
+    """What was given as an array of numbers of a shape."""
+    if not (_is_numbers(value) and value.shape == shape):
+        told = f"{name} {part!r}" if part else name
+        value = numbers(told, value, f"is an array {shape} of numbers")
         if value.shape != shape:
-            raise ModelError(f"{name}: got shape {value.shape}, allowed is {shape}")
-        return value
+            raise ModelError(f"{told}: got shape {value.shape}, allowed is {shape}")
+    return value
 
 
 def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite, place, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finite, place, squares
 
 
 @dataclass(kw_only=True)
-class Ant(MujocoTask):
+class Ant(HealthyTask):
     """Run forward; being at a healthy height is paid, controls and clipped contact forces cost."""
 
     xml_file: str = "ant.xml"
@@ -21,9 +21,7 @@ class Ant(MujocoTask):
     forward_reward_weight: float = 1.0
     ctrl_cost_weight: float = 0.5
     contact_cost_weight: float = 5e-4
-    healthy_reward: float = 1.0
     main_body: int | str = 1
-    terminate_when_unhealthy: bool = True
     healthy_z_range: tuple[float, float] = (0.2, 1.0)
     contact_force_range: tuple[float, float] = (-1.0, 1.0)
     reset_noise_scale: float = 0.1
@@ -34,7 +32,8 @@ class Ant(MujocoTask):
     reward_threshold = 6000.0
     fields = ("xpos", "cfrc_ext")
 
-    def prepared(self, worlds):
+    def prepare(self, worlds):
+        super().prepare(worlds)
         self.main = worlds.model.body(self.main_body).id
 
     def forces(self, worlds) -> np.ndarray:
@@ -61,11 +60,8 @@ class Ant(MujocoTask):
             "forward": self.velocity[:, 0] * self.forward_reward_weight,
             "ctrl": -(self.ctrl_cost_weight * squares(actions)),
             "contact": -(self.contact_cost_weight * squares(self.forces(worlds))),
-            "survive": self.healthy(worlds) * self.healthy_reward,
+            "survive": self.survival(),
         }
-
-    def terminated(self, worlds):
-        return ~self.healthy(worlds) if self.terminate_when_unhealthy else None
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between, place, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, place, squares
 
 ROOT = 6  # dofs of the free joint, which nothing drives
 
@@ -45,7 +45,8 @@ class HumanoidTask(MujocoTask):
         self.seen = tuple(name for name, included in seen.items() if included)
         self.fields = tuple(dict.fromkeys((*self.seen, "cfrc_ext", "xipos")))
 
-    def prepared(self, worlds):
+    def prepare(self, worlds):
+        super().prepare(worlds)
         if self.solver != "model":
             worlds.model.opt.solver = self.solver
 
@@ -72,7 +73,7 @@ def from_the_side(height: float) -> dict[str, Any]:
 
 
 @dataclass(kw_only=True)
-class Humanoid(HumanoidTask):
+class Humanoid(HumanoidTask, HealthyTask):
     """Walk forward; being upright is paid, controls and contact forces cost."""
 
     xml_file: str = "humanoid.xml"
@@ -81,7 +82,6 @@ class Humanoid(HumanoidTask):
     contact_cost_weight: float = 5e-7
     contact_cost_range: tuple[float, float] = (-np.inf, 10.0)
     healthy_reward: float = 5.0
-    terminate_when_unhealthy: bool = True
     healthy_z_range: tuple[float, float] = (1.0, 2.0)
 
     name = "Humanoid-v5"
@@ -101,14 +101,11 @@ class Humanoid(HumanoidTask):
     def reward(self, worlds, actions, before):
         self.velocity = (self.mass_center(worlds) - before) / self.dt
         return {
-            "survive": self.healthy(worlds) * self.healthy_reward,
+            "survive": self.survival(),
             "forward": self.forward_reward_weight * self.velocity[:, 0],
             "ctrl": -(self.ctrl_cost_weight * squares(worlds.ctrl)),
             "contact": -self.contact_cost(worlds, self.contact_cost_weight, self.contact_cost_range),
         }
-
-    def terminated(self, worlds):
-        return ~self.healthy(worlds) if self.terminate_when_unhealthy else None
 
     def start_info(self, worlds):
         return {**place(worlds), "tendon_length": worlds.ten_length, "tendon_velocity": worlds.ten_velocity}

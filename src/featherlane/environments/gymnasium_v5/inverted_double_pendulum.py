@@ -42,10 +42,12 @@ class InvertedDoublePendulum(MujocoTask):
             "distance_penalty": -(0.01 * x**2 + (height - 2.0) ** 2),
             "velocity_penalty": -(1e-3 * v1**2 + 5e-3 * v2**2),
         }
-        return {"survive": self.healthy_reward * ~self.terminated(worlds), **self.penalties}
+        return {"survive": self.healthy_reward * self.is_up, **self.penalties}
 
     def terminated(self, worlds):
-        return worlds.site_xpos[:, 0, 2] <= LOWEST
+        down = worlds.site_xpos[:, 0, 2] <= LOWEST
+        self.is_up = ~down
+        return down
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=True)

@@ -31,10 +31,11 @@ class InvertedPendulum(MujocoTask):
         return {"qpos": worlds.qpos, "qvel": worlds.qvel}
 
     def reward(self, worlds, actions, before):
-        return {"survive": (~self.terminated(worlds)).astype(int)}
+        return {"survive": self.is_up.astype(int)}
 
     def terminated(self, worlds):
-        return ~((np.abs(worlds.qpos[:, 1]) <= STEEPEST) & finite(worlds))
+        self.is_up = (np.abs(worlds.qpos[:, 1]) <= STEEPEST) & finite(worlds)
+        return ~self.is_up
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

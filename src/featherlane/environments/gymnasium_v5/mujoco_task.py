@@ -50,15 +50,9 @@ class MujocoTask(Task):
         self.max_episode_steps = self.limit
 
     def prepare(self, worlds: Batch) -> None:
-        model = worlds.model
-        self.dt = self.frame_skip * float(model.opt.timestep)
-        self.init_qpos = np.array(model.qpos0, np.float64)
+        self.init_qpos = np.array(worlds.model.qpos0, np.float64)
         self.unmoved = np.ones(worlds.nworld, bool)
         self.velocity: Any = None  # what `reward` finds, where it does
-        self.prepared(worlds)
-
-    def prepared(self, worlds: Batch) -> None:
-        """What else a task looks up once."""
 
     def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
         super().act(worlds, actions, ids)
@@ -82,9 +76,29 @@ class MujocoTask(Task):
 
     def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
         """Positions near the model's, velocities near zero, of the uniform or the normal distribution."""
-        nq, nv = worlds.model.nq, worlds.model.nv
+        nq, nv = worlds.qpos.shape[1], worlds.qvel.shape[1]
         worlds.qpos[ids] = self.init_qpos + random.uniform(ids, -scale, scale, nq)
         worlds.qvel[ids] = scale * random.normal(ids, nv) if normal else random.uniform(ids, -scale, scale, nv)
+
+
+@dataclass(kw_only=True)
+class HealthyTask(MujocoTask):
+    """A task in which being healthy is paid, and being otherwise is an end."""
+
+    healthy_reward: float = 1.0
+    terminate_when_unhealthy: bool = True
+
+    def healthy(self, worlds: Batch) -> np.ndarray:
+        """Which worlds are, (n,) bool."""
+        raise NotImplementedError(f"{type(self).__name__} has no healthy")
+
+    def terminated(self, worlds: Batch) -> np.ndarray | None:
+        self.is_healthy = self.healthy(worlds)
+        return ~self.is_healthy if self.terminate_when_unhealthy else None
+
+    def survival(self) -> np.ndarray:
+        """What the worlds are paid that `terminated` has found healthy, (n,)."""
+        return self.is_healthy * self.healthy_reward
 
 
 def place(worlds: Batch) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, between, squares
+from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, between, squares
 
 FASTEST = 10.0  # velocities are seen clipped to this [m/s, rad/s]
 
@@ -18,14 +18,12 @@ def side_view(distance: float) -> dict[str, Any]:
 
 
 @dataclass(kw_only=True)
-class PlanarWalker(MujocoTask):
+class PlanarWalker(HealthyTask):
     """Go forward; being upright is paid, controls cost."""
 
     frame_skip: int = 4
     forward_reward_weight: float = 1.0
     ctrl_cost_weight: float = 1e-3
-    healthy_reward: float = 1.0
-    terminate_when_unhealthy: bool = True
     healthy_z_range: tuple[float, float]
     healthy_angle_range: tuple[float, float]
     reset_noise_scale: float = 5e-3
@@ -49,11 +47,8 @@ class PlanarWalker(MujocoTask):
         return {
             "forward": self.forward_reward_weight * self.velocity,
             "ctrl": -(self.ctrl_cost_weight * squares(actions)),
-            "survive": self.healthy(worlds) * self.healthy_reward,
+            "survive": self.survival(),
         }
-
-    def terminated(self, worlds):
-        return ~self.healthy(worlds) if self.terminate_when_unhealthy else None
 
     def start(self, worlds, ids, random):
         self.around_start(worlds, ids, random, self.reset_noise_scale, normal=False)

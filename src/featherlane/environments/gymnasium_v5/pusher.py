@@ -32,7 +32,8 @@ class Pusher(MujocoTask):
     reward_threshold = 0.0
     fields = ("xpos",)
 
-    def prepared(self, worlds):
+    def prepare(self, worlds):
+        super().prepare(worlds)
         self.tip, self.object, self.goal = (worlds.model.body(name).id for name in ("tips_arm", "object", "goal"))
 
     def observation(self, worlds):

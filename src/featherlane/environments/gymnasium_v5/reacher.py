@@ -28,7 +28,8 @@ class Reacher(MujocoTask):
     reward_threshold = -3.75
     fields = ("xpos",)
 
-    def prepared(self, worlds):
+    def prepare(self, worlds):
+        super().prepare(worlds)
         self.tip, self.target = (worlds.model.body(name).id for name in ("fingertip", "target"))
 
     def observation(self, worlds):

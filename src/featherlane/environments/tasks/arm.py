@@ -51,7 +51,8 @@ class ArmTask(RobotTask):
         sphere = mujoco_module().mjtGeom.mjGEOM_SPHERE
         mark.add_geom(type=sphere, size=[0.03, 0, 0], rgba=[0.2, 0.7, 0.3, 0.6], contype=0, conaffinity=0)
 
-    def prepared(self, worlds: Batch) -> None:
+    def prepare(self, worlds: Batch) -> None:
+        super().prepare(worlds)
         self.grip = worlds.model.site("grip").id
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:

@@ -108,9 +108,10 @@ class ArmPush(ArmTask):
             "close": np.exp(-np.square(distance / CLOSE)),
             "motion": np.square(worlds.qvel[:, :ARM]).sum(axis=1),
             "jerk": self.jerk(),
-            "lost": self.terminated(worlds).astype(float),
+            "lost": self.failed.astype(float),
         }
 
     def terminated(self, worlds: Batch) -> np.ndarray:
         """Where the puck is out of reach."""
-        return length(self.puck(worlds)[:, :2]) > LOST
+        self.failed = length(self.puck(worlds)[:, :2]) > LOST
+        return self.failed

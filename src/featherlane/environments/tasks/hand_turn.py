@@ -77,12 +77,13 @@ class HandTurn(RobotTask):
             "wobble": np.minimum(np.square(other).sum(axis=1), 10.0),
             "drift": np.sqrt(np.square(place).sum(axis=1)),
             "jerk": self.jerk(),
-            "drop": self.terminated(worlds).astype(float),
+            "drop": self.failed.astype(float),
         }
 
     def terminated(self, worlds: Batch) -> np.ndarray:
         """Where the ball has left the hand."""
-        return np.square(self.ball(worlds)[0]).sum(axis=1) > self.dropped**2
+        self.failed = np.square(self.ball(worlds)[0]).sum(axis=1) > self.dropped**2
+        return self.failed
 
     def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         worlds.qpos[ids, :FINGERS] += random.uniform(ids, -self.start_noise, self.start_noise, FINGERS)

@@ -86,7 +86,8 @@ class VelocityTask(RobotTask):
         if self.ground is not None:
             self.ground.add_to(spec)
 
-    def prepared(self, worlds: Batch) -> None:
+    def prepare(self, worlds: Batch) -> None:
+        super().prepare(worlds)
         model, n = worlds.model, worlds.nworld
         self.rest = np.array(model.mj_model.key(self.keyframe).qpos)
         self.driven = model.jnt_qposadr[model.actuator_trnid[:, 0]]  # by each servo
@@ -142,7 +143,7 @@ class VelocityTask(RobotTask):
             "posture": np.square(worlds.qpos[:, ROOT:] - self.rest[ROOT:]).sum(axis=1),
             "effort": np.square(worlds.actuator_force).sum(axis=1),
             "jerk": self.jerk(),
-            "fall": self.terminated(worlds).astype(float),
+            "fall": self.failed.astype(float),
         }
 
     def strides(self, worlds: Batch) -> np.ndarray:
@@ -155,7 +156,8 @@ class VelocityTask(RobotTask):
     def terminated(self, worlds: Batch) -> np.ndarray:
         """Where the trunk has tilted by more than 60 degrees, or is down."""
         clearance = worlds.qpos[:, 2] - self.height_at(worlds.qpos[:, 0], worlds.qpos[:, 1])
-        return (down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
+        self.failed = (down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
+        return self.failed
 
     # ---- what changes by itself ------------------------------------------------------------------------------------
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:

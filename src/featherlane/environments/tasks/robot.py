@@ -74,15 +74,11 @@ class RobotTask(Task):
     # ---- the form of `Task` ----------------------------------------------------------------------------------------
     def prepare(self, worlds: Batch) -> None:
         model, n = worlds.model, worlds.nworld
-        self.dt = self.frame_skip * float(model.opt.timestep)
         self.random_model = Randomization(worlds, self.mass, self.friction, self.gain, self.delay)
         self.low, self.high = model.actuator_ctrlrange.T.copy()
         self.action, self.last_action = np.zeros((2, n, model.nu))
         self.steps = np.zeros(n, np.int64)
-        self.prepared(worlds)
-
-    def prepared(self, worlds: Batch) -> None:
-        """What else a task looks up once."""
+        self.failed = np.zeros(n, bool)  # what `terminated` finds, where it does
 
     def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
         return -np.ones(worlds.model.nu), np.ones(worlds.model.nu)
