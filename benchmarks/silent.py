@@ -60,6 +60,7 @@ TOUCHING = 1e-6  # [m] what rounds where things are in float32
 REPLAYED = 5000  # steps of a case whose rounding is looked at: the rest counts as silent
 COLD = 10  # every so many steps of a batch one is solved from a cold start, too
 LIVES = 8  # processes of a case
+FEW = 20  # iterations; the default is 100
 KEPT = 20  # worst silent steps that a case hands over
 RIGID = {"integrator": "euler", "noslip_iterations": 0, "contact_model": "lcp"}  # in this order: others are refused
 SOLVERS = {
@@ -86,6 +87,7 @@ class Count:
         steps: of a world, each.
         above: with a relative residual above the limit.
         told: of all steps, those that `not_converged` counted.
+        short: of these, those of models that allow fewer than `FEW` iterations.
         near: of those above and not told, those with a small gap.
         rounding: of the others, what rounding explains.
         silent: the rest.
@@ -98,6 +100,7 @@ class Count:
     steps: int = 0
     above: int = 0
     told: int = 0
+    short: int = 0
     near: int = 0
     rounding: int = 0
     silent: int = 0
@@ -284,6 +287,7 @@ class Runner:
         count.steps += int((~bad).sum())
         count.bad += int(bad.sum())
         count.told += int((told & ~bad).sum())
+        count.short += int((told & ~bad).sum()) if self.model.opt.iterations < FEW and not self.lcp else 0
         count.above += int(above.sum())
         near = above & ~told & (batch.solver_gap <= NEAR * self.model.opt.tolerance) & (not self.lcp)
         count.near += int(near.sum())
@@ -377,13 +381,16 @@ def table(counts: dict[tuple[str, str, str, str], Count]) -> str:
     """The counts, a line for each solver, cone, precision and way."""
     rows = []
     for (solver, cone, dtype, way), n in counts.items():
-        share = f"{1e6 * n.told / n.steps:,.0f}" if n.steps else ""
+        share, patient = (f"{1e6 * told / n.steps:,.0f}" if n.steps else "" for told in (n.told, n.told - n.short))
         numbers = (n.above, n.near, n.rounding, n.silent, n.cold, n.unlike)
         above, near, rounding, silent, cold, unlike = (f"{x:,}" for x in numbers)
         worst, solver = f"{n.worst:.0e}" if n.silent else "", f"{solver}, {cone}"
-        rows.append([solver, dtype, way, f"{n.steps:,}", share, above, near, rounding, silent, worst, cold, unlike])
-    columns = ("solver", "precision", "states", "steps", "not_converged, of a million", "above the limit")
-    columns += ("near by the gap", "rounding", "**silent**", "worst", "also from a cold start", "unlike")
+        rows.append(
+            [solver, dtype, way, f"{n.steps:,}", share, patient, above, near, rounding, silent, worst, cold, unlike]
+        )
+    columns = ("solver", "precision", "states", "steps", "not_converged, of a million")
+    columns += (f"of these where {FEW} iterations or more are allowed", "above the limit", "near by the gap")
+    columns += ("rounding", "**silent**", "worst", "also from a cold start", "unlike")
     return markdown(columns, rows)
 
 
