@@ -130,7 +130,7 @@ def test_a_long_call_is_the_same_in_pieces(monkeypatch):
     found = []
     for at_once in (10**9, 1, 20, 70):
         monkeypatch.setattr("featherlane.simulation.batch.running.AT_ONCE", at_once)
-        monkeypatch.setattr("featherlane.simulation.batch.running.PIECE_SECONDS", 1e-3)
+        monkeypatch.setattr("featherlane.simulation.batch.call.PIECE_SECONDS", 1e-3)
         batch = fl.Batch(model, 5)
         batch.qpos[:, 2] -= 0.25
         out = batch.rollout(30, control, ("qpos", "sensordata", "ctrl"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,6 +15,7 @@ from featherlane.lanes.cores import cores
 from featherlane.lanes.record import aligned
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.model import Model
+from featherlane.simulation.batch.call import AT_ONCE, Share, run
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
 from featherlane.simulation.query.question import Question
@@ -29,8 +29,6 @@ from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 
 BAD = STATUS.index("bad_number")
 MOST_THREADS = 1024  # each has memory of its own
-PIECE_SECONDS = 0.2  # how long an interrupt waits, about
-AT_ONCE = 1000  # steps of worlds that run at once before anybody knows how long they take
 NAMED = 8  # worlds that a warning names
 
 
@@ -100,77 +98,39 @@ class Running(Worlds):
                     question.enter(workspace)
                 transfers = {"load": self._load(question.reads), **question.transfers()}
                 plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
-                self._begun(plan, question.number, chosen).finish()
+                part = self._begun(plan, question.number, chosen)
+                Work([part], self.nthread, self._threads).finish()
         return question.answer()
 
     def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
         """Steps of the chosen worlds, or one forward pass; with a control kernel that each step calls."""
         if not len(chosen):
             return
-        with self._entered():
-            self._keep_sleep()
-            if "sensordata" in self._bound:
-                for name in fields_read(self.model) - {"sensordata"}:
-                    self.bind(name)
-            if nstep == 0 or (self._recorder is None and nstep * len(chosen) <= self._at_once):
-                interrupt = self._advance(nstep, chosen, extra, control)
-                if interrupt is not None:
-                    raise interrupt
-            else:
-                self._advance_in_pieces(nstep, chosen, extra, control)
+        run(self, nstep, [Share(self, chosen, extra, control)])
         if nstep and not self._told and self._arrays["warning"][:, BAD].any():
             self._tell_of_bad()
 
-    def _advance_in_pieces(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None) -> None:
-        """The steps of a long call, or of one that is recorded; between pieces all worlds are at the same step."""
-        recorder, done = self._recorder, 0
-        while done < nstep:
-            n = self._piece(nstep - done, len(chosen)) if recorder is None else recorder.piece(nstep - done, self)
-            part, start = _part(extra, done, n, nstep), time.perf_counter()
-            if recorder is not None:
-                recorder.before(self, chosen, (part or {}).get("control", []), control.function if control else None)
-            try:
-                interrupt = self._advance(n, chosen, part, control)
-                if recorder is not None:
-                    recorder.after(self, chosen, n)
-            except BaseException:
-                self._worlds_set(chosen)
-                raise
-            if interrupt is not None:
-                raise interrupt
-            done += n
-            seconds = time.perf_counter() - start
-            self.__dict__["_at_once"] = max(1, int(n * len(chosen) * PIECE_SECONDS / max(seconds, 1e-9)))
+    def _ready(self) -> None:
+        """Rows of what a call may need."""
+        self._keep_sleep()
+        if "sensordata" in self._bound:
+            for name in fields_read(self.model) - {"sensordata"}:
+                self.bind(name)
 
-    def _piece(self, nstep: int, nworld: int) -> int:
-        """How many of nstep steps some worlds take at once."""
-        return min(nstep, max(1, self._at_once // nworld))
+    def _begin(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None) -> list[tuple[Plan, int]]:
+        """Plans that are ready to loop over their tiles, and how many there are of each."""
+        begun = []
+        for width, part in self._parts(chosen):
+            workspaces = self._prepare(width)
+            if control:
+                _set_control(workspaces, control)
+            begun.append(self._begun(self._plan(nstep, extra, width, control), nstep, chosen, part))
+        return begun
 
-    def _advance(self, nstep: int, chosen: np.ndarray, extra, control) -> KeyboardInterrupt | None:
-        """All worlds of a call take nstep steps, or a forward pass, whatever comes in between.
-
-        Returns:
-            The interrupt that came, to be raised when all is in order.
-        """
-        bad, works, driven, interrupt = self._arrays["nbad"][chosen, 0], [], [], None
-        try:
-            for width, part in self._parts(chosen):
-                workspaces = self._prepare(width)
-                if control:
-                    driven += workspaces
-                    _set_control(workspaces, control)
-                works.append(self._begun(self._plan(nstep, extra, width, control), nstep, chosen, part))
-            # what follows may be interrupted anywhere, and done again
-            while True:
-                try:
-                    for work in works:
-                        work.finish()
-                    self._after(chosen, bad)
-                    return interrupt
-                except KeyboardInterrupt as error:
-                    interrupt = error
-        finally:
-            _set_control(driven, None)
+    def _forget_control(self) -> None:
+        """No kernel controls steps."""
+        for workspaces in self._workspaces.values():
+            _set_control(workspaces, None)
 
     def _after(self, chosen: np.ndarray, bad: np.ndarray) -> None:
         """What follows the steps of a call: sensors of the user, and inputs of worlds that were reset."""
@@ -210,12 +170,12 @@ class Running(Worlds):
         parts = [(self.width, chosen[~alone]), (1, chosen[alone])]
         return [(width, part) for width, part in parts if len(part)]
 
-    def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> Work:
-        """A plan that is ready to loop over its tiles."""
+    def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> tuple[Plan, int]:
+        """A plan that is ready to loop over its tiles, and how many there are."""
         plan.workspaces[0].calls.require(plan.loop)
         order = self._arrange(chosen if part is None else part, plan.width)
         plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
-        return Work(plan, -(-len(order) // plan.width), self.nthread, self._threads)
+        return plan, -(-len(order) // plan.width)
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Where worlds stand in the list of a call, which may name all of them in an order of its own."""
@@ -334,14 +294,3 @@ def _set_control(workspaces: list[Workspace], control: UserFunction | None) -> N
     """Let steps call a control kernel, or none."""
     for w in workspaces:
         w.record.set_size("user_control", w.calls.address(control) if control else 0)
-
-
-def _part(extra, start: int, n: int, nstep: int):
-    """The transfers of n steps of a call of nstep steps."""
-    if extra is None or n == nstep:
-        return extra
-    per_step = {
-        kind: [t._replace(array=t.array[:, start : start + n]) for t in extra.get(kind, ())]
-        for kind in ("control", "record")
-    }
-    return extra | per_step

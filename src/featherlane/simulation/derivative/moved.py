@@ -144,7 +144,7 @@ class MovedWorlds:
             plan.run[0](0, 0, ntile)
             workspaces[0].calls.raise_errors()
         else:
-            Work(plan, ntile, batch.nthread, batch._threads).finish()
+            Work([(plan, ntile)], batch.nthread, batch._threads).finish()
         if self._read:
             shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
             fill(self.model, shown, lambda name: self._read[name][: k * self.npoint])

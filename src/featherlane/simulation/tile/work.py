@@ -1,17 +1,18 @@
-"""The tiles of a plan, run on all threads; an interrupt (Ctrl-C) ends the call, but no tile of it.
+"""The tiles of plans, run on all threads; an interrupt (Ctrl-C) ends the call, but no tile of it.
 
 Python looks at signals between two instructions of its main thread.  To take a chunk of tiles and to run it is one
-instruction here: `extend`, `starmap`, the queue's `popleft` and the compiled loop are all C.  So a chunk was run whole
-or is still in the queue, and `finish` may be interrupted anywhere and called again.
+instruction here: `extend`, `chain`, `starmap`, the queue's `popleft` and the compiled loop are all C.  So a chunk was
+run whole or is still in its queue, and `finish` may be interrupted anywhere and called again.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, wait
 
 from featherlane.simulation.tile.transfer import Plan
@@ -21,39 +22,41 @@ CHUNKS = 16  # for each thread, so that they end together
 
 
 class Work:
-    """Tiles 0 .. ntile - 1 of a plan that has begun.
+    """The tiles of plans that have begun; a thread that finds no more of one goes on with the next.
 
     Args:
-        plan: the plan.
-        ntile: its tiles.
+        parts: plans, and how many tiles each has.
         nthread: threads, one of them the caller's.
         pool: gives the others.
     """
 
-    __slots__ = ("_apart", "_done", "_left", "_number", "_others", "_plan", "_pool", "_single", "_to_start")
+    __slots__ = ("_apart", "_done", "_left", "_number", "_others", "_plans", "_pool", "_single", "_to_start")
 
-    def __init__(self, plan: Plan, ntile: int, nthread: int, pool: Callable[[], Executor]):
-        self._plan = plan
+    def __init__(self, parts: Sequence[tuple[Plan, int]], nthread: int, pool: Callable[[], Executor]):
+        self._plans, ntile = [plan for plan, _ in parts], sum(n for _, n in parts)
         # plain Python that stages call is not interrupted in other threads, and could not tell anybody in this one
-        self._apart = plan.workspaces[0].calls.calls_python
+        self._apart = any(plan.workspaces[0].calls.calls_python for plan in self._plans)
         if min(nthread, ntile) == 1 and not self._apart:
-            self._single = iter(((0, 0, ntile),))
+            self._single = iter([(plan.run[0], 0, 0, n) for plan, n in parts])
             return
         chunk = max(1, min(MOST_TILES, ntile // (CHUNKS * nthread)))
         self._single, self._pool = None, pool
-        self._left: deque[tuple[int, int] | None] = deque((k, min(k + chunk, ntile)) for k in range(0, ntile, chunk))
-        self._number = len(self._left)
+        self._left: list[deque[tuple[int, int] | None]] = [
+            deque((k, min(k + chunk, n)) for k in range(0, n, chunk)) for _, n in parts
+        ]
+        self._number = sum(map(len, self._left))
         self._done: list[deque] = [deque() for _ in range(min(nthread, self._number))]
         self._to_start, self._others = iter(range(0 if self._apart else 1, len(self._done))), []
 
     def finish(self) -> None:
         """Run what is left, and wait for the other threads."""
         if self._single is not None:
-            deque(itertools.starmap(self._plan.run[0], self._single), 0)
+            deque(itertools.starmap(operator.call, self._single), 0)
         else:
             self._finish_all()
-        for workspace in self._plan.workspaces:
-            workspace.calls.raise_errors()
+        for plan in self._plans:
+            for workspace in plan.workspaces:
+                workspace.calls.raise_errors()
 
     def _finish_all(self) -> None:
         try:
@@ -71,7 +74,9 @@ class Work:
 
     def _run(self, thread: int) -> None:
         """Take chunks and run them, as long as there are any."""
-        left = self._left
-        left.append(None)  # where this call ends
-        run = functools.partial(self._plan.run[thread], thread)
-        self._done[thread].extend(itertools.starmap(run, iter(left.popleft, None)))
+        ways = []
+        for plan, left in zip(self._plans, self._left, strict=True):
+            left.append(None)  # where this call ends
+            run = functools.partial(plan.run[thread], thread)
+            ways.append(itertools.starmap(run, iter(left.popleft, None)))
+        self._done[thread].extend(itertools.chain.from_iterable(ways))
