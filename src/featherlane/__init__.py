@@ -26,6 +26,7 @@ from featherlane.model import Link, Model, bundled_names, load, set_const, set_l
 from featherlane.model.enums import State
 from featherlane.registration import Registration, RegistrationStatus, register_points
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.noise import add_sensor_noise
@@ -104,6 +105,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Contacts",
     "Data",
     "Link",
+    "MixedBatch",
     "Model",
     "Finding",
     "bundled_names",

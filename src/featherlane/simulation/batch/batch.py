@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
 from featherlane.model.assign import entries, numbers
+from featherlane.simulation.batch.call import Share
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.running import Running
 from featherlane.simulation.batch.worlds import LASTING, count
@@ -142,28 +143,35 @@ class Batch(Running):
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as there).
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
-        n, names = len(chosen), _field_names("record", record)
+        n, names = len(chosen), field_names("record", record)
         if not isinstance(out, Mapping | None):
             raise ModelError(f"out: got {type(out).__name__}, allowed is a dict of arrays by name")
         result = self._recordings(names, (n, nstep), out or {})
-        transfers = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}
-        kernel = None
-        if isinstance(control, Kernel):
-            kernel, control = self._control_kernel(control), None
-            transfers["store"] = [Transfer(name, self._rows_of(name)) for name in kernel.sets()]
-        elif callable(control):
+        if callable(control) and not isinstance(control, Kernel):
             return self._driven(control, nstep, chosen, result)
-        if control is not None:
-            control = self._control(control, (n, nstep, self.model.nu))
-            transfers["control"].append(Transfer("ctrl", control))
-        reads = self._reads(names, (n, nstep))
-        transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
-        self._run(nstep, chosen, transfers, kernel)
-        if "sensordata" in names and plain_sensors(self.model):
-            fill(self.model, result["sensordata"], lambda name: reads[name])
-        if control is not None:
-            self._arrays["ctrl"][chosen] = control[:, -1]
+        share, reads = self._share(nstep, chosen, control, result)
+        self._run(nstep, chosen, share.extra, share.control)
+        self._recorded(share, reads, result)
         return result
+
+    def _share(self, nstep: int, chosen: np.ndarray, control, result) -> tuple[Share, dict[str, np.ndarray]]:
+        """A rollout's share of a call, and what sensors of the user read in it, by name."""
+        transfers, kernel = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}, None
+        if isinstance(control, Kernel):
+            kernel = self._control_kernel(control)
+            transfers["store"] = [Transfer(name, self._rows_of(name)) for name in kernel.sets()]
+        elif control is not None:
+            transfers["control"].append(Transfer("ctrl", self._control(control, (len(chosen), nstep, self.model.nu))))
+        reads = self._reads(result, (len(chosen), nstep))
+        transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
+        return Share(self, chosen, transfers, kernel), reads
+
+    def _recorded(self, share: Share, reads: dict[str, np.ndarray], result) -> None:
+        """What follows a rollout: sensors of the user in what was recorded, and the last controls, which stay."""
+        if "sensordata" in result and plain_sensors(self.model):
+            fill(self.model, result["sensordata"], lambda name: reads[name])
+        for given in share.extra["control"]:
+            self._arrays["ctrl"][share.chosen] = given.array[:, -1]
 
     def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
         """Arrays to record into, checked where they are given."""
@@ -309,7 +317,7 @@ class Batch(Running):
         return f"Batch({self.model!r}, nworld={self.nworld}, nthread={self.nthread}, dtype={self.dtype.name})"
 
 
-def _field_names(call: str, given) -> list[str]:
+def field_names(call: str, given) -> list[str]:
     """Names of fields, one or several."""
     names = []
     for name in entries(call, given, "are names of fields"):

@@ -107,7 +107,7 @@ class Running(Worlds):
         if not len(chosen):
             return
         run(self, nstep, [Share(self, chosen, extra, control)])
-        if nstep and not self._told and self._arrays["warning"][:, BAD].any():
+        if nstep:
             self._tell_of_bad()
 
     def _ready(self) -> None:
@@ -140,10 +140,12 @@ class Running(Worlds):
         if len(fresh):
             self._drop_inputs(fresh)
 
-    def _tell_of_bad(self) -> None:
-        """Warn of worlds whose numbers turned bad, once."""
+    def _tell_of_bad(self, first: int = 0) -> None:
+        """Warn of worlds whose numbers turned bad, once; they are numbered from `first` on."""
+        if self._told or not self._arrays["warning"][:, BAD].any():
+            return
         self.__dict__["_told"] = True
-        worlds = np.flatnonzero(self._arrays["warning"][:, BAD])
+        worlds = first + np.flatnonzero(self._arrays["warning"][:, BAD])
         more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
         warn_of_bad_numbers(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
@@ -267,7 +269,8 @@ class Running(Worlds):
     def __getstate__(self):
         made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
         views = self._arrays.keys() | self._bound.keys()
-        return {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}
+        kept = {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}
+        return kept | {"_room": None}
 
     def __setstate__(self, state):
         self.__dict__.update(state)

@@ -20,6 +20,7 @@ from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Expanded
+from featherlane.simulation.batch.room import Room
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
@@ -54,13 +55,14 @@ class Worlds(NamedAccess):
     _arrays: dict[str, np.ndarray]
     _bound: dict[str, np.ndarray]
     _expanded: Expanded
+    _room: Room | None
 
     def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
         if not isinstance(model, Model):
             raise TypeError(f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
         own = self.__dict__
         own["model"], own["dtype"], own["nworld"] = model, _precision(dtype), count("nworld", nworld, 1)
-        own["ngiven"] = room_for(given_contacts)
+        own["ngiven"], own["_room"] = room_for(given_contacts), None
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, Expanded(model, self.nworld, self.dtype)
         given = GIVEN_ROWS if self.ngiven else ()
         for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
@@ -69,7 +71,19 @@ class Worlds(NamedAccess):
         self._keep_sleep()
 
     def _rows(self, field) -> np.ndarray:
+        if self._room is not None:
+            return self._room.rows(field)
         return np.zeros((self.nworld, *field.dims(self._sizes)), self.dtype)
+
+    def move_into(self, room: Room) -> None:
+        """Keep rows, those that are made later, too, in a part of arrays that other batches have parts of."""
+        self.__dict__["_room"] = room
+        for arrays in (self._arrays, self._bound):
+            for name, old in arrays.items():
+                arrays[name] = room.rows(DATA[name])
+                arrays[name][...] = old
+                self.__dict__.pop(name, None)  # a view of what was there
+        self._rows_changed()
 
     @property
     def _sizes(self):
@@ -279,26 +293,7 @@ class Worlds(NamedAccess):
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:
         """World numbers (n,) int64, checked."""
-        if ids is None:
-            return np.arange(self.nworld)
-        a = regular("ids", ids)
-        if a.dtype == bool:
-            if a.shape != (self.nworld,):
-                raise ModelError(f"ids: got a mask of shape {a.shape}, allowed is ({self.nworld},)")
-            return np.flatnonzero(a)
-        a = np.atleast_1d(a)
-        if a.size == 0:
-            return np.zeros(0, np.int64)
-        if a.ndim != 1 or a.dtype.kind not in "iu":
-            raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
-        if (a[1:] > a[:-1]).all() and a[0] >= 0 and a[-1] < self.nworld:
-            return a.astype(np.int64)  # the common case, without a sort
-        wrong = a[(a < 0) | (a >= self.nworld)]
-        if wrong.size:
-            raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {self.nworld - 1}")
-        if len(np.unique(a)) != len(a):
-            raise ModelError("ids: a world is named twice")
-        return a.astype(np.int64)
+        return chosen_worlds(ids, self.nworld)
 
     def _world(self, world) -> int:
         """One world's number, checked."""
@@ -453,3 +448,27 @@ def count(name: str, value, least: int) -> int:
         limit = f" to {MOST}" if whole and value > MOST else ""
         raise ModelError(f"{name}: got {value!r}, allowed is a whole number from {least}{limit}")
     return int(value)
+
+
+def chosen_worlds(ids, nworld: int) -> np.ndarray:
+    """World numbers (n,) int64, checked: `ids` are numbers, a mask, or None for all."""
+    if ids is None:
+        return np.arange(nworld)
+    a = regular("ids", ids)
+    if a.dtype == bool:
+        if a.shape != (nworld,):
+            raise ModelError(f"ids: got a mask of shape {a.shape}, allowed is ({nworld},)")
+        return np.flatnonzero(a)
+    a = np.atleast_1d(a)
+    if a.size == 0:
+        return np.zeros(0, np.int64)
+    if a.ndim != 1 or a.dtype.kind not in "iu":
+        raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
+    if (a[1:] > a[:-1]).all() and a[0] >= 0 and a[-1] < nworld:
+        return a.astype(np.int64)  # the common case, without a sort
+    wrong = a[(a < 0) | (a >= nworld)]
+    if wrong.size:
+        raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {nworld - 1}")
+    if len(np.unique(a)) != len(a):
+        raise ModelError("ids: a world is named twice")
+    return a.astype(np.int64)

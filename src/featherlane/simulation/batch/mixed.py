@@ -1,0 +1,392 @@
+"""`MixedBatch`: worlds of different models in one batch.
+
+    models = [(fl.load(name), 64) for name in ("quadruped", "humanoid", "hand")]
+    batch = fl.MixedBatch(models)
+    batch.qpos                   # (192, 36): every world's row, zero where its model has fewer coordinates
+    batch.mask("qpos")           # where the numbers mean something
+    batch.groups[1].qpos         # (64, nq) of the humanoids, a view of the same memory
+    batch.step(4)                # one call: threads take tiles of all models
+
+Worlds stand in the order in which their models are given.  A tile holds worlds of one model; threads take tiles of all,
+so none waits where one model's worlds are done.  Each world has the bits that it has in a `Batch` of its model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from featherlane.errors import ModelError, near
+from featherlane.lanes import Kernel
+from featherlane.model.assign import assign, described, numbers, regular
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch, field_names
+from featherlane.simulation.batch.call import AT_ONCE, Share, run
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.room import Room, Rooms
+from featherlane.simulation.batch.worlds import REPORTS, STATE, chosen_worlds, count
+from featherlane.simulation.tile.fields import DATA, STATUS
+
+ARGUMENTS = "are pairs (model, number of worlds), at least one"
+
+
+class MixedBatch:
+    """Worlds of several models, which step in one call.
+
+    Args:
+        models: pairs of a model and a number of worlds, at least 1.  A model may be given more than once.
+        nthread: threads, 0 for one for each core.
+        dtype: float64 or float32, of the state and of all arithmetic.
+        given_contacts: how many contacts may be given to a world, at most, see `Batch.give_contacts`.
+        record_bad: steps that are kept of each world, see `Batch`.
+
+    State fields are live arrays over all worlds, as wide as the widest model needs: `batch.qpos` (nworld, n), `ctrl`,
+    `xfrc_applied` (nworld, n, 6), ...; what a world has fewer of is zero, and is not read.  Derived fields are bound,
+    as those of a `Batch`.
+
+    Attributes:
+        groups: a `Batch` for each model, whose arrays are parts of these; whatever else a batch can do (expanded
+            fields, given contacts, rays, inverse dynamics) it does there.
+        nworld: all worlds.
+        starts: (ngroup + 1,) the first world of each group, and `nworld`.
+        group: (nworld,) which group each world is in.
+        status, nbad, ncon, solver_niter, solver_residual, solver_gap: as of a `Batch`, for all worlds.
+        failures: with record_bad, pairs (group, `Failure`), whose worlds are numbered within the group.
+
+    Raises:
+        TypeError: what is no pair of a Model and a number.
+        ModelError: no model, numbers out of range, an unknown dtype.
+    """
+
+    groups: tuple[Batch, ...]
+    nworld: int
+    nthread: int
+    dtype: np.dtype
+    starts: np.ndarray
+    group: np.ndarray
+
+    def __init__(
+        self,
+        models: Sequence[tuple[Model, int]],
+        nthread: int = 0,
+        dtype: DTypeLike = "float64",
+        given_contacts: int = 0,
+        record_bad: int = 0,
+    ):
+        pairs = _pairs(models)
+        groups = [Batch(model, n, nthread, dtype, given_contacts, record_bad) for model, n in pairs]
+        self.__dict__["groups"] = tuple(groups)
+        self._start()
+
+    def _start(self) -> None:
+        """Put the groups' rows side by side; a process or a copy has to do it anew."""
+        own, groups = self.__dict__, self.groups
+        own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
+        rooms = Rooms([g.nworld for g in groups], [g._sizes for g in groups], self.dtype)
+        for k, group in enumerate(groups):
+            group.move_into(Room(rooms, k))
+        own["_rooms"], own["starts"], own["nworld"] = rooms, rooms.starts, int(rooms.starts[-1])
+        own["group"] = np.repeat(np.arange(len(groups)), np.diff(rooms.starts))
+        own["_at_once"] = AT_ONCE
+
+    # ---- fields ------------------------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"mixed batch has no {name!r}")
+        if name in STATE or name in REPORTS:
+            return self._of_all(name)
+        if name in DATA and DATA[name].traits.shown:
+            return self.bind(name)
+        allowed = [n for n in DATA.index if DATA[n].traits.shown]
+        raise AttributeError(f"mixed batch has no {name!r}{near(name, allowed)}; see also batch.groups")
+
+    def __setattr__(self, name: str, value) -> None:
+        if name not in STATE:
+            raise AttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
+        rows = self._of_all(name)
+        given = regular(name, value)
+        try:
+            given = np.broadcast_to(given, rows.shape)
+        except ValueError:
+            raise ModelError(
+                f"{name}: got {described(value)}, allowed is what broadcasts to {rows.shape} of {rows.dtype}"
+            ) from None
+        kept = rows.copy()
+        try:
+            for k, group in enumerate(self.groups):
+                part = given[self.starts[k] : self.starts[k + 1]]
+                own = getattr(group, name)
+                assign(name, own, part[(..., *(slice(n) for n in own.shape[1:]))])
+        except ModelError:
+            rows[...] = kept
+            raise
+
+    def _of_all(self, name: str) -> np.ndarray:
+        """The padded rows of a field that every group has by now."""
+        for group in self.groups:
+            getattr(group, name)
+        rows = self._rooms.array(name)
+        return rows[:, 0] if DATA[name].shape == (1,) else rows
+
+    def bind(self, name: str) -> np.ndarray:
+        """A live array over a field of all worlds: state itself, or an output that each call refreshes.
+
+        Args:
+            name: as of `Batch.bind`.
+
+        Returns:
+            (nworld, n, ...) array, as wide as the widest model needs; outputs are read-only.
+
+        Raises:
+            ModelError, UnsupportedFeatureError: as `Batch.bind` does.
+        """
+        arrays = [group.bind(name) for group in self.groups]
+        rows = self._rooms.array(name)
+        view = rows[:, 0] if arrays[0].ndim == 1 else rows.view()
+        view.flags.writeable = all(a.flags.writeable for a in arrays)
+        return view
+
+    def mask(self, name: str) -> np.ndarray:
+        """Where the numbers of a field mean something.
+
+        Args:
+            name: a state field or a derived field.
+
+        Returns:
+            (nworld, n, ...) bool, the shape of the field's array; False where a world's model has fewer.
+
+        Raises:
+            ModelError: no such field.
+        """
+        if not isinstance(name, str) or name not in DATA or not DATA[name].traits.shown:
+            allowed = [n for n in DATA.index if DATA[n].traits.shown]
+            raise ModelError(f"mask: {name!r} is no field of a world{near(name, allowed)}")
+        return self._rooms.mask(name)
+
+    @property
+    def status(self) -> dict[str, np.ndarray]:
+        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        told = [group.status for group in self.groups]
+        return {name: np.concatenate([one[name] for one in told]) for name in STATUS}
+
+    @property
+    def failures(self) -> list[tuple[int, Failure]]:
+        """What went wrong, by group."""
+        return [(k, failure) for k, group in enumerate(self.groups) for failure in group.failures]
+
+    def expand(self, name: str) -> tuple[np.ndarray, ...]:
+        """Give a real model field its own values in each world, see `Batch.expand`.
+
+        Returns:
+            For each group a live array (worlds, ...), at first its model's values.
+
+        Raises:
+            ModelError: no such real field.
+        """
+        return tuple(group.expand(name) for group in self.groups)
+
+    def set_const(self, ids=None) -> None:
+        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
+        for group, chosen in self._split(self._ids(ids)):
+            self.groups[group].set_const(chosen)
+
+    # ---- running -----------------------------------------------------------------------------------------------------
+    def step(self, nstep: int = 1, ids=None) -> None:
+        """Advance worlds by nstep time steps of their models.
+
+        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, as `Batch.step` does.
+
+        Args:
+            nstep: time steps, at least 1.
+            ids: the worlds, by number or as a mask; None for all.
+
+        Raises:
+            ModelError: nstep below 1, ids out of range or repeated.
+            RuntimeError: another thread is in a call of this batch, or of one of its groups.
+        """
+        self._run(count("nstep", nstep, 1), self._shares(self._ids(ids)))
+
+    def forward(self, ids=None) -> None:
+        """Compute all derived fields of the present state, without a step."""
+        self._run(0, self._shares(self._ids(ids)))
+
+    def reset(self, ids=None, keyframe: int | str = -1, forward: bool = True) -> None:
+        """Worlds to their models' defaults, or to a keyframe that all these models have; bound outputs follow.
+
+        Args:
+            ids: the worlds; None for all.
+            keyframe: its name, or its number; -1 for the defaults.
+            forward: False leaves bound outputs as they are, for a caller that sets the state next.
+
+        Raises:
+            ModelError: a model has no such keyframe; no world is reset then.
+        """
+        chosen = self._split(self._ids(ids))
+        for k, worlds in chosen:
+            self.groups[k]._keyframes(keyframe, len(worlds))
+        for k, worlds in chosen:
+            self.groups[k].reset(worlds, keyframe, forward)
+
+    def rollout(self, nstep: int, control=None, record=("qpos",), ids=None) -> dict[str, np.ndarray]:
+        """Advance worlds by nstep steps and record fields after each.
+
+        Args:
+            nstep: time steps, at least 1.
+            control: (n, nstep, m) controls for the n worlds of the call, or (nstep, m) for all of them, where m is the
+                width of `ctrl`; a function `control(batch, step)`, called between steps, that gives what broadcasts to
+                (n, m); a kernel, as in `Batch.rollout`; or None to leave `ctrl` as it is.
+            record: names of state or derived fields.
+            ids: the worlds, ascending; None for all.
+
+        Returns:
+            name -> (n, nstep, k, ...), padded as the fields themselves.
+
+        Raises:
+            ModelError, InstallationError: as `Batch.rollout` does.
+        """
+        nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
+        if (np.diff(chosen) < 0).any():
+            raise ModelError("ids: allowed are ascending numbers of worlds, so that those of a model stand together")
+        for name in names:
+            self.mask(name)
+        out = {name: np.zeros((len(chosen), nstep, *self._rooms.padded(name)), self.dtype) for name in names}
+        if callable(control) and not isinstance(control, Kernel):
+            self._driven(control, nstep, chosen, out)
+        else:
+            if not isinstance(control, Kernel | None):
+                control = self._control(control, (len(chosen), nstep, *self._rooms.padded("ctrl")))
+            self._roll(nstep, chosen, control, out)
+        return out
+
+    def _roll(self, nstep: int, chosen: np.ndarray, control, out: dict[str, np.ndarray]) -> None:
+        """Steps under given controls, padded, or under a kernel; what is recorded goes into parts of padded arrays."""
+        shares, after, first = [], [], 0
+        for k, worlds in self._split(chosen):
+            at, group = slice(first, first + len(worlds)), self.groups[k]
+            result = {name: self._rooms.cut(name, k, rows[at]) for name, rows in out.items()}
+            own = control
+            if isinstance(control, np.ndarray):
+                own = self._rooms.cut("ctrl", k, control[at])
+            share, reads = group._share(nstep, worlds, own, result)
+            shares.append(share)
+            after.append((group, share, reads, result))
+            first += len(worlds)
+        self._run(nstep, shares)
+        for group, share, reads, result in after:
+            group._recorded(share, reads, result)
+
+    def _driven(self, control, nstep: int, chosen: np.ndarray, out: dict[str, np.ndarray]) -> None:
+        """Steps one after the other, with controls that a function computes between them."""
+        shape = (len(chosen), *self._rooms.padded("ctrl"))
+        for step in range(nstep):
+            given = control(self, step)
+            try:
+                values = np.broadcast_to(np.asarray(given, self.dtype), shape)
+            except (TypeError, ValueError):
+                what = f"shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
+                raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None
+            self._roll(1, chosen, values[:, None], {name: rows[:, step : step + 1] for name, rows in out.items()})
+
+    def _control(self, control, shape: tuple[int, ...]) -> np.ndarray:
+        """Controls of a rollout, checked: of each world, or the same for all."""
+        given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
+        if given.shape not in (shape, shape[1:]):
+            raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
+        return np.broadcast_to(given, shape)
+
+    def _shares(self, chosen: np.ndarray) -> list[Share]:
+        return [Share(self.groups[k], worlds, None) for k, worlds in self._split(chosen)]
+
+    def _run(self, nstep: int, shares: list[Share]) -> None:
+        """A call of all groups that have worlds in it."""
+        if not shares:
+            return
+        run(self, nstep, shares)
+        if nstep:
+            for k, group in enumerate(self.groups):
+                group._tell_of_bad(int(self.starts[k]))
+
+    def _threads(self) -> ThreadPoolExecutor:
+        return self.groups[0]._threads()
+
+    # ---- worlds ------------------------------------------------------------------------------------------------------
+    def _ids(self, ids) -> np.ndarray:
+        return chosen_worlds(ids, self.nworld)
+
+    def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Groups that have some of these worlds, and which, by their numbers there."""
+        group = self.group[chosen]
+        return [(int(k), chosen[group == k] - self.starts[k]) for k in np.unique(group)]
+
+    def _place(self, world) -> tuple[Batch, int]:
+        """The group of a world, and its number there."""
+        if count("world", world, 0) >= self.nworld:
+            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
+        k = int(self.group[world])
+        return self.groups[k], int(world - self.starts[k])
+
+    def get_data(self, world: int):
+        """One world as an `fl.Data` in float64, forward computed."""
+        group, own = self._place(world)
+        return group.get_data(own)
+
+    def get_model(self, world: int) -> Model:
+        """One world's model: a copy with its expanded fields."""
+        group, own = self._place(world)
+        return group.get_model(own)
+
+    # ---- keeping -----------------------------------------------------------------------------------------------------
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copies of all that lasts, each group's under its number (`0.qpos`); for `restore`, np.savez, pickle."""
+        return {f"{k}.{name}": a for k, group in enumerate(self.groups) for name, a in group.checkpoint().items()}
+
+    def restore(self, kept) -> None:
+        """Take over a checkpoint; the worlds go on bit for bit.
+
+        Raises:
+            ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
+        """
+        if not isinstance(kept, Mapping):
+            raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
+        parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]
+        for key in kept:
+            number, _, name = str(key).partition(".")
+            if not (number.isdigit() and int(number) < len(parts)):
+                raise ModelError(f"restore: {key}: no such group, allowed are 0. to {len(parts) - 1}.")
+            parts[int(number)][name] = kept[key]
+        before = [group.checkpoint() for group in self.groups]
+        for k, group in enumerate(self.groups):
+            try:
+                group.restore(parts[k])
+            except ModelError as error:
+                for other, old in zip(self.groups[:k], before, strict=False):
+                    other.restore(old)
+                raise ModelError(f"group {k}: {error}") from None
+
+    def __getstate__(self):
+        return {"groups": self.groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._start()
+
+    def __repr__(self) -> str:
+        what = ", ".join(f"({group.model!r}, {group.nworld})" for group in self.groups)
+        return f"MixedBatch([{what}], nthread={self.nthread}, dtype={self.dtype.name})"
+
+
+def _pairs(models) -> list[tuple[Model, int]]:
+    """Models and numbers of worlds, checked."""
+    if isinstance(models, Model) or not hasattr(models, "__iter__"):
+        raise TypeError(f"MixedBatch: got {type(models).__name__}, allowed {ARGUMENTS}")
+    pairs = list(models)
+    if not pairs:
+        raise ModelError(f"MixedBatch: got no model, allowed {ARGUMENTS}")
+    for pair in pairs:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], Model)):
+            raise TypeError(f"MixedBatch: got {described(pair)}, allowed {ARGUMENTS}")
+    return [(model, n) for model, n in pairs]
