@@ -27,6 +27,7 @@ PAGES = {
     "startup": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
     "memory": ROOT / "docs" / "speed.md",
+    "mixed": ROOT / "docs" / "mixed.md",
     "environments": ROOT / "docs" / "environments.md",
     "robots": ROOT / "docs" / "robots.md",
     "accuracy": ROOT / "docs" / "accuracy.md",

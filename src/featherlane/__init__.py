@@ -24,11 +24,12 @@ from featherlane.lanes import kernel
 from featherlane.lanes.choice import fill as _fill_tables
 from featherlane.model import Link, Model, bundled_names, load, set_const, set_length_range
 from featherlane.model.enums import State
+from featherlane.model.variants import Variants, variants
 from featherlane.registration import Registration, RegistrationStatus, register_points
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.load_failure import load_failure
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.state import get_state, set_keyframe, set_state, state_size
 from featherlane.simulation.derivative.transition import inverse_fd, transition_fd
@@ -114,6 +115,8 @@ __all__ = [  # noqa: RUF022  in groups
     "load",
     "set_const",
     "set_length_range",
+    "Variants",
+    "variants",
     "show_config",
     "tree",
     # errors and warnings

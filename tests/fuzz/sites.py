@@ -53,9 +53,11 @@ class World:
         fl.set_user_sensor(self.m, "own", lambda model, felt: felt[..., :2])
         self.d, self.b = fl.Data(self.m, given_contacts=2), fl.Batch(self.m, 3, nthread=1, given_contacts=2)
         fl.step(self.m, self.d, 2)
-        self.b.bind("xpos")
-        self.b.expand("body_mass")
-        self.b.step(2)
+        self.x = fl.MixedBatch([(self.m, 2), (fl.load("pendulum"), 1)], nthread=1)
+        for batch in (self.b, self.x):
+            batch.bind("xpos")
+            batch.expand("body_mass")
+            batch.step(2)
 
         self.settings, self.kept = self._settings(), {name: array.copy() for name, array in self.arrays().items()}
 
@@ -66,8 +68,10 @@ class World:
         found |= {name: getattr(m, name) for name in ("key_qpos", "key_qvel", "key_act", "key_ctrl", "key_time")}
         rooms = {name: array for name, array in d.workspace.arrays.items() if array.nbytes < BIG}
         found |= {f"data.{name}": array for name, array in rooms.items() if DATA[name].role != "address"}
-        for part in ("_arrays", "_expanded", "_bound"):
-            found |= {f"batch{part}.{name}": array for name, array in b.__dict__[part].items()}
+        for batch in (b, *self.x.groups):
+            for part in ("_arrays", "_expanded", "_bound"):
+                label = f"batch of {batch.nworld}{part}"
+                found |= {f"{label}.{name}": array for name, array in batch.__dict__[part].items()}
         return found
 
     def _settings(self) -> dict[str, Any]:
@@ -93,7 +97,8 @@ class World:
         self.d.record_solver = self.settings["record"]
         self.m.__dict__["_stamp"] = None
         self.m._edited.update(LIVE)
-        self.b._expanded.edited.update(self.b._expanded)
+        for batch in (self.b, *self.x.groups):
+            batch._expanded.edited.update(batch._expanded)
         return self._settings() == self.settings
 
 
@@ -170,6 +175,9 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "checks": lambda w: (),
     "frictionloss": lambda w: True,
     "nworld": lambda w: 3,
+    "models": lambda w: [(w.m, 2)],
+    "parameters": lambda w: [0.1, 0.1, 0.2],
+    "edit": lambda w: lambda spec, parameter: None,
     "dtype": lambda w: "float64",
     "name": lambda w: "xpos",
     "ids": lambda w: [0, 2],
@@ -206,7 +214,8 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "replace": lambda w: False,
     "count": lambda w: [1, 1, 1],
 }
-FREE = {"function", "rng", "activation", "gain", "bias"}
+WORLDS = ("Data", "Batch", "MixedBatch")
+FREE = {"edit", "function", "rng", "activation", "gain", "bias"}
 # what an argument is called in errors
 WORDS = {
     "model": ("MjModel",),
@@ -218,6 +227,8 @@ WORDS = {
     "name": ("bind", "expand", "record", "field"),
     "kept": ("restore", "checkpoint"),
     "world": ("ids",),
+    "models": ("MixedBatch", "model", "nworld"),
+    "parameters": ("variants", "parameter"),
     "nworld": ("ids",),
     "actuators": ("actuator",),
     "function": ("sensor", "kernel"),
@@ -258,9 +269,10 @@ def sites() -> dict[str, Site]:
     found = {}
     for name in fl.__all__:
         item = getattr(fl, name)
-        if callable(item) and (not inspect.isclass(item) or name in ("Data", "Batch")) and name not in PASSED_OVER:
+        if callable(item) and (not inspect.isclass(item) or name in WORLDS) and name not in PASSED_OVER:
             found[name] = _site(name, item)
     found |= _methods("data", fl.Data, lambda w: w.d) | _methods("batch", fl.Batch, lambda w: w.b)
+    found |= _methods("mixed", fl.MixedBatch, lambda w: w.x)
     found |= _methods("model", fl.Model, lambda w: w.m) | _setters() | _rest()
     return found
 
@@ -290,7 +302,11 @@ def _site(name: str, item, owner=None) -> Site:
         valid |= {"actuators": lambda w: "own", "gain": lambda w: lambda m, d, i: 1.0}
     if name == "object_velocity":
         valid["key"] = lambda w: "hand"
-    if name == "batch.expand":
+    if name.startswith("mixed.") and "kept" in valid:
+        valid["kept"] = lambda w: w.x.checkpoint()
+    if name == "mixed.rollout":
+        valid["control"] = lambda w: np.zeros((2, 1, w.m.nu))
+    if name in ("batch.expand", "mixed.expand"):
         valid["name"] = lambda w: "geom_friction"
 
     def call(_, **arguments):

@@ -32,7 +32,7 @@ class Share(NamedTuple):
 
     batch: Any
     chosen: np.ndarray
-    extra: dict | None
+    extra: Any
     control: UserFunction | None = None
 
 

@@ -88,7 +88,7 @@ class MixedBatch:
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         rooms = Rooms([g.nworld for g in groups], [g._sizes for g in groups], self.dtype)
         for k, group in enumerate(groups):
-            group.move_into(Room(rooms, k))
+            group._move_into(Room(rooms, k))
         own["_rooms"], own["starts"], own["nworld"] = rooms, rooms.starts, int(rooms.starts[-1])
         own["group"] = np.repeat(np.arange(len(groups)), np.diff(rooms.starts))
         own["_at_once"] = AT_ONCE

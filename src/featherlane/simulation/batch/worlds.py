@@ -75,7 +75,7 @@ class Worlds(NamedAccess):
             return self._room.rows(field)
         return np.zeros((self.nworld, *field.dims(self._sizes)), self.dtype)
 
-    def move_into(self, room: Room) -> None:
+    def _move_into(self, room: Room) -> None:
         """Keep rows, those that are made later, too, in a part of arrays that other batches have parts of."""
         self.__dict__["_room"] = room
         for arrays in (self._arrays, self._bound):
