@@ -1,0 +1,128 @@
+"""A hook of the site: pages of the repository that stand outside `docs`, and files of its source as pages to link to.
+
+A page in `docs` links to whatever the repository has, by its path from there.  In the site the pages of the root become
+pages of their own, and a file or folder that some page links to, a page below `source/`, so that no link leads out.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[2]
+# pages of the repository's root, and where they stand in the site
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "THIRD_PARTY_NOTICES.md": "third_party_notices.md",
+}
+LANGUAGES = {
+    ".py": "python",
+    ".pyi": "python",
+    ".toml": "toml",
+    ".xml": "xml",
+    ".yml": "yaml",
+    ".cff": "yaml",
+    "": "text",
+}
+SITE_OF = {site: name for name, site in PAGES.items()}
+FENCED = re.compile(r"(^(`{3,}|~{3,}).*?^\2[ \t]*$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+
+
+def outside_code(text: str, change) -> str:
+    """`change` of every part of a page that is no code."""
+    parts, last = [], 0
+    for code in FENCED.finditer(text):
+        parts += [change(text[last : code.start()]), code[0]]
+        last = code.end()
+    return "".join(parts) + change(text[last:])
+
+
+def repository_path(src_uri: str) -> str:
+    """Where a page of the site stands in the repository."""
+    return SITE_OF.get(src_uri, f"docs/{src_uri}")
+
+
+def site_path(path: str) -> str | None:
+    """Where a file of the repository stands in the site; None where there is no such file."""
+    place = ROOT / path
+    if path in PAGES:
+        return PAGES[path]
+    if path.startswith("docs/") and place.is_file() and place.suffix != ".py":
+        return path.removeprefix("docs/")
+    if place.is_dir():
+        return f"source/{path}/index.md"
+    return f"source/{path}.md" if place.is_file() else None
+
+
+def targets(text: str, src_uri: str) -> set[str]:
+    """The paths in the repository to which a page links."""
+    found: set[str] = set()
+
+    def note(part: str) -> str:
+        for _, target, _ in LINK.findall(part):
+            if not re.match(r"[a-z]+:|#", target):
+                base = posixpath.dirname(repository_path(src_uri))
+                found.add(posixpath.normpath(posixpath.join(base, target.partition("#")[0])))
+        return part
+
+    outside_code(text, note)
+    return found
+
+
+def source_page(path: str) -> str:
+    """A file of the source with its lines numbered, or what a folder holds."""
+    place = ROOT / path
+    if place.is_dir():
+        names = sorted(p.name for p in place.iterdir() if p.suffix == ".py")
+        return f"# {path}\n\n" + "\n".join(f"- [{name}]({name}.md)" for name in names) + "\n"
+    language = LANGUAGES.get(place.suffix, "text")
+    return f'# {path}\n\n``````{language} linenums="1"\n{place.read_text()}\n``````\n'
+
+
+def add(files, config, src_uri: str, text: str) -> None:
+    """A page that stands in no file of `docs`."""
+    if files.get_file_from_path(src_uri) is None:
+        files.append(File.generated(config, src_uri, content=text))
+
+
+def on_files(files, config):
+    """The pages of the root, and those of the source to which any page links."""
+    for name, site in PAGES.items():
+        add(files, config, site, (ROOT / name).read_text())
+    todo = {path for file in files.documentation_pages() for path in targets(file.content_string, file.src_uri)}
+    while todo:
+        path = todo.pop()
+        site = site_path(path)
+        if site is None or not site.startswith("source/") or files.get_file_from_path(site):
+            continue
+        add(files, config, site, source_page(path))
+        if (ROOT / path).is_dir():
+            todo |= {f"{path}/{place.name}" for place in (ROOT / path).iterdir() if place.suffix == ".py"}
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Links by the repository's paths become links by the site's."""
+    src_uri = page.file.src_uri
+    if src_uri.startswith("source/"):
+        return markdown
+    base = posixpath.dirname(repository_path(src_uri))
+
+    def relink(match) -> str:
+        target = match[2]
+        if re.match(r"[a-z]+:|#", target):
+            return match[0]
+        path, mark, anchor = target.partition("#")
+        site = site_path(posixpath.normpath(posixpath.join(base, path)))
+        if site is None:
+            return match[0]  # a page that is made for the site, or a link that the build then reports
+        here = posixpath.relpath(site, posixpath.dirname(src_uri) or ".")
+        return f"{match[1]}{here}{mark}{anchor}{match[3]}"
+
+    return outside_code(markdown, lambda part: LINK.sub(relink, part))
