@@ -1,0 +1,58 @@
+"""Every block of code in every page runs as it stands there; every command of a page is one that there is."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from featherlane.cli.application import application
+from pages import blocks
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+# pages whose blocks have tests of their own, or are parts of a whole that has one (tests/howto)
+ELSEWHERE = {"README.md", "CONTRIBUTING.md", "docs/environments.md", "docs/learning-libraries.md"}
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+SHOWN = [name for name in NAMES if name not in ELSEWHERE and blocks.python((ROOT / name).read_text())]
+NEEDS = {"docs/tasks.md": "gymnasium"}
+COMMANDS = sorted({command for page in PAGES for command in blocks.commands(page.read_text())})
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_blocks_run(name, tmp_path, monkeypatch):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    monkeypatch.chdir(tmp_path)
+    text = re.sub(r"\b(num_envs|nworld)=\d{3,}", r"\1=64", (ROOT / name).read_text())
+    blocks.run(text, tmp_path)
+
+
+def test_no_block_hides_from_the_test():
+    """A fence of another name, an indented one or one that is not closed would not be run."""
+    for name in sorted({*NAMES} - {"CONTRIBUTING.md"}):  # its parts are run as wholes, in tests/howto
+        text = (ROOT / name).read_text()
+        fences = [line for line in text.splitlines() if re.match(r" {0,3}(```|~~~)(py|Py|>>>)", line)]
+        assert len(fences) == len(re.findall(r"^```python$", text, re.MULTILINE)), name
+        assert len(fences) == sum(bool(shown) for _, shown in blocks.PYTHON.findall(text)), name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_a_page_is_one_that_there_is(command):
+    """Its options are those of the program; files need not be there."""
+    _, *words = shlex.split(command)
+    group = typer.main.get_command(application)
+    name, *rest = words
+    if name == "--version":
+        return
+    assert name in group.commands, f"allowed are {sorted(group.commands)}"
+    group.commands[name].make_context(name, rest)
+
+
+def test_a_wrong_block_and_a_wrong_command_are_found(tmp_path):
+    page = "<!-- before\nx = 1\n-->\n\n```python\nx += 1\n```\n\n```sh\nfeatherlane doctor a.xml  # what\npip x\n```\n"
+    assert blocks.run(page, tmp_path)["x"] == 2
+    assert blocks.commands(page) == ["featherlane doctor a.xml"]
+    with pytest.raises(ZeroDivisionError):
+        blocks.run(page + "```python\n1 / (x - 2)\n```\n", tmp_path)
