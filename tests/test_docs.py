@@ -13,7 +13,7 @@ from pages import features, links
 
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
 ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; \d{4}-\d\d-\d\d\.")
 SOURCES = ("", "src/featherlane/", "tests/")  # where files that CONTRIBUTING names stand

@@ -1,34 +1,66 @@
 """The blocks of code in a page, and how they are run: in their order, in one namespace, each as a file of its own.
 
-What a reader has already, a model or a batch, stands in a comment before a block, which no page shows:
+What a reader has already, a model or a batch, stands in a comment before a block, which no page shows; what a block
+prints may stand right behind it, as a block of text, and is then compared:
 
     <!-- before
     model = fl.load("humanoid")
     -->
+
+    ```python
+    print(model.nv)
+    ```
+
+    ```text
+    27
+    ```
+
+`PYTHONPATH=tests python -m pages.blocks PAGE...` writes what is printed into pages.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import sys
+import tempfile
 from pathlib import Path
 
-PYTHON = re.compile(r"^<!-- before\n(.*?)^-->$|^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PYTHON = re.compile(
+    r"^<!-- before\n(?P<before>.*?)^-->$|^```python\n(?P<shown>.*?)^```$(?:\n\n```text\n(?P<printed>.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
+)
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def python(page: str) -> list[str]:
     """The blocks in Python, those before them in comments, too."""
-    return [before or shown for before, shown in PYTHON.findall(page)]
+    return [block["before"] or block["shown"] for block in PYTHON.finditer(page)]
 
 
-def run(page: str, folder: Path) -> dict:
-    """Run all blocks of a page; what they leave. Kernels are read from their source, so a block is a file."""
+def run(page: str, folder: Path, compare: bool = True) -> tuple[dict, str]:
+    """Run all blocks of a page; what they leave, and the page with what they print.
+
+    Kernels are read from their source, so a block is a file.  With `compare` a block that does not print what stands
+    behind it is an AssertionError.
+    """
     left: dict = {"__name__": "page"}
-    for k, block in enumerate(python(page)):
+    parts, last = [], 0
+    for k, block in enumerate(PYTHON.finditer(page)):
+        code = block["before"] or block["shown"]
         path = folder / f"block_{k}.py"
-        path.write_text(block)
-        exec(compile(block, str(path), "exec"), left)
-    return left
+        path.write_text(code)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(code, str(path), "exec"), left)
+        if block["printed"] is not None:
+            told = "\n".join(line.rstrip() for line in said.getvalue().splitlines()) + "\n"
+            if compare:
+                assert told == block["printed"], f"the block\n{code}prints\n{told}and the page says\n{block['printed']}"
+            parts += [page[last : block.start("printed")], told]
+            last = block.end("printed")
+    return left, "".join(parts) + page[last:]
 
 
 def commands(page: str) -> list[str]:
@@ -36,3 +68,9 @@ def commands(page: str) -> list[str]:
     lines = [line.split("  #")[0] for block in SHELL.findall(page) for line in block.splitlines()]
     parts = [part.strip() for line in lines for part in line.split("&&")]
     return [part for part in parts if part.startswith("featherlane ")]
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        with tempfile.TemporaryDirectory() as made:
+            Path(name).write_text(run(Path(name).read_text(), Path(made), compare=False)[1])
