@@ -126,3 +126,8 @@ def on_page_markdown(markdown, page, config, files):
         return f"{match[1]}{here}{mark}{anchor}{match[3]}"
 
     return outside_code(markdown, lambda part: LINK.sub(relink, part))
+
+
+def on_page_content(content, page, config, files):
+    """Links to a line of a file get its anchor, which MkDocs does not know of; tests/test_site.py follows them."""
+    return re.sub(r'<a data-line="(\d+)" href="([^"]+)"', r'<a href="\2#__codelineno-0-\1"', content)

@@ -8,28 +8,31 @@ from difflib import get_close_matches
 
 
 class FeatherlaneError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package: docs/errors.md#featherlaneerror."""
 
 
 class ModelError(FeatherlaneError, ValueError):
-    """A model that cannot be loaded, or a value that a model or its options do not take."""
+    """A model that cannot be loaded, or a value that a model or its options do not take: docs/errors.md#modelerror."""
 
 
 class UnknownNameError(ModelError, KeyError):
-    """A body, joint, ... of this name or id is not in the model."""
+    """A body, joint, ... of this name or id is not in the model: docs/errors.md#unknownnameerror."""
 
     __str__ = Exception.__str__  # KeyError would print the message's repr
 
 
 class InstallationError(ModelError, ImportError):
-    """An installed package breaks this one; the message holds the command that repairs it."""
+    """An installed package breaks this one; the message holds the command that repairs it.
+
+    See docs/errors.md#installationerror.
+    """
 
 
 class BadNumberWarning(RuntimeWarning):
     """Numbers of a world turned bad: NaN, or beyond 1e10.  Told once by each `Data` and each `Batch`.
 
     `warnings.simplefilter("ignore", featherlane.BadNumberWarning)` silences it, `"error"` makes an exception of it; the
-    counts are in `status` and `nbad` all the same.
+    counts are in `status` and `nbad` all the same.  See docs/errors.md#badnumberwarning.
     """
 
 
@@ -49,6 +52,8 @@ CHANGES_MOTION = "not supported, and it would change the motion"
 
 class UnsupportedFeatureError(ModelError):
     """The model uses features that would change its motion and are not computed, or a result of such a feature is read.
+
+    See docs/errors.md#unsupportedfeatureerror.
 
     Attributes:
         features: every one of them, each with the name of its element.

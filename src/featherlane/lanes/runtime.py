@@ -39,7 +39,7 @@ def mode() -> str:
 
 
 class KernelError(FeatherlaneError, RuntimeError):
-    """Kernels cannot be had: no prebuilt object fits and there is no compiler."""
+    """Kernels cannot be had: no prebuilt object fits and there is no compiler: docs/errors.md#kernelerror."""
 
 
 class Library:

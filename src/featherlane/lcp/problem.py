@@ -15,7 +15,10 @@ ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to
 
 
 class ProblemError(FeatherlaneError, ValueError):
-    """Numbers that are no boxed LCP; the message names the row, what was given and what is allowed."""
+    """Numbers that are no boxed LCP; the message names the row, what was given and what is allowed.
+
+    See docs/errors.md#problemerror.
+    """
 
 
 @dataclass(frozen=True)

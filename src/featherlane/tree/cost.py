@@ -79,7 +79,11 @@ class ForwardCosts:
 
 
 def branch_counts(parents: ArrayLike) -> BranchCounts:
-    """Count n, D0, D1 and D2 of a parent array (n,). Source: Featherstone, sec. 6.5 and 10.3."""
+    """Count n, D0, D1 and D2 of a parent array (n,). Source: Featherstone, sec. 6.5 and 10.3.
+
+    Raises:
+        ValueError: a wrong parent.
+    """
     return _counts_from_depths(depth(parents))
 
 
@@ -104,6 +108,9 @@ def cost_table(parents: ArrayLike) -> dict[str, Cost]:
         `solve_l`, `solve_lt`) with suffix "_ltl" or, for a unit factor, "_ltdl"; "mul_h"; "back_ltl" and "back_ltdl",
         the whole of H^-1 b from a factor; and for a dense matrix of the same n "cholesky", "mul_dense" and
         "back_cholesky".
+
+    Raises:
+        ValueError: a wrong parent.
 
     Source: Featherstone, table 6.6. A dense matrix costs what the unbranched tree costs: D1 = (n^2 - n)/2,
     D2 = (n^3 - n)/6.
@@ -140,6 +147,9 @@ def compare_costs(parents: ArrayLike) -> ForwardCosts:
     Args:
         parents: (n,) expanded parent array.
 
+    Raises:
+        ValueError: a wrong parent.
+
     Source: Featherstone, sec. 10.3, table 10.1, for each kinematic tree of n freedoms, with revolute joints and
     optimised code in link coordinates:
         RNE   (93 n - 69) mul + (81 n - 65) add
@@ -173,6 +183,13 @@ def _tree_sizes(parents: np.ndarray) -> list[int]:
 
 
 def choose_forward_dynamics(parents: ArrayLike) -> Literal["crb", "aba"]:
-    """The cheaper forward dynamics by `compare_costs`: "crb" (RNE + CRB + LTDL) or "aba"; on equal counts "crb"."""
+    """The cheaper forward dynamics by `compare_costs`: "crb" (RNE + CRB + LTDL) or "aba"; on equal counts "crb".
+
+    Args:
+        parents: (n,) expanded parent array.
+
+    Raises:
+        ValueError: a wrong parent.
+    """
     costs = compare_costs(parents)
     return "crb" if costs.crb_total.flops <= costs.aba.flops else "aba"

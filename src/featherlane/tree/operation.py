@@ -42,7 +42,10 @@ def mul_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False)
 
 
 def mul_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
-    """x = L^T y: row i adds L_ij y_i to x_j for each ancestor j. Arguments and errors as in `mul_l`."""
+    """x = L^T y: row i adds L_ij y_i to x_j for each ancestor j.
+
+    Arguments, shapes (..., n) and errors as in `mul_l`.
+    """
     L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
     # children come after parents, so that x_i holds its own term before they add to it
     for i, path in enumerate(paths):
@@ -75,7 +78,7 @@ def mul_h(H: ArrayLike, parents: ArrayLike, x: ArrayLike) -> NDArray:
 def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
     """x = L^-1 y, from the base outwards: x_i = (y_i - sum over ancestors j of L_ij x_j) / L_ii.
 
-    Arguments and errors as in `mul_l`.
+    Arguments, shapes (..., n) and errors as in `mul_l`.
     """
     L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
     for i, path in enumerate(paths):
@@ -87,7 +90,7 @@ def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = Fals
 def solve_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
     """x = L^-T y, from the leaves inwards: x_i = x_i / L_ii, then x_j -= L_ij x_i for each ancestor j.
 
-    Arguments and errors as in `mul_l`.
+    Arguments, shapes (..., n) and errors as in `mul_l`.
     """
     L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
     x[...] = y

@@ -45,7 +45,7 @@ def check_parents(parents: ArrayLike) -> IntArray:
 
 
 def from_book(parents: ArrayLike) -> IntArray:
-    """Parent array in this module's convention from a 1-based one (root = 0), as printed in the book.
+    """Parent array (n,) in this module's convention from a 1-based one (root = 0), as printed in the book.
 
     Raises:
         ValueError: an entry outside 0 ... i - 1, counted from 1 as in the book.
@@ -59,7 +59,11 @@ def from_book(parents: ArrayLike) -> IntArray:
 
 
 def to_book(parents: ArrayLike) -> IntArray:
-    """The inverse of `from_book`: 1-based parents with root 0."""
+    """The inverse of `from_book`: 1-based parents (n,) with root 0.
+
+    Raises:
+        ValueError: a wrong parent.
+    """
     return check_parents(parents) + 1
 
 
@@ -108,7 +112,11 @@ def ancestors(parents: IntArray) -> list[IntArray]:
 
 
 def depth(parents: ArrayLike) -> IntArray:
-    """Depths d_i, (n,): the number of freedoms on the path from the base to i, i counted; 1 at the base."""
+    """Depths d_i, (n,): the number of freedoms on the path from the base to i, i counted; 1 at the base.
+
+    Raises:
+        ValueError: a wrong parent.
+    """
     parents = check_parents(parents)
     depths = np.zeros(parents.size + 1, dtype=np.intp)
     # depths[-1] = 0 serves the base
@@ -118,18 +126,29 @@ def depth(parents: ArrayLike) -> IntArray:
 
 
 def support(parents: ArrayLike) -> list[IntArray]:
-    """Supports kappa(i): the freedoms on the path from the base to i, in ascending order, i last."""
+    """Supports kappa(i), n arrays (d_i,): the freedoms on the path from the base to i, in ascending order, i last.
+
+    Raises:
+        ValueError: a wrong parent.
+    """
     return [np.append(path[::-1], i) for i, path in enumerate(ancestors(check_parents(parents)))]
 
 
 def subtree(parents: ArrayLike) -> list[IntArray]:
-    """Subtrees nu(i): i and all freedoms beyond it, in ascending order."""
+    """Subtrees nu(i), n arrays (size,): i and all freedoms beyond it, in ascending order.
+
+    Raises:
+        ValueError: a wrong parent.
+    """
     pattern = np.tril(sparsity(parents))
     return [np.flatnonzero(column) for column in pattern.T]
 
 
 def sparsity(parents: ArrayLike) -> NDArray[np.bool_]:
     """Pattern (n, n) of branch-induced sparsity: True where i supports j or j supports i, or i = j.
+
+    Raises:
+        ValueError: a wrong parent.
 
     Source: Featherstone, sec. 6.4: H_ij = 0 whenever i and j lie on different branches.
     """

@@ -30,7 +30,7 @@ def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None 
         interp: `zoh`, `linear` or `cubic`: how a value between two samples is found; "" as the model says.
 
     Returns:
-        (ctrlnum,) a copy; of an actuator without a history its present controls.
+        (ctrlnum,) a copy [1, or what the actuator takes]; of an actuator without a history its present controls.
 
     Raises:
         UnknownNameError: no such actuator.

@@ -55,27 +55,57 @@ def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndar
 
 
 def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv), of a body's frame.  Source: MuJoCo mj_jacBody."""
+    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a body's frame.
+
+    Raises:
+        UnknownNameError: no such body.
+
+    Source: MuJoCo mj_jacBody.
+    """
     return jacobian.jac_body(model, ready(model, data), model.body(body).id)
 
 
 def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv), of a body's centre of mass.  Source: MuJoCo mj_jacBodyCom."""
+    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a body's centre of mass.
+
+    Raises:
+        UnknownNameError: no such body.
+
+    Source: MuJoCo mj_jacBodyCom.
+    """
     return jacobian.jac_body_com(model, ready(model, data), model.body(body).id)
 
 
 def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
-    """Jacobian (3, nv) of the centre of mass of a body and all below it.  Source: MuJoCo mj_jacSubtreeCom."""
+    """Jacobian (3, nv) [m or 1] of the centre of mass of a body and all below it.
+
+    Raises:
+        UnknownNameError: no such body.
+
+    Source: MuJoCo mj_jacSubtreeCom.
+    """
     return jacobian.jac_subtree_com(model, ready(model, data), model.body(body).id)
 
 
 def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv), of a geom's centre.  Source: MuJoCo mj_jacGeom."""
+    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a geom's centre.
+
+    Raises:
+        UnknownNameError: no such geom.
+
+    Source: MuJoCo mj_jacGeom.
+    """
     return jacobian.jac_geom(model, ready(model, data), model.geom(geom).id)
 
 
 def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv), of a site.  Source: MuJoCo mj_jacSite."""
+    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a site.
+
+    Raises:
+        UnknownNameError: no such site.
+
+    Source: MuJoCo mj_jacSite.
+    """
     return jacobian.jac_site(model, ready(model, data), model.site(site).id)
 
 

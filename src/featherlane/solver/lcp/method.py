@@ -18,7 +18,10 @@ ONE, ROWS = "one", "rows"  # the fields that a method reads and writes: one_* or
 
 
 class OptionError(FeatherlaneError, ValueError):
-    """An option, or a method, that does not exist, or a value that an option does not take."""
+    """An option, or a method, that does not exist, or a value that an option does not take.
+
+    See docs/errors.md#optionerror.
+    """
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,291 @@
+"""A hook of the site: the reference, written from the code when the site is built.
+
+Public names have their signature, their docstring, a link to the line that defines them, the errors that all calls of
+their kind have in common, and the block of `docs/reference/examples.md` whose heading names them.  Options, sensors,
+actuators and commands have tables from what declares them.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import mujoco
+import numpy as np
+import typer
+from docstrings import entry, first_line
+from mkdocs.structure.files import File
+
+import featherlane as fl
+from featherlane.cli.application import application
+from featherlane.lanes import Kernel
+from featherlane.model.sensor import ACCELERATION, POSITION, ROWS, SENSORS, VELOCITY
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "reference" / "examples.md"
+MODULES = {
+    "api": "featherlane",
+    "environments": "featherlane.environments",
+    "lcp": "featherlane.lcp",
+    "tree": "featherlane.tree",
+    "lanes": "featherlane.lanes",
+}
+# what is told of every function of a model and a data (simulation/steps.py)
+COMMON = """TypeError: `data` is no Data, or `model` no Model.
+ModelError: the model's sizes are not the data's.
+RuntimeError: another thread is in a call of this data."""
+COMMON_OF_BATCH = """RuntimeError: another thread is in a call of this batch.
+ModelError: a shape, a world or a name that the batch does not have."""
+
+
+def examples() -> dict[tuple[str, str], str]:
+    """The block of each public name, by module and name."""
+    found: dict[tuple[str, str], str] = {}
+    module = ""
+    for part in re.split(r"^(?=#{2,3} )", EXAMPLES.read_text(), flags=re.MULTILINE):
+        head, _, rest = part.partition("\n")
+        if head.startswith("## "):
+            module = head.removeprefix("## ").strip()
+        elif head.startswith("### "):
+            for name in head.removeprefix("### ").split(","):
+                found[module, name.strip()] = rest.strip()
+    return found
+
+
+def groups(module: ModuleType) -> dict[str, list[str]]:
+    """The public names under the comments that stand in `__all__`; modules are left out, they have pages."""
+    text = re.search(r"__all__ = \[.*?\n(.*?)^\]", inspect.getsource(module), re.DOTALL | re.MULTILINE)
+    found: dict[str, list[str]] = {}
+    group = ""
+    for line in text[1].splitlines() if text else ():
+        if line.strip().startswith("#"):
+            group = line.strip(" #")
+        elif name := re.search(r'"(\w+)"', line):
+            found.setdefault(group, []).append(name[1])
+    listed = {name for names in found.values() for name in names}
+    found.setdefault("", []).extend(name for name in module.__all__ if name not in listed)
+    shown = {group: [n for n in names if not inspect.ismodule(getattr(module, n))] for group, names in found.items()}
+    return {group: names for group, names in shown.items() if names}
+
+
+def plain(thing):
+    """The function behind a kernel or a stage."""
+    made = inspect.getattr_static(thing, "function", None) if isinstance(thing, Kernel) else None
+    return made if inspect.isfunction(made) else inspect.unwrap(thing) if callable(thing) else thing
+
+
+def place(thing) -> str:
+    """A link to the line that defines something; nothing where there is none of its own."""
+    try:
+        path = Path(inspect.getsourcefile(plain(thing)) or "").resolve()
+        line = inspect.getsourcelines(plain(thing))[1]
+    except (OSError, TypeError):
+        return ""
+    if "featherlane" not in path.parts or path.suffix != ".py":
+        return ""
+    inside = path.parts[len(path.parts) - path.parts[::-1].index("featherlane") - 1 :]
+    source = Path("src", *inside)
+    return f'[source](../../{source.as_posix()}){{ data-line="{line}" }}' if (ROOT / source).is_file() else ""
+
+
+def signature(name: str, thing) -> str:
+    """How something is called, without the quotes of annotations."""
+    try:
+        text = str(inspect.signature(plain(thing)))
+    except (TypeError, ValueError):
+        return name
+    text = re.sub(r"'([^']*)'", r"\1", text) if "'" in text else text
+    text = re.sub(r"<([\w.]+): [^>]*>", r"\1", text)
+    text = f"{name}{text.replace('self, ', '').replace('(self)', '()')}"
+    if len(text) <= 100:
+        return text
+    return re.sub(r", (?=\*?\*?\w+(?::|=|,|\)))", ",\n    ", text.replace("(", "(\n    ", 1))
+
+
+def raises(thing, owner: str = "") -> str:
+    """The errors that all calls of a kind have in common."""
+    if owner == "Batch":
+        return COMMON_OF_BATCH
+    try:
+        parameters = list(inspect.signature(plain(thing)).parameters)
+    except (TypeError, ValueError):
+        return ""
+    return COMMON if parameters[:2] == ["model", "data"] and not inspect.isclass(thing) else ""
+
+
+def members(cls: type) -> list[tuple[str, object]]:
+    """What a class of this package shows, its own and what it has from classes of this package."""
+    found: dict[str, object] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.startswith("featherlane"):
+            for name, member in vars(base).items():
+                if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)):
+                    found[name] = member
+    return sorted(found.items())
+
+
+def described(name: str, thing, level: int, anchor: str, owner: str = "") -> list[str]:
+    """Heading, signature, docstring, common errors."""
+    lines = [f"{'#' * level} {html.escape(name)} {{ #{anchor} }}", ""]
+    if isinstance(thing, property):
+        return [*lines, entry(inspect.getdoc(thing.fget) or ""), ""]
+    if callable(thing):
+        lines += [f"```python\n{signature(name, thing)}\n```", ""]
+    text = inspect.getdoc(plain(thing)) or inspect.getdoc(thing) or ""
+    return [*lines, entry(text, raises(thing, owner)), "", place(thing), ""]
+
+
+def module_page(title: str, dotted: str) -> str:
+    """A page of all public names of a module."""
+    module, shown, first = importlib.import_module(dotted), examples(), {}
+    lines = [f"# {dotted}", "", entry(inspect.getdoc(module) or ""), ""]
+    for group, names in groups(module).items():
+        if group:
+            lines += [f"## {group[0].upper()}{group[1:]}", ""]
+        for name in names:
+            thing = getattr(module, name)
+            lines += described(name, thing, 3, name)
+            if block := shown.get((dotted, name)):
+                at = first.setdefault(block, name)
+                lines += ["**Example**" + (f" at [`{at}`](#{at})" if at != name else ""), ""]
+                lines += [block, ""] if at == name else []
+            if inspect.isclass(thing) and not issubclass(thing, Exception):
+                for inner, member in members(thing):
+                    lines += described(f"{name}.{inner}", member, 4, f"{name}.{inner}", name)
+    return "\n".join(lines)
+
+
+def options_page() -> str:
+    """The options of a model, what each takes, and its default."""
+    opt = fl.load("<mujoco/>").opt
+    lines = [
+        "# Options",
+        "",
+        "`model.opt` has MuJoCo's physics options and those of the contact model `lcp`. What one does not take is a",
+        "`ModelError` that says what was given and what is allowed; settings that do not go together are an",
+        "`UnsupportedFeatureError`. An edit takes effect at the next step; `batch.expand` gives numbers rows by world.",
+        "",
+        "| option | default | allowed | |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, descriptor in vars(type(opt)).items():
+        if name.startswith("_") or not hasattr(descriptor, "__set__"):
+            continue
+        default = getattr(opt, name)
+        shown = default.name.lower() if hasattr(default, "name") and default.name else default
+        shown = " ".join(f"{x:g}" for x in shown) if np.ndim(shown) else shown
+        try:
+            setattr(opt, name, -1)  # what may be negative refuses at least what is no number
+            setattr(opt, name, object())
+        except fl.FeatherlaneError as error:
+            allowed = str(error).partition("allowed ")[2].removeprefix("is ").removeprefix("are ")
+        if allowed in ("an integer", "an integer >= 0") and hasattr(default, "name"):
+            allowed = ", ".join(repr(str(member.name).lower()) for member in type(default))
+        about = html.escape(inspect.getdoc(descriptor) or "")
+        lines.append(f"| `{name}` | `{shown}` | {html.escape(allowed)} | {about} |")
+    return "\n".join(lines) + "\n"
+
+
+WHEN = {POSITION: "position", VELOCITY: "velocity", ROWS: "constraints", ACCELERATION: "acceleration"}
+# (dimension, unit) of what MuJoCo's files call so; tests/test_reference.py holds dimensions against compiled models
+UNITS = {
+    "touch": (1, "N"), "accelerometer": (3, "m/s^2"), "velocimeter": (3, "m/s"), "gyro": (3, "rad/s"),
+    "force": (3, "N"), "torque": (3, "N m"), "magnetometer": (3, "T"), "rangefinder": (0, "m"),
+    "camprojection": (2, "pixels"), "jointpos": (1, "m, rad"), "jointvel": (1, "m/s, rad/s"), "tendonpos": (1, "m"),
+    "tendonvel": (1, "m/s"), "actuatorpos": (1, "m, rad"), "actuatorvel": (1, "m/s, rad/s"),
+    "actuatorfrc": (1, "N, N m"), "jointactfrc": (1, "N, N m"), "tendonactfrc": (1, "N"), "ballquat": (4, "1"),
+    "ballangvel": (3, "rad/s"), "jointlimitpos": (1, "m, rad"), "jointlimitvel": (1, "m/s, rad/s"),
+    "jointlimitfrc": (1, "N, N m"), "tendonlimitpos": (1, "m"), "tendonlimitvel": (1, "m/s"),
+    "tendonlimitfrc": (1, "N"), "framepos": (3, "m"), "framequat": (4, "1"), "framexaxis": (3, "1"),
+    "frameyaxis": (3, "1"), "framezaxis": (3, "1"), "framelinvel": (3, "m/s"), "frameangvel": (3, "rad/s"),
+    "framelinacc": (3, "m/s^2"), "frameangacc": (3, "rad/s^2"), "subtreecom": (3, "m"), "subtreelinvel": (3, "m/s"),
+    "subtreeangmom": (3, "kg m^2/s"), "insidesite": (1, "1"), "geomdist": (1, "m"), "geomnormal": (3, "1"),
+    "geomfromto": (6, "m"), "contact": (0, "by what it reports"), "e_potential": (1, "J"), "e_kinetic": (1, "J"),
+    "clock": (1, "s"), "user": (0, "yours"),
+}  # fmt: skip
+
+
+def sensor_name(kind: int) -> str:
+    """What MuJoCo's files call a sensor."""
+    return mujoco.mjtSensor(kind).name.removeprefix("mjSENS_").lower()
+
+
+def sensors_page() -> str:
+    """All sensors that are computed."""
+    lines = [
+        "# Sensors: all kinds",
+        "",
+        "What each kind measures, when in a step, and how many numbers it gives (none: that depends on the sensor).",
+        "[Sensors](../sensors.md) has how they are read, cut, delayed and made noisy, and what is refused.",
+        "",
+        "| sensor | after | numbers | unit | |",
+        "| --- | --- | ---: | --- | --- |",
+    ]
+    for kind in sorted(SENSORS, key=lambda kind: (SENSORS[kind].when, sensor_name(kind))):
+        name = sensor_name(kind)
+        dim, unit = UNITS[name]
+        about = html.escape(first_line(inspect.getdoc(plain(SENSORS[kind].measure)) or "").removeprefix("Sensor i: "))
+        lines.append(f"| `{name}` | {WHEN[SENSORS[kind].when]} | {dim or ''} | {unit} | {about} |")
+    return "\n".join(lines) + "\n"
+
+
+def actuators_page() -> str:
+    """What actuators are made of, from the files that compute them."""
+    lines = [
+        "# Actuators: all kinds",
+        "",
+        "An actuator makes a force of a control: force = gain(l, l') u + bias(l, l'), where u is the control or an",
+        "activation that follows it, l the length of what it acts on and l' its rate; forces reach the dofs by the",
+        "moments of the transmission. [Features](../features.md) lists every kind with its test,",
+        "[Functions of the user](../user-functions.md) has laws of your own. Fields: "
+        "[`actuator_*`](../fields.md#model).",
+        "",
+    ]
+    room = importlib.import_module("featherlane.dynamics.actuator")
+    for name in (
+        "transmission", "site_transmission", "slider_crank", "adhesion", "reflected", "control", "history",
+        "setpoint", "activation", "gain", "muscle", "dcmotor", "orientation", "user", "actuation",
+    ):  # fmt: skip
+        module = importlib.import_module(f"{room.__name__}.{name}")
+        title = name.replace("_", " ").replace("dcmotor", "DC motor")
+        lines += [f"## {title[0].upper()}{title[1:]}", "", entry(inspect.getdoc(module) or "", table=True), ""]
+        lines += [f"[source](../../src/featherlane/dynamics/actuator/{name}.py)", ""]
+    return "\n".join(lines)
+
+
+def commands_page() -> str:
+    """The commands, from the program."""
+    group = typer.main.get_command(application)
+    lines = ["# Command line", "", html.escape(" ".join((group.help or "").split())), ""]
+    for name, command in group.commands.items():
+        about = inspect.cleandoc(command.help or "")
+        lines += [f"## featherlane {name}", "", html.escape(about), ""]
+        rows = []
+        for parameter in command.params:
+            told = "".join(html.escape(" ".join((getattr(parameter, "help", "") or "").split())))
+            shown = ", ".join(parameter.opts + parameter.secondary_opts)
+            if parameter.param_type_name == "argument":
+                shown = parameter.metavar or str(parameter.name).upper()
+            default = parameter.default if isinstance(parameter.default, str | int | float) else ""
+            default = "" if isinstance(parameter.default, bool) or default == "" else f"`{default}`"
+            rows.append(f"| <code>{html.escape(shown).replace('|', '&#124;')}</code> | {default} | {told} |")
+        lines += ["| option | default | |", "| --- | --- | --- |", *rows, ""]
+    return "\n".join(lines)
+
+
+def pages() -> dict[str, str]:
+    """All pages of the reference by their names."""
+    made = {name: module_page(name, dotted) for name, dotted in MODULES.items()}
+    tables = {"options": options_page, "sensors": sensors_page, "actuators": actuators_page}
+    return made | {name: page() for name, page in tables.items()} | {"command-line": commands_page()}
+
+
+def on_files(files, config):
+    """The pages, beside those of `docs`."""
+    for name, text in pages().items():
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files

@@ -1,0 +1,150 @@
+"""The reference has every public name, with shapes, units, errors and an example; every error has its page."""
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.lanes import Kernel
+from pages import links
+from scenes import sensors
+
+ROOT = Path(__file__).parents[1]
+MODULES = ["featherlane", "featherlane.environments", "featherlane.lcp", "featherlane.tree", "featherlane.lanes"]
+NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
+THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
+# functions that compute nothing of given numbers, and cannot refuse
+NO_ERRORS = {"bundled_names", "show_config", "kernel", "methods", "register_tasks", "tasks"}
+ARRAYS = re.compile(r"ArrayLike|ndarray|NDArray|IntArray")
+SHAPE = re.compile(r"\((?:\.\.\.|\w+),[\w ., +*]*\)")
+UNIT = re.compile(r"\[(?:m|kg|s|rad|N|J|1|T|1/s)[^\]]*\]")
+ERRORS = ["FeatherlaneError", "ModelError", "UnknownNameError", "UnsupportedFeatureError", "InstallationError",
+          "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "BadNumberWarning"]  # fmt: skip
+
+
+def thing(module: str, name: str):
+    return getattr(importlib.import_module(module), name)
+
+
+def signature(made) -> str:
+    """Of a function; of a kernel that of what it is made of."""
+    try:
+        return str(inspect.signature(made.function if isinstance(made, Kernel) else made))
+    except (TypeError, ValueError):
+        return ""
+
+
+def examples() -> dict[tuple[str, str], str]:
+    """The text below the heading that names it, for each public name."""
+    found, module = {}, ""
+    for part in re.split(r"^(?=#{2,3} )", (ROOT / "docs/reference/examples.md").read_text(), flags=re.MULTILINE):
+        head, _, rest = part.partition("\n")
+        module = head[3:].strip() if head.startswith("## ") else module
+        if head.startswith("### "):
+            found |= {(module, name.strip()): rest for name in head[4:].split(",")}
+    return found
+
+
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize("module, name", THINGS)
+def test_a_public_name_has_an_example_that_uses_it(module, name):
+    """tests/test_blocks.py runs it."""
+    assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
+    used = rf"\b(?:fl|environments|lcp|tree|lanes)\.{name}\b"
+    by_result = {"Solution": "Solution", "Model": "Model"}  # a class that a function makes is named in a comment
+    assert re.search(used, code) or by_result.get(name, "\0") in code
+
+
+def test_no_example_is_of_a_name_that_is_not_public():
+    assert set(EXAMPLES) <= set(NAMES)
+
+
+@pytest.mark.parametrize("module, name", THINGS)
+def test_a_public_name_says_what_it_is(module, name):
+    made = thing(module, name)
+    text = inspect.getdoc(made.function if isinstance(made, Kernel) and hasattr(made, "function") else made) or ""
+    assert len(text) > 10 and not text.startswith(f"{name}("), "a docstring of its own"
+
+
+@pytest.mark.parametrize("name", [n for m, n in THINGS if m == "featherlane" and inspect.isfunction(thing(m, n))])
+def test_a_function_says_its_errors_shapes_and_units(name):
+    """Those of a model and a data share the errors that simulation/steps.py names; they read and write fields."""
+    function = getattr(fl, name)
+    parameters, text = list(inspect.signature(function).parameters), inspect.getdoc(function)
+    assert "Raises:" in text or parameters[:2] == ["model", "data"] or name in NO_ERRORS
+    if ARRAYS.search(signature(function)):
+        assert SHAPE.search(text), "no shape, as (nv,) or (..., 3)"
+        assert UNIT.search(text) or name in UNITLESS, "no unit, as [m/s]"
+
+
+# what they take and give are coordinates of any kind, or has the units of what it is told
+UNITLESS = {
+    "register_points",
+    "half_solve",
+    "normalize_quat",
+    "get_state",
+    "set_state",
+    "add_sensor_noise",
+    "set_user_sensor",
+}
+
+
+@pytest.mark.parametrize("module", ["featherlane.lcp", "featherlane.tree", "featherlane.environments"])
+def test_other_functions_say_their_errors_and_shapes(module):
+    for name in importlib.import_module(module).__all__:
+        made = thing(module, name)
+        if inspect.isfunction(made) and ARRAYS.search(signature(made)):
+            told = inspect.getdoc(made) or ""
+            assert SHAPE.search(told), f"{module}.{name}: no shape"
+            assert "Raises:" in told or "errors as in" in told, f"{module}.{name}: no errors"
+
+
+def subclasses(cls: type) -> set[type]:
+    return {cls}.union(*map(subclasses, cls.__subclasses__()))
+
+
+def test_every_error_has_its_place_on_the_page_and_names_it():
+    code = "import featherlane as fl, featherlane.lanes.compiler.rules, featherlane.environments\n"
+    code += "def s(c): return {c}.union(*map(s, c.__subclasses__()))\n"
+    code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.BadNumberWarning} "
+    code += "if c.__module__.startswith('featherlane')))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert sorted(told) == sorted(ERRORS)
+    anchors = links.anchors((ROOT / "docs/errors.md").read_text())
+    assert {name.lower() for name in ERRORS} <= anchors
+    from featherlane.lanes.compiler.rules import KernelLanguageError
+
+    found = {cls.__name__: cls for cls in subclasses(fl.FeatherlaneError) | {fl.BadNumberWarning, KernelLanguageError}}
+    for name in sorted({*ERRORS} - {"KernelLanguageError"}):  # whose file is part of the key of each compiled kernel
+        assert f"docs/errors.md#{name.lower()}" in (found[name].__doc__ or ""), name
+
+
+def test_dimensions_of_sensors_are_those_of_compiled_models():
+    pytest.importorskip("mkdocs")
+    sys.path.insert(0, str(ROOT / "docs" / "site"))
+    try:
+        reference = importlib.import_module("reference")
+    finally:
+        sys.path.pop(0)
+    for kind in reference.SENSORS:
+        assert reference.sensor_name(kind) in reference.UNITS
+    seen = set()
+    for name in sensors.GROUPS:
+        model = mujoco.MjModel.from_xml_string(sensors.group_scene(name))
+        for kind, dim in zip(model.sensor_type, model.sensor_dim, strict=True):
+            name = reference.sensor_name(int(kind))
+            if reference.UNITS.get(name, (0, ""))[0]:
+                seen.add(name)
+                assert reference.UNITS[name][0] == dim, name
+    assert len(seen) > 20
+    assert np.all([unit for _, unit in reference.UNITS.values()])
