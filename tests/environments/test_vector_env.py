@@ -17,7 +17,7 @@ from packaging.version import Version
 
 import featherlane as fl
 from featherlane import environments
-from featherlane.environments import TaskEnv
+from featherlane.environments import Task, TaskEnv
 from scenes.counting import Count
 
 N = 3
@@ -310,3 +310,39 @@ def test_what_is_written_into_elapsed_counts_towards_the_limit():
     assert env.step(PAID)[3].tolist() == [False, False, True]
     assert env.step(PAID)[3].tolist() == [False, True, False]
     assert env.elapsed.tolist() == [2, 5, 0]
+
+
+class Swinging(Task):
+    """A pole on a cart that starts anywhere, seen by where its parts are."""
+
+    model, fields, max_episode_steps = "cartpole", ("xpos",), 2
+
+    def observation(self, worlds):
+        return worlds.xpos[:, 2].copy()
+
+    def reward(self, worlds, actions, before):
+        return self.dt * self.ended_before
+
+    def terminated(self, worlds):
+        self.ended_before = np.arange(worlds.nworld) == 1  # `reward` is asked after this
+        return self.ended_before
+
+    def start(self, worlds, ids, random):
+        worlds.qpos[ids] = random.normal(ids, worlds.model.nq)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("mode", RESETTING)
+def test_fields_of_a_start_are_computed_where_the_task_sees_them(mode, forward):
+    def is_fresh(seen):
+        env.batch.forward()
+        return (seen == env.batch.xpos[:, 2]).all(axis=1).tolist()
+
+    env = TaskEnv(Swinging(), N, nthread=1, autoreset_mode=mode)
+    env.task.forward_at_start = forward
+    assert is_fresh(env.reset(seed=1)[0]) == [True] * N
+    seen, rewards, *_ = env.step(env.action_space.sample())
+    assert rewards.tolist() == [0.0, env.dt, 0.0]
+    if mode is AutoresetMode.NEXT_STEP:
+        seen = env.step(env.action_space.sample())[0]
+    assert is_fresh(seen) == [False, forward, False]

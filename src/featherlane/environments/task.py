@@ -33,6 +33,8 @@ class Task:
         fields: derived fields of the batch that the task reads; they are bound when the batch is made.
         info_fields: those that only `info` and `start_info` read.
         max_episode_steps: actions after which an episode is truncated, where the environment is not told otherwise.
+        forward_at_start: whether the `fields` of worlds that start after an end are computed before these are seen;
+            False where only `reward` and `terminated` read them.  After a call of `reset` they always are.
         derived: "gymnasium": after a step the derived fields are those of the state before its last time step, as in
             MuJoCo's `mj_step`; "fresh": those of the state itself, for one more forward pass.
         dt: time of an action [s]; the environment sets it, and so
@@ -49,6 +51,7 @@ class Task:
     fields: tuple[str, ...] = ()
     info_fields: tuple[str, ...] = ()
     max_episode_steps: int | None = None
+    forward_at_start: bool = True
     derived: str = "gymnasium"
     dt: float
     kernel_rows: Mapping[str, slice] = {}

@@ -138,7 +138,7 @@ class TaskEnv(VectorEnv):
                 f"reset_mask: got {mask.dtype} {mask.shape}, allowed is bool ({self.num_envs},), one of it true"
             )
         self.random.reseed(np.flatnonzero(mask), seed)
-        self._restart(np.flatnonzero(mask))
+        self._restart(np.flatnonzero(mask), True)
         return self._observe(), self._told(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
     def step(self, actions):
@@ -158,7 +158,7 @@ class TaskEnv(VectorEnv):
             if self.autoreset_mode is AutoresetMode.DISABLED:
                 raise gym.error.ResetNeeded(f"world {resting[0]} has ended; reset it with reset_mask")
             moving = np.flatnonzero(~self._done)
-            self._restart(resting)
+            self._restart(resting, task.forward_at_start)
         before = task.before(batch)
         task.act(batch, actions, moving)
         batch.step(self.frame_skip, ids=moving)
@@ -216,7 +216,7 @@ class TaskEnv(VectorEnv):
             final[w] = observations[w].copy()
         done = done.copy()  # a restart clears the environment's own
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
-        self._restart(np.flatnonzero(done))
+        self._restart(np.flatnonzero(done), self.task.forward_at_start)
         if self.info:
             last["final_info"] = _part(infos, done)
             last = self._told(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
@@ -245,11 +245,11 @@ class TaskEnv(VectorEnv):
         return infos
 
     # ---- worlds ----------------------------------------------------------------------------------------------------
-    def _restart(self, ids: np.ndarray) -> None:
+    def _restart(self, ids: np.ndarray, forward: bool) -> None:
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
         task.start(batch, ids, self.random)
-        if self._fields:
+        if self._fields and forward:
             batch.forward(ids)
         task.started(batch, ids)
         self.elapsed[ids] = 0

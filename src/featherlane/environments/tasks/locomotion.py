@@ -66,6 +66,7 @@ class VelocityTask(RobotTask):
     foot_height: ClassVar[float]  # of such a site above the ground while its foot stands there [m]
     lowest: ClassVar[float]  # of the trunk above the ground [m]
     fields = ("site_xpos", "actuator_force")
+    forward_at_start = False
 
     def __post_init__(self):
         for name in ("forward", "sideways", "turn"):
@@ -95,6 +96,11 @@ class VelocityTask(RobotTask):
         self.command = np.zeros((n, 3))
         self.tile = np.zeros(n, np.int64)
         self.next_command, self.next_push = np.zeros((2, n), np.int64)  # steps
+        # least and greatest of the numbers that a start draws, a command, and a push
+        noise, spin = (-self.start_noise, self.start_noise), (-10 * self.start_noise, 10 * self.start_noise)
+        self.posture_range = np.transpose([noise] * (model.nq - ROOT) + [spin] * model.nv + [(-np.pi, np.pi)])
+        self.command_range = np.transpose([self.forward, self.sideways, self.turn, (0.0, 1.0), self.command_time])
+        self.push_range = np.transpose([(-self.push, self.push)] * 2 + [self.push_time])
         self.stands, self.air_time = np.ones((n, len(self.feet)), bool), np.zeros((n, len(self.feet)))
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
@@ -162,48 +168,56 @@ class VelocityTask(RobotTask):
     # ---- what changes by itself ------------------------------------------------------------------------------------
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
         super().proceed(worlds, ids, random)
-        ids = np.arange(worlds.nworld) if ids is None else ids
-        self.air_time[ids] = np.where(self.stands[ids], 0.0, self.air_time[ids] + self.dt)
-        self.draw_commands(ids[self.steps[ids] >= self.next_command[ids]], random)
+        at: Any = slice(None) if ids is None else ids
+        self.air_time[at] = np.where(self.stands[at], 0.0, self.air_time[at] + self.dt)
+        # worlds that were just started have nothing that is due
+        self.draw_commands(np.flatnonzero(self.steps >= self.next_command), random)
         if self.push > 0.0:
-            due = ids[self.steps[ids] >= self.next_push[ids]]
-            worlds.qvel[due, :2] += random.uniform(due, -self.push, self.push, 2)
-            self.plan(self.next_push, due, self.push_time, random)
+            due = np.flatnonzero(self.steps >= self.next_push)
+            if len(due):
+                drawn = within(random, due, self.push_range)
+                worlds.qvel[due, :2] += drawn[:, :2]
+                self.next_push[due] = self.after(due, drawn[:, 2])
         if self.ground is not None:
-            at = worlds.qpos[ids, :2]
-            self.ground.put_back(at, self.tile[ids])
-            worlds.qpos[ids, :2] = at
+            place = worlds.qpos[at, :2]
+            self.ground.put_back(place, self.tile[at])
+            worlds.qpos[at, :2] = place
 
-    def plan(self, when: np.ndarray, ids: np.ndarray, least_and_most: tuple[float, float], random) -> None:
-        """Set the step at which something happens next."""
-        wait = random.uniform(ids, *least_and_most, 1)[:, 0] / self.dt
-        when[ids] = self.steps[ids] + np.maximum(np.round(wait), 1).astype(np.int64)
+    def after(self, ids: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+        """The step of the worlds `ids` some seconds from now."""
+        return self.steps[ids] + np.maximum(np.round(seconds / self.dt), 1).astype(np.int64)
 
     def draw_commands(self, ids: np.ndarray, random: RandomStreams) -> None:
         """New commands in the worlds `ids`."""
-        low, high = np.transpose([self.forward, self.sideways, self.turn])
-        drawn = random.uniform(ids, low, high, 3)
-        stands = random.uniform(ids, 0.0, 1.0, 1) < self.standing
-        self.command[ids] = np.where(stands, 0.0, drawn)
-        self.plan(self.next_command, ids, self.command_time, random)
+        if len(ids):
+            drawn = within(random, ids, self.command_range)
+            self.command[ids] = np.where(drawn[:, 3:4] < self.standing, 0.0, drawn[:, :3])
+            self.next_command[ids] = self.after(ids, drawn[:, 4])
 
     def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
-        model, noise = worlds.model, self.start_noise
-        worlds.qpos[ids] = self.rest
-        worlds.qpos[ids, ROOT:] += random.uniform(ids, -noise, noise, model.nq - ROOT)
-        worlds.qvel[ids] = random.uniform(ids, -10 * noise, 10 * noise, model.nv)
-        worlds.qpos[ids, 3:ROOT] = turned(random.uniform(ids, -np.pi, np.pi, 1)[:, 0])
+        model = worlds.model
+        drawn = within(random, ids, self.posture_range)
+        joints = model.nq - ROOT
+        qpos = np.tile(self.rest.astype(worlds.dtype), (len(ids), 1))
+        qpos[:, ROOT:] += drawn[:, :joints]
+        qpos[:, 3:ROOT] = turned(drawn[:, -1])
         if self.ground is not None:
             self.tile[ids] = random.integers(ids, 0, len(self.terrain) * LEVELS, 1)[:, 0]
             at = self.ground.centres[self.tile[ids]] + random.uniform(ids, -3.0, 3.0, 2)
-            worlds.qpos[ids, :2] = at
-            worlds.qpos[ids, 2] += self.highest_about(at)
+            qpos[:, :2] = at
+            qpos[:, 2] += self.highest_about(at)
+        worlds.qpos[ids], worlds.qvel[ids] = qpos, drawn[:, joints:-1]
         worlds.ctrl[ids] = self.rest[self.driven]
         self.air_time[ids] = 0.0
         self.draw_commands(ids, random)
-        self.plan(self.next_push, ids, self.push_time, random)
+        self.next_push[ids] = self.after(ids, random.uniform(ids, *self.push_time, 1)[:, 0])
 
     def highest_about(self, at: np.ndarray) -> np.ndarray:
         """Highest ground about places (n, 2), on which feet are not in it, (n,) [m]."""
         around = at[:, None] + np.stack(np.meshgrid(*[np.linspace(-0.4, 0.4, 9)] * 2), axis=-1).reshape(-1, 2)
         return self.height_at(around[:, :, 0], around[:, :, 1]).max(axis=1)
+
+
+def within(random: RandomStreams, ids: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """A number of each generator in `ids` between each pair of ends (2, k), (len(ids), k)."""
+    return random.uniform(ids, ends[0], ends[1], ends.shape[1])

@@ -63,8 +63,10 @@ class Terrain:
         u = np.clip((x + self.half[0]) / CELL, 0.0, columns - 1.001)
         v = np.clip((y + self.half[1]) / CELL, 0.0, rows - 1.001)
         i, j = u.astype(int), v.astype(int)
-        u, v, z = u - i, v - j, self.samples
-        return (1 - v) * ((1 - u) * z[j, i] + u * z[j, i + 1]) + v * ((1 - u) * z[j + 1, i] + u * z[j + 1, i + 1])
+        u, v, z, at = u - i, v - j, self.samples.ravel(), j * columns + i
+        low = (1 - u) * z.take(at) + u * z.take(at + 1)
+        high = (1 - u) * z.take(at + columns) + u * z.take(at + columns + 1)
+        return (1 - v) * low + v * high
 
     def put_back(self, at: np.ndarray, tile: np.ndarray) -> None:
         """Move places (n, 2) that have left their tiles by one side, to the same ground."""

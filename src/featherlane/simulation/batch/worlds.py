@@ -271,7 +271,8 @@ class Worlds(NamedAccess):
 
     def count_of(self, *causes: str) -> np.ndarray:
         """How often since its last reset each world had one of these causes of `status`, (nworld,)."""
-        return self._arrays["warning"][:, [STATUS.index(cause) for cause in causes]].sum(axis=1)
+        counts = (self._arrays["warning"][:, STATUS.index(cause)] for cause in causes)
+        return sum(counts, np.zeros(self.nworld))
 
     def is_left_out(self, name: str) -> bool:
         """Is it an input that nobody has asked for yet, zero in all worlds?"""
