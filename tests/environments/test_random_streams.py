@@ -20,7 +20,7 @@ def numpys(seed):
 def test_uniform_numbers_are_numpys_in_any_portions():
     streams, theirs = RandomStreams(N, 3), numpys(3)
     rng = np.random.default_rng(0)
-    for n in (1, 7, 60, 64, 65, 200, 3, 5, 1500, 2, 0, 300):
+    for n in (1, 7, 60, 64, 65, 128, 129, 200, 3, 5, 1500, 2, 0, 300):
         ids = np.flatnonzero(rng.random(N) < 0.7)
         expected = [theirs[i].uniform(-0.3, 0.7, n) for i in ids]
         np.testing.assert_array_equal(streams.uniform(ids, -0.3, 0.7, n), np.reshape(expected, (len(ids), n)))

@@ -15,7 +15,7 @@ from featherlane.environments.raw_numbers import LOW32, PERIOD, agrees, least_ac
 from featherlane.errors import ModelError
 
 MOST = 2**64
-AHEAD = 64  # words that are drawn at once
+AHEAD = 128  # words that are drawn at once
 MOST_AHEAD = 1024  # numbers of a call beyond which nothing is gained by that
 HALF = np.uint64(32)
 

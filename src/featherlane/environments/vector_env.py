@@ -153,11 +153,11 @@ class TaskEnv(VectorEnv):
         """
         batch, task = self.batch, self.task
         actions = self._actions(actions)
-        resting, moving = np.flatnonzero(self._done), None
+        (resting,), moving = self._done.nonzero(), None
         if len(resting):
             if self.autoreset_mode is AutoresetMode.DISABLED:
                 raise gym.error.ResetNeeded(f"world {resting[0]} has ended; reset it with reset_mask")
-            moving = np.flatnonzero(~self._done)
+            (moving,) = (~self._done).nonzero()
             self._restart(resting, task.forward_at_start)
         before = task.before(batch)
         task.act(batch, actions, moving)

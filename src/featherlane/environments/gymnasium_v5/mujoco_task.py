@@ -77,8 +77,9 @@ class MujocoTask(Task):
     def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
         """Positions near the model's, velocities near zero, of the uniform or the normal distribution."""
         nq, nv = worlds.qpos.shape[1], worlds.qvel.shape[1]
-        worlds.qpos[ids] = self.init_qpos + random.uniform(ids, -scale, scale, nq)
-        worlds.qvel[ids] = scale * random.normal(ids, nv) if normal else random.uniform(ids, -scale, scale, nv)
+        drawn = random.uniform(ids, -scale, scale, nq if normal else nq + nv)
+        worlds.qpos[ids] = self.init_qpos + drawn[:, :nq]
+        worlds.qvel[ids] = scale * random.normal(ids, nv) if normal else drawn[:, nq:]
 
 
 @dataclass(kw_only=True)
@@ -109,7 +110,8 @@ def place(worlds: Batch) -> dict[str, np.ndarray]:
 
 def squares(values: np.ndarray) -> np.ndarray:
     """Sum of the squares of each world's numbers, (n,)."""
-    return np.square(values.reshape(len(values), -1)).sum(axis=1)
+    rows = values.reshape(len(values), -1)
+    return np.add.reduce(rows * rows, axis=1)
 
 
 def norms(values: np.ndarray) -> np.ndarray:

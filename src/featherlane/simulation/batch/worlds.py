@@ -465,7 +465,7 @@ def chosen_worlds(ids, nworld: int) -> np.ndarray:
         return np.zeros(0, np.int64)
     if a.ndim != 1 or a.dtype.kind not in "iu":
         raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
-    if (a[1:] > a[:-1]).all() and a[0] >= 0 and a[-1] < nworld:
+    if a[0] >= 0 and a[-1] < nworld and (a[1:] > a[:-1]).all():
         return a.astype(np.int64)  # the common case, without a sort
     wrong = a[(a < 0) | (a >= nworld)]
     if wrong.size:
