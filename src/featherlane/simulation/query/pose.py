@@ -1,0 +1,58 @@
+"""Where the bodies of worlds are in their present states, which stay as they are: what a picture asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.model.model import Model
+from featherlane.simulation.query.question import Question
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.workspace import Workspace
+
+
+@over_tiles
+def pose_tiles(m, d, b, thread, tile, W):
+    """The frames of the worlds of a tile.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
+    """
+    kinematics(m, d)
+    frames(m, d)
+    for s in range(b.nstep):
+        write_records(b, thread, tile, W, s)
+
+
+class Poses(Question):
+    """Fields that `kinematics` and `frames` write, of some worlds.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: float64 or float32.
+        fields: their names.
+    """
+
+    loop = pose_tiles
+    number = 1
+
+    def __init__(self, model: Model, nworld: int, dtype, fields: Iterable[str]):
+        sizes = model.size_values()
+        self.rows = {name: np.empty((nworld, 1, *DATA[name].dims(sizes)), dtype) for name in fields}
+
+    def enter(self, workspace: Workspace) -> None:
+        """Nothing is asked of all worlds alike."""
+
+    def transfers(self) -> dict[str, list[Transfer]]:
+        """What `pose_tiles` takes."""
+        return {"record": [Transfer(name, rows) for name, rows in self.rows.items()]}
+
+    def answer(self) -> dict[str, np.ndarray]:
+        """The fields by name, (nworld, ...)."""
+        return {name: rows[:, 0] for name, rows in self.rows.items()}

@@ -1,0 +1,1 @@
+"""What worlds look like in a browser, drawn with viser (extra `[view]`)."""

@@ -1,0 +1,125 @@
+"""What geoms and sites are made of: a few unit meshes, stretched and put in place, and meshes that are their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
+from featherlane.model.model import Model
+from featherlane.viewer import shapes
+from featherlane.viewer.instances import IDENTITY, Part
+from featherlane.viewer.rotation import product, turned
+from featherlane.viewer.shapes import Mesh
+
+SHARED = 48  # capsules of equal proportions from which on they have a mesh of their own, and are no three pieces
+UPSIDE_DOWN = (0.0, 1.0, 0.0, 0.0)
+
+
+class Solid(NamedTuple):
+    """A shape that a body carries.
+
+    Attributes:
+        kind: type of the geom.
+        data: mesh or height field, -1: none.
+        body, pos, quat: where it is, in the body's frame.
+        size: (3,) as of a geom.
+        rgba: colour.
+    """
+
+    kind: int
+    data: int
+    body: int
+    pos: np.ndarray
+    quat: np.ndarray
+    size: np.ndarray
+    rgba: np.ndarray
+
+
+def geoms(model: Model, colour: np.ndarray) -> list[Solid]:
+    """The geoms of the model."""
+    m = model.__dict__
+    columns = (m[f"geom_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
+    return [Solid(int(k), int(i), int(b), *rest) for k, i, b, *rest in zip(*columns, colour, strict=True)]
+
+
+def sites(model: Model, colour: np.ndarray) -> list[Solid]:
+    """The sites of the model."""
+    m = model.__dict__
+    columns = (m[f"site_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
+    return [Solid(int(k), int(i), int(b), *rest) for k, i, b, *rest in zip(*columns, colour, strict=True)]
+
+
+def detail(count: int) -> int:
+    """Steps round a shape that is drawn `count` times: a page draws about a million triangles without effort."""
+    return 32 if count <= 300 else 20 if count <= 2000 else 12
+
+
+def sorted_parts(
+    solids: Iterable[Solid], nworld: int, hulls: bool, infinite: float
+) -> dict[Hashable, list[tuple[int, Part]]]:
+    """Parts of solids by their mesh, each with the number of its solid.
+
+    Args:
+        solids: what is drawn.
+        nworld: how many worlds are.
+        hulls: draw meshes as their hulls.
+        infinite: half side of a plane without end [m].
+    """
+    solids = list(solids)
+    proportions = Counter(_ratio(solid) for solid in solids if solid.kind == CAPSULE)
+    found: dict[Hashable, list[tuple[int, Part]]] = {}
+    for number, solid in enumerate(solids):
+        whole = solid.kind == CAPSULE and proportions[_ratio(solid)] * nworld >= SHARED
+        for key, part in _parts(solid, whole, hulls, infinite):
+            found.setdefault(key, []).append((number, part))
+    return found
+
+
+def _ratio(solid: Solid) -> float:
+    return round(float(solid.size[1] / solid.size[0]), 6)
+
+
+def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[tuple[Hashable, Part]]:
+    """Meshes by name, and how they are placed."""
+
+    def part(scale, pos=None, quat=IDENTITY) -> Part:
+        at = solid.pos if pos is None else solid.pos + turned(solid.quat, np.asarray(pos, float))
+        return Part(solid.body, at, product(solid.quat, np.asarray(quat, float)), scale, solid.rgba)
+
+    a, b, c = map(float, solid.size)
+    if solid.kind == PLANE:
+        yield "rectangle", part((a or infinite, b or infinite, 1.0))
+    elif solid.kind == SPHERE:
+        yield "sphere", part((a, a, a))
+    elif solid.kind == ELLIPSOID:
+        yield "sphere", part((a, b, c))
+    elif solid.kind == CYLINDER:
+        yield "cylinder", part((a, a, b))
+    elif solid.kind == BOX:
+        yield "box", part((a, b, c))
+    elif solid.kind == CAPSULE and whole:
+        yield ("capsule", _ratio(solid)), part((a, a, a))
+    elif solid.kind == CAPSULE:
+        yield "tube", part((a, a, b))
+        yield "cap", part((a, a, a), (0.0, 0.0, b))
+        yield "cap", part((a, a, a), (0.0, 0.0, -b), UPSIDE_DOWN)
+    elif solid.kind == MESH and solid.data >= 0:
+        yield ("hull" if hulls else "mesh", solid.data), part((1.0, 1.0, 1.0))
+    elif solid.kind == HFIELD and solid.data >= 0:
+        yield ("height field", solid.data), part((1.0, 1.0, 1.0))
+
+
+def mesh_of(model: Model, key: Hashable, count: int) -> Mesh:
+    """The triangles that go by a name, for something that is drawn `count` times."""
+    if isinstance(key, str):
+        flat = {"rectangle": shapes.rectangle, "box": shapes.box}
+        return flat[key]() if key in flat else getattr(shapes, key)(detail(count))
+    assert isinstance(key, tuple)
+    kind, which = key
+    if kind == "capsule":
+        return shapes.capsule(which, detail(count))
+    return {"mesh": shapes.mesh, "hull": shapes.hull, "height field": shapes.height_field}[kind](model, which)

@@ -1,0 +1,152 @@
+"""`Scene`: all that is drawn of some worlds, layer by layer, on the page of a viser server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ModelError, near
+from featherlane.model.enums import NGROUP, PLANE
+from featherlane.model.model import Model, check_model
+from featherlane.simulation.batch.worlds import count
+from featherlane.simulation.world.data import Data
+from featherlane.viewer.frame import Frame
+from featherlane.viewer.ground import Ground
+from featherlane.viewer.solids import SHOWN, Solids, geom_groups, hull_groups, site_groups
+
+APART = 1.25  # distance of neighbours in a grid of worlds, in their widths
+ENDLESS = 20.0  # half side of a tilted plane without end, in extents
+
+
+class Scene:
+    """Worlds of a model on a page.
+
+    Args:
+        server: a `viser.ViserServer`.
+        model: the model.
+        nworld: how many worlds there are to be drawn from.
+
+    Attributes:
+        layers: what can be drawn, by name, with the groups that there are; no groups: the layer is one.
+        pickable: functions that are called with a world's number and a body's when somebody clicks on the body.
+
+    Raises:
+        TypeError: `model` is no Model.
+        ModelError: nworld below 1.
+    """
+
+    def __init__(self, server, model: Model, nworld: int = 1):
+        check_model(model)
+        self.server, self.model, self.nworld = server, model, count("nworld", nworld, 1)
+        self.pickable: list[Callable[[int, int], Any]] = []
+        self.centre, self.extents = _bounds(model)
+        self._frame: Frame | None = None
+        endless = ENDLESS * float(self.extents.max())
+        self._ground = Ground(server, model, float(self.extents.max()))
+        solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
+        self._solids = {
+            name: Solids(server, model, name, lambda f=found: f(model), hulls, endless, self._picked)
+            for name, (found, hulls) in solids.items()
+        }
+        groups = {"geoms": (*self._solids["geoms"].groups, *self._ground.groups)}
+        self.layers: dict[str, tuple[int, ...]] = {
+            name: tuple(sorted(set(groups.get(name, layer.groups)))) for name, layer in self._solids.items()
+        }
+        self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
+        server.scene.set_up_direction("+z")
+        self.aim(np.zeros((1, 3)))
+        for name, group in self._on:
+            self.switch(name, group, name in ("geoms", "sites") and group in SHOWN)
+
+    # ---- what is drawn -----------------------------------------------------------------------------------------------
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Layers of which something is switched on: what `Frame.of` is to compute."""
+        return frozenset(name for (name, _), on in self._on.items() if on)
+
+    def is_on(self, layer: str, group: int | None = None) -> bool:
+        """Is a layer, or one group of it, drawn?  Without a group: any of its groups."""
+        self._check(layer, group)
+        return any(on for (name, g), on in self._on.items() if name == layer and group in (None, g))
+
+    def switch(self, layer: str, group: int | None, on: bool) -> None:
+        """Draw a layer, or one group of it, or no longer; what it needs comes with the next frame.
+
+        Args:
+            layer: its name, one of `layers`.
+            group: the group, None for all of them.
+            on: whether it is drawn.
+
+        Raises:
+            ModelError: no such layer or group.
+        """
+        self._check(layer, group)
+        for name, g in self._on:
+            if name == layer and group in (None, g):
+                self._on[name, g] = bool(on)
+                if name in self._solids and g in self._solids[name].on:
+                    self._solids[name].switch(g, bool(on))
+                if name == "geoms" and g in self._ground.on:
+                    self._ground.on[g] = bool(on)
+        if self._frame is not None:
+            self.show(self._frame)
+
+    def _check(self, layer: str, group: int | None) -> None:
+        if layer not in self.layers:
+            raise ModelError(f"layer: got {layer!r}, allowed are {', '.join(self.layers)}{near(layer, self.layers)}")
+        if group is not None and group not in self.layers[layer]:
+            allowed = ", ".join(map(str, self.layers[layer])) or "none"
+            raise ModelError(f"group: layer {layer} has no {group!r}, allowed are {allowed}")
+
+    def show(self, frame: Frame) -> None:
+        """Draw a frame."""
+        self._frame, offsets = frame, self.spread(frame.worlds)
+        with self.server.atomic():
+            self._ground.show(offsets)
+            for layer in self._solids.values():
+                layer.show(frame, offsets)
+        self.server.flush()
+
+    def spread(self, worlds: ArrayLike) -> np.ndarray:
+        """Where the origins of worlds are drawn: a grid about the origin, in the order given.
+
+        Args:
+            worlds: (n,) their numbers.
+
+        Returns:
+            (n, 3) [m].
+        """
+        n = len(np.atleast_1d(worlds))
+        columns = int(np.ceil(np.sqrt(n)))
+        rows = -(-n // max(columns, 1))
+        row, column = np.divmod(np.arange(n), max(columns, 1))
+        side = APART * float(self.extents.max())
+        x, y = (column - (columns - 1) / 2) * side, (row - (rows - 1) / 2) * side
+        return np.column_stack((x, y, np.zeros(n)))
+
+    def aim(self, offsets: np.ndarray) -> None:
+        """Let a page that is opened, or whose view is reset, look at worlds that are drawn here, (n, 3)."""
+        reach = float(np.linalg.norm(self.extents)) / 2 + float(np.abs(offsets).max(initial=0.0))
+        middle = self.centre + offsets.mean(0)
+        self.server.initial_camera.position = tuple(middle + reach * np.array((1.4, -2.0, 1.1)))
+        self.server.initial_camera.look_at = tuple(middle)
+
+    def _picked(self, place: int, body: int) -> None:
+        if self._frame is not None and place < len(self._frame.worlds):
+            for told in list(self.pickable):
+                told(int(self._frame.worlds[place]), body)
+
+
+def _bounds(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Centre (3,) of all shapes but planes in qpos0, and lengths of the box about their balls (3,) [m]."""
+    data = Data(model)
+    data.forward()
+    shown = (model.geom_type != PLANE) & (np.clip(model.geom_group, 0, NGROUP - 1) <= max(SHOWN))
+    if not shown.any():
+        return np.zeros(3), np.ones(3)
+    pos, ball = data.geom_xpos[shown], model.__dict__["geom_rbound"][shown, None]
+    low, high = (pos - ball).min(0), (pos + ball).max(0)
+    return (low + high) / 2, np.maximum(high - low, 1e-3)

@@ -1,0 +1,207 @@
+"""Triangles of every kind of shape, closed and outwards; what can be scaled is of unit size.
+
+A vertex is shared by the triangles over which the surface is smooth, and doubled along edges, because the browser makes
+normals of what shares a vertex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.model.model import Model
+
+CREASE = np.cos(np.radians(40.0))  # triangles that turn away farther from the mean at a vertex have an edge there
+
+
+class Mesh(NamedTuple):
+    """A triangle mesh.
+
+    Attributes:
+        vertices: (V, 3) float32 [m].
+        faces: (F, 3) uint32, counterclockwise seen from outside.
+        uv: (V, 2) float32, places in a texture from its lower left corner, or None.
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    uv: np.ndarray | None = None
+
+
+def joined(parts: Sequence[Mesh]) -> Mesh:
+    """Several meshes as one."""
+    starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
+    faces = [part.faces + np.uint32(start) for part, start in zip(parts, starts, strict=True)]
+    return Mesh(np.concatenate([part.vertices for part in parts]), np.concatenate(faces))
+
+
+def revolved(profile: Sequence[tuple[float, float]], count: int) -> Mesh:
+    """What a line of points (radius, height), from the lower end to the upper one, sweeps about z in `count` steps."""
+    angle = 2 * np.pi * np.arange(count) / count
+    vertices, rings = [], []
+    for radius, height in profile:
+        start = sum(map(len, vertices))
+        if radius == 0.0:
+            vertices.append([(0.0, 0.0, height)])
+            rings.append(np.full(count, start))
+        else:
+            ring = (radius * np.cos(angle), radius * np.sin(angle), np.full(count, height))
+            vertices.append(np.column_stack(ring))
+            rings.append(start + np.arange(count))
+    faces = []
+    for low, high in pairwise(rings):
+        next_low, next_high = np.roll(low, -1), np.roll(high, -1)
+        if low[0] != next_low[0]:
+            faces.append(np.column_stack((low, next_low, next_high)))
+        if high[0] != next_high[0]:
+            faces.append(np.column_stack((low, next_high, high)))
+    return Mesh(np.concatenate(vertices).astype(np.float32), np.concatenate(faces).astype(np.uint32))
+
+
+def _arc(first: float, last: float, count: int) -> list[tuple[float, float]]:
+    """Points (radius, height) of a unit circle between two latitudes; exact at the poles and at the equator."""
+    latitudes = np.linspace(first, last, count + 1)
+    points = np.column_stack((np.cos(latitudes), np.sin(latitudes)))
+    points[np.abs(points) < 1e-12] = 0.0
+    return [(float(r), float(z)) for r, z in points]
+
+
+def sphere(detail: int) -> Mesh:
+    """The unit sphere, of `detail` steps about z; scaled, an ellipsoid."""
+    return revolved(_arc(-np.pi / 2, np.pi / 2, max(detail // 2, 2)), detail)
+
+
+def cap(detail: int) -> Mesh:
+    """The upper half of the unit sphere, open below."""
+    return revolved(_arc(0.0, np.pi / 2, max(detail // 4, 1)), detail)
+
+
+def tube(detail: int) -> Mesh:
+    """The side of the cylinder of radius 1 and half length 1."""
+    return revolved([(1.0, -1.0), (1.0, 1.0)], detail)
+
+
+def cylinder(detail: int) -> Mesh:
+    """The cylinder of radius 1 and half length 1."""
+    return joined((
+        tube(detail), revolved([(0.0, -1.0), (1.0, -1.0)], detail), revolved([(1.0, 1.0), (0.0, 1.0)], detail)
+    ))  # fmt: skip
+
+
+def capsule(length: float, detail: int) -> Mesh:
+    """The capsule of radius 1 and this half length between the centres of its ends."""
+    quarter = max(detail // 4, 1)
+    lower = [(r, z - length) for r, z in _arc(-np.pi / 2, 0.0, quarter)]
+    return revolved(lower + [(r, z + length) for r, z in _arc(0.0, np.pi / 2, quarter)], detail)
+
+
+def cone(detail: int) -> Mesh:
+    """The cone over the unit circle in z = 0, with its tip at height 1."""
+    return joined((revolved([(1.0, 0.0), (0.0, 1.0)], detail), revolved([(0.0, 0.0), (1.0, 0.0)], detail)))
+
+
+def box() -> Mesh:
+    """The cube of half side 1."""
+    faces, vertices = [], []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            corners = np.zeros((4, 3))
+            corners[:, axis] = sign
+            corners[:, axis - 2], corners[:, axis - 1] = (-sign, sign, sign, -sign), (-1, -1, 1, 1)
+            faces.append(np.array([(0, 1, 2), (0, 2, 3)], np.uint32) + np.uint32(4 * len(vertices)))
+            vertices.append(corners)
+    return Mesh(np.concatenate(vertices).astype(np.float32), np.concatenate(faces))
+
+
+def rectangle() -> Mesh:
+    """The square of half side 1 in z = 0, seen from above."""
+    vertices = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], np.float32)
+    return Mesh(vertices, np.array([(0, 1, 2), (0, 2, 3)], np.uint32), (vertices[:, :2] + 1) / 2)
+
+
+def creased(vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray | None = None) -> Mesh:
+    """A mesh whose vertices are doubled along its edges, and where its texture is cut.
+
+    Args:
+        vertices: (V, 3).
+        faces: (F, 3).
+        uv: (F, 3, 2) places in a texture of each corner, or None.
+    """
+    corners = vertices[faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    mean = np.zeros((len(vertices), 3))
+    for k in range(3):
+        np.add.at(mean, faces[:, k], normal)
+    unit, mean = _unit(normal), _unit(mean)
+    smooth = np.einsum("fi,fki->fk", unit, mean[faces]) > CREASE
+    # what shares a vertex: all that is smooth there, else what faces the same way
+    side = np.where(smooth[..., None], 0, 1 + np.round(3 * unit)[:, None] * (1, 8, 64)).astype(np.int64)
+    keys = [faces.reshape(-1, 1), side.reshape(-1, 3)]
+    if uv is not None:
+        keys.append(np.round(uv.reshape(-1, 2) * 1e6).astype(np.int64))
+    _, first, place = np.unique(np.hstack(keys), axis=0, return_index=True, return_inverse=True)
+    places = None if uv is None else uv.reshape(-1, 2)[first].astype(np.float32)
+    return Mesh(
+        vertices[faces.reshape(-1)[first]].astype(np.float32), place.reshape(-1, 3).astype(np.uint32), places
+    )  # fmt: skip
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(length > 0, length, 1.0)
+
+
+def mesh(model: Model, i: int) -> Mesh:
+    """The triangles of mesh i, with places in a texture where its file gives them."""
+    first, vertex = model.triangle_adr[i], model.triangle_vertadr[i]
+    last = first + model.triangle_num[i]
+    faces = model.triangle[first:last]
+    vertices = model.triangle_vert[vertex : vertex + (faces.max() + 1 if len(faces) else 0)]
+    mj, uv = model.mj_model, None
+    if mj.mesh_texcoordadr[i] >= 0 and mj.mesh_facenum[i] == len(faces):
+        start = mj.mesh_faceadr[i]
+        uv = mj.mesh_texcoord[mj.mesh_texcoordadr[i] + mj.mesh_facetexcoord[start : start + len(faces)]]
+    return creased(vertices, faces, uv)
+
+
+def hull(model: Model, i: int) -> Mesh:
+    """The convex hull of mesh i, face by face."""
+    first, vertex = model.hull_polyadr[i], model.hull_vertadr[i]
+    vertices, faces = [], []
+    for face in range(first, first + model.hull_polynum[i]):
+        start, number = model.hull_polyvertadr[face], model.hull_polyvertnum[face]
+        corners = np.arange(number - 2)
+        faces.append(np.column_stack((0 * corners, corners + 1, corners + 2)) + sum(map(len, vertices)))
+        vertices.append(model.hull_vert[vertex + model.hull_polyvert[start : start + number]])
+    return Mesh(np.concatenate(vertices).astype(np.float32), np.concatenate(faces).astype(np.uint32))
+
+
+def height_field(model: Model, i: int) -> Mesh:
+    """Height field i with its sides and its base."""
+    rows, columns, start = int(model.hfield_nrow[i]), int(model.hfield_ncol[i]), model.hfield_adr[i]
+    x, y, scale, base = model.hfield_size[i]
+    heights = model.__dict__["hfield_data"][start : start + rows * columns]
+    ground_x, ground_y = np.meshgrid(np.linspace(-x, x, columns), np.linspace(-y, y, rows))
+    top = np.column_stack((ground_x.ravel(), ground_y.ravel(), heights * scale))
+    places = np.arange(rows * columns).reshape(rows, columns)
+    a, b, c, d = places[:-1, :-1].ravel(), places[:-1, 1:].ravel(), places[1:, 1:].ravel(), places[1:, :-1].ravel()
+    surface = Mesh(top, np.concatenate((np.column_stack((a, b, d)), np.column_stack((b, c, d)))))
+    # once round, counterclockwise from above; each side and the base have vertices of their own
+    edges = (places[0], places[:, -1], places[-1, ::-1], places[::-1, 0])
+    parts = [surface]
+    for edge in edges:
+        n, k = len(edge), np.arange(len(edge) - 1)
+        low = np.where((True, True, False), top[edge], -base)
+        faces = np.concatenate((np.column_stack((k, k + 1, n + k + 1)), np.column_stack((k, n + k + 1, n + k))))
+        parts.append(Mesh(np.concatenate((low, top[edge])), faces))
+    rim = np.concatenate([edge[:-1] for edge in edges])
+    middle = np.array([[0.0, 0.0, -base]])
+    k = np.arange(len(rim))
+    bottom = np.concatenate((np.where((True, True, False), top[rim], -base), middle))
+    parts.append(Mesh(bottom, np.column_stack((np.roll(k, -1), k, np.full(len(rim), len(rim))))))
+    whole = joined([Mesh(part.vertices.astype(np.float32), part.faces.astype(np.uint32)) for part in parts])
+    places_uv = np.column_stack(((whole.vertices[:, 0] / x + 1) / 2, (whole.vertices[:, 1] / y + 1) / 2))
+    return Mesh(whole.vertices, whole.faces, places_uv.astype(np.float32))
