@@ -1,16 +1,18 @@
-"""Level planes of the world: all drawn worlds stand on the same ones, with a grid of metres."""
+"""Level planes of the world: all drawn worlds stand on the same ones, with their texture or a grid of metres."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.enums import NGROUP
 from featherlane.model.model import Model
-from featherlane.viewer.look import colours
-from featherlane.viewer.pieces import Solid, geoms
-from featherlane.viewer.solids import is_ground
+from featherlane.viewer.look import Looks
+from featherlane.viewer.pieces import Kind, Solid
+from featherlane.viewer.shapes import Mesh, rectangle
+from featherlane.viewer.solids import ground_groups, textured_file
 
 LINES = 0.75  # brightness of a grid's lines to that of its plane
+FAR = 40.0  # where the ground ends, in extents
+TILES = 400  # repetitions of a texture on a plane without end, at most: beyond, they are one colour
 
 
 class Ground:
@@ -19,50 +21,66 @@ class Ground:
     Args:
         server: where they are drawn.
         model: the model.
+        looks: colours and textures.
         extent: size of what stands on them [m].
     """
 
-    def __init__(self, server, model: Model, extent: float):
-        self.server, self.extent = server, extent
-        seen = zip(np.clip(model.geom_group, 0, NGROUP - 1), geoms(model, colours(model.mj_model, "geom")), strict=True)
-        self.planes: list[tuple[int, Solid]] = [
-            (int(g), s) for g, s in seen if s.rgba[3] > 0 and is_ground(model, s)
-        ]  # fmt: skip
-        self.groups = tuple(sorted({group for group, _ in self.planes}))
-        self.on = dict.fromkeys(self.groups, False)
+    def __init__(self, server, model: Model, looks: Looks, extent: float):
+        self.server, self.looks, self.extent = server, looks, extent
+        self.planes = ground_groups(model, looks)
+        self.on = dict.fromkeys(sorted(self.planes), False)
         self._handles: list = []
         self._drawn: tuple = ()
 
     def show(self, offsets: np.ndarray) -> None:
         """Draw the planes under all worlds."""
-        reach = np.abs(offsets[:, :2]).max(0) if len(offsets) else np.zeros(2)
-        drawn = (*reach, *(group for group in self.groups if self.on[group]))
+        reach = np.abs(offsets[:, :2]).max(0, initial=0.0)
+        drawn = (*reach, *(group for group, on in self.on.items() if on))
         if drawn == self._drawn:
             return
         self.remove()
         self._drawn = drawn
-        for k, (group, plane) in enumerate(self.planes):
-            if self.on[group]:
-                self._handles.append(self._grid(f"/ground/{k}", plane, reach))
+        planes = (plane for group, on in self.on.items() if on for plane in self.planes[group])
+        for k, plane in enumerate(planes):
+            draw = self._grid if plane.look.texture < 0 else self._tiles
+            self._handles.append(draw(f"/ground/{k}", plane, reach))
+
+    def _half(self, plane: Solid, reach: np.ndarray) -> np.ndarray:
+        """Half sides of what is drawn [m]."""
+        endless = FAR * self.extent + 2 * np.linalg.norm(reach)
+        return np.where(plane.size[:2] > 0, plane.size[:2] + reach, endless)
+
+    def _tiles(self, name: str, plane: Solid, reach: np.ndarray):
+        """A plane with its texture."""
+        half, size, repeat = self._half(plane, reach), plane.size[:2], np.array(plane.look.repeat)
+        if not plane.look.per_metre:
+            repeat = repeat / np.where(size > 0, size, 1.0)
+        half, flat = np.where(repeat > 0, np.minimum(half, TILES / np.maximum(repeat, 1e-9)), half), rectangle()
+        vertices = (flat.vertices * (*half, 1.0)).astype(np.float32)
+        # twice a metre is one picture; the first begins at the upper left corner of the plane as its file has it
+        uv = (vertices[:, :2] * (1, -1) + size) * repeat / 2
+        mesh = Mesh(vertices, flat.faces, uv.astype(np.float32))
+        kind = Kind("rectangle", True, bool(plane.rgba[3] < 1), plane.look, tuple(map(float, plane.rgba)))
+        return self.server.scene.add_glb(
+            name, textured_file(self.looks, kind, mesh), position=tuple(plane.pos), wxyz=tuple(plane.quat)
+        )
 
     def _grid(self, name: str, plane: Solid, reach: np.ndarray):
-        colour = 255 * np.clip(plane.rgba[:3], 0.0, 1.0)
-        half = plane.size[:2] + reach
-        endless = bool((plane.size[:2] == 0).any())
+        """A plane of one colour with lines, ten by ten."""
+        colour, half = 255 * np.clip(plane.rgba[:3], 0.0, 1.0), self._half(plane, reach)
         cell = 10.0 ** np.round(np.log10(max(self.extent, 1e-3) / 2))
-        far = 40 * self.extent + 4 * float(np.linalg.norm(reach))
         return self.server.scene.add_grid(
             name,
             width=2 * half[0],
             height=2 * half[1],
-            infinite_grid=endless,
+            infinite_grid=bool((plane.size[:2] == 0).any()),
             cell_size=cell / 2,
             section_size=cell,
             cell_color=tuple(int(c) for c in LINES * colour),
             section_color=tuple(int(c) for c in LINES**2 * colour),
             plane_color=tuple(int(c) for c in colour),
             plane_opacity=float(plane.rgba[3]),
-            fade_distance=far,
+            fade_distance=float(half.max()),
             shadow_opacity=0.3,
             position=tuple(plane.pos),
             wxyz=tuple(plane.quat),

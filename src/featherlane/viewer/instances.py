@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.viewer.frame import Frame
+from featherlane.viewer.node import Node
 from featherlane.viewer.rotation import product, turned
 from featherlane.viewer.shapes import Mesh
 
@@ -32,8 +33,20 @@ class Part(NamedTuple):
     rgba: Sequence[float] | np.ndarray
 
 
+class Paint(NamedTuple):
+    """Colours of bodies in place of those of their shapes.
+
+    Attributes:
+        bodies: (n, nbody) which are painted.
+        colours: (n, nbody, 3) from 0 to 1.
+    """
+
+    bodies: np.ndarray
+    colours: np.ndarray
+
+
 class Instances:
-    """A node of the page with one mesh in many poses: of each world k parts, the worlds one after the other.
+    """A mesh that bodies carry: of each world k parts, the worlds one after the other.
 
     Args:
         server: where it is drawn.
@@ -41,84 +54,85 @@ class Instances:
         mesh: the triangles.
         parts: the pieces of a world, all of them opaque or none.
         pick: called with the world's place among the drawn ones and the body, when somebody clicks.
+        glb: the mesh with its texture, as a file; it is drawn while nothing is painted.
     """
 
-    def __init__(self, server, name: str, mesh: Mesh, parts: Sequence[Part], pick: Callable[..., Any] | None = None):
-        self.server, self.name, self.mesh, self.pick = server, name, mesh, pick
+    def __init__(
+        self,
+        server,
+        name: str,
+        mesh: Mesh,
+        parts: Sequence[Part],
+        pick: Callable[[int, int], Any] | None = None,
+        glb: bytes | None = None,
+    ):
         self.bodies = np.array([part.body for part in parts])
         self.pos = np.array([part.pos for part in parts], np.float32).reshape(-1, 3)
         self.quat = np.array([part.quat for part in parts], np.float32).reshape(-1, 4)
         self.scale = np.array([part.scale for part in parts], np.float32).reshape(-1, 3)
-        rgba = np.clip(np.array([part.rgba for part in parts], float).reshape(-1, 4), 0.0, 1.0)
-        self.colours = np.round(255 * rgba[:, :3]).astype(np.uint8)
-        self.opacities = rgba[:, 3].astype(np.float32)
-        self._handle: Any = None
+        rgba = np.array([part.rgba for part in parts], np.float32).reshape(-1, 4)
+        self.colours, self.opacities = rgba[:, :3], None if (rgba[:, 3] >= 1).all() else rgba[:, 3]
+        self.pick, click = pick, self._clicked if pick else None
+        self.plain = Node(server, name, mesh, click)
+        self.textured = Node(server, f"{name}_textured", mesh, click, glb) if glb else self.plain
+        self._node = self.textured
         self._last: tuple[np.ndarray, ...] = ()
         self._painted = False
 
-    def place(self, frame: Frame, offsets: np.ndarray) -> None:
+    def place(self, frame: Frame, offsets: np.ndarray, paint: Paint | None = None) -> None:
         """Move the parts to where their bodies are; what has not moved is not sent.
 
         Args:
             frame: poses of the n worlds.
             offsets: (n, 3) where each world's origin is drawn [m].
+            paint: other colours.
         """
+        if paint is not None and not paint.bodies[:, self.bodies].any():
+            paint = None
+        self._choose(self.textured if paint is None else self.plain)
         pos, quat = frame.pos[:, self.bodies], frame.quat[:, self.bodies]
         given = (pos, quat, offsets)
-        if len(self._last) == len(given) and all(map(np.array_equal, given, self._last)):
-            return
-        self._last = (*given[:2], offsets.copy())
-        n, quat = len(pos), quat.astype(np.float32)
-        at = (pos + offsets[:, None]).astype(np.float32) + turned(quat, self.pos)
-        self._send(n, at.reshape(-1, 3), product(quat, self.quat).reshape(-1, 4))
-
-    def _send(self, n: int, at: np.ndarray, quat: np.ndarray) -> None:
-        if self._handle is not None and len(self._handle.batched_positions) == len(at):
-            self._handle.batched_positions, self._handle.batched_wxyzs = at, quat
-            return
-        self.remove()
-        opaque = bool((self.opacities == 1.0).all())
-        self._handle = self.server.scene.add_batched_meshes_simple(
-            self.name,
-            self.mesh.vertices,
-            self.mesh.faces,
-            quat,
-            at,
-            batched_scales=np.tile(self.scale, (n, 1)),
-            batched_colors=np.tile(self.colours, (n, 1)),
-            batched_opacities=None if opaque else np.tile(self.opacities, n),
-            lod="off",
-        )
-        if self.pick is not None:
-            self._handle.on_click(self._clicked)
-
-    def visible(self, on: bool) -> None:
-        """Show the node, or hide it."""
-        if self._handle is not None:
-            self._handle.visible = on
-
-    def paint(self, paint: tuple[np.ndarray, np.ndarray] | None) -> None:
-        """Colours of bodies in place of those of the parts.
-
-        Args:
-            paint: whether a body of a world is painted (n, nbody), and how (n, nbody, 3) uint8; None: none is.
-        """
-        if self._handle is None or (paint is None and not self._painted):
-            return
-        n, own = len(self._handle.batched_positions) // len(self.bodies), self.colours[None]
-        if paint is not None:
-            painted, colours = (values[:, self.bodies] for values in paint)
-            own = np.where(painted[..., None], colours, own)
-        self._handle.batched_colors = np.broadcast_to(own, (n, *self.colours.shape)).reshape(-1, 3)
+        if len(self._last) != len(given) or not all(map(np.array_equal, given, self._last)):
+            self._last, quat = (pos, quat, offsets.copy()), quat.astype(np.float32)
+            at = (pos + offsets[:, None]).astype(np.float32) + turned(quat, self.pos)
+            self._send(len(pos), at.reshape(-1, 3), product(quat, self.quat).reshape(-1, 4))
+        if paint is not None or self._painted:
+            self._node.colour(self._colours(len(pos), paint))
         self._painted = paint is not None
 
-    def _clicked(self, event) -> None:
-        world, part = divmod(event.instance_index or 0, len(self.bodies))
-        assert self.pick is not None
-        self.pick(world, int(self.bodies[part]))
+    def _choose(self, node: Node) -> None:
+        """Draw with this node, and no longer with the other."""
+        if node is not self._node:
+            self._node.remove()
+            self._node, self._last = node, ()
+
+    def _send(self, n: int, at: np.ndarray, quat: np.ndarray) -> None:
+        """Poses of all parts of n worlds."""
+        if self._node.count == len(at):
+            self._node.move(at, quat)
+            return
+        self._node.remove()
+        opacities = None if self.opacities is None else np.tile(self.opacities, n)
+        self._node.draw(at, quat, np.tile(self.scale, (n, 1)), self._colours(n, None), opacities)
+
+    def _colours(self, n: int, paint: Paint | None) -> np.ndarray:
+        """Colours of all parts of all worlds, (n k, 3)."""
+        if paint is None:
+            return np.tile(self.colours, (n, 1))
+        own = np.where(paint.bodies[:, self.bodies, None], paint.colours[:, self.bodies], self.colours)
+        return own.reshape(-1, 3)
+
+    def switch(self, on: bool) -> None:
+        """Show the parts, or hide them."""
+        self.plain.switch(on)
+        self.textured.switch(on)
+
+    def _clicked(self, pose: int) -> None:
+        world, part = divmod(pose, len(self.bodies))
+        if self.pick is not None:
+            self.pick(world, int(self.bodies[part]))
 
     def remove(self) -> None:
-        """Take the node off the page."""
-        if self._handle is not None:
-            self._handle.remove()
-        self._handle, self._last, self._painted = None, (), False
+        """Take the parts off the page."""
+        self._node.remove()
+        self._last, self._painted = (), False

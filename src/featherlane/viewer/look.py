@@ -1,19 +1,124 @@
-"""Colours of geoms, sites and tendons, as MuJoCo's files give them: their own, else their material's."""
+"""Colours, materials and textures of geoms, sites and tendons, as MuJoCo's files give them, as far as a page has them.
+
+A colour is the element's own, else its material's.  Textures of the type `2d` are drawn where they lie on a plane, a
+height field, a mesh with places in it, or from above on a shape of unit size; any other is a colour, its mean.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import NamedTuple
+
 import numpy as np
 
+from featherlane.model.enums import MESH
+
 UNSET = (0.5, 0.5, 0.5, 1.0)  # a colour that a material replaces
+FLAT_TEXTURE = 0  # mjTEXTURE_2D
+LARGEST = 1024  # side of a picture; larger ones take seconds to send
+COLOUR_ROLES = (1, 8)  # of textures in a material: RGB, RGBA
 
 
-def colours(mj_model, kind: str) -> np.ndarray:
-    """Colours (n, 4) of all elements of a kind: "geom", "site" or "tendon".
+def linear(colours: np.ndarray) -> np.ndarray:
+    """Colours as on a screen, from 0 to 1, as a page takes those of many poses: amounts of light, in uint8.
 
-    Source: MuJoCo's XML reference, `rgba` of a geom: other than its default it takes the place of the material's.
+    Source: IEC 61966-2-1 (sRGB), by its usual power of 2.2.
     """
-    own, material = getattr(mj_model, f"{kind}_rgba"), getattr(mj_model, f"{kind}_matid")
-    out = np.array(own, float)
-    unset = (material >= 0) & (own == np.array(UNSET, np.float32)).all(1)
-    out[unset] = mj_model.mat_rgba[material[unset]]
-    return out
+    return np.round(255 * np.clip(colours, 0.0, 1.0) ** 2.2).astype(np.uint8)
+
+
+class Look(NamedTuple):
+    """The material of a shape beside its colour.
+
+    Attributes:
+        texture: number of the texture that is drawn, -1: none.
+        repeat: how often it is repeated along x and y.
+        per_metre: it is so over 2 m, and not over the shape.
+        metallic, roughness, emission: from 0 to 1.
+    """
+
+    texture: int
+    repeat: tuple[float, float]
+    per_metre: bool
+    metallic: float
+    roughness: float
+    emission: float
+
+
+PLAIN = Look(-1, (1.0, 1.0), False, 0.0, 1.0, 0.0)
+
+
+class Looks:
+    """Colours and materials of a model.
+
+    Args:
+        mj_model: MuJoCo's model.
+    """
+
+    def __init__(self, mj_model):
+        self.mj = mj_model
+        self._pictures: dict[int, np.ndarray] = {}
+
+    def colours(self, kind: str) -> np.ndarray:
+        """Colours (n, 4) of all elements of a kind: "geom", "site" or "tendon"; by the mean of what is not drawn.
+
+        Source: MuJoCo's XML reference, `rgba` of a geom: other than its default it takes the place of the material's.
+        """
+        own, material = getattr(self.mj, f"{kind}_rgba"), getattr(self.mj, f"{kind}_matid")
+        out = np.array(own, float)
+        unset = (material >= 0) & (own == np.array(UNSET, np.float32)).all(1)
+        out[unset] = self.mj.mat_rgba[material[unset]]
+        for i, m in enumerate(material):
+            texture = self._texture(m)
+            if texture >= 0 and not (kind == "geom" and self.look(i).texture == texture):
+                out[i, :3] *= self.mean(texture)
+        return out
+
+    def look(self, geom: int) -> Look:
+        """The material of a geom, with its texture where it can be drawn."""
+        material = int(self.mj.geom_matid[geom])
+        if material < 0:
+            return PLAIN
+        texture = self._texture(material)
+        if texture >= 0 and (self.mj.tex_type[texture] != FLAT_TEXTURE or not self._has_places(geom)):
+            texture = -1
+        metallic, roughness = (float(getattr(self.mj, f"mat_{name}")[material]) for name in ("metallic", "roughness"))
+        shininess = float(self.mj.mat_shininess[material])
+        return Look(
+            texture,
+            (float(self.mj.mat_texrepeat[material, 0]), float(self.mj.mat_texrepeat[material, 1])),
+            bool(self.mj.mat_texuniform[material]),
+            max(metallic, 0.0),
+            roughness if roughness >= 0 else 1.0 - 0.7 * shininess,  # below 0: not given
+            float(self.mj.mat_emission[material]),
+        )
+
+    def _texture(self, material: int) -> int:
+        """The texture that gives a material its colours, -1: none."""
+        if material < 0:
+            return -1
+        return next((int(t) for t in self.mj.mat_texid[material, COLOUR_ROLES] if t >= 0), -1)
+
+    def _has_places(self, geom: int) -> bool:
+        """Can a texture be laid on the geom: has it places in it, or is it of unit size?"""
+        mesh = self.mj.geom_dataid[geom]
+        return self.mj.geom_type[geom] != MESH or (mesh >= 0 and self.mj.mesh_texcoordadr[mesh] >= 0)
+
+    def picture(self, texture: int) -> np.ndarray:
+        """A texture (height, width, channels) uint8, the first row above; every k-th point of a large one."""
+        if texture not in self._pictures:
+            mj, start = self.mj, int(self.mj.tex_adr[texture])
+            sides = int(mj.tex_height[texture]), int(mj.tex_width[texture]), int(mj.tex_nchannel[texture])
+            whole = mj.tex_data[start : start + int(np.prod(sides))].reshape(sides)
+            k = -(-max(sides[:2]) // LARGEST)
+            self._pictures[texture] = np.ascontiguousarray(whole[::k, ::k])
+        return self._pictures[texture]
+
+    def mean(self, texture: int) -> np.ndarray:
+        """Mean colour (3,) of a texture, from 0 to 1."""
+        return self._means[texture]
+
+    @cached_property
+    def _means(self) -> np.ndarray:
+        means = [self.picture(i).reshape(-1, self.picture(i).shape[2]).mean(0)[:3] / 255 for i in range(self.mj.ntex)]
+        return np.array([np.broadcast_to(mean, 3) if len(mean) == 1 else mean for mean in means])

@@ -12,6 +12,7 @@ from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, M
 from featherlane.model.model import Model
 from featherlane.viewer import shapes
 from featherlane.viewer.instances import IDENTITY, Part
+from featherlane.viewer.look import PLAIN, Look, Looks
 from featherlane.viewer.rotation import product, turned
 from featherlane.viewer.shapes import Mesh
 
@@ -28,6 +29,7 @@ class Solid(NamedTuple):
         body, pos, quat: where it is, in the body's frame.
         size: (3,) as of a geom.
         rgba: colour.
+        look: what its surface is like beside its colour.
     """
 
     kind: int
@@ -37,20 +39,49 @@ class Solid(NamedTuple):
     quat: np.ndarray
     size: np.ndarray
     rgba: np.ndarray
+    look: Look = PLAIN
 
 
-def geoms(model: Model, colour: np.ndarray) -> list[Solid]:
+class Kind(NamedTuple):
+    """What can be drawn by one node of the page.
+
+    Attributes:
+        mesh: its triangles, by name.
+        fixed: it does not move.
+        clear: light goes through it.
+        look: its surface, where it has a texture, else plain.
+        rgba: its colour there, else none.
+        repeat: how often the texture is repeated.
+    """
+
+    mesh: Hashable
+    fixed: bool
+    clear: bool
+    look: Look = PLAIN
+    rgba: tuple[float, ...] = ()
+    repeat: tuple[float, float] = (1.0, 1.0)
+
+
+def geoms(model: Model, looks: Looks) -> list[Solid]:
     """The geoms of the model."""
-    m = model.__dict__
-    columns = (m[f"geom_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
-    return [Solid(int(k), int(i), int(b), *rest) for k, i, b, *rest in zip(*columns, colour, strict=True)]
+    m, colour = model.__dict__, looks.colours("geom")
+    return [
+        solid._replace(rgba=rgba, look=looks.look(i))
+        for i, (solid, rgba) in enumerate(zip(_solids(m, "geom"), colour, strict=True))
+    ]
 
 
-def sites(model: Model, colour: np.ndarray) -> list[Solid]:
+def sites(model: Model, looks: Looks) -> list[Solid]:
     """The sites of the model."""
-    m = model.__dict__
-    columns = (m[f"site_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
-    return [Solid(int(k), int(i), int(b), *rest) for k, i, b, *rest in zip(*columns, colour, strict=True)]
+    solids = zip(_solids(model.__dict__, "site"), looks.colours("site"), strict=True)
+    return [solid._replace(rgba=rgba) for solid, rgba in solids]
+
+
+def _solids(m, kind: str) -> Iterator[Solid]:
+    """All solids of a kind, white."""
+    columns = (m[f"{kind}_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
+    for k, data, body, pos, quat, size in zip(*columns, strict=True):
+        yield Solid(int(k), int(data), int(body), pos, quat, size, np.ones(4))
 
 
 def detail(count: int) -> int:
@@ -59,11 +90,12 @@ def detail(count: int) -> int:
 
 
 def sorted_parts(
-    solids: Iterable[Solid], nworld: int, hulls: bool, infinite: float
-) -> dict[Hashable, list[tuple[int, Part]]]:
-    """Parts of solids by their mesh, each with the number of its solid.
+    model: Model, solids: Iterable[Solid], nworld: int, hulls: bool, infinite: float
+) -> dict[Kind, list[Part]]:
+    """Parts of solids, by what one node can draw.
 
     Args:
+        model: the model.
         solids: what is drawn.
         nworld: how many worlds are.
         hulls: draw meshes as their hulls.
@@ -71,16 +103,29 @@ def sorted_parts(
     """
     solids = list(solids)
     proportions = Counter(_ratio(solid) for solid in solids if solid.kind == CAPSULE)
-    found: dict[Hashable, list[tuple[int, Part]]] = {}
-    for number, solid in enumerate(solids):
-        whole = solid.kind == CAPSULE and proportions[_ratio(solid)] * nworld >= SHARED
-        for key, part in _parts(solid, whole, hulls, infinite):
-            found.setdefault(key, []).append((number, part))
+    found: dict[Kind, list[Part]] = {}
+    for solid in solids:
+        fixed = bool(model.body_weldid[solid.body] == 0 and model.body_mocapid[solid.body] < 0)
+        clear, drawn = bool(solid.rgba[3] < 1), solid.look.texture >= 0
+        whole = solid.kind == CAPSULE and (drawn or proportions[_ratio(solid)] * nworld >= SHARED)
+        for mesh, part in _parts(solid, whole, hulls, infinite):
+            kind = Kind(mesh, fixed, clear)
+            if drawn:
+                kind = Kind(mesh, fixed, clear, solid.look, tuple(map(float, solid.rgba)), _repeat(solid, part))
+            found.setdefault(kind, []).append(part)
     return found
 
 
 def _ratio(solid: Solid) -> float:
     return round(float(solid.size[1] / solid.size[0]), 6)
+
+
+def _repeat(solid: Solid, part: Part) -> tuple[float, float]:
+    """How often a texture is repeated over a shape; a mesh has places of its own."""
+    x, y = solid.look.repeat
+    if solid.look.per_metre and solid.kind not in (MESH, HFIELD):  # of unit size, which is 2 m
+        return x * float(part.scale[0]), y * float(part.scale[1])
+    return x, y
 
 
 def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[tuple[Hashable, Part]]:

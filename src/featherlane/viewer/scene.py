@@ -15,8 +15,11 @@ from featherlane.simulation.batch.worlds import count
 from featherlane.simulation.world.data import Data
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.ground import Ground
-from featherlane.viewer.solids import SHOWN, Solids, geom_groups, hull_groups, site_groups
+from featherlane.viewer.light import illuminate
+from featherlane.viewer.look import Looks
+from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
 
+SHOWN = (0, 1, 2)  # groups that are drawn at first, as in MuJoCo
 APART = 1.25  # distance of neighbours in a grid of worlds, in their widths
 ENDLESS = 20.0  # half side of a tilted plane without end, in extents
 
@@ -45,18 +48,20 @@ class Scene:
         self.centre, self.extents = _bounds(model)
         self._frame: Frame | None = None
         endless = ENDLESS * float(self.extents.max())
-        self._ground = Ground(server, model, float(self.extents.max()))
+        looks = Looks(model.mj_model)
+        self._ground = Ground(server, model, looks, float(self.extents.max()))
         solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
         self._solids = {
-            name: Solids(server, model, name, lambda f=found: f(model), hulls, endless, self._picked)
+            name: Solids(server, model, name, looks, found, hulls, endless, self._picked)
             for name, (found, hulls) in solids.items()
         }
-        groups = {"geoms": (*self._solids["geoms"].groups, *self._ground.groups)}
+        groups = {"geoms": (*self._solids["geoms"].groups, *self._ground.on)}
         self.layers: dict[str, tuple[int, ...]] = {
             name: tuple(sorted(set(groups.get(name, layer.groups)))) for name, layer in self._solids.items()
         }
         self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
         server.scene.set_up_direction("+z")
+        illuminate(server)
         self.aim(np.zeros((1, 3)))
         for name, group in self._on:
             self.switch(name, group, name in ("geoms", "sites") and group in SHOWN)

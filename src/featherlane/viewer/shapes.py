@@ -23,7 +23,7 @@ class Mesh(NamedTuple):
     Attributes:
         vertices: (V, 3) float32 [m].
         faces: (F, 3) uint32, counterclockwise seen from outside.
-        uv: (V, 2) float32, places in a texture from its lower left corner, or None.
+        uv: (V, 2) float32, places in a texture, to the right and down from its upper left corner, or None.
     """
 
     vertices: np.ndarray
@@ -119,7 +119,12 @@ def box() -> Mesh:
 def rectangle() -> Mesh:
     """The square of half side 1 in z = 0, seen from above."""
     vertices = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], np.float32)
-    return Mesh(vertices, np.array([(0, 1, 2), (0, 2, 3)], np.uint32), (vertices[:, :2] + 1) / 2)
+    return Mesh(vertices, np.array([(0, 1, 2), (0, 2, 3)], np.uint32), _from_above(vertices))
+
+
+def _from_above(vertices: np.ndarray, half: Sequence[float] = (1.0, 1.0)) -> np.ndarray:
+    """Places in a texture that lies over [-half, half] in x and y."""
+    return ((vertices[:, :2] / half * (1, -1) + 1) / 2).astype(np.float32)
 
 
 def creased(vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray | None = None) -> Mesh:
@@ -147,6 +152,22 @@ def creased(vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray | None = Non
     return Mesh(
         vertices[faces.reshape(-1)[first]].astype(np.float32), place.reshape(-1, 3).astype(np.uint32), places
     )  # fmt: skip
+
+
+def normals(mesh: Mesh) -> np.ndarray:
+    """Unit normals at the vertices (V, 3): means over their triangles, by area."""
+    corners = mesh.vertices[mesh.faces].astype(float)
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    total = np.zeros((len(mesh.vertices), 3))
+    for k in range(3):
+        np.add.at(total, mesh.faces[:, k], across)
+    return _unit(total).astype(np.float32)
+
+
+def textured(mesh: Mesh, repeat: Sequence[float]) -> Mesh:
+    """A mesh with its texture repeated; one without places in it has them from above, over [-1, 1] in x and y."""
+    places = _from_above(mesh.vertices) if mesh.uv is None else mesh.uv
+    return mesh._replace(uv=(places * repeat).astype(np.float32))
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -203,5 +224,4 @@ def height_field(model: Model, i: int) -> Mesh:
     bottom = np.concatenate((np.where((True, True, False), top[rim], -base), middle))
     parts.append(Mesh(bottom, np.column_stack((np.roll(k, -1), k, np.full(len(rim), len(rim))))))
     whole = joined([Mesh(part.vertices.astype(np.float32), part.faces.astype(np.uint32)) for part in parts])
-    places_uv = np.column_stack(((whole.vertices[:, 0] / x + 1) / 2, (whole.vertices[:, 1] / y + 1) / 2))
-    return Mesh(whole.vertices, whole.faces, places_uv.astype(np.float32))
+    return Mesh(whole.vertices, whole.faces, _from_above(whole.vertices, (x, y)))

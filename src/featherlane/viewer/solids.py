@@ -10,11 +10,13 @@ import numpy as np
 from featherlane.model.enums import MESH, NGROUP, PLANE
 from featherlane.model.model import Model
 from featherlane.viewer.frame import Frame
-from featherlane.viewer.instances import Instances
-from featherlane.viewer.look import colours
-from featherlane.viewer.pieces import Solid, geoms, mesh_of, sites, sorted_parts
+from featherlane.viewer.glb import glb
+from featherlane.viewer.instances import Instances, Paint, Part
+from featherlane.viewer.look import PLAIN, Looks
+from featherlane.viewer.pieces import Kind, Solid, geoms, mesh_of, sites, sorted_parts
+from featherlane.viewer.shapes import textured
 
-SHOWN = (0, 1, 2)  # groups that MuJoCo shows at first
+Groups = dict[int, list[Solid]]
 
 
 class Solids:
@@ -22,9 +24,12 @@ class Solids:
 
     Args:
         server: where they are drawn.
+        model: the model.
         name: of the layer, and of its place in the tree of nodes.
+        looks: colours and textures.
         solids: by group, what is drawn; read anew whenever the page is built.
         hulls: draw meshes as their hulls.
+        infinite: half side of a plane without end [m].
         pick: called with the world's place and the body when somebody clicks.
     """
 
@@ -33,14 +38,15 @@ class Solids:
         server,
         model: Model,
         name: str,
-        solids: Callable[[], dict[int, list[Solid]]],
+        looks: Looks,
+        solids: Callable[[Model, Looks], Groups],
         hulls: bool,
         infinite: float,
-        pick: Callable[..., Any] | None,
+        pick: Callable[[int, int], Any] | None,
     ):
-        self.server, self.model, self.name, self.solids = server, model, name, solids
+        self.server, self.model, self.name, self.looks, self.solids = server, model, name, looks, solids
         self.hulls, self.infinite, self.pick = hulls, infinite, pick
-        self.groups = tuple(sorted(solids()))
+        self.groups = tuple(sorted(solids(model, looks)))
         self.on = dict.fromkeys(self.groups, False)
         self._built: dict[int, list[Instances]] = {}
         self._nworld = 0
@@ -49,33 +55,38 @@ class Solids:
         """Show a group, or hide it."""
         self.on[group] = on
         for node in self._built.get(group, ()):
-            node.visible(on)
+            node.switch(on)
 
-    def show(self, frame: Frame, offsets: np.ndarray, paint=None) -> None:
+    def show(self, frame: Frame, offsets: np.ndarray, paint: Paint | None = None) -> None:
         """Put all that is shown in its place.
 
         Args:
             frame: poses of the n worlds.
             offsets: (n, 3) where they are drawn [m].
-            paint: colours of bodies in place of their own, as `Instances.paint` takes them.
+            paint: colours of bodies in place of their own.
         """
         if len(offsets) != self._nworld:
             self.rebuild()
             self._nworld = len(offsets)
         for group in (g for g, on in self.on.items() if on):
             for node in self._nodes(group):
-                node.place(frame, offsets)
-                node.paint(paint)
+                node.place(frame, offsets, paint)
 
     def _nodes(self, group: int) -> list[Instances]:
         if group not in self._built:
-            parts = sorted_parts(self.solids()[group], self._nworld, self.hulls, self.infinite)
-            self._built[group] = []
-            for k, (key, found) in enumerate(_split(self.model, parts)):
-                name = f"/{self.name}/{group}/{k}"
-                mesh = mesh_of(self.model, key, self._nworld * len(found))
-                self._built[group].append(Instances(self.server, name, mesh, found, self.pick))
+            solids = self.solids(self.model, self.looks)[group]
+            parts = sorted_parts(self.model, solids, self._nworld, self.hulls, self.infinite)
+            nodes = [self._node(f"/{self.name}/{group}/{k}", *found) for k, found in enumerate(parts.items())]
+            self._built[group] = nodes
         return self._built[group]
+
+    def _node(self, name: str, kind: Kind, parts: list[Part]) -> Instances:
+        mesh, file = mesh_of(self.model, kind.mesh, self._nworld * len(parts)), None
+        if kind.look.texture >= 0:
+            file = textured_file(self.looks, kind, mesh)
+            mean = self.looks.mean(kind.look.texture)
+            parts = [part._replace(rgba=(*(mean * part.rgba[:3]), part.rgba[3])) for part in parts]
+        return Instances(self.server, name, mesh, parts, self.pick, file)
 
     def rebuild(self) -> None:
         """Make all anew, when shown next: sizes have changed, or the number of worlds."""
@@ -84,42 +95,42 @@ class Solids:
         self._built = {}
 
 
-def _split(model: Model, parts):
-    """Parts of one mesh by whether they move and whether light goes through them."""
-    fixed = (model.body_weldid == 0) & (model.body_mocapid < 0)
-    for key, found in parts.items():
-        kinds: dict[tuple[bool, bool], list] = {}
-        for _, part in found:
-            kinds.setdefault((bool(fixed[part.body]), part.rgba[3] < 1), []).append(part)
-        yield from ((key, some) for some in kinds.values())
+def textured_file(looks: Looks, kind: Kind, mesh) -> bytes:
+    """A mesh with its texture, as a page takes it."""
+    return glb(textured(mesh, kind.repeat), kind.rgba, kind.look, looks.picture(kind.look.texture))
 
 
-def geom_groups(model: Model) -> dict[int, list[Solid]]:
-    """Geoms by group, but for what cannot be seen and the ground."""
-    colour = colours(model.mj_model, "geom")
-    return _grouped(model.__dict__["geom_group"], geoms(model, colour), lambda s: not is_ground(model, s))
+# ---- what layers are made of -------------------------------------------------------------------------------
+def geom_groups(model: Model, looks: Looks) -> Groups:
+    """Geoms by group, but for the ground."""
+    return _grouped(model.__dict__["geom_group"], geoms(model, looks), lambda solid: not is_ground(solid))
 
 
-def hull_groups(model: Model) -> dict[int, list[Solid]]:
+def hull_groups(model: Model, looks: Looks) -> Groups:
     """Meshes alone, by group."""
-    colour = colours(model.mj_model, "geom")
-    return _grouped(model.__dict__["geom_group"], geoms(model, colour), lambda s: s.kind == MESH)
+    plain = [solid._replace(look=PLAIN) for solid in geoms(model, looks)]
+    return _grouped(model.__dict__["geom_group"], plain, lambda solid: solid.kind == MESH)
 
 
-def site_groups(model: Model) -> dict[int, list[Solid]]:
+def site_groups(model: Model, looks: Looks) -> Groups:
     """Sites by group."""
-    mj = model.mj_model
-    return _grouped(mj.site_group, sites(model, colours(mj, "site")), lambda s: True)
+    return _grouped(model.mj_model.site_group, sites(model, looks), lambda solid: True)
 
 
-def _grouped(group: np.ndarray, solids: list[Solid], wanted: Callable[[Solid], bool]) -> dict[int, list[Solid]]:
-    found: dict[int, list[Solid]] = {}
+def ground_groups(model: Model, looks: Looks) -> Groups:
+    """Level planes of the world by group."""
+    return _grouped(model.__dict__["geom_group"], geoms(model, looks), is_ground)
+
+
+def _grouped(group: np.ndarray, solids: list[Solid], wanted: Callable[[Solid], bool]) -> Groups:
+    """Solids by group, but for what cannot be seen."""
+    found: Groups = {}
     for g, solid in zip(np.clip(group, 0, NGROUP - 1), solids, strict=True):
         if solid.rgba[3] > 0 and wanted(solid):
             found.setdefault(int(g), []).append(solid)
     return found
 
 
-def is_ground(model: Model, solid: Solid) -> bool:
+def is_ground(solid: Solid) -> bool:
     """Is it a plane that all worlds may share: level, and part of the world itself?"""
     return solid.kind == PLANE and solid.body == 0 and bool(np.hypot(*solid.quat[1:3]) < 1e-6)

@@ -1,0 +1,115 @@
+"""A node of the page: one mesh in any number of poses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from featherlane.viewer.look import linear
+from featherlane.viewer.shapes import Mesh
+
+
+class Node:
+    """One mesh, drawn in many poses; made when it is drawn first, and only what changed is sent.
+
+    Args:
+        server: the viser server.
+        name: place in the page's tree of nodes.
+        mesh: the triangles.
+        click: called with the number of the pose that somebody clicks on.
+        glb: the mesh with its texture, as a file, in place of the triangles.
+    """
+
+    def __init__(
+        self,
+        server,
+        name: str,
+        mesh: Mesh,
+        click: Callable[[int], Any] | None = None,
+        glb: bytes | None = None,
+    ):
+        self.server, self.name, self.mesh, self.click, self.glb = server, name, mesh, click, glb
+        self.on = True
+        self._handle: Any = None
+
+    @property
+    def count(self) -> int:
+        """Poses that are drawn, or hidden."""
+        return 0 if self._handle is None else len(self._handle.batched_positions)
+
+    def draw(
+        self,
+        at: np.ndarray,
+        quat: np.ndarray,
+        scale: np.ndarray,
+        colours: np.ndarray | None = None,
+        opacities: np.ndarray | None = None,
+    ) -> None:
+        """Draw it n times.
+
+        Args:
+            at: (n, 3) [m].
+            quat: (n, 4).
+            scale: (n, 3) times the mesh.
+            colours: (n, 3) or (3,), from 0 to 1, as on a screen; None for those that it has.
+            opacities: (n,), None: opaque.
+        """
+        if len(at) == 0:
+            self._show(False)
+            return
+        rgb = None if colours is None else linear(colours)
+        if self._handle is None:
+            self._make(at, quat, scale, rgb, opacities)
+        else:
+            self._handle.batched_positions, self._handle.batched_wxyzs = at, quat
+            self._handle.batched_scales = scale
+            if rgb is not None and self.glb is None:
+                self._handle.batched_colors = rgb
+            if opacities is not None and self.glb is None:
+                self._handle.batched_opacities = opacities
+        self._show(self.on)
+
+    def _make(self, at, quat, scale, rgb, opacities) -> None:
+        scene = self.server.scene
+        if self.glb is not None:
+            self._handle = scene.add_batched_glb(self.name, self.glb, quat, at, batched_scales=scale, lod="off")
+        else:
+            self._handle = scene.add_batched_meshes_simple(
+                self.name,
+                self.mesh.vertices,
+                self.mesh.faces,
+                quat,
+                at,
+                batched_scales=scale,
+                batched_colors=np.full(3, 255, np.uint8) if rgb is None else rgb,
+                batched_opacities=opacities,
+                lod="off",
+            )
+        if self.click is not None:
+            self._handle.on_click(lambda event: self.click and self.click(event.instance_index or 0))
+
+    def move(self, at: np.ndarray, quat: np.ndarray) -> None:
+        """Other poses, as many as there are."""
+        self._handle.batched_positions, self._handle.batched_wxyzs = at, quat
+
+    def colour(self, colours: np.ndarray) -> None:
+        """Other colours (n, 3), from 0 to 1."""
+        if self._handle is not None and self.glb is None:
+            self._handle.batched_colors = linear(colours)
+
+    def switch(self, on: bool) -> None:
+        """Show the node, or hide it."""
+        self.on = on
+        self._show(on)
+
+    def _show(self, on: bool) -> None:
+        if self._handle is not None:
+            self._handle.visible = on
+
+    def remove(self) -> None:
+        """Take the node off the page."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
