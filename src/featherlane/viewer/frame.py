@@ -1,27 +1,28 @@
 """`Frame`: what a picture shows of some worlds at one moment, as plain arrays.
 
-Poses of all bodies are found together, in the tiles of the batch, by kinematics alone; what needs rows (contacts, their
+Poses of all bodies are found together, in the tiles of a batch, by kinematics alone; what needs rows (contacts, their
 forces, islands) is found world by world in a data of the viewer's own.  The worlds that are looked at stay as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.dynamics.body.kinematics import kinematics
 from featherlane.errors import ModelError, near
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import LASTING, MOCAP
+from featherlane.simulation.query.arc import ArcsRoundGeoms
 from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.world.data import Data, run
 from featherlane.solver.island import islands
+from featherlane.viewer.paths import Paths, paths
 
 # every layer that can be drawn, and what it needs beside poses of bodies
 LAYERS = {
@@ -31,16 +32,19 @@ LAYERS = {
     "tendons": ("paths",),
     "joints": ("joints",),
     "bodies": (),
-    "mass centres": ("centres",),
-    "inertias": ("centres",),
+    "mass centres": ("masses",),
+    "inertias": ("masses",),
     "contacts": ("rows",),
     "forces": ("rows",),
     "islands": ("rows",),
     "sleep": ("sleep",),
 }
+FIELDS = {
+    "joints": ("xanchor", "xaxis"),
+    "masses": ("xipos",),
+    "paths": ("site_xpos", "geom_xpos", "geom_xmat"),
+}  # of kinematics, by need
 MOST_DETAILED = 64  # worlds whose contacts and islands are found, the first: each is a forward pass by itself
-FIELDS = {"joints": ("xanchor", "xaxis"), "centres": ("xipos",)}
-POSES = ("xpos", "xquat")
 
 
 @dataclass
@@ -63,6 +67,21 @@ class Touches:
 
 
 @dataclass
+class Masses:
+    """Masses of bodies, which may differ by world.
+
+    Attributes:
+        centre: (n, nbody, 3) centres of mass [m].
+        mass: (n or 1, nbody) [kg].
+        inertia: (n or 1, nbody, 3) about the principal axes [kg m^2].
+    """
+
+    centre: np.ndarray
+    mass: np.ndarray
+    inertia: np.ndarray
+
+
+@dataclass
 class Frame:
     """What is drawn of n worlds; in world axes, of each world about its own origin.
 
@@ -73,11 +92,11 @@ class Frame:
         quat: (n, nbody, 4) their orientations.
         anchor: (n, njnt, 3) anchors of joints [m], or None where nobody wants them; so are all below.
         axis: (n, njnt, 3) axes of joints.
-        centre: (n, nbody, 3) centres of mass of bodies [m].
+        masses: of bodies.
         asleep: (n, ntree) trees that sleep.
         island: (n, ntree) constraint island of each tree, -1: none; -1 in worlds beyond the first 64.
         touches: contacts of the first 64 worlds.
-        paths: tendons' ways.
+        paths: ways of spatial tendons.
     """
 
     worlds: np.ndarray
@@ -86,11 +105,11 @@ class Frame:
     quat: np.ndarray
     anchor: np.ndarray | None = None
     axis: np.ndarray | None = None
-    centre: np.ndarray | None = None
+    masses: Masses | None = None
     asleep: np.ndarray | None = None
     island: np.ndarray | None = None
     touches: Touches | None = None
-    paths: None = field(default=None)
+    paths: Paths | None = None
 
     @classmethod
     def of(
@@ -115,11 +134,18 @@ class Frame:
         if source.model is not model:
             raise ModelError("model: it is not the source's")
         needs = {need for layer in wanted for need in _needs(layer)}
-        fields = (*POSES, *(name for need in FIELDS if need in needs for name in FIELDS[need]))
-        chosen, found = _poses(model, source, worlds, fields)
-        time = source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
-        frame = cls(chosen, np.array(time), found["xpos"], found["xquat"])
-        frame.anchor, frame.axis, frame.centre = (found.get(name) for name in ("xanchor", "xaxis", "xipos"))
+        chosen = _chosen(source, worlds)
+        batch = source if isinstance(source, Batch) else _beside(source).of_data(source)
+        fields = {"xpos", "xquat"}.union(*(names for need, names in FIELDS.items() if need in needs))
+        found = batch._ask(Poses(model, len(chosen), batch.dtype, fields), chosen)
+        frame = cls(chosen, _times(source, chosen), found["xpos"], found["xquat"], found.get("xanchor"))
+        frame.axis = found.get("xaxis")
+        if "masses" in needs:
+            mass, inertia = (_per_world(batch, f"body_{name}", chosen) for name in ("mass", "inertia"))
+            frame.masses = Masses(found["xipos"], mass, inertia)
+        if "paths" in needs:
+            arcs = batch._ask(ArcsRoundGeoms(model, len(chosen), batch.dtype), chosen)
+            frame.paths = paths(model, found["site_xpos"], found["geom_xpos"], found["geom_xmat"], arcs)
         if "sleep" in needs:
             frame.asleep = _asleep(model, source, chosen)
         if "rows" in needs:
@@ -133,39 +159,69 @@ def _needs(layer: str) -> tuple[str, ...]:
     return LAYERS[layer]
 
 
-# ---- a data of the viewer's own ----------------------------------------------------------------------------
-_SCRATCH: WeakKeyDictionary[Data | Batch, Data] = WeakKeyDictionary()
-
-
-def _copied(source: Data | Batch, world: int, names: Iterable[str]) -> Data:
-    """The world's fields in a data that is kept beside the source."""
-    scratch = _SCRATCH.get(source)
-    if scratch is None:
-        scratch = _SCRATCH[source] = Data(source.model, source.ngiven)
-    if isinstance(source, Batch) and source._expanded:
-        scratch.use(source.get_model(world))
-    arrays = scratch.workspace.arrays
-    for name in names:
-        if isinstance(source, Data):
-            arrays[name][...] = source.workspace.arrays[name]
-        elif name in source._arrays:
-            row = source._arrays[name][world]
-            arrays[name][: row.size, 0] = row.reshape(-1)
-    arrays["tree_settled"][...] = 0  # what stands there is of another state
-    return scratch
-
-
-def _poses(model: Model, source: Data | Batch, worlds, fields: tuple[str, ...]):
-    """Numbers of the worlds, and fields of kinematics."""
+def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
+    """Numbers of the worlds."""
     if isinstance(source, Batch):
-        chosen = source._ids(worlds)
-        return chosen, source._ask(Poses(model, len(chosen), source.dtype, fields), chosen)
-    chosen = np.zeros(1, np.int64) if worlds is None else np.asarray(worlds)
-    if chosen.shape != (1,) or chosen[0] != 0:
+        return source._ids(worlds)
+    chosen = np.zeros(1, np.int64) if worlds is None else np.atleast_1d(np.asarray(worlds))
+    if chosen.shape != (1,) or chosen[0] not in (0, True):
         raise ModelError(f"worlds: got {worlds!r}, a data has world 0 alone")
-    scratch = _copied(source, 0, ("qpos", *MOCAP))
-    run(scratch.model, scratch, kinematics)
-    return chosen, {name: getattr(scratch, name)[None].copy() for name in fields}
+    return np.zeros(1, np.int64)
+
+
+def _times(source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
+    return source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
+
+
+def _per_world(batch: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
+    """A field of the model: (n, ...) where worlds have their own, else (1, ...)."""
+    own = batch._expanded.get(name)
+    return batch.model.__dict__[name][None].copy() if own is None else own[chosen]
+
+
+# ---- beside the source -------------------------------------------------------------------------------------
+class _Beside:
+    """Worlds of the viewer's own, into which states are copied; kept as long as the source is."""
+
+    def __init__(self, model: Model, given: int):
+        self.model, self.given = model, given
+        self._batch: Batch | None = None
+        self._data: Data | None = None
+
+    def of_data(self, source: Data) -> Batch:
+        """The positions of a data, as a batch of one."""
+        if self._batch is None:
+            self._batch = Batch(self.model, 1, nthread=1)
+        for name in ("qpos", *MOCAP):
+            self._batch._arrays[name][0] = getattr(source, name)
+        return self._batch
+
+    def of_world(self, source: Data | Batch, world: int) -> Data:
+        """The whole state of one world, as a data."""
+        data = self._data
+        if data is None:
+            data = self._data = Data(self.model, self.given)
+        if isinstance(source, Batch) and source._expanded:
+            data.use(source.get_model(world))
+        arrays = data.workspace.arrays
+        for name in LASTING:
+            if isinstance(source, Data):
+                arrays[name][...] = source.workspace.arrays[name]
+            elif name in source._arrays:
+                row = source._arrays[name][world]
+                arrays[name][: row.size, 0] = row.reshape(-1)
+        arrays["tree_settled"][...] = 0  # what stands there is of another state
+        return data
+
+
+_BESIDE: WeakKeyDictionary[Data | Batch, _Beside] = WeakKeyDictionary()
+
+
+def _beside(source: Data | Batch) -> _Beside:
+    found = _BESIDE.get(source)
+    if found is None or found.model is not source.model:
+        found = _BESIDE[source] = _Beside(source.model, source.ngiven)
+    return found
 
 
 def _asleep(model: Model, source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
@@ -181,16 +237,15 @@ def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touch
     """Contacts with their forces, and islands."""
     found, island = [], np.full((len(chosen), model.ntree), -1, np.int64)
     for k, world in enumerate(chosen[:MOST_DETAILED]):
-        scratch = _copied(source, int(world), LASTING)
-        run(scratch.model, scratch, forward_pass)
-        run(scratch.model, scratch, islands)
-        island[k] = scratch.tree_island
-        slots, contact = scratch.contact_slots(), scratch.contact
-        frames = contact.frame.reshape(-1, 3, 3)
-        force = scratch.con_force[slots, :3].copy()
+        data = _beside(source).of_world(source, int(world))
+        run(data.model, data, forward_pass)
+        run(data.model, data, islands)
+        island[k] = data.tree_island
+        slots, contact = data.contact_slots(), data.contact
+        frames, force = contact.frame.reshape(-1, 3, 3), data.con_force[slots, :3].copy()
         if model.flg_adhesion:
-            force[:, 0] -= scratch.con_adhesion[slots]
-        force = np.einsum("ki,kij->kj", np.where(scratch.con_D[slots, None] != 0.0, force, 0.0), frames)
+            force[:, 0] -= data.con_adhesion[slots]
+        force = np.einsum("ki,kij->kj", np.where(data.con_D[slots, None] != 0.0, force, 0.0), frames)
         found.append((np.full(len(slots), k), contact.geom, contact.pos, frames[:, 0], force))
     empty = (np.zeros(0, int), np.zeros((0, 2), int), *(np.zeros((0, 3)) for _ in range(3)))
     return Touches(*(np.concatenate(parts) for parts in zip(empty, *found, strict=True))), island

@@ -13,13 +13,21 @@ from featherlane.model.enums import NGROUP, PLANE
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.worlds import count
 from featherlane.simulation.world.data import Data
+from featherlane.viewer.bodies import Bodies
+from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.ground import Ground
+from featherlane.viewer.joints import Joints
 from featherlane.viewer.light import illuminate
 from featherlane.viewer.look import Looks
+from featherlane.viewer.marks import Marks
+from featherlane.viewer.masses import Inertias, MassCentres
+from featherlane.viewer.paint import paint
 from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
+from featherlane.viewer.tendons import Tendons
 
 SHOWN = (0, 1, 2)  # groups that are drawn at first, as in MuJoCo
+AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are
 APART = 1.25  # distance of neighbours in a grid of worlds, in their widths
 ENDLESS = 20.0  # half side of a tilted plane without end, in extents
 
@@ -35,6 +43,7 @@ class Scene:
     Attributes:
         layers: what can be drawn, by name, with the groups that there are; no groups: the layer is one.
         pickable: functions that are called with a world's number and a body's when somebody clicks on the body.
+        centre, extents: middle of the model in qpos0, and lengths of the box about it (3,) [m].
 
     Raises:
         TypeError: `model` is no Model.
@@ -47,24 +56,34 @@ class Scene:
         self.pickable: list[Callable[[int, int], Any]] = []
         self.centre, self.extents = _bounds(model)
         self._frame: Frame | None = None
-        endless = ENDLESS * float(self.extents.max())
-        looks = Looks(model.mj_model)
-        self._ground = Ground(server, model, looks, float(self.extents.max()))
+        extent, looks = float(self.extents.max()), Looks(model.mj_model)
+        size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
+        self._ground = Ground(server, model, looks, extent)
         solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
         self._solids = {
-            name: Solids(server, model, name, looks, found, hulls, endless, self._picked)
+            name: Solids(server, model, name, looks, found, hulls, ENDLESS * extent, self._picked)
             for name, (found, hulls) in solids.items()
         }
-        groups = {"geoms": (*self._solids["geoms"].groups, *self._ground.on)}
-        self.layers: dict[str, tuple[int, ...]] = {
-            name: tuple(sorted(set(groups.get(name, layer.groups)))) for name, layer in self._solids.items()
+        self._marks: dict[str, Marks] = {
+            "tendons": Tendons(server, model, looks),
+            "joints": Joints(server, model, size),
+            "bodies": Bodies(server, model, size),
+            "mass centres": MassCentres(server, model, size),
+            "inertias": Inertias(server, model, size),
+            "contacts": Contacts(server, model, size),
+            "forces": Forces(server, model, size, extent),
         }
+        self.layers: dict[str, tuple[int, ...]] = {name: layer.groups for name, layer in self._solids.items()}
+        self.layers["geoms"] = tuple(sorted({*self.layers["geoms"], *self._ground.on}))
+        self.layers |= {name: marks.groups for name, marks in self._marks.items()} | {"islands": (), "sleep": ()}
+        grouped = ("geoms", "hulls", "sites", "tendons")
+        self.layers = {name: groups for name, groups in self.layers.items() if groups or name not in grouped}
         self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
         server.scene.set_up_direction("+z")
         illuminate(server)
         self.aim(np.zeros((1, 3)))
         for name, group in self._on:
-            self.switch(name, group, name in ("geoms", "sites") and group in SHOWN)
+            self.switch(name, group, name in AT_FIRST and group in (None, *SHOWN))
 
     # ---- what is drawn -----------------------------------------------------------------------------------------------
     @property
@@ -94,6 +113,8 @@ class Scene:
                 self._on[name, g] = bool(on)
                 if name in self._solids and g in self._solids[name].on:
                     self._solids[name].switch(g, bool(on))
+                if name in self._marks:
+                    self._marks[name].switch(g, bool(on))
                 if name == "geoms" and g in self._ground.on:
                     self._ground.on[g] = bool(on)
         if self._frame is not None:
@@ -107,13 +128,24 @@ class Scene:
             raise ModelError(f"group: layer {layer} has no {group!r}, allowed are {allowed}")
 
     def show(self, frame: Frame) -> None:
-        """Draw a frame."""
+        """Draw a frame; layers that it was not made for wait for the next one."""
         self._frame, offsets = frame, self.spread(frame.worlds)
+        colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
         with self.server.atomic():
             self._ground.show(offsets)
-            for layer in self._solids.values():
-                layer.show(frame, offsets)
+            for name, layer in self._solids.items():
+                layer.show(frame, offsets, None if name == "sites" else colours)
+            for marks in self._marks.values():
+                if any(marks.on.values()):
+                    marks.show(frame, offsets)
         self.server.flush()
+
+    def rebuild(self) -> None:
+        """Draw all anew: sizes, colours or heights of the model have changed."""
+        for layer in self._solids.values():
+            layer.rebuild()
+        if self._frame is not None:
+            self.show(self._frame)
 
     def spread(self, worlds: ArrayLike) -> np.ndarray:
         """Where the origins of worlds are drawn: a grid about the origin, in the order given.
@@ -125,9 +157,9 @@ class Scene:
             (n, 3) [m].
         """
         n = len(np.atleast_1d(worlds))
-        columns = int(np.ceil(np.sqrt(n)))
-        rows = -(-n // max(columns, 1))
-        row, column = np.divmod(np.arange(n), max(columns, 1))
+        columns = max(int(np.ceil(np.sqrt(n))), 1)
+        rows = -(-n // columns)
+        row, column = np.divmod(np.arange(n), columns)
         side = APART * float(self.extents.max())
         x, y = (column - (columns - 1) / 2) * side, (row - (rows - 1) / 2) * side
         return np.column_stack((x, y, np.zeros(n)))
@@ -136,7 +168,7 @@ class Scene:
         """Let a page that is opened, or whose view is reset, look at worlds that are drawn here, (n, 3)."""
         reach = float(np.linalg.norm(self.extents)) / 2 + float(np.abs(offsets).max(initial=0.0))
         middle = self.centre + offsets.mean(0)
-        self.server.initial_camera.position = tuple(middle + reach * np.array((1.4, -2.0, 1.1)))
+        self.server.initial_camera.position = tuple(middle + reach * np.array((1.1, -1.6, 0.9)))
         self.server.initial_camera.look_at = tuple(middle)
 
     def _picked(self, place: int, body: int) -> None:

@@ -1,0 +1,95 @@
+"""Where tendons bend round geoms in the present states of worlds, for those who draw them.
+
+What `fl.tendon_path` finds for one world, uncompiled, is found here in the tiles of a batch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.tendon.wrap import wrap
+from featherlane.lanes import real, stage, where
+from featherlane.model.enums import WRAP_SPHERE
+from featherlane.model.model import Model
+from featherlane.simulation.query.question import Question
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.spatial.vector import store3
+
+
+class Arcs(NamedTuple):
+    """Arcs of n worlds, for each geom on a tendon's path, in the order of the paths.
+
+    Attributes:
+        ends: (n, k, 2, 3) where the tendon meets the geom, and where it leaves it [m].
+        length: (n, k) of the arc between them [m]; -1 where the tendon leaves the geom alone.
+    """
+
+    ends: np.ndarray
+    length: np.ndarray
+
+
+@stage
+def find_arc(m, d, k):
+    """The arc of the tendon round the geom of element k of all paths.
+
+    Source: as `fl.tendon_path`.
+    Reads:  geom_xpos, geom_xmat, site_xpos.
+    Writes: distance_fromto: where the tendon meets the geom, where it leaves it [m]; distance: the length between them
+            [m], -1 where it does not bend there.
+    """
+    start, geom, end = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
+    bends, first, last, length = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
+    store3(d.distance_fromto, 0, first)
+    store3(d.distance_fromto, 3, last)
+    d.distance[0] = where(bends, length, real(d, -1.0))
+
+
+@over_tiles
+def arc_tiles(m, d, b, thread, tile, W):
+    """The frames of the worlds of a tile, then the arcs of each world.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
+    """
+    kinematics(m, d)
+    frames(m, d)
+    s = 0
+    for k in range(m.nwrap):
+        if m.wrap_type[k] >= WRAP_SPHERE:
+            find_arc(m, d, k)
+            write_records(b, thread, tile, W, s)
+            s += 1
+
+
+class ArcsRoundGeoms(Question):
+    """The arcs of all tendons of some worlds.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: float64 or float32.
+    """
+
+    loop = arc_tiles
+
+    def __init__(self, model: Model, nworld: int, dtype):
+        self.number = int(np.count_nonzero(model.wrap_type >= WRAP_SPHERE))
+        self.ends = np.empty((nworld, self.number, 6), dtype)
+        self.length = np.empty((nworld, self.number, 1), dtype)
+
+    def enter(self, workspace: Workspace) -> None:
+        """Nothing is asked of all worlds alike."""
+
+    def transfers(self) -> dict[str, list[Transfer]]:
+        """What `arc_tiles` takes: a step is a geom on a path."""
+        return {"record": [Transfer("distance_fromto", self.ends), Transfer("distance", self.length)]}
+
+    def answer(self) -> Arcs:
+        """The arcs."""
+        return Arcs(self.ends.reshape(*self.ends.shape[:2], 2, 3), self.length[..., 0])

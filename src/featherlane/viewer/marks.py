@@ -1,0 +1,65 @@
+"""Marks: shapes whose number and places follow anew from each frame, such as arrows at contacts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from featherlane.viewer.frame import Frame
+from featherlane.viewer.node import Node
+from featherlane.viewer.rotation import onto
+from featherlane.viewer.shapes import Mesh, cone, tube
+
+IDENTITY = (1.0, 0.0, 0.0, 0.0)
+STEPS = 12  # round a mark
+HEAD = 0.25  # part of an arrow that its head is, and how much of that its radius
+
+
+class Marks(ABC):
+    """A layer of marks.
+
+    Args:
+        server: where they are drawn.
+        name: of the layer.
+        meshes: what it is made of, by name.
+        groups: those that there are; none: the layer is one.
+    """
+
+    def __init__(self, server, name: str, meshes: dict[str, Mesh], groups: tuple[int, ...] = ()):
+        self.groups = groups
+        self.on: dict[int | None, bool] = dict.fromkeys(groups or (None,), False)
+        self._nodes = {part: Node(server, f"/{name}/{part}", mesh) for part, mesh in meshes.items()}
+
+    def switch(self, group: int | None, on: bool) -> None:
+        """Show a group, or hide it."""
+        self.on[group] = on
+        for node in self._nodes.values():
+            node.switch(any(self.on.values()))
+
+    @abstractmethod
+    def show(self, frame: Frame, offsets: np.ndarray) -> None:
+        """Draw the marks of a frame, whose worlds are drawn at `offsets` (n, 3) [m]."""
+
+    def draw(self, part: str, at, quat, scale, colours, opacity: float | None = None) -> None:
+        """Draw a mesh n times; what is given once is given for all."""
+        at = np.asarray(at, np.float32).reshape(-1, 3)
+        n = len(at)
+        quat, scale = (np.array(np.broadcast_to(a, (n, k)), np.float32) for a, k in ((quat, 4), (scale, 3)))
+        opacities = None if opacity is None else np.full(n, opacity, np.float32)
+        self._nodes[part].draw(at, quat, scale, np.asarray(colours, float), opacities)
+
+    def arrows(self, start: np.ndarray, vector: np.ndarray, radius: float, colours) -> None:
+        """Arrows from points (n, 3) along vectors (n, 3), of the meshes "shaft" and "head"."""
+        quat, length = onto(vector), np.linalg.norm(vector, axis=-1, keepdims=True)
+        head = np.minimum(HEAD * length, 6 * radius)
+        direction = vector / np.maximum(length, 1e-12)
+        shaft = length - head
+        wide = np.minimum(radius, head / 3)
+        self.draw("shaft", start + direction * shaft / 2, quat, np.hstack((wide, wide, shaft / 2)), colours)
+        self.draw("head", start + direction * shaft, quat, np.hstack((2 * wide, 2 * wide, head)), colours)
+
+
+def arrow() -> dict[str, Mesh]:
+    """What arrows are made of."""
+    return {"shaft": tube(STEPS), "head": cone(STEPS)}
