@@ -80,7 +80,7 @@ class Ground:
             section_color=tuple(int(c) for c in LINES**2 * colour),
             plane_color=tuple(int(c) for c in colour),
             plane_opacity=float(plane.rgba[3]),
-            fade_distance=float(half.max()),
+            fade_distance=FAR * self.extent + 4 * float(np.linalg.norm(reach)),
             shadow_opacity=0.3,
             position=tuple(plane.pos),
             wxyz=tuple(plane.quat),

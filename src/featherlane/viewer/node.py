@@ -10,6 +10,8 @@ import numpy as np
 from featherlane.viewer.look import linear
 from featherlane.viewer.shapes import Mesh
 
+SHADOWS = 2000  # poses up to which each casts a shadow: a page draws what does so four times
+
 
 class Node:
     """One mesh, drawn in many poses; made when it is drawn first, and only what changed is sent.
@@ -72,9 +74,11 @@ class Node:
         self._show(self.on)
 
     def _make(self, at, quat, scale, rgb, opacities) -> None:
-        scene = self.server.scene
+        scene, shadow = self.server.scene, len(at) <= SHADOWS
         if self.glb is not None:
-            self._handle = scene.add_batched_glb(self.name, self.glb, quat, at, batched_scales=scale, lod="off")
+            self._handle = scene.add_batched_glb(
+                self.name, self.glb, quat, at, batched_scales=scale, lod="off", cast_shadow=shadow
+            )
         else:
             self._handle = scene.add_batched_meshes_simple(
                 self.name,
@@ -86,6 +90,7 @@ class Node:
                 batched_colors=np.full(3, 255, np.uint8) if rgb is None else rgb,
                 batched_opacities=opacities,
                 lod="off",
+                cast_shadow=shadow,
             )
         if self.click is not None:
             self._handle.on_click(lambda event: self.click and self.click(event.instance_index or 0))

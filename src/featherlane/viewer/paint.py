@@ -10,7 +10,7 @@ from featherlane.model.model import Model
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.instances import Paint
 
-GREY = (0.55, 0.55, 0.57)
+GREY = (0.33, 0.34, 0.37)
 GOLDEN = 0.6180339887  # part of a circle of hues between one island and the next: neighbours differ
 
 

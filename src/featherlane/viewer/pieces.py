@@ -86,7 +86,7 @@ def _solids(m, kind: str) -> Iterator[Solid]:
 
 def detail(count: int) -> int:
     """Steps round a shape that is drawn `count` times: a page draws about a million triangles without effort."""
-    return 32 if count <= 300 else 20 if count <= 2000 else 12
+    return 32 if count <= 300 else 20 if count <= 2000 else 8
 
 
 def sorted_parts(

@@ -39,24 +39,3 @@ def onto(axis: np.ndarray) -> np.ndarray:
     q = np.stack((np.where(back, 0.0, 1 + z), np.where(back, 1.0, -y), np.where(back, 0.0, x), np.zeros_like(z)), -1)
     return q / np.linalg.norm(q, axis=-1, keepdims=True)
 
-
-def quaternions(matrices: np.ndarray) -> np.ndarray:
-    """Unit quaternions of rotation matrices (..., 9) or (..., 3, 3).
-
-    Source: S. W. Shepperd, Quaternion from rotation matrix, 1978: the largest of four squares is taken, so that nothing
-        is divided by a small number.
-    """
-    R = np.reshape(matrices, (-1, 3, 3)).astype(float)
-    diagonal = R[:, (0, 1, 2), (0, 1, 2)]
-    trace = diagonal.sum(1)
-    squares = np.column_stack((trace, 2 * diagonal - trace[:, None]))  # 4 q_k^2 - 1
-    k, rows = squares.argmax(1), np.arange(len(R))
-    across = R - R.transpose(0, 2, 1)
-    w = np.column_stack((across[:, 2, 1], across[:, 0, 2], across[:, 1, 0]))  # 4 w (x, y, z)
-    products = np.empty((len(R), 4, 4))  # 4 q_i q_j
-    products[:, 1:, 1:] = R + R.transpose(0, 2, 1)
-    products[:, 0, 1:] = products[:, 1:, 0] = w
-    products[:, range(4), range(4)] = 1 + squares
-    q = products[rows, k]
-    q /= np.linalg.norm(q, axis=1, keepdims=True)
-    return q.reshape(*np.shape(matrices)[: -1 if np.shape(matrices)[-1] == 9 else -2], 4)

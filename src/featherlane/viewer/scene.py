@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError, near
 from featherlane.model.enums import NGROUP, PLANE
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.worlds import count
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.data import Data, run
 from featherlane.viewer.bodies import Bodies
 from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
@@ -55,13 +56,15 @@ class Scene:
         self.server, self.model, self.nworld = server, model, count("nworld", nworld, 1)
         self.pickable: list[Callable[[int, int], Any]] = []
         self.centre, self.extents = _bounds(model)
+        self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
-        extent, looks = float(self.extents.max()), Looks(model.mj_model)
+        extent, looks = float(moving.max()), Looks(model.mj_model)
+        self._reach = float(np.linalg.norm(moving)) / 2
         size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
-        self._ground = Ground(server, model, looks, extent)
+        self._ground = Ground(server, model, looks, float(self.extents.max()))
         solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
         self._solids = {
-            name: Solids(server, model, name, looks, found, hulls, ENDLESS * extent, self._picked)
+            name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._picked)
             for name, (found, hulls) in solids.items()
         }
         self._marks: dict[str, Marks] = {
@@ -166,8 +169,8 @@ class Scene:
 
     def aim(self, offsets: np.ndarray) -> None:
         """Let a page that is opened, or whose view is reset, look at worlds that are drawn here, (n, 3)."""
-        reach = float(np.linalg.norm(self.extents)) / 2 + float(np.abs(offsets).max(initial=0.0))
-        middle = self.centre + offsets.mean(0)
+        reach = self._reach + float(np.abs(offsets).max(initial=0.0))
+        middle = self._middle + offsets.mean(0)
         self.server.initial_camera.position = tuple(middle + reach * np.array((1.1, -1.6, 0.9)))
         self.server.initial_camera.look_at = tuple(middle)
 
@@ -177,13 +180,22 @@ class Scene:
                 told(int(self._frame.worlds[place]), body)
 
 
-def _bounds(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Centre (3,) of all shapes but planes in qpos0, and lengths of the box about their balls (3,) [m]."""
+def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Centre (3,) of all shapes but planes in qpos0, and lengths of the box about their balls (3,) [m].
+
+    Args:
+        model: the model.
+        moving: only of shapes that move, where there are any.
+    """
     data = Data(model)
-    data.forward()
+    run(model, data, kinematics)
+    run(model, data, frames)
     shown = (model.geom_type != PLANE) & (np.clip(model.geom_group, 0, NGROUP - 1) <= max(SHOWN))
     if not shown.any():
         return np.zeros(3), np.ones(3)
+    moves = shown & ((model.body_weldid > 0) | (model.body_mocapid >= 0))[model.geom_bodyid]
+    if moving and moves.any():
+        shown = moves
     pos, ball = data.geom_xpos[shown], model.__dict__["geom_rbound"][shown, None]
     low, high = (pos - ball).min(0), (pos + ball).max(0)
     return (low + high) / 2, np.maximum(high - low, 1e-3)

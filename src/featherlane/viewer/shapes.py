@@ -127,41 +127,46 @@ def _from_above(vertices: np.ndarray, half: Sequence[float] = (1.0, 1.0)) -> np.
     return ((vertices[:, :2] / half * (1, -1) + 1) / 2).astype(np.float32)
 
 
-def creased(vertices: np.ndarray, faces: np.ndarray, uv: np.ndarray | None = None) -> Mesh:
+def creased(vertices: np.ndarray, faces: np.ndarray, places: np.ndarray | None = None, uv=None) -> Mesh:
     """A mesh whose vertices are doubled along its edges, and where its texture is cut.
 
     Args:
         vertices: (V, 3).
         faces: (F, 3).
-        uv: (F, 3, 2) places in a texture of each corner, or None.
+        places: (F, 3) numbers of the corners' places in a texture, or None.
+        uv: (P, 2) these places.
     """
-    corners = vertices[faces]
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    mean = np.zeros((len(vertices), 3))
-    for k in range(3):
-        np.add.at(mean, faces[:, k], normal)
-    unit, mean = _unit(normal), _unit(mean)
+    across = _across(vertices, faces)
+    mean, unit = _unit(_gathered(across, faces, len(vertices))), _unit(across)
     smooth = np.einsum("fi,fki->fk", unit, mean[faces]) > CREASE
-    # what shares a vertex: all that is smooth there, else what faces the same way
-    side = np.where(smooth[..., None], 0, 1 + np.round(3 * unit)[:, None] * (1, 8, 64)).astype(np.int64)
-    keys = [faces.reshape(-1, 1), side.reshape(-1, 3)]
-    if uv is not None:
-        keys.append(np.round(uv.reshape(-1, 2) * 1e6).astype(np.int64))
-    _, first, place = np.unique(np.hstack(keys), axis=0, return_index=True, return_inverse=True)
-    places = None if uv is None else uv.reshape(-1, 2)[first].astype(np.float32)
-    return Mesh(
-        vertices[faces.reshape(-1)[first]].astype(np.float32), place.reshape(-1, 3).astype(np.uint32), places
-    )  # fmt: skip
+    # what shares a vertex: all that is smooth there, else what faces the same way, to 1 part in 3 of each axis
+    side = np.where(smooth, 0, 1 + (np.round(3 * unit).astype(np.int64) + 3) @ np.array([[49], [7], [1]]))
+    key = faces.astype(np.int64) * 512 + side
+    if places is not None:
+        key = key * (int(places.max(initial=0)) + 1) + places
+    _, first, place = np.unique(key.ravel(), return_index=True, return_inverse=True)
+    found = None if places is None or uv is None else uv[places.ravel()[first]].astype(np.float32)
+    corner = vertices[faces.ravel()[first]].astype(np.float32)
+    return Mesh(corner, place.reshape(-1, 3).astype(np.uint32), found)
+
+
+def _across(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Normals (F, 3) of triangles, of twice their area."""
+    a, b, c = np.moveaxis(vertices[faces].astype(float), 1, 0)
+    return np.cross(b - a, c - a)
+
+
+def _gathered(values: np.ndarray, faces: np.ndarray, count: int) -> np.ndarray:
+    """Sums (count, 3) over the triangles at each vertex."""
+    total = np.empty((count, 3))
+    for i in range(3):
+        total[:, i] = np.bincount(faces.ravel(), np.repeat(values[:, i], 3), count)
+    return total
 
 
 def normals(mesh: Mesh) -> np.ndarray:
     """Unit normals at the vertices (V, 3): means over their triangles, by area."""
-    corners = mesh.vertices[mesh.faces].astype(float)
-    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    total = np.zeros((len(mesh.vertices), 3))
-    for k in range(3):
-        np.add.at(total, mesh.faces[:, k], across)
-    return _unit(total).astype(np.float32)
+    return _unit(_gathered(_across(mesh.vertices, mesh.faces), mesh.faces, len(mesh.vertices))).astype(np.float32)
 
 
 def textured(mesh: Mesh, repeat: Sequence[float]) -> Mesh:
@@ -181,11 +186,12 @@ def mesh(model: Model, i: int) -> Mesh:
     last = first + model.triangle_num[i]
     faces = model.triangle[first:last]
     vertices = model.triangle_vert[vertex : vertex + (faces.max() + 1 if len(faces) else 0)]
-    mj, uv = model.mj_model, None
-    if mj.mesh_texcoordadr[i] >= 0 and mj.mesh_facenum[i] == len(faces):
-        start = mj.mesh_faceadr[i]
-        uv = mj.mesh_texcoord[mj.mesh_texcoordadr[i] + mj.mesh_facetexcoord[start : start + len(faces)]]
-    return creased(vertices, faces, uv)
+    mj = model.mj_model
+    if mj.mesh_texcoordadr[i] < 0 or mj.mesh_facenum[i] != len(faces):
+        return creased(vertices, faces)
+    start = mj.mesh_faceadr[i]
+    places = mj.mesh_facetexcoord[start : start + len(faces)]
+    return creased(vertices, faces, places, mj.mesh_texcoord[mj.mesh_texcoordadr[i] :])
 
 
 def hull(model: Model, i: int) -> Mesh:

@@ -107,9 +107,9 @@ def geom_groups(model: Model, looks: Looks) -> Groups:
 
 
 def hull_groups(model: Model, looks: Looks) -> Groups:
-    """Meshes alone, by group."""
+    """Meshes that have a hull, by group: what collides."""
     plain = [solid._replace(look=PLAIN) for solid in geoms(model, looks)]
-    return _grouped(model.__dict__["geom_group"], plain, lambda solid: solid.kind == MESH)
+    return _grouped(model.__dict__["geom_group"], plain, lambda s: s.kind == MESH and model.hull_polynum[s.data] > 0)
 
 
 def site_groups(model: Model, looks: Looks) -> Groups:
