@@ -163,8 +163,8 @@ def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
     """Numbers of the worlds."""
     if isinstance(source, Batch):
         return source._ids(worlds)
-    chosen = np.zeros(1, np.int64) if worlds is None else np.atleast_1d(np.asarray(worlds))
-    if chosen.shape != (1,) or chosen[0] not in (0, True):
+    given = np.atleast_1d(np.zeros(1, int) if worlds is None else np.asarray(worlds))
+    if given.shape != (1,) or given[0] != (given.dtype == bool):
         raise ModelError(f"worlds: got {worlds!r}, a data has world 0 alone")
     return np.zeros(1, np.int64)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.viewer.look import Look
+from featherlane.viewer.look import Look, linear
 from featherlane.viewer.shapes import Mesh, normals
 
 FLOAT, UINT = 5126, 5125  # component types
@@ -73,7 +73,7 @@ def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> b
     }
     indices = accessor(mesh.faces.reshape(-1).astype("<u4"), INDICES)
     factors: dict[str, Any] = {
-        "baseColorFactor": [*(np.asarray(rgba[:3]) ** 2.2).tolist(), rgba[3]],  # linear
+        "baseColorFactor": [*linear(np.asarray(rgba[:3])).tolist(), rgba[3]],  # linear
         "metallicFactor": look.metallic,
         "roughnessFactor": look.roughness,
     }
@@ -82,7 +82,7 @@ def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> b
     if rgba[3] < 1:
         material["alphaMode"] = "BLEND"
     if look.emission > 0:
-        material["emissiveFactor"] = np.clip(look.emission * np.asarray(rgba[:3]), 0, 1).tolist()
+        material["emissiveFactor"] = linear(look.emission * np.asarray(rgba[:3])).tolist()
         material["emissiveTexture"] = {"index": 0}
     document: dict[str, Any] = {
         "asset": {"version": "2.0"},

@@ -108,10 +108,12 @@ class Instances:
 
     def _send(self, n: int, at: np.ndarray, quat: np.ndarray) -> None:
         """Poses of all parts of n worlds."""
-        if self._node.count == len(at):
+        if n and self._node.count == len(at):
             self._node.move(at, quat)
             return
         self._node.remove()
+        if n == 0:
+            return
         opacities = None if self.opacities is None else np.tile(self.opacities, n)
         self._node.draw(at, quat, np.tile(self.scale, (n, 1)), self._colours(n, None), opacities)
 

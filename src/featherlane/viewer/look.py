@@ -20,11 +20,12 @@ COLOUR_ROLES = (1, 8)  # of textures in a material: RGB, RGBA
 
 
 def linear(colours: np.ndarray) -> np.ndarray:
-    """Colours as on a screen, from 0 to 1, as a page takes those of many poses: amounts of light, in uint8.
+    """Colours as on a screen, from 0 to 1, as amounts of light, from 0 to 1.
 
-    Source: IEC 61966-2-1 (sRGB), by its usual power of 2.2.
+    Source: IEC 61966-2-1 (sRGB).
     """
-    return np.round(255 * np.clip(colours, 0.0, 1.0) ** 2.2).astype(np.uint8)
+    c = np.clip(np.asarray(colours, float), 0.0, 1.0)
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
 
 
 class Look(NamedTuple):

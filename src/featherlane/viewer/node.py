@@ -12,6 +12,8 @@ from featherlane.viewer.shapes import Mesh
 
 SHADOWS = 2000  # poses up to which each casts a shadow: a page draws what does so four times
 
+BURIED = (0.0, 0.0, -1e5)  # m, where poses go that are no numbers
+
 
 class Node:
     """One mesh, drawn in many poses; made when it is drawn first, and only what changed is sent.
@@ -61,7 +63,8 @@ class Node:
         if len(at) == 0:
             self._show(False)
             return
-        rgb = None if colours is None else linear(colours)
+        rgb = None if colours is None else _bytes(colours)
+        at, quat = _sound(at, quat)
         if self._handle is None:
             self._make(at, quat, scale, rgb, opacities)
         else:
@@ -97,12 +100,12 @@ class Node:
 
     def move(self, at: np.ndarray, quat: np.ndarray) -> None:
         """Other poses, as many as there are."""
-        self._handle.batched_positions, self._handle.batched_wxyzs = at, quat
+        self._handle.batched_positions, self._handle.batched_wxyzs = _sound(at, quat)
 
     def colour(self, colours: np.ndarray) -> None:
         """Other colours (n, 3), from 0 to 1."""
         if self._handle is not None and self.glb is None:
-            self._handle.batched_colors = linear(colours)
+            self._handle.batched_colors = _bytes(colours)
 
     def switch(self, on: bool) -> None:
         """Show the node, or hide it."""
@@ -118,3 +121,16 @@ class Node:
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
+
+
+def _bytes(colours: np.ndarray) -> np.ndarray:
+    """Colours of many poses as a page takes them: amounts of light."""
+    return np.round(255 * linear(colours)).astype(np.uint8)
+
+
+def _sound(at: np.ndarray, quat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Poses without bad numbers, which a page would not survive."""
+    sound = np.isfinite(np.hstack((at, quat))).all(1, keepdims=True)
+    if sound.all():
+        return at, quat
+    return np.where(sound, at, BURIED), np.where(sound, quat, (1.0, 0.0, 0.0, 0.0))

@@ -38,4 +38,3 @@ def onto(axis: np.ndarray) -> np.ndarray:
     back = z < -1 + 1e-12
     q = np.stack((np.where(back, 0.0, 1 + z), np.where(back, 1.0, -y), np.where(back, 0.0, x), np.zeros_like(z)), -1)
     return q / np.linalg.norm(q, axis=-1, keepdims=True)
-

@@ -1,0 +1,393 @@
+"""What is drawn, on a real server: poses, layers, what is sent and what is not, clicks."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.errors import ModelError
+from featherlane.model.enums import CAPSULE, PLANE, SPHERE
+from featherlane.viewer.frame import LAYERS, Frame
+from featherlane.viewer.pieces import SHARED
+from featherlane.viewer.rotation import turned
+from featherlane.viewer.scene import Scene
+
+viser = pytest.importorskip("viser")
+
+SENT = 1e-5  # poses go out in float32, of worlds that are drawn up to some 10 m away
+MIXED = """
+<mujoco>
+  <option><flag sleep="enable"/></option>
+  <asset>
+    <texture name="checks" type="2d" builtin="checker" width="8" height="8" rgb1="1 0 0" rgb2="0 0 1"/>
+    <texture name="cube" type="cube" builtin="flat" width="8" height="48" rgb1="0.2 0.4 0.6"/>
+    <material name="checks" texture="checks" texrepeat="2 3"/><material name="cube" texture="cube"/>
+    <material name="glass" rgba="1 1 1 .4"/>
+    <mesh name="wedge" vertex="0 0 0 .2 0 0 0 .2 0 0 0 .2"/>
+    <hfield name="hill" nrow="3" ncol="3" size="1 1 .2 .1" elevation="0 0 0 0 1 0 0 0 0"/>
+  </asset>
+  <worldbody>
+    <geom type="plane" size="4 4 .1" material="checks"/><geom type="plane" size="0 0 .1" euler="90 0 0" pos="0 5 0"/>
+    <geom type="hfield" hfield="hill" pos="2 0 0" group="1"/>
+    <body pos="0 0 1"><freejoint/>
+      <geom name="ball" type="sphere" size=".1" material="cube"/>
+      <geom name="egg" type="ellipsoid" size=".1 .2 .3" pos="0 1 0" material="glass"/>
+      <geom name="can" type="cylinder" size=".1 .2" pos="0 2 0" euler="30 0 0"/>
+      <geom name="box" type="box" size=".1 .2 .3" pos="0 3 0" material="checks"/>
+      <geom name="pill" type="capsule" size=".1 .2" pos="1 0 0" euler="0 40 10"/>
+      <geom name="wedge" type="mesh" mesh="wedge" pos="1 1 0" euler="0 0 50" group="2"/>
+      <geom name="ghost" size=".1" rgba="1 1 1 0"/>
+      <site name="s" size=".05" pos="0 0 .5" rgba="1 0 0 1"/>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server of this machine alone."""
+    made = viser.ViserServer(host="127.0.0.1", port=8765, verbose=False)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(autouse=True)
+def clean(server):
+    yield
+    server.scene.reset()
+
+
+def handles(server):
+    """Nodes with many poses, by name."""
+    found = server.scene._handle_from_node_name
+    return {name: handle for name, handle in found.items() if hasattr(handle, "batched_positions")}
+
+
+def visible(server):
+    return {name for name, handle in handles(server).items() if handle.visible}
+
+
+def sent(server, act):
+    """Updates of nodes that an action sends: (node, property)."""
+    queued, queue = [], server._websock_server.queue_message
+
+    def listen(message):
+        queued.extend((message.name, key) for key in getattr(message, "updates", ()))
+        queue(message)
+
+    server._websock_server.queue_message = listen
+    try:
+        act()
+    finally:
+        server._websock_server.queue_message = queue
+    return queued
+
+
+def shown(server, model, source, worlds=None, nworld=1, on=()):
+    scene = Scene(server, model, nworld)
+    for layer in on:
+        scene.switch(layer, None, True)
+    scene.show(Frame.of(model, source, worlds, scene.wanted))
+    return scene
+
+
+def places(server):
+    """Where all poses of geoms are, (k, 3)."""
+    found = [handle.batched_positions for name, handle in handles(server).items() if name.startswith("/geoms")]
+    return np.concatenate(found)
+
+
+# ---- solids ------------------------------------------------------------------------------------------------
+def test_every_geom_is_drawn_where_it_is(server):
+    model = fl.load(MIXED)
+    data = fl.Data(model)
+    data.qpos[:] = (0.3, 0.2, 1.4, 0.6, 0.0, 0.8, 0.0)
+    fl.forward(model, data)
+    shown(server, model, data)
+    drawn = places(server)
+    pill = model.geom("pill").id
+    for g in range(1, model.ngeom):
+        if g == model.geom("ghost").id:
+            continue
+        nearest = np.abs(drawn - data.geom_xpos[g]).max(1).min()
+        assert nearest < SENT, model.geom(g).name
+    # a capsule that is drawn once is three pieces
+    axis = data.geom_xmat[pill].reshape(3, 3)[:, 2]
+    for end in (-0.2, 0.2):
+        assert np.abs(drawn - (data.geom_xpos[pill] + end * axis)).max(1).min() < SENT
+
+
+def test_orientations_are_those_of_geoms(server):
+    model = fl.load(MIXED)
+    data = fl.Data(model)
+    data.qpos[3:] = (0.5, 0.5, -0.5, 0.5)
+    fl.forward(model, data)
+    shown(server, model, data)
+    for name in ("can", "box", "wedge"):
+        g = model.geom(name).id
+        for handle in handles(server).values():
+            for at, quat in zip(handle.batched_positions, handle.batched_wxyzs, strict=True):
+                if np.abs(at - data.geom_xpos[g]).max() < SENT:
+                    axes = turned(quat, np.eye(3)).T
+                    assert np.abs(axes - data.geom_xmat[g].reshape(3, 3)).max() < SENT
+                    break
+            else:
+                continue
+            break
+        else:
+            pytest.fail(f"{name} is not drawn")
+
+
+def test_sizes_and_colours_are_those_of_geoms(server):
+    model = fl.load(MIXED)
+    shown(server, model, fl.Data(model))
+    named = {name: h for name, h in handles(server).items() if name.startswith("/geoms")}
+    scales = np.concatenate([h.batched_scales for h in named.values()])
+    for size in ((0.1, 0.1, 0.1), (0.1, 0.2, 0.3), (0.1, 0.1, 0.2)):
+        assert np.abs(scales - size).max(1).min() < 1e-6
+    colours = np.concatenate([h.batched_colors for h in named.values() if hasattr(h, "batched_colors")])
+    mean = (5 * np.array((0.2, 0.4, 0.6)) + 0.5) / 6  # of the sides of a cube, of which one has the second colour
+    light = ((mean + 0.055) / 1.055) ** 2.4
+    assert np.abs(colours - 255 * light).max(1).min() < 1
+    clear = [h.batched_opacities for h in named.values() if getattr(h, "batched_opacities", None) is not None]
+    assert [o.tolist() for o in clear] == [[pytest.approx(0.4)]]
+
+
+def test_what_is_wholly_transparent_is_not_drawn(server):
+    model = fl.load('<mujoco><worldbody><geom size=".1" rgba="1 1 1 0"/></worldbody></mujoco>')
+    scene = shown(server, model, fl.Data(model))
+    assert "geoms" not in scene.layers
+    assert not handles(server)
+
+
+def test_one_mesh_is_drawn_for_each_distinct_shape(server):
+    model = fl.load("pile")  # 64 balls, 4 walls
+    batch = fl.Batch(model, 5)
+    shown(server, model, batch, nworld=5)
+    named = handles(server)
+    assert sorted(len(h.batched_positions) for h in named.values()) == [4 * 5, 64 * 5]
+
+
+def test_capsules_of_equal_proportions_share_a_mesh_when_they_are_many(server):
+    model = fl.load("chain")  # 100 alike
+    batch = fl.Batch(model, 3)
+    shown(server, model, batch, nworld=3)
+    assert [len(h.batched_positions) for h in handles(server).values()] == [300]
+    server.scene.reset()
+    model = fl.load("arm")
+    balls, capsules = (int((model.geom_type == kind).sum()) for kind in (SPHERE, CAPSULE))
+    assert 2 < capsules < SHARED
+    shown(server, model, fl.Data(model))
+    assert len(places(server)) == balls + 3 * capsules
+
+
+def test_worlds_stand_in_a_grid_and_do_not_touch(server):
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 7)
+    scene = shown(server, model, batch, nworld=7)
+    offsets = scene.spread(np.arange(7))
+    assert offsets.shape == (7, 3) and np.abs(offsets.mean(0)).max() < scene.extents.max()
+    apart = np.linalg.norm(offsets[:, None] - offsets, axis=2) + 1e9 * np.eye(7)
+    assert apart.min() > scene.extents[:2].max()
+    data = batch.get_data(4)
+    moving = data.geom_xpos[model.geom_type != PLANE]
+    drawn = places(server)
+    for at in moving + offsets[4]:
+        assert np.abs(drawn - at).max(1).min() < SENT
+    assert scene.spread([3]).tolist() == [[0, 0, 0]]
+    assert scene.spread([]).shape == (0, 3)
+
+
+def test_the_number_of_drawn_worlds_may_change(server):
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 50)
+    scene = shown(server, model, batch, nworld=50)
+    for worlds in ([4], [4, 30], np.arange(50), []):
+        scene.show(Frame.of(model, batch, worlds, scene.wanted))
+        counts = {len(h.batched_positions) for name, h in handles(server).items() if name in visible(server)}
+        assert all(count % max(len(worlds), 1) == 0 for count in counts) and (counts or not len(worlds))
+
+
+# ---- what is sent ------------------------------------------------------------------------------------------
+def test_what_stands_still_is_sent_once(server):
+    model = fl.load(MIXED)
+    data = fl.Data(model)
+    scene = shown(server, model, data, on=[name for name in LAYERS if name != "tendons"])
+    again = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
+    assert again == []
+    data.qpos[2] += 0.1
+    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
+    assert {key for _, key in moved} == {"batched_positions"}  # it did not turn
+    drawn = {name for name, _ in moved}
+    hill = next(name for name, h in handles(server).items() if h.batched_positions.tolist() == [[2, 0, 0]])
+    assert drawn and hill not in drawn
+
+
+def test_hidden_groups_are_not_sent(server):
+    model = fl.load(MIXED)
+    data = fl.Data(model)
+    scene = shown(server, model, data)
+    scene.switch("geoms", 0, False)
+    data.qpos[2] += 0.1
+    moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
+    assert moved and not any(name.startswith("/geoms/0") for name, _ in moved)
+    scene.switch("geoms", 0, True)
+    assert np.abs(places(server)[:, 2] - 1.1).min() < SENT
+
+
+# ---- layers ------------------------------------------------------------------------------------------------
+def test_layers_are_switched_by_group(server):
+    model = fl.load(MIXED)
+    scene = shown(server, model, fl.Data(model))
+    assert scene.layers["geoms"] == (0, 1, 2) and scene.layers["hulls"] == (2,) and scene.layers["sites"] == (0,)
+    assert "tendons" not in scene.layers
+    assert scene.wanted == {"geoms", "sites", "sleep"}
+    assert any(name.startswith("/geoms/2") for name in visible(server))
+    scene.switch("geoms", 2, False)
+    assert not any(name.startswith("/geoms/2") for name in visible(server))
+    assert scene.is_on("geoms") and not scene.is_on("geoms", 2)
+    scene.switch("hulls", None, True)
+    assert any(name.startswith("/hulls/2") for name in visible(server))
+    scene.switch("geoms", None, False)
+    assert not any(name.startswith("/geoms") for name in visible(server)) and not scene.is_on("geoms")
+
+
+def test_groups_above_2_are_hidden_at_first(server):
+    model = fl.load('<mujoco><worldbody><geom size=".1" group="3"/><geom size=".2"/></worldbody></mujoco>')
+    scene = shown(server, model, fl.Data(model))
+    assert scene.is_on("geoms", 0) and not scene.is_on("geoms", 3)
+    assert len(visible(server)) == 1
+
+
+@pytest.mark.parametrize("layer", [name for name in LAYERS if name not in ("geoms", "sites", "sleep", "islands")])
+def test_each_layer_draws_something_and_goes_again(server, layer):
+    model = fl.load("slider_crank" if layer != "hulls" else "hand")
+    if layer in ("contacts", "forces"):
+        model = fl.load("box_stack")
+    if layer == "tendons":
+        model = fl.load(
+            '<mujoco><worldbody><site name="a"/><body><joint/><geom size=".1" pos="1 0 0"/><site name="b" pos="1 0 1"/>'
+            '</body></worldbody><tendon><spatial><site site="a"/><site site="b"/></spatial></tendon></mujoco>'
+        )
+    data = fl.Data(model)
+    for _ in range(20):
+        fl.step(model, data)
+    scene = Scene(server, model)
+    scene.switch(layer, None, False)
+    scene.show(Frame.of(model, data, None, scene.wanted))
+    before = visible(server)
+    scene.switch(layer, None, True)
+    scene.show(Frame.of(model, data, None, scene.wanted))
+    own = visible(server) - before
+    assert own and all(name.startswith("/" + layer.replace(" ", "_")) for name in own)
+    scene.switch(layer, None, False)
+    assert visible(server) == before
+
+
+def test_marks_come_and_go_with_what_they_mark(server):
+    model = fl.load('<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 1"><freejoint/>'
+                    '<geom size=".1"/></body></worldbody></mujoco>')  # fmt: skip
+    data = fl.Data(model)
+    scene = shown(server, model, data, on=["contacts", "forces"])
+    assert not any("contacts" in name for name in visible(server))
+    data.qpos[2] = 0.0999
+    scene.show(Frame.of(model, data, None, scene.wanted))
+    assert {"/contacts/disc", "/forces/head", "/forces/shaft"} <= visible(server)
+    assert handles(server)["/contacts/disc"].batched_positions.shape == (1, 3)
+    data.qpos[2] = 1
+    scene.show(Frame.of(model, data, None, scene.wanted))
+    assert not any("contacts" in name or "forces" in name for name in visible(server))
+
+
+def test_sleep_is_grey_and_islands_have_colours(server):
+    model = fl.load(MIXED)
+    model.opt.gravity = 0.0, 0.0, 0.0
+    data = fl.Data(model)
+    scene = shown(server, model, data)
+    own = {name: h.batched_colors.copy() for name, h in handles(server).items() if hasattr(h, "batched_colors")}
+    for _ in range(50):
+        fl.step(model, data)
+    assert (data.tree_asleep >= 0).all()
+    scene.show(Frame.of(model, data, None, scene.wanted))
+    grey = [h.batched_colors for name, h in handles(server).items() if name in own and "/geoms/0" in name]
+    assert len({tuple(c) for colours in grey for c in colours.reshape(-1, 3)}) <= 2  # and the standing plane
+    assert not any("textured" in name for name in handles(server))  # what has a texture is grey, too
+    scene.switch("sleep", None, False)
+    now = handles(server)
+    assert all(np.array_equal(colours, now[name].batched_colors) for name, colours in own.items())
+    assert any("textured" in name for name in now)
+
+
+def test_clicks_tell_world_and_body(server):
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 6)
+    scene, told = shown(server, model, batch, [1, 3, 5], 6), []
+    scene.pickable.append(lambda world, body: told.append((world, body)))
+    offsets = scene.spread([1, 3, 5])
+    frame = Frame.of(model, batch, [1, 3, 5])
+    foot = model.body("foot_fl").id if "foot_fl" in model.names("body") else model.nbody - 1
+    for handle in handles(server).values():
+        for pose in range(len(handle.batched_positions)):
+            handle._impl.click_cb[0].callback(SimpleNamespace(instance_index=pose))
+            world, body = told[-1]
+            place = [1, 3, 5].index(world)
+            home = frame.pos[place, body] + offsets[place]
+            assert np.linalg.norm(handle.batched_positions[pose] - home) < 0.5 * scene.extents.max()
+    assert {world for world, _ in told} == {1, 3, 5} and (3, foot) in told
+
+
+def test_edits_are_drawn_after_a_rebuild(server):
+    model = fl.load('<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>')
+    scene = shown(server, model, fl.Data(model))
+    model.geom_size[0, 0] = 0.3
+    scene.rebuild()
+    (handle,) = handles(server).values()
+    assert handle.batched_scales[0] == pytest.approx((0.3, 0.3, 0.3))
+
+
+def test_models_without_shapes_are_empty_pages(server):
+    for text in ("<mujoco/>", "<mujoco><worldbody><body><joint/><inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>"
+                 "</body></worldbody></mujoco>"):  # fmt: skip
+        model = fl.load(text)
+        scene = shown(server, model, fl.Data(model))
+        for name in scene.layers:
+            scene.switch(name, None, True)
+        scene.show(Frame.of(model, fl.Data(model), None, scene.wanted))
+
+
+def test_a_world_of_bad_numbers_is_not_drawn(server):
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 3)
+    scene = shown(server, model, batch, nworld=3)
+    batch.qpos[1] = np.nan
+    scene.show(Frame.of(model, batch, None, scene.wanted))
+    assert all(np.isfinite(h.batched_positions).all() for h in handles(server).values())
+
+
+def test_nothing_comes_from_elsewhere(server):
+    queued = []
+    queue = server._websock_server.queue_message
+    server._websock_server.queue_message = lambda message: (queued.append(message), queue(message))
+    try:
+        Scene(server, fl.load("humanoid"))
+    finally:
+        server._websock_server.queue_message = queue
+    sky = [message for message in queued if type(message).__name__ == "EnvironmentMapMessage"]
+    assert [message.hdri_data for message in sky] == [None]
+
+
+def test_wrong_calls_are_told(server):
+    model = fl.load("humanoid")
+    scene = Scene(server, model)
+    with pytest.raises(ModelError, match=r"geom'.*geoms"):
+        scene.switch("geom", 0, True)
+    with pytest.raises(ModelError, match="layer geoms has no 7, allowed are 0"):
+        scene.switch("geoms", 7, True)
+    with pytest.raises(ModelError, match="allowed are none"):
+        scene.switch("contacts", 0, True)
+    with pytest.raises(ModelError, match="nworld"):
+        Scene(server, model, 0)
+    with pytest.raises(TypeError, match="model: got"):
+        Scene(server, None)
