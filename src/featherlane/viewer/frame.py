@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
+from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError, near
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
@@ -135,15 +136,15 @@ class Frame:
             raise ModelError("model: it is not the source's")
         needs = {need for layer in wanted for need in _needs(layer)}
         chosen = _chosen(source, worlds)
-        batch = source if isinstance(source, Batch) else _beside(source).of_data(source)
         fields = {"xpos", "xquat"}.union(*(names for need, names in FIELDS.items() if need in needs))
-        found = batch._ask(Poses(model, len(chosen), batch.dtype, fields), chosen)
+        found = _poses(source, chosen, fields)
         frame = cls(chosen, _times(source, chosen), found["xpos"], found["xquat"], found.get("xanchor"))
         frame.axis = found.get("xaxis")
         if "masses" in needs:
-            mass, inertia = (_per_world(batch, f"body_{name}", chosen) for name in ("mass", "inertia"))
+            mass, inertia = (_per_world(source, f"body_{name}", chosen) for name in ("mass", "inertia"))
             frame.masses = Masses(found["xipos"], mass, inertia)
         if "paths" in needs:
+            batch = source if isinstance(source, Batch) else _beside(source).batch(source)
             arcs = batch._ask(ArcsRoundGeoms(model, len(chosen), batch.dtype), chosen)
             frame.paths = paths(model, found["site_xpos"], found["geom_xpos"], found["geom_xmat"], arcs)
         if "sleep" in needs:
@@ -173,10 +174,20 @@ def _times(source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
     return source.time[chosen] if isinstance(source, Batch) else np.array([source.time])
 
 
-def _per_world(batch: Batch, name: str, chosen: np.ndarray) -> np.ndarray:
+def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> dict[str, np.ndarray]:
+    """Fields of kinematics, (n, ...)."""
+    if isinstance(source, Batch):
+        return source._ask(Poses(source.model, len(chosen), source.dtype, fields), chosen)
+    data = _beside(source).data(source, 0, ("qpos", *MOCAP))
+    run(data.model, data, kinematics)
+    run(data.model, data, frames)
+    return {name: getattr(data, name)[None].copy() for name in fields}
+
+
+def _per_world(source: Data | Batch, name: str, chosen: np.ndarray) -> np.ndarray:
     """A field of the model: (n, ...) where worlds have their own, else (1, ...)."""
-    own = batch._expanded.get(name)
-    return batch.model.__dict__[name][None].copy() if own is None else own[chosen]
+    own = source._expanded.get(name) if isinstance(source, Batch) else None
+    return source.model.__dict__[name][None].copy() if own is None else own[chosen]
 
 
 # ---- beside the source -------------------------------------------------------------------------------------
@@ -188,7 +199,7 @@ class _Beside:
         self._batch: Batch | None = None
         self._data: Data | None = None
 
-    def of_data(self, source: Data) -> Batch:
+    def batch(self, source: Data) -> Batch:
         """The positions of a data, as a batch of one."""
         if self._batch is None:
             self._batch = Batch(self.model, 1, nthread=1)
@@ -196,15 +207,15 @@ class _Beside:
             self._batch._arrays[name][0] = getattr(source, name)
         return self._batch
 
-    def of_world(self, source: Data | Batch, world: int) -> Data:
-        """The whole state of one world, as a data."""
+    def data(self, source: Data | Batch, world: int, fields: Iterable[str] = LASTING) -> Data:
+        """The state of one world, or these fields of it, as a data."""
         data = self._data
         if data is None:
             data = self._data = Data(self.model, self.given)
         if isinstance(source, Batch) and source._expanded:
             data.use(source.get_model(world))
         arrays = data.workspace.arrays
-        for name in LASTING:
+        for name in fields:
             if isinstance(source, Data):
                 arrays[name][...] = source.workspace.arrays[name]
             elif name in source._arrays:
@@ -237,15 +248,15 @@ def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touch
     """Contacts with their forces, and islands."""
     found, island = [], np.full((len(chosen), model.ntree), -1, np.int64)
     for k, world in enumerate(chosen[:MOST_DETAILED]):
-        data = _beside(source).of_world(source, int(world))
+        data = _beside(source).data(source, int(world))
         run(data.model, data, forward_pass)
         run(data.model, data, islands)
         island[k] = data.tree_island
         slots, contact = data.contact_slots(), data.contact
-        frames, force = contact.frame.reshape(-1, 3, 3), data.con_force[slots, :3].copy()
+        axes, force = contact.frame.reshape(-1, 3, 3), data.con_force[slots, :3].copy()
         if model.flg_adhesion:
             force[:, 0] -= data.con_adhesion[slots]
-        force = np.einsum("ki,kij->kj", np.where(data.con_D[slots, None] != 0.0, force, 0.0), frames)
-        found.append((np.full(len(slots), k), contact.geom, contact.pos, frames[:, 0], force))
+        force = np.einsum("ki,kij->kj", np.where(data.con_D[slots, None] != 0.0, force, 0.0), axes)
+        found.append((np.full(len(slots), k), contact.geom, contact.pos, axes[:, 0], force))
     empty = (np.zeros(0, int), np.zeros((0, 2), int), *(np.zeros((0, 3)) for _ in range(3)))
     return Touches(*(np.concatenate(parts) for parts in zip(empty, *found, strict=True))), island

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,28 @@ class Part(NamedTuple):
     quat: Sequence[float] | np.ndarray
     scale: Sequence[float] | np.ndarray
     rgba: Sequence[float] | np.ndarray
+
+
+class Carried:
+    """Poses of many parts at once, from those of the bodies that carry them.
+
+    Args:
+        groups: lists of parts; each list is asked for by itself.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[Part]]):
+        parts = [part for group in groups for part in group]
+        self.ends = np.cumsum([len(group) for group in groups])[:-1]
+        self.bodies = np.array([part.body for part in parts], int)
+        self.pos = np.array([part.pos for part in parts], np.float32).reshape(-1, 3)
+        self.quat = np.array([part.quat for part in parts], np.float32).reshape(-1, 4)
+
+    def poses(self, frame: Frame, offsets: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        """Of each list, positions (n, k, 3) and orientations (n, k, 4) in n worlds that are drawn at `offsets`."""
+        quat = frame.quat.astype(np.float32)[:, self.bodies]
+        at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + turned(quat, self.pos)
+        split = (np.split(values, self.ends, axis=1) for values in (at, product(quat, self.quat)))
+        return zip(*split, strict=True)
 
 
 class Paint(NamedTuple):
@@ -66,9 +88,7 @@ class Instances:
         pick: Callable[[int, int], Any] | None = None,
         glb: bytes | None = None,
     ):
-        self.bodies = np.array([part.body for part in parts])
-        self.pos = np.array([part.pos for part in parts], np.float32).reshape(-1, 3)
-        self.quat = np.array([part.quat for part in parts], np.float32).reshape(-1, 4)
+        self.parts, self.bodies = parts, np.array([part.body for part in parts])
         self.scale = np.array([part.scale for part in parts], np.float32).reshape(-1, 3)
         rgba = np.array([part.rgba for part in parts], np.float32).reshape(-1, 4)
         self.colours, self.opacities = rgba[:, :3], None if (rgba[:, 3] >= 1).all() else rgba[:, 3]
@@ -76,35 +96,29 @@ class Instances:
         self.plain = Node(server, name, mesh, click)
         self.textured = Node(server, f"{name}_textured", mesh, click, glb) if glb else self.plain
         self._node = self.textured
-        self._last: tuple[np.ndarray, ...] = ()
         self._painted = False
 
-    def place(self, frame: Frame, offsets: np.ndarray, paint: Paint | None = None) -> None:
-        """Move the parts to where their bodies are; what has not moved is not sent.
+    def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None = None) -> None:
+        """Move the parts; what has not moved is not sent.
 
         Args:
-            frame: poses of the n worlds.
-            offsets: (n, 3) where each world's origin is drawn [m].
+            at: (n, k, 3) where the parts of the n worlds are drawn [m].
+            quat: (n, k, 4) their orientations.
             paint: other colours.
         """
         if paint is not None and not paint.bodies[:, self.bodies].any():
             paint = None
         self._choose(self.textured if paint is None else self.plain)
-        pos, quat = frame.pos[:, self.bodies], frame.quat[:, self.bodies]
-        given = (pos, quat, offsets)
-        if len(self._last) != len(given) or not all(map(np.array_equal, given, self._last)):
-            self._last, quat = (pos, quat, offsets.copy()), quat.astype(np.float32)
-            at = (pos + offsets[:, None]).astype(np.float32) + turned(quat, self.pos)
-            self._send(len(pos), at.reshape(-1, 3), product(quat, self.quat).reshape(-1, 4))
+        self._send(len(at), at.reshape(-1, 3), quat.reshape(-1, 4))
         if paint is not None or self._painted:
-            self._node.colour(self._colours(len(pos), paint))
+            self._node.colour(self._colours(len(at), paint))
         self._painted = paint is not None
 
     def _choose(self, node: Node) -> None:
         """Draw with this node, and no longer with the other."""
         if node is not self._node:
             self._node.remove()
-            self._node, self._last = node, ()
+            self._node = node
 
     def _send(self, n: int, at: np.ndarray, quat: np.ndarray) -> None:
         """Poses of all parts of n worlds."""
@@ -137,4 +151,4 @@ class Instances:
     def remove(self) -> None:
         """Take the parts off the page."""
         self._node.remove()
-        self._last, self._painted = (), False
+        self._painted = False

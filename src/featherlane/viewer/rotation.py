@@ -7,8 +7,8 @@ import numpy as np
 
 def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Hamilton's product p q, with broadcasting."""
-    a, b, c, d = np.moveaxis(p, -1, 0)
-    e, f, g, h = np.moveaxis(q, -1, 0)
+    a, b, c, d = (p[..., k] for k in range(4))
+    e, f, g, h = (q[..., k] for k in range(4))
     out = np.empty((*np.broadcast_shapes(a.shape, e.shape), 4), np.result_type(p, q))
     out[..., 0] = a * e - b * f - c * g - d * h
     out[..., 1] = a * f + b * e + c * h - d * g
@@ -19,8 +19,8 @@ def product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 def turned(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Vectors turned by unit quaternions, with broadcasting: v + 2 w u x v + 2 u x (u x v)."""
-    w, x, y, z = np.moveaxis(q, -1, 0)
-    a, b, c = np.moveaxis(v, -1, 0)
+    w, x, y, z = (q[..., k] for k in range(4))
+    a, b, c = (v[..., k] for k in range(3))
     s, t, u = 2 * (y * c - z * b), 2 * (z * a - x * c), 2 * (x * b - y * a)
     out = np.empty((*np.broadcast_shapes(w.shape, a.shape), 3), np.result_type(q, v))
     out[..., 0] = a + w * s + y * u - z * t

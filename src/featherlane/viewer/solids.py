@@ -11,12 +11,13 @@ from featherlane.model.enums import MESH, NGROUP, PLANE
 from featherlane.model.model import Model
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.glb import glb
-from featherlane.viewer.instances import Instances, Paint, Part
+from featherlane.viewer.instances import Carried, Instances, Paint, Part
 from featherlane.viewer.look import PLAIN, Looks
 from featherlane.viewer.pieces import Kind, Solid, geoms, mesh_of, sites, sorted_parts
 from featherlane.viewer.shapes import textured
 
 Groups = dict[int, list[Solid]]
+_NOTHING = (), Carried([])  # is carried at first
 
 
 class Solids:
@@ -50,6 +51,7 @@ class Solids:
         self.on = dict.fromkeys(self.groups, False)
         self._built: dict[int, list[Instances]] = {}
         self._nworld = 0
+        self._carried: tuple[tuple[int, ...], Carried] = _NOTHING
 
     def switch(self, group: int, on: bool) -> None:
         """Show a group, or hide it."""
@@ -68,9 +70,13 @@ class Solids:
         if len(offsets) != self._nworld:
             self.rebuild()
             self._nworld = len(offsets)
-        for group in (g for g, on in self.on.items() if on):
-            for node in self._nodes(group):
-                node.place(frame, offsets, paint)
+        shown = tuple(group for group, on in self.on.items() if on)
+        nodes = [node for group in shown for node in self._nodes(group)]
+        if nodes and self._carried[0] != shown:
+            self._carried = shown, Carried([node.parts for node in nodes])
+        if nodes:
+            for node, (at, quat) in zip(nodes, self._carried[1].poses(frame, offsets), strict=True):
+                node.place(at, quat, paint)
 
     def _nodes(self, group: int) -> list[Instances]:
         if group not in self._built:
@@ -92,7 +98,7 @@ class Solids:
         """Make all anew, when shown next: sizes have changed, or the number of worlds."""
         for node in (node for nodes in self._built.values() for node in nodes):
             node.remove()
-        self._built = {}
+        self._built, self._carried = {}, _NOTHING
 
 
 def textured_file(looks: Looks, kind: Kind, mesh) -> bytes:
