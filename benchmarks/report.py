@@ -40,6 +40,7 @@ PAGES = {
     "lcp": ROOT / "docs" / "lcp.md",
     "lcp-batch": ROOT / "docs" / "lcp.md",
     "lcp-step": ROOT / "docs" / "lcp.md",
+    "float32": ROOT / "docs" / "chapters" / "float32.md",
 }
 
 

@@ -1,0 +1,172 @@
+# %% [markdown]
+# # Functions of your own
+#
+# What the model's file cannot say may be a function: an actuator with dynamics of its own, a sensor, a controller
+# within the step, or a question about the state. [Functions of the user](../user-functions.md) has the rules, [The
+# kernel language](../kernel-language.md) what a kernel may say.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import featherlane as fl
+from featherlane.lanes import fmax, fmin, pow_, real
+
+# %% [markdown]
+# ## A pneumatic cylinder
+#
+# A piston of area $A$ lifts a load. Behind it is air that is compressed without heat being exchanged: with $n$ as
+# the amount of air in units of what fills the cylinder at rest, $p = p_0 (n / (1 + x / l))^{\gamma}$. A valve lets air
+# in or out, in proportion to the control. The state of the actuator is $n$, its force is $A (p - p_0)$.
+
+# %%
+LIFT = """
+<mujoco>
+  <option timestep="0.001" integrator="implicitfast"/>
+  <worldbody>
+    <body name="load"><joint name="rod" type="slide" axis="0 0 1" damping="300"/><geom size=".1" mass="20"/></body>
+  </worldbody>
+  <actuator>  <!-- dynprm: rate of the valve [1/s]; gainprm: area [m^2], pressure outside [Pa], length [m] -->
+    <general name="cylinder" joint="rod" ctrlrange="-1 1" dyntype="user" dynprm="0.4" actdim="1" gaintype="user"
+             gainprm="0.002 1e5 0.3"/>
+  </actuator>
+  <sensor><user name="pressure" dim="1" needstage="acc"/></sensor>
+</mujoco>"""
+GAMMA = 1.4
+
+
+@fl.kernel
+def valve(m, d, i):
+    """n' = rate u: how much air goes in."""
+    return m.actuator_dynprm[10 * i] * d.actuator_input[m.actuator_ctrladr[i]]
+
+
+@fl.kernel
+def over_pressure(m, d, i):
+    """p - p0 [Pa] of cylinder i; the rod stands still at a hundredth of the length from the bottom, and air at none."""
+    x, n = d.actuator_length[m.actuator_outadr[i]], d.act[m.actuator_actadr[i]] + 1.0
+    room = fmax(1.0 + x / m.actuator_gainprm[10 * i + 2], 0.01)
+    return m.actuator_gainprm[10 * i + 1] * (pow_(fmax(n, 0.0) / room, real(d, GAMMA)) - 1.0)
+
+
+@fl.kernel
+def piston(m, d, i):
+    """The force on the rod [N]."""
+    return m.actuator_gainprm[10 * i] * over_pressure(m, d, i)
+
+
+# %% [markdown]
+# An actuator's force is `gain * act + bias` (`actearly` aside), so a force that is not proportional to its activation
+# is best given as bias, and the gain as nothing. So `bias=piston` and a gain of 0. Registration tries the functions at
+# `qpos0`, and compiles them for one world and for tiles in both precisions: a mistake is told there, with the
+# element's name and the line.
+
+
+# %%
+@fl.kernel
+def nothing(m, d, i):
+    """No force from the activation itself."""
+    return real(d, 0.0)
+
+
+model = fl.load(LIFT.replace('gaintype="user"', 'gaintype="user" biastype="user"'))
+fl.set_user_actuator(model, "cylinder", activation=valve, gain=nothing, bias=piston)
+
+batch = fl.Batch(model, 5)
+batch.ctrl[:, 0] = np.linspace(0.2, 1.0, 5)
+filled = batch.rollout(1000, record=("qpos", "act"))["qpos"][:, :, 0]
+batch.ctrl[:] = 0.0
+held = batch.rollout(4000, record=("qpos", "actuator_force"))
+weight = 20 * 9.81
+print("air added:", np.round(batch.act[:, 0], 3), " rods at", np.round(batch.qpos[:, 0], 4), "m")
+print("forces [N]:", np.round(held["actuator_force"][:, -1, 0], 3), " weight", round(weight, 3))
+assert np.allclose(batch.act[:, 0], 0.4 * np.linspace(0.2, 1.0, 5)), "rate x valve x one second"
+assert np.allclose(held["actuator_force"][:, -1, 0], weight, rtol=1e-5), "it holds the load"
+
+# where it stands: A p0 ((n / (1 + x / l))^gamma - 1) = m g, solved for x
+expected = 0.3 * ((1 + batch.act[:, 0]) / (1 + weight / 0.002 / 1e5) ** (1 / GAMMA) - 1)
+assert np.allclose(batch.qpos[:, 0], expected, atol=1e-5)
+
+# %%
+time = model.opt.timestep * np.arange(1, 5001)
+figure, axes = plt.subplots(figsize=(9, 3), layout="constrained")
+for valve_opening, x in zip(np.linspace(0.2, 1.0, 5), np.hstack([filled, held["qpos"][:, :, 0]]), strict=True):
+    axes.plot(time, 1000 * x, label=f"valve {valve_opening:.1f}")
+axes.set(xlabel="time [s]", ylabel="rod [mm]", title="the valve is open for a second, then shut")
+axes.legend(loc="center right")
+
+# %% [markdown]
+# ## A sensor within the step, and a controller within it
+#
+# A kernel may be a sensor, too, and calls other kernels: `over_pressure` once more. A controller `f(m, d)` writes
+# `d.ctrl` in each step, after positions and velocities are known and before forces are. Neither returns to Python, so
+# a rollout of thousands of worlds runs as if they were parts of the engine.
+
+
+# %%
+@fl.kernel
+def pressure(m, d, i):
+    """Over-pressure in the first cylinder [bar]."""
+    return 1e-5 * over_pressure(m, d, 0)
+
+
+@fl.kernel
+def level(m, d):
+    """Hold the rod 50 mm up: proportional to the error, less its speed."""
+    d.ctrl[0] = fmin(fmax(25.0 * (0.05 - d.qpos[0]) - 2.0 * d.qvel[0], -1.0), 1.0)
+
+
+fl.set_user_sensor(model, "pressure", pressure)
+batch = fl.Batch(model, 64)
+batch.expand("body_mass")[:, 1] = np.linspace(5, 60, 64)
+batch.set_const()
+out = batch.rollout(12000, control=level, record=("sensordata", "qpos"))
+bar = out["sensordata"][:, -1, 0]
+rest = batch.expanded("body_mass")[:, 1] * 9.81 / 0.002 * 1e-5
+print(f"loads of 5 to 60 kg stand at {1000 * batch.qpos.min():.2f} to {1000 * batch.qpos.max():.2f} mm")
+assert np.allclose(bar, rest, rtol=1e-3), "each at the pressure that its load needs"
+assert abs(batch.qpos - 0.05).max() < 1e-3
+
+# %% [markdown]
+# ## Plain Python
+#
+# Where speed does not matter any function will do, with NumPy and all else. It runs world by world, some ten
+# microseconds a call, and is written alike.
+
+
+# %%
+def slow_piston(m, d, i):
+    """The same in plain Python: numbers are floats of one world."""
+    x, n = d.actuator_length[m.actuator_outadr[i]], d.act[m.actuator_actadr[i]] + 1.0
+    return 0.002 * 1e5 * ((max(n, 0.0) / max(1.0 + x / 0.3, 0.01)) ** GAMMA - 1.0)
+
+
+plain = fl.load(LIFT.replace('gaintype="user"', 'gaintype="user" biastype="user"'))
+fl.set_user_actuator(plain, "cylinder", activation=valve, gain=nothing, bias=slow_piston)
+one, other = fl.Data(model), fl.Data(plain)
+for _ in range(300):
+    one.ctrl = other.ctrl = 0.7
+    fl.step(model, one)
+    fl.step(plain, other)
+print(f"compiled and plain: {abs(one.qpos - other.qpos).max():.1e} m apart after 300 steps")
+assert abs(one.qpos - other.qpos).max() < 1e-12
+
+# %% [markdown]
+# What a kernel may not say is refused when it is registered, with the rule that it breaks:
+
+
+# %%
+@fl.kernel
+def branches(m, d, i):
+    """W worlds cannot go different ways."""
+    if d.actuator_length[i] > 0.0:
+        return 1.0
+    return 0.0
+
+
+try:
+    fl.set_user_actuator(model, "cylinder", activation=valve, gain=branches, bias=piston)
+except fl.ModelError as error:
+    print(str(error).splitlines()[0][:160], "...")
+else:
+    raise AssertionError("a branch on a value was taken")

@@ -1,0 +1,160 @@
+# %% [markdown]
+# # Sensors
+#
+# What a robot would measure, held against what physics says it must. The list of kinds is in
+# [Features](../features.md), how they are read in [Sensors](../sensors.md).
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import featherlane as fl
+
+LENGTH, MASS, GRAVITY = 0.8, 1.5, 9.81
+
+# %% [markdown]
+# ## A pendulum with instruments
+#
+# A heavy ball on a light rod, with an inertial unit in the ball, a force sensor at the hinge and a rangefinder that
+# looks down from the ball along the rod.
+
+# %%
+model = fl.load(f"""
+<mujoco>
+  <option timestep=".001" integrator="RK4"/>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 .1" pos="0 0 -2"/>
+    <body name="bob" pos="0 0 0">
+      <joint name="hinge" axis="0 1 0"/>
+      <site name="pivot"/>
+      <geom size=".05" pos="0 0 {-LENGTH}" mass="{MASS}" contype="0" conaffinity="0"/>
+      <site name="unit" pos="0 0 {-LENGTH}" zaxis="0 0 -1"/>
+    </body>
+  </worldbody>
+  <sensor>
+    <jointpos name="angle" joint="hinge"/>
+    <gyro name="gyro" site="unit"/>
+    <accelerometer name="accelerometer" site="unit"/>
+    <force name="force" site="pivot"/>
+    <rangefinder name="range" site="unit"/>
+  </sensor>
+</mujoco>""")
+data = fl.Data(model)
+fl.forward(model, data)
+print("hanging at rest:")
+for name in ("gyro", "accelerometer", "force", "range"):
+    print(f"  {name:>13} {np.round(data.sensor(name).data, 4) + 0.0}")
+
+# %% [markdown]
+# An accelerometer does not measure acceleration but what is left of it when gravity is taken away: at rest it shows
+# $g$ upwards. The unit's z axis points down the rod, so that is $-9.81$ in z. The force at the hinge is what the
+# parent (here the world) puts on the body: it holds the weight, $m g = 14.7$ N up. The rangefinder starts in the
+# middle of the ball and does not see geoms of its own body.
+#
+# ## Swinging
+#
+# For a point mass on a rod, with angle $\theta$ from the vertical,
+#
+# $$ \ddot \theta = -\frac{m l g \sin \theta}{I}, \qquad a_{along} = -(l \dot \theta^2 + g \cos \theta) $$
+#
+# with $I = m l^2 + \frac{2}{5} m r^2$ for a ball of radius $r$. Along the rod the accelerometer shows $a_{along}$,
+# and across it what is left of gravity's pull, $l \ddot \theta + g \sin \theta$.
+
+# %%
+batch = fl.Batch(model, 3)
+batch.qpos[:, 0] = [0.3, 1.2, 2.4]
+out = batch.rollout(3000, record=("sensordata", "qpos", "qvel"))
+# sensors of a step belong to the state in which it begins, so the first one is that of the start
+columns = {}
+for i in range(model.nsensor):
+    first = model.sensor_adr[i]
+    columns[model.sensor(i).name] = out["sensordata"][..., first : first + model.sensor_dim[i]]
+angle, rate = columns["angle"][..., 0], columns["gyro"][..., 1]
+
+inertia = MASS * LENGTH**2 + 0.4 * MASS * 0.05**2
+turning = -MASS * LENGTH * GRAVITY * np.sin(angle) / inertia
+along = -(LENGTH * rate**2 + GRAVITY * np.cos(angle))
+across = LENGTH * turning + GRAVITY * np.sin(angle)
+errors = {
+    "accelerometer along the rod": abs(columns["accelerometer"][..., 2] - along).max(),
+    "accelerometer across it": abs(abs(columns["accelerometer"][..., 0]) - abs(across)).max(),
+    "force at the hinge": abs(np.linalg.norm(columns["force"], axis=-1) - MASS * np.hypot(along, across)).max(),
+}
+for name, error in errors.items():
+    print(f"{name:>28}: largest error {error:.1e}")
+assert max(errors.values()) < 1e-9
+assert np.array_equal(angle[:, 1:], out["qpos"][:, :-1, 0]), "of the state in which the step begins"
+
+# %%
+time = model.opt.timestep * np.arange(3000)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+for world, start in enumerate(("0.3", "1.2", "2.4")):
+    left.plot(time, columns["accelerometer"][world, :, 2], label=f"from {start} rad")
+    distance = columns["range"][world, :, 0]
+    right.plot(time, np.where(distance < 0, np.nan, distance))
+left.set(xlabel="time [s]", ylabel="along the rod [m/s^2]", title="accelerometer")
+left.legend()
+right.set(xlabel="time [s]", ylabel="[m]", ylim=(0, 5), title="rangefinder; nothing where it looks up")
+
+# %% [markdown]
+# ## Noise, periods, delays
+#
+# A step computes no noise, so that it stays a function of its state; it is put on afterwards, with the deviations that
+# the model says. (A sensor that is slow has a period and a delay in the model, `interval` and `delay`; its samples are
+# part of the state.)
+
+# %%
+model.sensor_noise[:] = 0.0
+model.sensor_noise[model.sensor("accelerometer").id] = 0.2
+noisy, again = out["sensordata"].copy(), out["sensordata"].copy()
+for values in (noisy, again):  # in place; the same generator gives the same noise
+    fl.add_sensor_noise(model, values, np.random.default_rng(0))
+first = model.sensor_adr[model.sensor("accelerometer").id]
+deviation = (noisy - out["sensordata"])[..., first : first + 3].std()
+print(f"deviation {deviation:.3f} m/s^2 on the accelerometer, where 0.2 was asked for")
+assert abs(deviation - 0.2) < 0.01 and np.array_equal(noisy, again)
+
+# %% [markdown]
+# ## A sensor of your own
+#
+# A sensor of the type `user` is a function; in plain Python it sees all worlds at once, and reads computed fields.
+# (They are those that a step leaves: under RK4, of the last of its four stages. A kernel of yours measures where all
+# other sensors do: [Functions of your own](own_functions.py).) Here: the height of the ball.
+
+# %%
+own = fl.load("""
+<mujoco>
+  <option timestep=".001"/>
+  <worldbody>
+    <body>
+      <joint name="hinge" axis="0 1 0"/>
+      <geom size=".05" pos="0 0 -.8" mass="1.5" contype="0" conaffinity="0"/>
+    </body>
+  </worldbody>
+  <sensor><user name="height" dim="1" needstage="pos"/></sensor>
+</mujoco>""")
+
+
+def height(model, xipos):
+    """Height of the ball over its lowest place: (..., nbody, 3) in, (..., 1) out."""
+    return xipos[..., 1, 2:] + 0.8
+
+
+fl.set_user_sensor(own, "height", height, reads=("xipos",))
+worlds = fl.Batch(own, 3)
+worlds.qpos[:, 0] = [0.3, 1.2, 2.4]
+told = worlds.rollout(100, record=("sensordata", "qpos"))
+expected = 0.8 * (1 - np.cos(told["qpos"][:, :-1, 0]))
+print("heights at the start:", np.round(told["sensordata"][:, 0, 0], 4), "m")
+assert np.allclose(told["sensordata"][:, 1:, 0], expected, atol=1e-12)
+
+# %% [markdown]
+# How sensors depend on state and controls, for filters and observers: `fl.transition_fd(model, data, sensors=True)`
+# gives $C$ and $D$ of $y = C x + D u$. The unit looks down: its frame is turned about x, so its y axis is the
+# hinge's, reversed.
+
+# %%
+at_rest = fl.Data(model)
+A, B, C, D = fl.transition_fd(model, at_rest, sensors=True)
+print("d angle / d (angle, rate) =", np.round(C[0], 6), "  d gyro_y / d rate =", np.round(C[2, 1], 6))
+assert np.allclose(C[0], [1, 0], atol=1e-6) and np.isclose(C[2, 1], -1, atol=1e-6)
