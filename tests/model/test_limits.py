@@ -60,6 +60,7 @@ CALLS = {
     "batch.rollout": lambda model, data, batch: batch.rollout(2),
     "batch.set_const": lambda model, data, batch: batch.set_const(),
     "transition_fd": lambda model, data, batch: fl.transition_fd(model, data),
+    "transition": lambda model, data, batch: fl.transition(model, data),
 }
 
 

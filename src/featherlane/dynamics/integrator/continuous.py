@@ -22,7 +22,7 @@ from featherlane.model.integrator import to_the_moment
 
 
 @kernel
-def _times_diagonal(m, d, x, y):
+def times_diagonal(m, d, x, y):
     """y <- (M + diag(qHDiagInv)) x."""
     inertia_times(m, d, x, y)
     for i in range(m.nv):
@@ -30,7 +30,7 @@ def _times_diagonal(m, d, x, y):
 
 
 @kernel
-def _times_fast(m, d, x, y):
+def times_fast(m, d, x, y):
     """y <- (M - h D) x as `implicitfast` has it."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
@@ -39,7 +39,7 @@ def _times_fast(m, d, x, y):
         multiply(m, d.qH, x, y)
     else:
         implicit_diagonal(m, d)
-        _times_diagonal(m, d, x, y)
+        times_diagonal(m, d, x, y)
         if medium_counts(m):
             medium = in_medium(m)
             implicit_matrix(m, d)
@@ -50,7 +50,7 @@ def _times_fast(m, d, x, y):
 
 
 @kernel
-def _times_implicit(m, d, x, y):
+def times_implicit(m, d, x, y):
     """y <- (M - h D) x as `implicit` has it."""
     h = m.opt_timestep[0]
     smooth_vel(m, d)
@@ -73,23 +73,30 @@ def _undo_inertia(m, d):
 @kernel
 def moment_of_implicit(m, d):
     """The acceleration of the moment from that of a step of `implicit`."""
-    _times_implicit(m, d, d.qacc_step, d.qvec)
+    times_implicit(m, d, d.qacc_step, d.qvec)
     _undo_inertia(m, d)
 
 
 @kernel
 def moment_of_implicitfast(m, d):
     """The acceleration of the moment from that of a step of `implicitfast`."""
-    _times_fast(m, d, d.qacc_step, d.qvec)
+    times_fast(m, d, d.qacc_step, d.qvec)
     _undo_inertia(m, d)
+
+
+@kernel
+def times_euler(m, d, x, y):
+    """y <- (M + h B) x as `euler` has it; mask: some dof is damped."""
+    damped = damped_diagonal(m, d, 1)
+    times_diagonal(m, d, x, y)
+    return damped
 
 
 @kernel
 def moment_of_euler(m, d):
     """The acceleration of the moment from that of a step of `euler`, in worlds with dampers."""
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
-        damped = damped_diagonal(m, d, 1)
-        _times_diagonal(m, d, d.qacc_step, d.qvec)
+        damped = times_euler(m, d, d.qacc_step, d.qvec)
         solve_inertia(m, d, d.qvec)
         for i in range(m.nv):
             d.qacc[i] = where(damped, d.qvec[i], d.qacc[i])

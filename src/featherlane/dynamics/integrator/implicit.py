@@ -79,6 +79,17 @@ def implicit_reads_inertia(m):
     return True
 
 
+@kernel
+def implicit_acceleration(m, d):
+    """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint)."""
+    smooth_vel(m, d)
+    _implicit_matrix(m, d)
+    factor_lu(m, d.qLU, d.qHDiagInv)
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+    solve_lu(m, d.qLU, d.qHDiagInv, d.qacc_step)
+
+
 @stage
 def implicit(m, d):
     """Implicit in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.
@@ -91,10 +102,5 @@ def implicit(m, d):
             `smooth_vel` writes.
     Cost:   O(nv * depth^2).
     """
-    smooth_vel(m, d)
-    _implicit_matrix(m, d)
-    factor_lu(m, d.qLU, d.qHDiagInv)
-    for i in range(m.nv):
-        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
-    solve_lu(m, d.qLU, d.qHDiagInv, d.qacc_step)
+    implicit_acceleration(m, d)
     advance_state(m, d, d.qacc_step)

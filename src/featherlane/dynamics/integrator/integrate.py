@@ -67,19 +67,11 @@ def damped_diagonal(m, d, articulated):
     return found > 0.0
 
 
-@stage
-def euler(m, d):
-    """Semi-implicit Euler with implicit joint damping: (M + h B) qacc* = M qacc.
-
-    Worlds without damping, or with eulerdamp or dampers disabled, take qacc* = qacc.
-    Source: MuJoCo mj_Euler.
-    Reads:  qacc, qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint.
-    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; with damping qacc_step, qH, qHDiagInv; aba_*, cacc,
-            cfrc for itself.
-    Cost:   O(nv * depth^2) with damping.
-    """
+@kernel
+def euler_acceleration(m, d, free):
+    """qacc_step <- (M + h B)^-1 (qfrc_smooth + qfrc_constraint); `free` in worlds that damp nothing implicitly."""
     for i in range(m.nv):
-        d.qacc_step[i] = d.qacc[i]
+        d.qacc_step[i] = free[i]
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
         articulated = uses_articulated(m)
         damped = damped_diagonal(m, d, articulated)
@@ -91,7 +83,21 @@ def euler(m, d):
             else:
                 factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
             for i in range(m.nv):
-                d.qacc_step[i] = where(damped, d.qacc_step[i], d.qacc[i])
+                d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
+
+
+@stage
+def euler(m, d):
+    """Semi-implicit Euler with implicit joint damping: (M + h B) qacc* = M qacc.
+
+    Worlds without damping, or with eulerdamp or dampers disabled, take qacc* = qacc.
+    Source: MuJoCo mj_Euler.
+    Reads:  qacc, qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint.
+    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; with damping qacc_step, qH, qHDiagInv; aba_*, cacc,
+            cfrc for itself.
+    Cost:   O(nv * depth^2) with damping.
+    """
+    euler_acceleration(m, d, d.qacc)
     advance_state(m, d, d.qacc_step)
 
 
@@ -143,6 +149,25 @@ def implicitfast_reads_inertia(m):
     return m.implicit_diagonal == 0 or medium_counts(m)
 
 
+@kernel
+def implicitfast_acceleration(m, d):
+    """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint), free bodies that stand alone by their own system."""
+    for i in range(m.nv):
+        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
+    if not (m.opt_disableflags & DISABLE_ACTUATION):
+        actuator_rates(m, d)
+    if not (uses_articulated(m) and m.implicit_diagonal):
+        implicit_matrix(m, d)
+        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
+    else:
+        implicit_diagonal(m, d)
+        if medium_counts(m):
+            _solve_by_medium(m, d)
+        else:
+            articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
+    solve_free_bodies(m, d)
+
+
 @stage
 def implicitfast(m, d):
     """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
@@ -158,20 +183,7 @@ def implicitfast(m, d):
             block, qvec, aba_*, cacc, cfrc for itself.
     Cost:   O(nv * depth^2).
     """
-    for i in range(m.nv):
-        d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
-        actuator_rates(m, d)
-    if not (uses_articulated(m) and m.implicit_diagonal):
-        implicit_matrix(m, d)
-        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
-    else:
-        implicit_diagonal(m, d)
-        if medium_counts(m):
-            _solve_by_medium(m, d)
-        else:
-            articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
-    solve_free_bodies(m, d)
+    implicitfast_acceleration(m, d)
     advance_state(m, d, d.qacc_step)
 
 

@@ -7,6 +7,7 @@ small world then takes some ten microseconds besides what it computes.
 from __future__ import annotations
 
 import os
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -27,21 +28,81 @@ TILE_DOFS = 128  # tiles times dofs that are worth a thread: some 100 us
 KEPT = 4  # of a kind, for threads that call at the same time
 
 
-class MovedWorlds:
-    """The worlds of a data or a batch in float64, and their points.
+class OwnWorlds:
+    """The worlds of a data or a batch in float64, in rows of their own.
 
     Args:
         model: the model.
         source: the world, or a batch.
-        loop: the stage that works through tiles of points.
-        outputs: fields that it gives, side by side.
-        n: coordinates.
-        centered: two points for each coordinate; else one, and the world as it is.
+        npoint: how many points of each world a pass goes through, for the number of threads.
         nthread: threads, 0: by the work.
         disabled: bits of `opt.disableflags` that are set besides the model's.
 
     Attributes:
         batch: the worlds as they are.
+        width: of tiles.
+    """
+
+    def __init__(self, model: Model, source: Data | Batch, npoint: int, nthread: int, disabled: int):
+        self.model, self.disabled = model, disabled
+        nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source._expanded))
+        self.batch = Batch(model, nworld, nthread or _threads(model, nworld * npoint), "float64", source.ngiven)
+        self.width = _width(source) or self.batch.width
+        for name in ON_DEMAND:
+            getattr(self.batch, name)
+        for name in names:
+            self.batch._expand(name)
+        self._rows = {name: a for name, a in self.batch._arrays.items() if name in LASTING and a.size}
+        for name in SLEEP_ROWS:
+            self._rows.pop(name, None)
+        # (n, 1) views as those of a data
+        self._columns = [(name, a.reshape(-1, 1)) for name, a in self._rows.items()] if nworld == 1 else []
+
+    def load(self, source: Data | Batch) -> None:
+        """Take over the state of the world, or of all worlds."""
+        if isinstance(source, Data):
+            arrays = source.workspace.arrays
+            for name, column in self._columns:
+                column[...] = arrays[name]
+            return
+        for name, rows in self._rows.items():
+            rows[...] = 0 if source.is_left_out(name) else source._arrays[name]
+        for name, rows in source._expanded.items():
+            self.batch._expanded[name][...] = rows
+
+    def _loads(self) -> list[Transfer]:
+        """What tiles take in of each world."""
+        load = [Transfer(name, rows) for name, rows in self._rows.items()]
+        return load + [Transfer(name, rows, True) for name, rows in self.batch._expanded.items()]
+
+    def _prepared(self, width: int) -> list:
+        """Workspaces, with the flags that are set for these worlds alone."""
+        workspaces = self.batch._prepare(width)
+        if self.disabled:
+            for w in workspaces:
+                w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
+        return workspaces
+
+    def _go(self, plan: Plan, ntile: int) -> None:
+        """All tiles of a plan that has begun."""
+        if self.batch.nthread == 1:
+            plan.run[0](0, 0, ntile)
+            plan.workspaces[0].calls.raise_errors()
+        else:
+            Work([(plan, ntile)], self.batch.nthread, self.batch._threads).finish()
+
+
+class MovedWorlds(OwnWorlds):
+    """Worlds and their points.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        loop: the stage that works through tiles of points.
+        outputs: fields that it gives, side by side.
+        n: coordinates.
+        centered: two points for each coordinate; else one, and the world as it is.
+
+    Attributes:
         flat: are positions numbers, each of its own dof?
         up, down, span: (nworld, n) how far each coordinate moves, and from where to where; see `set_steps`.
     """
@@ -57,42 +118,17 @@ class MovedWorlds:
         nthread: int,
         disabled: int = 0,
     ):
-        self.disabled = disabled
-        self.model, self.outputs, self.n, self.centered, self.loop = model, outputs, n, centered, loop
+        self.outputs, self.n, self.centered, self.loop = outputs, n, centered, loop
         self.npoint = 2 * n if centered else n + 1
-        nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source._expanded))
+        super().__init__(model, source, self.npoint, nthread, disabled)
+        nworld = self.batch.nworld
         self.each = min(nworld, max(1, POINTS // max(self.npoint, 1)))  # worlds of a pass
-        self.width = _width(source)
-        self.batch = Batch(model, nworld, nthread or _threads(model, nworld * self.npoint), "float64", source.ngiven)
-        if not self.width:
-            self.width = self.batch.width
-        for name in ON_DEMAND:
-            getattr(self.batch, name)
-        for name in names:
-            self.batch._expand(name)
         self.flat = bool(is_scalar(model.jnt_type).all())
         self._plan: Plan | None = None
         self._revision, self._begun = None, None
-        self._rows = {name: a for name, a in self.batch._arrays.items() if name in LASTING and a.size}
-        for name in SLEEP_ROWS:
-            self._rows.pop(name, None)
-        # (n, 1) views as those of a data
-        self._columns = [(name, a.reshape(-1, 1)) for name, a in self._rows.items()] if nworld == 1 else []
         self._qacc = np.zeros((nworld, model.nv))
         self.up, self.down, self.span = np.zeros((3, nworld, n))
         self._eps, self._written = None, False  # of the steps; do they stand where kernels read them?
-
-    def load(self, source: Data | Batch) -> None:
-        """Take over the state of the world, or of all worlds."""
-        if isinstance(source, Data):
-            arrays = source.workspace.arrays
-            for name, column in self._columns:
-                column[...] = arrays[name]
-            return
-        for name, rows in self._rows.items():
-            rows[...] = 0 if source.is_left_out(name) else source._arrays[name]
-        for name, rows in source._expanded.items():
-            self.batch._expanded[name][...] = rows
 
     def set_steps(self, eps: float) -> None:
         """Move every coordinate by eps."""
@@ -132,23 +168,16 @@ class MovedWorlds:
             self._write_steps(slice(first, first + k))
         if qacc is not None:
             self._qacc[...] = qacc
-        workspaces = batch._prepare(self.width)
-        if self.disabled:  # in the records of these worlds alone
-            for w in workspaces:
-                w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
+        self._prepared(self.width)
         if self._begun != (first, k, nstep):
             plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
             self._begun = first, k, nstep
         ntile = -(-k * self.npoint // self.width)
-        if batch.nthread == 1:
-            plan.run[0](0, 0, ntile)
-            workspaces[0].calls.raise_errors()
-        else:
-            Work([(plan, ntile)], batch.nthread, batch._threads).finish()
+        self._go(plan, ntile)
         if self._read:
             shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
             fill(self.model, shown, lambda name: self._read[name][: k * self.npoint])
-        out = self._out[: k * self.npoint].reshape(k, self.npoint, -1)
+        out = self._out[: k * self.npoint].reshape(k, self.npoint, self._out.shape[-1])
         return (out[:, :n], out[:, n:]) if self.centered else (out[:, 1:], out[:, :1])
 
     def _write_steps(self, worlds: slice) -> None:
@@ -174,9 +203,7 @@ class MovedWorlds:
         if "sensordata" in self.outputs and plain_sensors(self.model):
             read = fields_read(self.model) - {"sensordata"}
             self._read = {name: np.empty((total, 1, *DATA[name].dims(batch._sizes))) for name in read}
-        load = [Transfer(name, rows) for name, rows in self._rows.items()]
-        load += [Transfer(name, rows, True) for name, rows in batch._expanded.items()]
-        load += [Transfer("qacc", self._qacc)]
+        load = [*self._loads(), Transfer("qacc", self._qacc)]
         brought = {"qacc_smooth": at, "qfrc_smooth": self._steps}
         control = [Transfer(name, a.reshape(-1, 1, 1)) for name, a in brought.items()]
         record = [
@@ -192,23 +219,29 @@ class MovedWorlds:
         return plan
 
 
-class Borrowed:
-    """`MovedWorlds` for one call: those that an earlier one left with the model, or new ones.
+T = TypeVar("T", bound=OwnWorlds)
 
-    Args: as for `MovedWorlds`.
+
+class Borrowed(Generic[T]):
+    """Worlds of a kind for one call: those that an earlier one left with the model, or new ones.
+
+    Args:
+        kind: the class.
+        model, source: as for `OwnWorlds`.
+        how: its other arguments.
     """
 
-    def __init__(self, model: Model, source: Data | Batch, loop: Stage, *how):
+    def __init__(self, kind: type[T], model: Model, source: Data | Batch, *how):
         shape = None if isinstance(source, Data) else (source.nworld, *source._expanded)
-        key = loop.name, how, source.ngiven, _width(source), shape, os.getpid()
+        key = kind, how, source.ngiven, _width(source), shape, os.getpid()
         self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
-        self._arguments = model, source, loop, *how
+        self._kind, self._arguments = kind, (model, source, *how)
 
-    def __enter__(self) -> MovedWorlds:
+    def __enter__(self) -> T:
         try:
             self._worlds = self._idle.pop()
         except IndexError:
-            self._worlds = MovedWorlds(*self._arguments)
+            self._worlds = self._kind(*self._arguments)
         return self._worlds
 
     def __exit__(self, *error) -> None:

@@ -111,7 +111,7 @@ def transition_fd(
     Source: MuJoCo mjd_transitionFD (which refuses RK4, gives a sensor of kinetic energy no derivative by velocity, and
         leaves dry friction out where the flag says so).
     """
-    sizes, eps = _check(model, data, eps), float(eps)
+    sizes, eps = check(model, data, eps), float(eps)
     centered, sensors, frictionloss = (
         flag("centered", centered), flag("sensors", sensors), flag("frictionloss", frictionloss),
     )  # fmt: skip
@@ -121,7 +121,7 @@ def transition_fd(
         refuse_sensors(model)
     nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
     n, disabled = nx + sizes["nu"], 0 if frictionloss else int(Disable.FRICTIONLOSS)
-    with Borrowed(model, data, step_points, outputs, n, centered, _threads(nthread), disabled) as worlds:
+    with Borrowed(MovedWorlds, model, data, step_points, outputs, n, centered, threads(nthread), disabled) as worlds:
         worlds.load(data)
         worlds.set_steps(eps)
         _hold_controls(worlds, nx, eps)
@@ -163,11 +163,11 @@ def inverse_fd(
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
-    _check(model, data, eps)
+    check(model, data, eps)
     check_inverse(model)
     eps, centered, actuation = float(eps), flag("centered", centered), flag("actuation", actuation)
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
-    with Borrowed(model, data, inverse_points, outputs, 3 * nv, centered, _threads(nthread)) as worlds:
+    with Borrowed(MovedWorlds, model, data, inverse_points, outputs, 3 * nv, centered, threads(nthread)) as worlds:
         worlds.load(data)
         acceleration = _accelerations(model, data, worlds.batch.nworld, qacc)
         worlds.set_steps(eps)
@@ -178,8 +178,8 @@ def inverse_fd(
 
 
 # ---- points ----------------------------------------------------------------------------------------------------------
-def _check(model: Model, data: Data | Batch, eps) -> dict[str, int]:
-    """What both functions refuse; the model's sizes."""
+def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
+    """What all derivatives refuse; the model's sizes."""
     check_model(model)
     if not (isinstance(eps, int | float | np.floating) and 0 < eps < np.inf):
         raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
@@ -193,7 +193,7 @@ def _check(model: Model, data: Data | Batch, eps) -> dict[str, int]:
     return sizes
 
 
-def _threads(nthread) -> int:
+def threads(nthread) -> int:
     """A number of threads, checked."""
     return count("nthread", nthread, 0)
 
@@ -230,10 +230,16 @@ def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
         rows = zip(ctrl[0].tolist(), ranges.tolist(), limited.tolist(), strict=True)
         if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
             return
+    worlds.set_some_steps(first, *control_steps(model, ctrl, eps, worlds.centered))
+
+
+def control_steps(model: Model, ctrl: np.ndarray, eps: float, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """How far controls (n, nu) move up and down: not where that would leave their range."""
+    limited, ranges = model.__dict__["actuator_ctrllimited"], model.__dict__["actuator_ctrlrange"]
     low, high = np.where(limited[:, None], ranges, [-np.inf, np.inf]).T
     up = (ctrl >= low) & (ctrl + eps <= high)
-    down = (ctrl - eps >= low) & (ctrl <= high) & (worlds.centered | ~up)
-    worlds.set_some_steps(first, eps * up, eps * down)
+    down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
+    return eps * up, eps * down
 
 
 # ---- differences -----------------------------------------------------------------------------------------------------

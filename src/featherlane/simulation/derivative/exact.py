@@ -1,0 +1,204 @@
+"""Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at moved points.
+
+Worlds that the theorem does not serve go by differences of whole steps: under the contact model lcp, the pass against
+slip, and integrators of several accelerations; `docs/derivatives.md` says which are which.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.errors import UnsupportedFeatureError
+from featherlane.model.assign import flag
+from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, Disable
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.derivative.implicit import EPS, ImplicitWorlds
+from featherlane.simulation.derivative.moved import Borrowed
+from featherlane.simulation.derivative.transition import SensorTransition, check, control_steps, threads, transition_fd
+from featherlane.simulation.world.data import Data
+
+SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE)  # integrators of one acceleration whose metric is known
+
+
+class StepDerivatives(NamedTuple):
+    """Derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
+
+    Attributes:
+        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
+        B: (..., 2 nv + na, nu).
+        C: (..., nsensordata, 2 nv + na), or None where sensors were not asked for.
+        D: (..., nsensordata, nu), or None.
+        switching: (...) how near the next switch of a constraint is, 1 at most: where a contact begins or ends to push,
+            a cone to slip, friction to give way.  Below some 1e-4 derivatives from the two sides may differ.  NaN for
+            worlds that went by differences of steps.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray | None
+    D: np.ndarray | None
+    switching: np.ndarray
+
+
+class AccelerationDerivatives(NamedTuple):
+    """Derivatives of forward dynamics' acceleration a, contacts included.
+
+    Attributes:
+        DaDq: (..., nv, nv) by position, dof by dof: DaDq[..., i, j] = da_i / dq_j.
+        DaDv: (..., nv, nv) by velocity.
+        DaDact: (..., nv, na) by activation.
+        DaDu: (..., nv, nu) by control.
+        DaDtau: (..., nv, nv) by generalized force: the inverse of the solver's Hessian; where nothing touches of M.
+        switching: (...) as in `StepDerivatives`.
+    """
+
+    DaDq: np.ndarray
+    DaDv: np.ndarray
+    DaDact: np.ndarray
+    DaDu: np.ndarray
+    DaDtau: np.ndarray
+    switching: np.ndarray
+
+
+def transition(
+    model: Model, data: Data | Batch, sensors: bool = False, nthread: int = 0, frictionloss: bool = True
+) -> StepDerivatives:
+    """Derivatives of `step` by state and controls, at the present state, without stepping from moved points.
+
+    The acceleration a solves g(a; x, u) = M a + c - tau - J^T f(J a - aref) = 0, so that da = -H^-1 dg at fixed a, with
+    the Hessian H of the solver; the integrator follows by the chain rule.  dg is taken by central differences of the
+    residual: no solver, no tolerance.  Contacts that are there move with the bodies; the derivative is that of the
+    active set at hand, and `switching` says how near another one is.
+
+    Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the
+    contact model lcp, the pass against slip, the integrator rk4, sensors) the result is that of `transition_fd`.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model; neither is changed.
+        sensors: derivatives of `sensordata`, too.
+        nthread: threads, 0: as many as the work is worth.
+        frictionloss: with the dry friction of joints and tendons.
+
+    Returns:
+        `StepDerivatives`; for a batch with a leading axis of worlds.
+
+    Raises:
+        ModelError: the model is not the data's.
+        TypeError: `data` is neither a Data nor a Batch.
+        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
+
+    Source: implicit function theorem; MuJoCo mjd_transitionFD, which differences steps.
+    """
+    sizes = check(model, data)
+    sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
+    nworld = 1 if isinstance(data, Data) else data.nworld
+    nx = 2 * sizes["nv"] + sizes["na"]
+    if sensors or not _served(model):
+        found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
+        unknown = np.full((nworld,) if isinstance(data, Batch) else (), np.nan)
+        C, D = (found.C, found.D) if isinstance(found, SensorTransition) else (None, None)
+        return StepDerivatives(found.A, found.B, C, D, unknown)
+    disabled = 0 if frictionloss else int(Disable.FRICTIONLOSS)
+    with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
+        worlds.load(data)
+        out, nearest = np.empty((nworld, nx + model.nu, nx)), np.empty(nworld)
+
+        def store(chosen: np.ndarray, rates) -> None:
+            out[chosen], nearest[chosen] = rates.state, rates.nearest
+
+        left = _each_pass(worlds, store)
+    if len(left):
+        A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
+        out.swapaxes(1, 2)[left] = np.concatenate([A, B], -1).reshape(nworld, nx, -1)[left]
+        nearest[left] = np.nan
+    out = out.swapaxes(1, 2)
+    A, B = out[..., :nx], out[..., nx:]
+    if isinstance(data, Data):
+        return StepDerivatives(A[0], B[0], None, None, nearest[0])
+    return StepDerivatives(A, B, None, None, nearest)
+
+
+def acceleration_derivatives(
+    model: Model, data: Data | Batch, nthread: int = 0, frictionloss: bool = True
+) -> AccelerationDerivatives:
+    """Derivatives of the acceleration of `forward` by position, velocity, activation, control and generalized force.
+
+    With contacts, limits and equality constraints: da = -H^-1 dg, see `transition`.  Under the integrator discrete the
+    acceleration is that of the step.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model; neither is changed.
+        nthread: threads, 0: as many as the work is worth.
+        frictionloss: with the dry friction of joints and tendons.
+
+    Returns:
+        `AccelerationDerivatives`; for a batch with a leading axis of worlds.
+
+    Raises:
+        ModelError: the model is not the data's.
+        TypeError: `data` is neither a Data nor a Batch.
+        UnsupportedFeatureError: the contact model lcp, the pass against slip, a world whose rows found no room; the
+            flag `sleep` is on.
+
+    Source: implicit function theorem.
+    """
+    sizes = check(model, data)
+    if model.opt_contact_model != CONVEX or model.opt_noslip_iterations > 0:
+        raise UnsupportedFeatureError(
+            ["option contact_model: lcp" if model.opt_contact_model != CONVEX else "option noslip_iterations"],
+            what="there are no derivatives of the acceleration with it",
+        )
+    nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
+    disabled = 0 if flag("frictionloss", frictionloss) else int(Disable.FRICTIONLOSS)
+    out, nearest = np.empty((nworld, 3 * nv + na + nu, nv)), np.empty(nworld)
+    if nv:
+        with Borrowed(ImplicitWorlds, model, data, True, threads(nthread), disabled) as worlds:
+            worlds.load(data)
+
+            def store(chosen: np.ndarray, rates) -> None:
+                out[chosen], nearest[chosen] = rates.acceleration, rates.nearest
+
+            left = _each_pass(worlds, store)
+        if len(left):
+            raise UnsupportedFeatureError(
+                [f"world {w}: its rows found no room" for w in left],
+                what="there are no derivatives of the acceleration with it",
+            )
+    ends = np.cumsum([nv, nv, na, nu])
+    found = out.swapaxes(1, 2)
+    if isinstance(data, Data):
+        found, nearest = found[0], nearest[0]
+    q, v, act, u, tau = np.split(found, ends, -1)
+    return AccelerationDerivatives(q, v, act, u, tau, nearest)
+
+
+# ---- passes ----------------------------------------------------------------------------------------------------------
+def _served(model: Model) -> bool:
+    """Does the theorem serve the model's solver and integrator?"""
+    convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
+    return convex and model.opt_integrator in SERVED and model.nv > 0
+
+
+def _each_pass(worlds: ImplicitWorlds, store) -> np.ndarray:
+    """All worlds, pass by pass, those that do not fit into a tile together one by one; numbers of those left over."""
+    todo = np.arange(worlds.batch.nworld)
+    nx = 2 * worlds.model.nv + worlds.model.na
+    for width in dict.fromkeys((worlds.width, 1)):
+        passes, left = worlds.passes(width), []
+        for first in range(0, len(todo), passes.each):
+            chosen = todo[first : first + passes.each]
+            up = np.full((len(chosen), nx + worlds.model.nu), EPS)
+            down = up.copy()
+            up[:, nx:], down[:, nx:] = control_steps(worlds.model, worlds.batch._arrays["ctrl"][chosen], EPS)
+            rates = passes.run(chosen, up, down)
+            store(chosen, rates)
+            left.append(chosen[~rates.fits])
+        todo = np.concatenate(left)
+        if not len(todo):
+            break
+    return todo

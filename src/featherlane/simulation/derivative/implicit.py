@@ -1,0 +1,205 @@
+"""Worlds whose steps are differentiated by the implicit function theorem, and the passes through their tiles.
+
+    base       forward dynamics: a and a*
+    rates      dg and dp by each coordinate, at fixed a (residual.py)
+    solution   da = -H^-1 dg, and from it the next state's rates (columns.py)
+
+Rates stand in rows, a row for each column of each world; the solution takes them up column by column.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.lanes import Stage
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.derivative.columns import (
+    FITS,
+    NEAREST,
+    base_tiles,
+    force_columns,
+    position_columns,
+    solve_columns,
+)
+from featherlane.simulation.derivative.moved import OwnWorlds
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.world.data import Data
+
+EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
+REALS = 1 << 21  # of a pass, in each array: what a pass leaves stays in cache, or near
+LEAST = 64  # worlds of a pass, so that all threads have tiles
+
+
+class Rates(NamedTuple):
+    """What the columns of some worlds are; valid until the next pass.
+
+    Attributes:
+        state: (k, n, 2 nv + na) the next state's.
+        acceleration: (k, n, nv) that of forward dynamics.
+        force: (k, n, nv) of the residual, dg.
+        fits: (k,) whether the theorem's Hessian is there.
+        nearest: (k,) distance to the nearest switch.
+    """
+
+    state: np.ndarray
+    acceleration: np.ndarray
+    force: np.ndarray
+    fits: np.ndarray
+    nearest: np.ndarray
+
+
+class _Passes:
+    """The plans of tiles of one width, and the memory between them.
+
+    Args:
+        worlds: whose passes they are.
+        width: of tiles.
+    """
+
+    def __init__(self, worlds: ImplicitWorlds, width: int):
+        model, batch = worlds.model, worlds.batch
+        nv, nx = model.nv, 2 * model.nv + model.na
+        self.width, self.worlds = width, worlds
+        self.copies = width * batch.nthread if batch.nworld == 1 else 1
+        groups = [(position_columns, 0, nv), (force_columns, nv, nx + model.nu)]
+        if worlds.torques:
+            groups.append((None, nx + model.nu, nx + model.nu + nv))
+        at, self.parts = [], []
+        for loop, first, last in groups:
+            npass = -(-(last - first) // self.copies)
+            start, total = len(at), npass * self.copies
+            at += [*range(first, last), *[-1] * (total - (last - first))]
+            if npass:
+                self.parts.append((loop, start, npass))
+        self.at, self.ncol = np.array(at, float), len(at)
+        #: columns in the order of their coordinates
+        self.kept = np.flatnonzero(self.at >= 0.0)
+        self.each = min(batch.nworld, max(LEAST, REALS // max(self.ncol * nv, 1)))
+        n = self.each
+        self.up, self.down = np.zeros((2, n, self.ncol))
+        self.g, self.p = np.zeros((2, n, self.ncol, nv))
+        self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
+        self.report = np.zeros((n * self.copies, 2))
+        if worlds.torques:  # dg/dtau = -1
+            self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
+        self._plan()
+
+    def _plan(self) -> None:
+        """The transfers of each pass."""
+        worlds, batch = self.worlds, self.worlds.batch
+        nv, total = worlds.model.nv, self.each * self.copies
+        workspaces, wanted = worlds._prepared(self.width), batch._wanted(set())
+        loads = worlds._loads()
+
+        def rows(a: np.ndarray, start: int, npass: int) -> np.ndarray:
+            """The columns of a pass as rows of tiles: (worlds * copies, npass, ...)."""
+            part = a[:, start : start + npass * self.copies]
+            return part if self.copies == 1 else part.reshape(self.copies, npass, -1)
+
+        def plan(loop: Stage, kinds: dict[str, list[Transfer]], n: int) -> Plan:
+            made = Plan(workspaces, kinds, n, wanted, loop)
+            made.workspaces[0].calls.require(loop)
+            return made
+
+        at = np.broadcast_to(self.at, (self.each, self.ncol)).copy()
+        self.base = plan(
+            base_tiles,
+            {
+                "load": loads,
+                "record": [
+                    Transfer("qacc", worlds.qacc[:, None]),
+                    Transfer("qacc_step", worlds.qacc_step[:, None]),
+                ],
+            },
+            self.each,
+        )
+        given = [*loads, Transfer("qacc", worlds.qacc), Transfer("qacc_step", worlds.qacc_step)]
+        self.rates = []
+        for loop, start, npass in self.parts:
+            if loop is None:
+                continue
+            brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
+            taken = {"rk_acceleration": self.g, "rk_velocity": self.p, "rk_act": self.state[..., 2 * nv :]}
+            kinds = {
+                "load": given,
+                "control": [Transfer(name, rows(a, start, npass)[..., None]) for name, a in brought.items()],
+                "record": [Transfer(name, rows(a, start, npass)) for name, a in taken.items() if a.size],
+            }
+            self.rates.append((plan(loop, kinds, total), npass))
+        npass = self.ncol // self.copies
+        brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
+        brought["rk_acceleration"] = self.acceleration
+        taken = {
+            "rk_acceleration": self.acceleration,
+            "rk_rate": self.state[..., :nv],
+            "rk_velocity": self.state[..., nv : 2 * nv],
+        }
+        report = np.lib.stride_tricks.as_strided(self.report, (total, npass, 2), (self.report.strides[0], 0, 8))
+        kinds = {
+            "load": loads,
+            "control": [Transfer(name, rows(a, 0, npass)) for name, a in brought.items()],
+            "record": [*(Transfer(name, rows(a, 0, npass)) for name, a in taken.items()), Transfer("part", report)],
+        }
+        self.solution = plan(solve_columns, kinds, total), npass
+
+    def run(self, chosen: np.ndarray, up: np.ndarray, down: np.ndarray) -> Rates:
+        """All passes of some worlds, `each` at most.
+
+        Args:
+            chosen: their numbers.
+            up, down: (k, ncoordinates) how far their coordinates move.
+        """
+        k, worlds = len(chosen), self.worlds
+        moves = self.at[self.kept].astype(int)
+        moves, kept = moves[moves < up.shape[1]], self.kept[moves < up.shape[1]]
+        self.up[:k, kept], self.down[:k, kept] = up[:, moves], down[:, moves]
+        worlds._prepared(self.width)
+        self._go(self.base, 1, chosen, chosen)
+        order, place = np.repeat(chosen, self.copies), np.arange(k * self.copies)
+        for plan, npass in (*self.rates, self.solution):
+            self._go(plan, npass, order, place)
+        report = self.report[: k * self.copies : self.copies]
+        picked = slice(None) if self.copies == 1 else self.kept
+        return Rates(
+            self.state[:k, picked],
+            self.acceleration[:k, picked],
+            self.g[:k, picked],
+            report[:, FITS] > 0.0,
+            report[:, NEAREST],
+        )
+
+    def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
+        plan.begin(nstep, order, place)
+        self.worlds._go(plan, -(-len(order) // self.width))
+
+
+class ImplicitWorlds(OwnWorlds):
+    """The worlds of a data or a batch, and their derivatives.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        torques: are generalized forces coordinates, too, after the controls?
+
+    Attributes:
+        qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
+    """
+
+    def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int = 0):
+        n = 2 * (2 * model.nv + model.na + model.nu)
+        super().__init__(model, source, n, nthread, disabled)
+        self.torques = torques
+        self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
+        self._passes: dict[int, _Passes] = {}
+        self._revision = None
+
+    def passes(self, width: int) -> _Passes:
+        """Those through tiles of that width."""
+        if self._revision != self.model.revision:
+            self._passes.clear()
+            self._revision = self.model.revision
+        if width not in self._passes:
+            self._passes[width] = _Passes(self, width)
+        return self._passes[width]

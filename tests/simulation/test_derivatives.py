@@ -1,0 +1,289 @@
+"""Derivatives by the implicit function theorem: exact where the system is linear, those of whole steps elsewhere."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from scenes.states import kicked
+from simulation.test_transition import carts, exact, relative
+
+LINEAR = 1e-8  # rounding of forces of order 30 over 2e-7
+SMOOTH = 1e-8
+CONTACT = 1e-6
+ROUNDING = 5e-8  # of the differences of steps that they are compared with
+INTEGRATORS = ["euler", "implicitfast", "implicit", "discrete"]
+# every joint, a tendon, a spring, an actuator with a rate and one with an activation
+JOINTS = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
+  <body pos="0 0 1"><freejoint/><geom size="0.1 0.05 0.2" type="box"/>
+    <body pos="0.2 0 0"><joint name="ball" type="ball" damping="0.05" stiffness="0.3"/>
+      <geom type="capsule" fromto="0 0 0 0.2 0 0.1" size="0.03"/>
+      <body pos="0.2 0 0.1"><joint name="hinge" axis="0 1 1" damping="0.1" armature="0.01" stiffness="1"/>
+        <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03"/><site name="tip" pos="0 0.2 0"/></body></body>
+    <body pos="-0.2 0 0"><joint name="slide" type="slide" axis="1 0 1" damping="0.5"/><geom size="0.05"/>
+      <site name="end"/></body></body>
+  <body pos="0 1 1"><freejoint/><geom size="0.1 0.2 0.05" type="ellipsoid"/></body></worldbody>
+  <tendon><spatial name="rope" stiffness="3" damping="0.2"><site site="tip"/><site site="end"/></spatial></tendon>
+  <actuator><motor joint="hinge"/><position joint="slide" kp="4" kv="0.3"/><motor tendon="rope" gear="0.5"/>
+    <general joint="hinge" dyntype="filter" dynprm="0.05" gainprm="2"/></actuator></mujoco>"""
+
+
+def close(found, data, model, tolerance) -> None:
+    """A and B against Richardson's extrapolation of differences of steps, which is none of the theorem's."""
+    coarse, fine = (fl.transition_fd(model, data, eps=eps) for eps in (2e-6, 1e-6))
+    for ours, one, half in zip(found[:2], coarse, fine, strict=True):
+        assert relative(ours, (4.0 * half - one) / 3.0) < tolerance
+
+
+# ---- laws ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("damp", ["enable", "disable"])
+def test_a_linear_system_has_its_matrices(damp):
+    model, A, B = carts(damp)
+    data = fl.Data(model)
+    data.qpos, data.qvel, data.ctrl = [0.2, -0.1], [0.3, 0.5], [0.4, -0.2]
+    found = fl.transition(model, data)
+    assert np.abs(found.A - A).max() < LINEAR
+    assert np.abs(found.B - B).max() < LINEAR
+    assert found.C is None and found.D is None and found.switching == 1.0
+
+
+@pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
+def test_a_control_moves_within_its_range(u, moves):
+    model, _, B = carts()
+    data = fl.Data(model)
+    data.ctrl = [u, 7.0]
+    found = fl.transition(model, data).B
+    assert np.abs(found[:, 1] - B[:, 1]).max() < LINEAR
+    assert np.abs(found[:, 0] - (B[:, 0] if moves else 0.0)).max() < LINEAR
+
+
+@pytest.mark.parametrize("rotation", ["finite", "infinitesimal"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_all_joints_have_the_derivatives_of_their_steps(integrator, rotation, rng):
+    """Smooth, with springs, tendons and activations; free bodies that stand alone turn by themselves."""
+    model = exact(fl.load(JOINTS))
+    model.opt.integrator, model.opt.rotation = integrator, rotation
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    data.ctrl, data.act = rng.uniform(-1, 1, model.nu), 0.3
+    data.xfrc_applied[2] = rng.normal(size=6)
+    close(fl.transition(model, data), data, model, ROUNDING)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("name", ["humanoid", "quadruped"])
+def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
+    model = exact(fl.load(name))
+    model.opt.integrator, model.opt.cone = integrator, cone
+    data = fl.Data(model)
+    data.ctrl = np.linspace(-0.4, 0.4, model.nu)
+    for _ in range(40):
+        fl.step(model, data, 10)
+        found = fl.transition(model, data)
+        if data.ncon and found.switching > 1e-3:
+            break
+    else:
+        pytest.fail("no state away from switches")
+    close(found, data, model, CONTACT)
+
+
+@pytest.mark.parametrize("name, steps", [("rope", 50), ("chain", 150), ("slider_crank", 100), ("arm", 100)])
+def test_other_models_have_the_derivatives_of_their_steps(name, steps):
+    """Recursion in place of a matrix; contacts that couple branches; equality constraints."""
+    model = exact(fl.load(name))
+    data = fl.Data(model)
+    fl.step(model, data, steps)
+    close(fl.transition(model, data), data, model, CONTACT)
+
+
+@pytest.mark.parametrize("change", [{"integrator": "rk4"}, {"noslip_iterations": 3}, {"contact_model": "lcp"}])
+def test_what_the_theorem_does_not_serve_goes_by_steps(change):
+    model = carts()[0]
+    for name, value in change.items():
+        setattr(model.opt, name, value)
+    data = fl.Data(model)
+    found, steps = fl.transition(model, data), fl.transition_fd(model, data)
+    assert found.A.tobytes() == steps.A.tobytes() and found.B.tobytes() == steps.B.tobytes()
+    assert np.isnan(found.switching)
+
+
+def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
+    """Where nothing touches; and the step follows from the acceleration's derivatives by Euler's rule."""
+    model = exact(fl.load(JOINTS))
+    model.opt.disableflags = "eulerdamp"
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    data.ctrl = rng.uniform(-1, 1, model.nu)
+    fl.forward(model, data)
+    found, step, nv, h = (
+        fl.acceleration_derivatives(model, data),
+        fl.transition(model, data),
+        model.nv,
+        model.opt.timestep,
+    )
+    assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(nv)) < 1e-10
+    velocity = slice(nv, 2 * nv)
+    assert relative(h * found.DaDq, step.A[velocity, :nv]) < 1e-12
+    assert relative(np.eye(nv) + h * found.DaDv, step.A[velocity, velocity]) < 1e-12
+    assert relative(h * found.DaDact, step.A[velocity, 2 * nv :]) < 1e-12
+    assert relative(h * found.DaDu, step.B[velocity]) < 1e-12
+
+
+def test_forces_that_contacts_take_up_move_nothing_much():
+    """A box at rest: pushed down it accelerates less by the stiffness of its contacts."""
+    model = fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0995"><freejoint/>
+        <geom type="box" size="0.1 0.1 0.1"/></body></worldbody></mujoco>""")
+    data = fl.Data(model)
+    fl.step(model, data, 300)
+    found = fl.acceleration_derivatives(model, data)
+    free = 1.0 / model.body_mass[1]
+    assert 0.0 < found.DaDtau[2, 2] < 0.2 * free
+
+
+# ---- switches --------------------------------------------------------------------------------------------------------
+def test_switching_is_the_gap_of_a_contact_that_waits():
+    model = fl.load("""<mujoco><option gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/>
+        <body pos="0 0 0.1"><joint type="slide" axis="0 0 1"/><geom size="0.1" gap="0.01"/></body>
+        </worldbody></mujoco>""")
+    data, found = fl.Data(model), []
+    for gap in (0.02, 0.006, 0.0001):
+        data.qpos = gap
+        found.append(fl.transition(model, data).switching)
+    assert found[0] == 1.0
+    assert found[1:] == pytest.approx([0.006, 0.0001], rel=1e-6)
+
+
+def test_switching_vanishes_where_a_contact_parts():
+    """A ball on the floor that is lifted: the force it takes to part it is its weight."""
+    model = exact(
+        fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
+        <joint type="slide" axis="0 0 1"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>""")
+    )
+    data, near = fl.Data(model), []
+    fl.step(model, data, 500)
+    fl.forward(model, data)
+    lift = np.linspace(0.0, 1.0, 21) * 9.81
+    for data.qfrc_applied in lift[:, None]:
+        near.append(float(fl.transition(model, data).switching))
+    assert near[0] > 0.5
+    assert np.all(np.diff(near) < 0.0)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_switching_falls_where_a_foot_begins_to_slip(cone):
+    """A box that is pushed along: from sticking to slipping the distance goes through 0."""
+    model = exact(
+        fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
+        <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><geom size="0.1" mass="1" condim="3"
+        friction="0.5"/></body></worldbody></mujoco>""")
+    )
+    model.opt.cone = cone
+    data, near = fl.Data(model), []
+    fl.step(model, data, 500)
+    for push in np.linspace(0, 12, 60):
+        data.qvel, data.qfrc_applied = 0.0, [push, 0.0]
+        near.append(float(fl.transition(model, data).switching))
+    assert min(near[5:]) < 0.3 * near[0]
+
+
+# ---- company -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "box_stack"])
+def test_a_worlds_derivatives_are_its_own(name, rng):
+    """Bit for bit alone, in a batch, in another order and with any number of threads."""
+    model = fl.load(name)
+    batch = fl.Batch(model, 11, nthread=1)
+    batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
+    batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
+    batch.step(60)
+    found = fl.transition(model, batch, nthread=1)
+    many = fl.transition(model, batch, nthread=2)
+    acceleration = fl.acceleration_derivatives(model, batch)
+    for one, two in zip(found, many, strict=True):
+        assert one is None or one.tobytes() == two.tobytes()
+    for w in (0, 7, 10):
+        data = batch.get_data(w)
+        for nthread in (1, 2):
+            alone = fl.transition(model, data, nthread=nthread)
+            for one, all_ in zip(alone, found, strict=True):
+                assert one is None or one.tobytes() == all_[w].tobytes()
+        for one, all_ in zip(fl.acceleration_derivatives(model, data), acceleration, strict=True):
+            assert one.tobytes() == all_[w].tobytes()
+
+
+def test_a_pile_does_not_fit_its_tile():
+    """Worlds that have no room together go one by one."""
+    model = fl.load("pyramid")
+    batch = fl.Batch(model, 3, nthread=1)
+    batch.qpos[1, 2] += 0.5
+    batch.step(20)
+    found = fl.transition(model, batch)
+    for w in range(3):
+        alone = fl.transition(model, batch.get_data(w))
+        assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
+
+
+def test_worlds_may_differ_in_their_model(rng):
+    model = fl.load("humanoid")
+    batch = fl.Batch(model, 9, nthread=1)
+    batch.expand("body_mass")[:] *= np.linspace(0.8, 1.2, 9)[:, None]
+    batch.set_const()
+    batch.step(50)
+    found, steps = fl.transition(model, batch), fl.transition_fd(model, batch)
+    assert relative(found.B, steps.B) < 1e-7
+    assert np.abs(found.B[0] - found.B[8]).max() > 1e-3 * np.abs(found.B[0]).max()
+
+
+def test_a_bad_world_spoils_no_other():
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 5, nthread=1)
+    batch.step(30)
+    before = fl.transition(model, batch)
+    batch.qvel[2] = np.nan
+    after = fl.transition(model, batch)
+    for w in (0, 1, 3, 4):
+        assert after.A[w].tobytes() == before.A[w].tobytes()
+    assert not np.isfinite(after.A[2]).all()
+
+
+def test_nothing_of_the_worlds_changes(rng):
+    model = fl.load("quadruped")
+    data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
+    fl.step(model, data, 50)
+    batch.step(50)
+    before = {name: np.copy(a) for name, a in data.workspace.arrays.items()}
+    rows = batch.checkpoint()
+    first = fl.transition(model, data)
+    fl.acceleration_derivatives(model, data)
+    fl.transition(model, batch)
+    for name, a in data.workspace.arrays.items():
+        assert a.tobytes() == before[name].tobytes(), name
+    for name, a in batch.checkpoint().items():
+        assert a.tobytes() == rows[name].tobytes(), name
+    assert first.A.tobytes() == fl.transition(model, data).A.tobytes()
+
+
+def test_models_without_dofs_or_controls():
+    model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
+    found = fl.transition(model, fl.Data(model))
+    assert found.A.shape == (0, 0) and found.B.shape == (0, 0)
+    assert fl.acceleration_derivatives(model, fl.Data(model)).DaDq.shape == (0, 0)
+    model = fl.load("<mujoco><worldbody><body><joint/><geom size='0.1' pos='0.3 0 0'/></body></worldbody></mujoco>")
+    found = fl.transition(model, fl.Batch(model, 2))
+    assert found.A.shape == (2, 2, 2) and found.B.shape == (2, 2, 0)
+
+
+def test_what_does_not_fit_is_named():
+    model, _, _ = carts()
+    data = fl.Data(model)
+    with pytest.raises(fl.ModelError, match="not the batch's"):
+        fl.transition(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
+    with pytest.raises(fl.ModelError, match="nthread"):
+        fl.transition(model, data, nthread=-1)
+    with pytest.raises(fl.ModelError, match="sensors"):
+        fl.transition(model, data, sensors=3)
+    model.opt.contact_model = "lcp"
+    with pytest.raises(fl.UnsupportedFeatureError, match="lcp"):
+        fl.acceleration_derivatives(model, data)
+    model.opt.contact_model, model.opt.enableflags = "convex", "sleep"
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+        fl.transition(model, data)
