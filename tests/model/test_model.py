@@ -1,12 +1,14 @@
 """The host's model: live fields, checked options, access by name, copies."""
 
 import copy
+import importlib
 import pickle
 
 import mujoco
 import numpy as np
 import pytest
 
+import featherlane as fl
 from featherlane.errors import ModelError, UnknownNameError, UnsupportedFeatureError
 from featherlane.lanes.layout import Field, Layout
 from featherlane.model import MODEL, load
@@ -252,3 +254,16 @@ def test_statistics(model):
 def test_repr_is_one_line(model):
     assert repr(model) == f"Model('XML text', nq=15, nv=13, nu=3, nbody=7, ngeom=6, ncand={model.ncand})"
     assert "\n" not in repr(model.opt) + repr(model.body(1))
+
+
+@pytest.mark.parametrize("owner", ["model", "data", "batch"])
+def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
+    """That takes milliseconds; it is for names that are not there."""
+    model = fl.load("arm")
+    owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
+    for place in ("model.model", "model.names", "simulation.world.data", "simulation.batch.worlds"):
+        module = importlib.import_module(f"featherlane.{place}")
+        monkeypatch.setattr(module, "near", lambda *_: pytest.fail("near names were looked for"), raising=False)
+    view = owners[owner].body("hand")
+    assert view.name == "hand"
+    assert (view.mass if owner == "model" else owners[owner].joint("hand_roll").qpos) is not None
