@@ -1,5 +1,6 @@
-"""What is drawn, on a real server: poses, layers, what is sent and what is not, clicks."""
+"""What is drawn, on a real server: poses, layers, what is sent and what is not, drags."""
 
+import asyncio
 from types import SimpleNamespace
 
 import numpy as np
@@ -320,22 +321,25 @@ def test_sleep_is_grey_and_islands_have_colours(server):
     assert any("textured" in name for name in now)
 
 
-def test_clicks_tell_world_and_body(server):
+def test_drags_tell_world_and_body(server):
     model = fl.load("quadruped")
     batch = fl.Batch(model, 6)
     scene, told = shown(server, model, batch, [1, 3, 5], 6), []
-    scene.pickable.append(lambda world, body: told.append((world, body)))
+    scene.draggable.append(lambda world, body, drag: told.append((world, body, drag)))
     offsets = scene.spread([1, 3, 5])
     frame = Frame.of(model, batch, [1, 3, 5])
     foot = model.body("foot_fl").id if "foot_fl" in model.names("body") else model.nbody - 1
     for handle in handles(server).values():
         for pose in range(len(handle.batched_positions)):
-            handle._impl.click_cb[0].callback(SimpleNamespace(instance_index=pose))
-            world, body = told[-1]
+            where = {"start_position": (1, 2, 3), "end_position": (4, 5, 6)}
+            event = SimpleNamespace(instance_index=pose, phase="start", **where)
+            asyncio.run(handle._impl.drag_cb[0].callback(event))
+            world, body, drag = told[-1]
+            assert drag == ("start", (1, 2, 3), (4, 5, 6))
             place = [1, 3, 5].index(world)
             home = frame.pos[place, body] + offsets[place]
             assert np.linalg.norm(handle.batched_positions[pose] - home) < 0.5 * scene.extents.max()
-    assert {world for world, _ in told} == {1, 3, 5} and (3, foot) in told
+    assert {world for world, *_ in told} == {1, 3, 5} and (3, foot) in {where[:2] for where in told}
 
 
 def test_edits_are_drawn_after_a_rebuild(server):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.viewer.frame import Frame
-from featherlane.viewer.node import Node
+from featherlane.viewer.node import Drag, Node
 from featherlane.viewer.rotation import product, turned
 from featherlane.viewer.shapes import Mesh
 
@@ -75,7 +75,7 @@ class Instances:
         name: its place in the tree of nodes.
         mesh: the triangles.
         parts: the pieces of a world, all of them opaque or none.
-        pick: called with the world's place among the drawn ones and the body, when somebody clicks.
+        hold: called with the world's place among the drawn ones, the body and how, when somebody drags it.
         glb: the mesh with its texture, as a file; it is drawn while nothing is painted.
     """
 
@@ -85,16 +85,16 @@ class Instances:
         name: str,
         mesh: Mesh,
         parts: Sequence[Part],
-        pick: Callable[[int, int], Any] | None = None,
+        hold: Callable[[int, int, Drag], Any] | None = None,
         glb: bytes | None = None,
     ):
         self.parts, self.bodies = parts, np.array([part.body for part in parts])
         self.scale = np.array([part.scale for part in parts], np.float32).reshape(-1, 3)
         rgba = np.array([part.rgba for part in parts], np.float32).reshape(-1, 4)
         self.colours, self.opacities = rgba[:, :3], None if (rgba[:, 3] >= 1).all() else rgba[:, 3]
-        self.pick, click = pick, self._clicked if pick else None
-        self.plain = Node(server, name, mesh, click)
-        self.textured = Node(server, f"{name}_textured", mesh, click, glb) if glb else self.plain
+        self.hold, held = hold, self._held if hold else None
+        self.plain = Node(server, name, mesh, held)
+        self.textured = Node(server, f"{name}_textured", mesh, held, glb) if glb else self.plain
         self._node = self.textured
         self._painted = False
 
@@ -143,10 +143,10 @@ class Instances:
         self.plain.switch(on)
         self.textured.switch(on)
 
-    def _clicked(self, pose: int) -> None:
+    def _held(self, pose: int, drag: Drag) -> None:
         world, part = divmod(pose, len(self.bodies))
-        if self.pick is not None:
-            self.pick(world, int(self.bodies[part]))
+        if self.hold is not None:
+            self.hold(world, int(self.bodies[part]), drag)
 
     def remove(self) -> None:
         """Take the parts off the page."""

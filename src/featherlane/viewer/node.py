@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,20 @@ SHADOWS = 2000  # poses up to which each casts a shadow: a page draws what does 
 BURIED = (0.0, 0.0, -1e5)  # m, where poses go that are no numbers
 
 
+class Drag(NamedTuple):
+    """The mouse holds a pose, with Ctrl.
+
+    Attributes:
+        phase: "start", "update" or "end".
+        start: where the pose was taken hold of, moved along with it (3,) [m].
+        end: where the pointer is (3,) [m].
+    """
+
+    phase: str
+    start: tuple[float, float, float]
+    end: tuple[float, float, float]
+
+
 class Node:
     """One mesh, drawn in many poses; made when it is drawn first, and only what changed is sent.
 
@@ -22,7 +36,7 @@ class Node:
         server: the viser server.
         name: place in the page's tree of nodes.
         mesh: the triangles.
-        click: called with the number of the pose that somebody clicks on.
+        hold: called with the number of the pose that somebody drags, and how.
         glb: the mesh with its texture, as a file, in place of the triangles.
     """
 
@@ -31,10 +45,10 @@ class Node:
         server,
         name: str,
         mesh: Mesh,
-        click: Callable[[int], Any] | None = None,
+        hold: Callable[[int, Drag], Any] | None = None,
         glb: bytes | None = None,
     ):
-        self.server, self.name, self.mesh, self.click, self.glb = server, name, mesh, click, glb
+        self.server, self.name, self.mesh, self.hold, self.glb = server, name, mesh, hold, glb
         self.on = True
         self._handle: Any = None
 
@@ -95,8 +109,14 @@ class Node:
                 lod="off",
                 cast_shadow=shadow,
             )
-        if self.click is not None:
-            self._handle.on_click(lambda event: self.click and self.click(event.instance_index or 0))
+        if self.hold is not None:
+            # no click of its own: hovered, viser's nodes that have one hide which pose is under the pointer
+            self._handle.on_drag("left", modifier="cmd/ctrl")(self._dragged)
+
+    async def _dragged(self, event) -> None:
+        """On the server's event loop, which keeps the phases in order."""
+        if self.hold is not None:
+            self.hold(event.instance_index or 0, Drag(event.phase, event.start_position, event.end_position))
 
     def move(self, at: np.ndarray, quat: np.ndarray) -> None:
         """Other poses, as many as there are."""

@@ -23,6 +23,7 @@ from featherlane.viewer.light import illuminate
 from featherlane.viewer.look import Looks
 from featherlane.viewer.marks import Marks
 from featherlane.viewer.masses import Inertias, MassCentres
+from featherlane.viewer.node import Drag
 from featherlane.viewer.paint import paint
 from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
 from featherlane.viewer.tendons import Tendons
@@ -43,7 +44,8 @@ class Scene:
 
     Attributes:
         layers: what can be drawn, by name, with the groups that there are; no groups: the layer is one.
-        pickable: functions that are called with a world's number and a body's when somebody clicks on the body.
+        draggable: functions that are called with a world's number, a body's and a `Drag` while somebody holds the body
+            by the mouse, with Ctrl.
         centre, extents: middle of the model in qpos0, and lengths of the box about it (3,) [m].
 
     Raises:
@@ -54,7 +56,7 @@ class Scene:
     def __init__(self, server, model: Model, nworld: int = 1):
         check_model(model)
         self.server, self.model, self.nworld = server, model, count("nworld", nworld, 1)
-        self.pickable: list[Callable[[int, int], Any]] = []
+        self.draggable: list[Callable[[int, int, Drag], Any]] = []
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
@@ -64,7 +66,7 @@ class Scene:
         self._ground = Ground(server, model, looks, float(self.extents.max()))
         solids = {"geoms": (geom_groups, False), "hulls": (hull_groups, True), "sites": (site_groups, False)}
         self._solids = {
-            name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._picked)
+            name: Solids(server, model, name, looks, found, hulls, ENDLESS * float(self.extents.max()), self._held)
             for name, (found, hulls) in solids.items()
         }
         self._marks: dict[str, Marks] = {
@@ -174,10 +176,10 @@ class Scene:
         self.server.initial_camera.position = tuple(middle + reach * np.array((1.1, -1.6, 0.9)))
         self.server.initial_camera.look_at = tuple(middle)
 
-    def _picked(self, place: int, body: int) -> None:
+    def _held(self, place: int, body: int, drag: Drag) -> None:
         if self._frame is not None and place < len(self._frame.worlds):
-            for told in list(self.pickable):
-                told(int(self._frame.worlds[place]), body)
+            for told in list(self.draggable):
+                told(int(self._frame.worlds[place]), body, drag)
 
 
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from featherlane.viewer.frame import Frame
 from featherlane.viewer.glb import glb
 from featherlane.viewer.instances import Carried, Instances, Paint, Part
 from featherlane.viewer.look import PLAIN, Looks
+from featherlane.viewer.node import Drag
 from featherlane.viewer.pieces import Kind, Solid, geoms, mesh_of, sites, sorted_parts
 from featherlane.viewer.shapes import textured
 
@@ -31,7 +32,7 @@ class Solids:
         solids: by group, what is drawn; read anew whenever the page is built.
         hulls: draw meshes as their hulls.
         infinite: half side of a plane without end [m].
-        pick: called with the world's place and the body when somebody clicks.
+        hold: called with the world's place, the body and how when somebody drags it.
     """
 
     def __init__(
@@ -43,10 +44,10 @@ class Solids:
         solids: Callable[[Model, Looks], Groups],
         hulls: bool,
         infinite: float,
-        pick: Callable[[int, int], Any] | None,
+        hold: Callable[[int, int, Drag], Any] | None,
     ):
         self.server, self.model, self.name, self.looks, self.solids = server, model, name, looks, solids
-        self.hulls, self.infinite, self.pick = hulls, infinite, pick
+        self.hulls, self.infinite, self.hold = hulls, infinite, hold
         self.groups = tuple(sorted(solids(model, looks)))
         self.on = dict.fromkeys(self.groups, False)
         self._built: dict[int, list[Instances]] = {}
@@ -92,7 +93,7 @@ class Solids:
             file = textured_file(self.looks, kind, mesh)
             mean = self.looks.mean(kind.look.texture)
             parts = [part._replace(rgba=(*(mean * part.rgba[:3]), part.rgba[3])) for part in parts]
-        return Instances(self.server, name, mesh, parts, self.pick, file)
+        return Instances(self.server, name, mesh, parts, self.hold, file)
 
     def rebuild(self) -> None:
         """Make all anew, when shown next: sizes have changed, or the number of worlds."""
