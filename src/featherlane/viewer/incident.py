@@ -1,0 +1,130 @@
+"""A world that turned bad: its last good second, kept by the history, replayed step by step to the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.tile.fields import STATUS
+from featherlane.viewer.history import History, Kept, Pull
+
+SECONDS = 1.0
+BAD = ("bad_number", "bad_control")
+SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
+SET = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # by the user, from outside
+
+
+@dataclass
+class Piece:
+    """A world before some steps, and what pulled at it in them."""
+
+    kept: Kept
+    steps: int
+    pulls: list[list[Pull]] = field(default_factory=list)
+
+
+@dataclass
+class Incident:
+    """The last second of a world before its numbers turned bad.
+
+    Attributes:
+        world: number of the world.
+        clock: of the session, when the piece began in which it turned bad [s].
+        model: the world's own, as it was.
+        pieces: what led there, the last one with the bad step.
+        dtype: of the batch.
+    """
+
+    world: int
+    clock: float
+    model: Model
+    pieces: list[Piece]
+    dtype: np.dtype
+
+    def replay(self) -> tuple[dict[str, np.ndarray], Failure | None]:
+        """All steps of the second, up to the state that the bad one met.
+
+        Returns:
+            Frames (1, nframe, ...) by name, as a recording has them, and what the step that went wrong left: a
+            `Failure`, which can be saved.
+        """
+        total = sum(piece.steps for piece in self.pieces)
+        batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_bad=max(total, 1))
+        batch.__dict__["_told"] = True
+        frames: dict[str, list[np.ndarray]] = {name: [] for name in (*SHOWN, "status")}
+        _set(batch, self.pieces[0].kept, None)
+        start = _bad(batch)
+        _take(batch, frames)
+        for piece in self.pieces:
+            _set(batch, piece.kept, SET)
+            for k in range(piece.steps):
+                _pulled(batch, piece.pulls[k] if piece.pulls else [])
+                if _bad(batch) > start:
+                    return _joined(frames), next(iter(batch.failures), None)
+                _take(batch, frames)
+        return _joined(frames), next(iter(batch.failures), None)
+
+
+def incident_of(batch: Batch, part: int, row: int, world: int, history: History, epoch: int) -> Incident:
+    """What the history holds of a world that turned bad in its newest moment.
+
+    Args:
+        batch: the world's.
+        part: which of a session's batches it is.
+        row: the world in the batch.
+        world: its number in the session.
+        history: states of all.
+        epoch: edits of the model so far; what was before the last one is left out.
+    """
+    newest = history[-1]
+    moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
+    pieces = []
+    for moment in moments:
+        kept = {name: array[row : row + 1].copy() for name, array in moment.kept[part].items()}
+        pulls = [[Pull(0, pull.body, pull.wrench) for pull in step if pull.world == world] for step in moment.pulls]
+        if moment.fresh:
+            pieces.clear()  # what was before does not lead here
+        pieces.append(Piece(kept, moment.steps, pulls))
+    return Incident(world, newest.clock, batch.get_model(row), pieces, batch.dtype)
+
+
+def _set(batch: Batch, kept: Kept, names: frozenset[str] | None) -> None:
+    """Take over the state, or only what a user sets between steps, where it differs."""
+    if names is None:
+        batch.restore(kept)
+        return
+    for name in names & kept.keys():
+        rows = getattr(batch, name)
+        if not np.array_equal(rows, kept[name].reshape(rows.shape)):
+            rows[...] = kept[name].reshape(rows.shape)
+
+
+def _pulled(batch: Batch, pulls: list[Pull]) -> None:
+    before = None
+    if pulls:
+        before = batch.xfrc_applied[0].copy()
+        for pull in pulls:
+            batch.xfrc_applied[0, pull.body] += pull.wrench
+    batch.step()
+    if before is not None:
+        batch.xfrc_applied[0] = before
+
+
+def _bad(batch: Batch) -> int:
+    status = batch.status
+    return int(sum(status[name][0] for name in BAD))
+
+
+def _take(batch: Batch, frames: dict[str, list[np.ndarray]]) -> None:
+    for name in SHOWN:
+        frames[name].append(np.array(getattr(batch, name)[0]))
+    status = batch.status
+    frames["status"].append(np.array([status[name][0] for name in STATUS]))
+
+
+def _joined(frames: dict[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.stack(rows)[None] for name, rows in frames.items()}

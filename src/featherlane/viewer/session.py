@@ -1,0 +1,536 @@
+"""Worlds that the page runs by itself: against the clock, step by step, back in time, with a hand in them.
+
+A session knows no browser.  All its calls are made by one thread; what a user gives that is refused raises a
+ModelError and changes nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from featherlane.errors import ModelError, near
+from featherlane.model.model import Model, check_model
+from featherlane.model.set_const import set_const
+from featherlane.simulation.batch.batch import Batch
+from featherlane.viewer.hand import Hand
+from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
+from featherlane.viewer.incident import Incident, incident_of
+
+BAD = ("bad_number", "bad_control")  # counts of `status` that mark a world
+MOST_INCIDENTS = 16
+PIECE = 32  # steps between two moments, at most
+MOST_LAG = 0.1  # of the wall clock that is made up for [s]
+TICK_SECONDS = 0.03  # that steps may take before the page is drawn again
+FEW = 16  # worlds that one thread steps
+SPEEDS = (0.01, 10.0)
+
+
+@dataclass
+class Part:
+    """Batches of a session that differ in what worlds cannot: their model's options."""
+
+    batch: Batch
+    hand: Hand
+    label: str = ""
+
+    def kept(self) -> Kept:
+        """All that lasts of the worlds."""
+        return {name: array for name, array in self.batch.checkpoint().items() if not name.startswith("model.")}
+
+    def restore(self, kept: Kept) -> None:
+        """Go on from what lasted, under the model as it is now."""
+        own = {
+            f"model.{name}": rows for name in self.batch._expanded if (rows := self.batch.expanded(name)) is not None
+        }
+        self.batch.restore(kept | own)
+
+    def world(self, row: int) -> tuple[np.ndarray, np.ndarray, tuple]:
+        """Position, velocity and poses of mocap bodies of a world."""
+        b = self.batch
+        return b.qpos[row], b.qvel[row], (b.mocap_pos[row], b.mocap_quat[row])
+
+    def bad(self) -> np.ndarray:
+        """How often each world was bad, (nworld,)."""
+        status = self.batch.status
+        return np.sum([status[name] for name in BAD], axis=0)
+
+
+class Session:
+    """Worlds in time.
+
+    Args:
+        parts: the batches; worlds are numbered through all of them.
+        seconds: of the session's clock that can be gone back.
+
+    Attributes:
+        model: of the first part; the session's own, and so is every batch.
+        running, speed: whether the clock moves the worlds, and how fast (1: real time).
+        clock: seconds that the session has run; a reset does not set it back.
+        pace: how fast it really is: simulated seconds in one of the wall clock.
+        history: the last seconds; `position` is where in it the worlds stand, None at its end.
+        incidents: worlds that turned bad, ready to be replayed; the first of each world, 16 at most.
+    """
+
+    def __init__(self, parts: Sequence[Part], seconds: float = SECONDS):
+        self.parts = tuple(parts)
+        self.model: Model = self.parts[0].batch.model
+        self.nworld = sum(part.batch.nworld for part in self.parts)
+        self.running, self.speed = False, 1.0
+        self.clock, self.epoch, self.pace = 0.0, 0, 0.0
+        self.history = History(seconds)
+        self.position: tuple[int, int] | None = None
+        self.incidents: list[Incident] = []
+        self.bookmarks: dict[str, Moment] = {}
+        self._debt, self._last, self._cost, self._fresh = 0.0, None, 0.0, False
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        nworld: int = 1,
+        nthread: int | None = None,
+        dtype: DTypeLike = "float64",
+        seconds: float = SECONDS,
+    ) -> Session:
+        """Worlds of a copy of a model, at its defaults.
+
+        Raises:
+            TypeError: `model` is no Model.
+            ModelError: numbers out of range.
+        """
+        check_model(model)
+        own = copy.deepcopy(model)
+        if nthread is None:
+            nthread = 1 if isinstance(nworld, int) and nworld < FEW else 0
+        return cls([_part(Batch(own, nworld, nthread=nthread, dtype=dtype))], seconds)
+
+    @classmethod
+    def from_batch(cls, batch: Batch, seconds=SECONDS) -> Session:
+        """A copy of a batch, its worlds and their models, to be run on from where it is."""
+        session = cls.of(batch.model, batch.nworld, batch.nthread, batch.dtype, seconds)
+        own = session.parts[0].batch
+        for name in batch._expanded:
+            own.expand(name)
+        own.restore({name: rows for name, rows in batch.checkpoint().items() if not name.startswith("given_")})
+        return session
+
+    # ---- worlds ------------------------------------------------------------------------------------------------------
+    @property
+    def timestep(self) -> float:
+        return float(self.model.opt.timestep)
+
+    def locate(self, world: int) -> tuple[Part, int]:
+        """The part that a world is in, and its number there.
+
+        Raises:
+            ModelError: no such world.
+        """
+        if not 0 <= world < self.nworld:
+            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
+        for part in self.parts:
+            if world < part.batch.nworld:
+                return part, int(world)
+            world -= part.batch.nworld
+        raise AssertionError("worlds are counted wrongly")
+
+    def rows(self, name: str) -> np.ndarray:
+        """A field that each world has, (nworld, ...), of all parts."""
+        return np.concatenate([getattr(part.batch, name) for part in self.parts])
+
+    @property
+    def bad_worlds(self) -> list[int]:
+        """Numbers of the worlds whose numbers or controls were bad since their last reset."""
+        return np.flatnonzero(np.concatenate([part.bad() for part in self.parts])).tolist()
+
+    # ---- time --------------------------------------------------------------------------------------------------------
+    def tick(self, now: float | None = None) -> int:
+        """Take the steps that are due; where they take too long the worlds fall behind the clock.
+
+        Args:
+            now: time of a wall clock [s]; None for that of this machine.
+
+        Returns:
+            How many steps were taken.
+        """
+        now = time.perf_counter() if now is None else now
+        last, self._last = self._last, now
+        if not self.running or last is None:
+            self._debt = self.pace = 0.0
+            return 0
+        lag = min(max(now - last, 0.0), MOST_LAG)
+        self._debt += lag * self.speed / self.timestep
+        steps = int(self._debt)
+        affordable = max(1, int(TICK_SECONDS / self._cost)) if self._cost else steps
+        if steps > affordable:
+            steps = affordable
+            self._debt = float(steps)
+        if lag > 0.0:
+            self.pace += 0.1 * (steps * self.timestep / lag - self.pace)
+        if steps:
+            self._debt -= steps
+            start = time.perf_counter()
+            self.advance(steps)
+            cost = (time.perf_counter() - start) / steps
+            self._cost = cost if not self._cost else 0.8 * self._cost + 0.2 * cost
+        return steps
+
+    def run(self) -> None:
+        """Let the clock move the worlds."""
+        if not self.running:
+            self.running, self._last = True, None
+
+    def pause(self) -> None:
+        """Stop the clock."""
+        self.running = False
+
+    def set_speed(self, speed: float) -> None:
+        """Set how fast the worlds go, 1 in real time.
+
+        Raises:
+            ModelError: not within 0.01 to 10.
+        """
+        if not SPEEDS[0] <= speed <= SPEEDS[1]:
+            raise ModelError(f"speed: got {speed}, allowed are {SPEEDS[0]} to {SPEEDS[1]}")
+        self.speed = float(speed)
+
+    def advance(self, steps: int = 1) -> None:
+        """Take steps in all worlds; from within the past, they make another future."""
+        self._leave_past()
+        while steps > 0:
+            n = min(steps, PIECE)
+            moment, bad = self._moment(), [part.bad() for part in self.parts]
+            self._step(n, moment)
+            moment.steps, self._fresh = n, False
+            self.history.add(moment)
+            self.clock += n * self.timestep
+            steps -= n
+            self._look_for_bad(bad)
+
+    def reset(self, keyframe: int | str = -1) -> None:
+        """All worlds to the model's defaults, or to a keyframe; what was before can be gone back to.
+
+        Raises:
+            ModelError: no such keyframe.
+        """
+        self.parts[0].batch._keyframes(keyframe, 1)  # checked before anything moves
+        self.jump()
+        for part in self.parts:
+            part.batch.reset(keyframe=keyframe)
+
+    def _step(self, n: int, moment: Moment) -> None:
+        if not any(part.hand for part in self.parts):
+            for part in self.parts:
+                part.batch.step(n)
+            return
+        for _ in range(n):
+            pulls = []
+            first = 0
+            for part in self.parts:
+                for (row, body), wrench in part.hand.wrenches(part.world).items():
+                    pulls.append(Pull(first + row, body, wrench))
+                first += part.batch.nworld
+            moment.pulls.append(pulls)
+            self._pulled_step(pulls)
+
+    def _pulled_step(self, pulls: list[Pull]) -> None:
+        """One step under the wrenches of the hand, on top of those that are set."""
+        before = []
+        for pull in pulls:
+            part, row = self.locate(pull.world)
+            target = part.batch.xfrc_applied[row, pull.body]
+            before.append((target, target.copy()))
+            target += pull.wrench
+        for part in self.parts:
+            part.batch.step()
+        for target, value in before:
+            target[:] = value
+
+    def _moment(self) -> Moment:
+        return Moment(tuple(part.kept() for part in self.parts), self.clock, self.epoch, self._fresh)
+
+    # ---- the past ----------------------------------------------------------------------------------------------------
+    def seek(self, k: int, steps: int = 0) -> None:
+        """Put the worlds to a moment of the history, and some steps on; the clock stops.
+
+        Args:
+            k: the moment; len(history) is the present.
+            steps: from its beginning on, at most as many as the moment has.
+
+        Raises:
+            ModelError: no such moment; steps under a model that has been edited since, which would not be the same.
+        """
+        self.pause()
+        if self.position is None:
+            self.history.add(self._moment())  # the present, to come back to
+        last = len(self.history) - 1
+        if not 0 <= k <= last + 1:
+            raise ModelError(f"moment: got {k}, allowed are 0 to {last}")
+        k = min(k, last)
+        moment = self.history[k]
+        if not 0 <= steps <= moment.steps:
+            raise ModelError(f"steps: got {steps}, allowed are 0 to {moment.steps}")
+        if steps and moment.epoch != self.epoch:
+            raise ModelError("the model has been edited since: steps would not be those that were taken")
+        self._restore(moment, steps)
+        self.position = (k, steps) if (k, steps) != (last, 0) else None
+        if self.position is None:
+            self.history.drop_from(last)
+
+    def step_back(self) -> bool:
+        """One step back; under an edited model, to the moment before.
+
+        Returns:
+            Whether there was one.
+        """
+        k, steps = self.position or (len(self.history), 0)
+        if steps > 0:
+            self.seek(k, steps - 1)
+        elif k > 0:
+            moment = self.history[k - 1]
+            self.seek(k - 1, moment.steps - 1 if moment.steps and moment.epoch == self.epoch else 0)
+        else:
+            return False
+        return True
+
+    def _restore(self, moment: Moment, steps: int = 0) -> None:
+        for part, kept in zip(self.parts, moment.kept, strict=True):
+            part.restore(kept)
+        self.clock = moment.clock + steps * self.timestep
+        if not moment.pulls:
+            for part in self.parts if steps else ():
+                part.batch.step(steps)
+            return
+        for pulls in moment.pulls[:steps]:
+            self._pulled_step(pulls)
+
+    def _leave_past(self) -> None:
+        """Where the worlds stand is the present: what came after it is forgotten."""
+        if self.position is None:
+            return
+        k, steps = self.position
+        if steps:
+            self.history[k].cut(steps)
+        self.history.drop_from(k + bool(steps))
+        self.position = None
+
+    def jump(self) -> None:
+        """The worlds are about to be set anew: keep where they stand, so that it can be gone back to; let go of all."""
+        self._leave_past()
+        if len(self.history):
+            self.history.add(self._moment())
+        self._fresh = True
+        for part in self.parts:
+            part.hand.release()
+            part.hand.pushes.clear()
+
+    # ---- bookmarks ---------------------------------------------------------------------------------------------------
+    def bookmark(self, name: str) -> None:
+        """Keep the present state under a name."""
+        self.bookmarks[name] = self._moment()
+
+    def recall(self, name: str) -> None:
+        """Go on from a bookmark.
+
+        Raises:
+            ModelError: no such bookmark.
+        """
+        if name not in self.bookmarks:
+            raise ModelError(f"bookmark: no {name!r}{near(name, self.bookmarks)}")
+        self.jump()
+        for part, kept in zip(self.parts, self.bookmarks[name].kept, strict=True):
+            part.restore(kept)
+
+    # ---- hands -------------------------------------------------------------------------------------------------------
+    def grab(self, world: int, body: int, point) -> None:
+        """Take hold of a body at a point [m] in the axes of its world.
+
+        Raises:
+            ModelError: the body does not move.
+        """
+        part, row = self.locate(world)
+        qpos, _, mocap = part.world(row)
+        part.hand.grab(row, body, point, qpos, mocap)
+
+    def drag(self, target) -> None:
+        """Pull what is held to a point [m]."""
+        for part in self.parts:
+            part.hand.move(target)
+
+    def release(self) -> None:
+        """Let go of what is held."""
+        for part in self.parts:
+            part.hand.release()
+
+    def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
+        """The spring, where one is held: its world, the point that it holds and that to which it pulls."""
+        first = 0
+        for part in self.parts:
+            ends = part.hand.anchor(part.world)
+            if ends is not None and part.hand.grabbed is not None:
+                return first + part.hand.grabbed.world, *ends
+            first += part.batch.nworld
+        return None
+
+    def push(self, world: int, body: int, impulse) -> None:
+        """Push a body with an impulse (3,) [N s]."""
+        part, row = self.locate(world)
+        part.hand.push(row, body, impulse)
+
+    def set_control(self, actuator: int, value: float, worlds: Sequence[int] | None = None) -> None:
+        """Set a control of some worlds, or of all."""
+        if not np.isfinite(value):
+            raise ModelError(f"control: got {value}, allowed is a finite number")
+        for part, rows in self._chosen(worlds):
+            part.batch.ctrl[rows, actuator] = value
+
+    def _chosen(self, worlds: Sequence[int] | None) -> list[tuple[Part, slice | list[int]]]:
+        """Parts, and rows in them."""
+        if worlds is None:
+            return [(part, slice(None)) for part in self.parts]
+        rows: dict[int, list[int]] = {}
+        for world in worlds:
+            part, row = self.locate(world)
+            rows.setdefault(self.parts.index(part), []).append(row)
+        return [(self.parts[k], chosen) for k, chosen in rows.items()]
+
+    # ---- the model ---------------------------------------------------------------------------------------------------
+    def set_option(self, name: str, value) -> None:
+        """Set an option of all worlds.
+
+        Raises:
+            ModelError: no such option, or a value that it does not take, or that does not go with the others.
+        """
+        known = [option for option in dir(self.model.opt) if not option.startswith("_")]
+        if name not in known:
+            raise ModelError(f"option: no {name!r}{near(name, known)}")
+        if name == "contact_model" and len(self.parts) > 1:
+            raise ModelError("option contact_model: worlds side by side have one each")
+        before = [copy.copy(getattr(part.batch.model.opt, name)) for part in self.parts]
+        done = 0
+        try:
+            for part in self.parts:
+                setattr(part.batch.model.opt, name, value)
+                done += 1
+        except ModelError:
+            for part, old in zip(self.parts[:done], before, strict=False):
+                setattr(part.batch.model.opt, name, old)
+            raise
+        self.epoch += 1
+
+    def mass(self, body: int, world: int = 0) -> float:
+        """The mass of a body in a world [kg]."""
+        return float(self._field("body_mass", world)[body])
+
+    def set_mass(self, body: int, mass: float, worlds: Sequence[int] | None = None) -> None:
+        """Give a body another mass [kg] in some worlds, or in all; its inertia grows along, as of a denser body.
+
+        Raises:
+            ModelError: the mass is not positive, or the body has none.
+        """
+        old = self.mass(body, 0 if worlds is None else worlds[0])
+        name = self.model.names("body")[body] or body
+        if not (np.isfinite(mass) and mass > 0.0):
+            raise ModelError(f"body {name}: got a mass of {mass}, allowed is a finite number > 0")
+        if not old > 0.0:
+            raise ModelError(f"body {name}: has no mass, and none can be given to it")
+        factor = mass / old
+
+        def scale(rows: np.ndarray) -> None:
+            rows[:, body] *= factor
+
+        for field in ("body_mass", "body_inertia"):
+            self._edit(field, worlds, scale)
+        for part, rows in self._chosen(worlds):
+            if worlds is None:
+                set_const(part.batch.model)
+            if len(part.batch._expanded):
+                part.batch.set_const(None if worlds is None else rows)
+        self.epoch += 1
+
+    def friction(self, body: int, world: int = 0) -> float | None:
+        """The sliding friction of a body's first geom in a world; None where it has none."""
+        geoms = self._geoms(body)
+        return float(self._field("geom_friction", world)[geoms[0], 0]) if len(geoms) else None
+
+    def set_friction(self, body: int, friction: float, worlds: Sequence[int] | None = None) -> None:
+        """Give all geoms of a body another coefficient of sliding friction in some worlds, or in all.
+
+        Raises:
+            ModelError: it is negative, or the body has no geoms.
+        """
+        geoms, name = self._geoms(body), self.model.names("body")[body] or body
+        if not (np.isfinite(friction) and friction >= 0.0):
+            raise ModelError(f"body {name}: got a friction of {friction}, allowed is a finite number >= 0")
+        if not len(geoms):
+            raise ModelError(f"body {name}: has no geoms that could slide")
+
+        def slide(rows: np.ndarray) -> None:
+            rows[:, geoms, 0] = friction
+
+        self._edit("geom_friction", worlds, slide)
+        self.epoch += 1
+
+    def _geoms(self, body: int) -> np.ndarray:
+        return np.flatnonzero(np.asarray(self.model.geom_bodyid) == body)
+
+    def _field(self, name: str, world: int) -> np.ndarray:
+        part, row = self.locate(world)
+        rows = part.batch.expanded(name)
+        return getattr(part.batch.model, name) if rows is None else rows[row]
+
+    def _edit(self, name: str, worlds: Sequence[int] | None, edit: Callable[[np.ndarray], None]) -> None:
+        """Change a field of the model in some worlds, or in all: `edit` works on rows of worlds."""
+        for part, rows in self._chosen(worlds):
+            if worlds is not None:
+                own = part.batch.expand(name)
+                changed = own[rows]
+                edit(changed)
+                own[rows] = changed
+                continue
+            edit(getattr(part.batch.model, name)[None])
+            own = part.batch.expanded(name)
+            if own is not None:
+                edit(own)
+
+    # ---- what goes wrong ---------------------------------------------------------------------------------------------
+    def _look_for_bad(self, before: list[np.ndarray]) -> None:
+        """Keep the last second of worlds that turned bad in the newest piece."""
+        first, known = 0, {incident.world for incident in self.incidents}
+        for k, (part, old) in enumerate(zip(self.parts, before, strict=True)):
+            for row in np.flatnonzero(part.bad() > old).tolist():
+                if first + row not in known and len(self.incidents) < MOST_INCIDENTS:
+                    self.incidents.append(incident_of(part.batch, k, row, first + row, self.history, self.epoch))
+            first += part.batch.nworld
+
+    # ---- side by side ------------------------------------------------------------------------------------------------
+    def beside(self, world: int) -> tuple[Session, str]:
+        """The state of a world under both contact models, side by side, and what had to be changed for it.
+
+        Raises:
+            ModelError: the model does not go with one of them.
+        """
+        part, row = self.locate(world)
+        kept = {name: rows[row : row + 1] for name, rows in part.kept().items()}
+        parts, told = [], ""
+        for contact_model in ("convex", "lcp"):
+            model = part.batch.get_model(row)
+            if int(model.opt.integrator) != 0:
+                model.opt.integrator, told = "euler", "both with the integrator euler, the one that lcp goes with"
+            model.opt.contact_model = contact_model
+            parts.append(_part(Batch(model, 1, nthread=1, dtype=part.batch.dtype), contact_model))
+            parts[-1].restore(kept)
+        session = Session(parts, self.history.seconds)
+        session.speed = self.speed
+        return session, told
+
+
+def _part(batch: Batch, label: str = "") -> Part:
+    """A batch that the session owns: it tells of bad numbers in the page, not by a warning."""
+    batch.__dict__["_told"] = True
+    return Part(batch, Hand(batch.model), label)

@@ -1,0 +1,345 @@
+"""Worlds in time: what a state replays to, what the hand does, what is refused, what turned bad."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.viewer.history import History, Moment
+from featherlane.viewer.session import PIECE, Session
+
+EVERYTHING = int(fl.State.INTEGRATION)
+BALL = """<mujoco><worldbody><geom type="plane" size="9 9 .1"/>
+<body name="ball" pos="0 0 {}"><freejoint/>{}</body></worldbody></mujoco>"""
+MASSIVE = '<geom size=".1" mass="2"/>'
+
+
+def ball(height=1.0, inside=MASSIVE):
+    return fl.load(BALL.format(height, inside))
+
+
+def state(session):
+    batch = session.parts[0].batch
+    return fl.get_state(batch.model, batch, EVERYTHING)
+
+
+@pytest.fixture
+def fallen():
+    """A humanoid with controls, 150 steps on, and its states on the way."""
+    session = Session.of(fl.load("humanoid"))
+    states = []
+    for k in range(150):
+        session.set_control(k % session.model.nu, np.sin(k))
+        states.append(state(session))
+        session.advance(1 + k % 3)
+    return session, [*states, state(session)]
+
+
+def test_every_step_of_the_past_is_found_to_the_same_bits(fallen):
+    session, states = fallen
+    for k in (3, 77, 149, 150):
+        session.seek(k)
+        assert np.array_equal(state(session), states[k])
+
+
+def test_from_the_past_the_same_future_follows():
+    session = Session.of(fl.load("humanoid"))
+    session.advance(2 * PIECE + 5)
+    after, clock = state(session), session.clock
+    session.seek(0, 17)
+    assert session.position == (0, 17)
+    session.advance(2 * PIECE + 5 - 17)
+    assert np.array_equal(state(session), after)
+    assert session.clock == pytest.approx(clock)
+
+
+def test_steps_back_and_forth_end_where_they_began():
+    session = Session.of(fl.load("quadruped"), nworld=3)
+    session.advance(50)
+    after = state(session)
+    assert all(session.step_back() for _ in range(50))
+    assert not session.step_back()
+    assert session.clock == 0.0
+    session.advance(50)
+    assert np.array_equal(state(session), after)
+
+
+def test_the_present_is_not_lost_by_a_look_at_the_past():
+    session = Session.of(ball())
+    session.advance(40)
+    after, moments = state(session), len(session.history)
+    session.seek(0)
+    session.seek(len(session.history))
+    assert session.position is None
+    assert len(session.history) == moments
+    assert np.array_equal(state(session), after)
+
+
+def test_a_drag_replays_to_the_same_bits():
+    session = Session.of(fl.load("humanoid"))
+    session.grab(0, 1, [0.0, 0.0, 1.3])
+    session.advance(30)
+    session.drag([0.3, 0.0, 2.0])
+    session.advance(40)
+    after = state(session)
+    session.seek(0, 5)
+    session.seek(len(session.history))
+    assert np.array_equal(state(session), after)
+    for _ in range(10):
+        session.step_back()
+    session.release()
+    session.seek(2, 8)
+    assert np.array_equal(state(session), after)  # the pulls are those that were, not those of the hand now
+
+
+def test_the_spring_holds_a_ball_against_gravity():
+    """At rest the spring's force is the weight: m g = m w^2 (distance), whatever the mass."""
+    session = Session.of(ball())
+    session.grab(0, 1, [0.0, 0.0, 1.0])
+    session.advance(2000)
+    sag = 1.0 - session.rows("qpos")[0, 2]
+    assert sag == pytest.approx(9.81 / session.parts[0].hand.frequency ** 2, rel=1e-3)
+    world, held, target = session.spring()
+    assert world == 0 and target[2] == 1.0
+    assert held[2] == pytest.approx(1.0 - sag)
+
+
+def test_an_impulse_changes_the_momentum_by_itself():
+    session = Session.of(ball(5.0))
+    session.set_option("gravity", (0, 0, 0))
+    session.push(0, 1, [3.0, -1.0, 0.0])
+    session.advance(100)
+    assert session.rows("qvel")[0, :3] == pytest.approx([1.5, -0.5, 0.0], rel=1e-6)
+    assert not session.rows("xfrc_applied").any()
+
+
+def test_what_does_not_move_is_not_dragged():
+    session = Session.of(ball())
+    with pytest.raises(fl.ModelError, match="fixed to the world"):
+        session.grab(0, 0, [0, 0, 0])
+    with pytest.raises(fl.ModelError, match="3 finite numbers"):
+        session.grab(0, 1, [0, 0, np.nan])
+    with pytest.raises(fl.ModelError, match="world: got 1"):
+        session.grab(1, 1, [0, 0, 0])
+    assert session.spring() is None
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [("timestep", -1.0), ("timestep", np.nan), ("solver", "bogus"), ("gravity", (1, 2)), ("viscosity", "x"), ("no", 1)],
+)
+def test_a_refused_option_changes_nothing(name, value):
+    session = Session.of(ball())
+    before = repr(session.model.opt)
+    with pytest.raises(fl.ModelError):
+        session.set_option(name, value)
+    assert repr(session.model.opt) == before and session.epoch == 0
+    session.advance(3)
+
+
+def test_options_hold_from_the_next_step_on():
+    session = Session.of(ball(5.0))
+    session.set_option("gravity", (0, 0, 2.0))
+    session.set_option("timestep", 0.01)
+    session.advance(10)
+    assert session.rows("qvel")[0, 2] == pytest.approx(0.2)
+    assert session.clock == pytest.approx(0.1)
+
+
+def test_steps_under_an_edited_model_are_not_replayed():
+    session = Session.of(ball(5.0))
+    session.advance(20)
+    session.set_option("gravity", (0, 0, 0))
+    session.advance(5)
+    with pytest.raises(fl.ModelError, match="edited since"):
+        session.seek(0, 3)
+    session.seek(0)
+    assert session.rows("qpos")[0, 2] == 5.0  # a state is a state under any model
+
+
+def test_a_heavier_body_is_heavier_in_every_way():
+    session = Session.of(ball(5.0))
+    inertia = session.model.body_inertia[1].copy()
+    session.set_mass(1, 6.0)
+    assert session.mass(1) == 6.0 and session.model.body_subtreemass[1] == 6.0
+    assert session.model.body_inertia[1] == pytest.approx(3 * inertia)
+
+
+def test_one_world_of_many_is_given_a_mass_of_its_own():
+    session = Session.of(ball(5.0), nworld=3)
+    session.set_option("gravity", (0, 0, 0))
+    session.set_mass(1, 4.0, [1])
+    for world in range(3):
+        session.push(world, 1, [2.0, 0, 0])
+    session.advance(50)
+    assert session.rows("qvel")[:, 0] == pytest.approx([1.0, 0.5, 1.0], rel=1e-6)
+    assert [session.mass(1, world) for world in range(3)] == [2.0, 4.0, 2.0]
+    session.set_mass(1, 8.0)
+    assert [session.mass(1, world) for world in range(3)] == [8.0, 16.0, 8.0]  # of world 0, and others in proportion
+
+
+def test_friction_is_that_of_all_geoms_of_a_body():
+    session = Session.of(ball(), nworld=2)
+    session.set_friction(1, 0.25, [1])
+    assert [session.friction(1, world) for world in range(2)] == [1.0, 0.25]
+    with pytest.raises(fl.ModelError, match="allowed is a finite number >= 0"):
+        session.set_friction(1, -1.0)
+    for mass in (0.0, -1.0, np.nan):
+        with pytest.raises(fl.ModelError, match="mass"):
+            session.set_mass(1, mass)
+    with pytest.raises(fl.ModelError, match="no mass"):
+        session.set_mass(0, 1.0)
+
+
+def test_the_clock_drives_the_worlds():
+    session = Session.of(ball(50.0))
+    assert session.tick(0.0) == 0 and session.tick(1.0) == 0
+    session.run()
+    session.tick(1.0)
+    steps = sum(session.tick(1.0 + 0.02 * k) for k in range(1, 51))
+    assert steps == pytest.approx(1.0 / session.timestep, abs=1)
+    session.set_speed(0.1)
+    steps = sum(session.tick(2.0 + 0.02 * k) for k in range(1, 51))
+    assert steps == pytest.approx(0.1 / session.timestep, abs=1)
+    session.pause()
+    assert session.tick(10.0) == 0
+    with pytest.raises(fl.ModelError, match="speed"):
+        session.set_speed(0.0)
+
+
+def test_a_sleeping_page_is_not_made_up_for():
+    session = Session.of(ball(50.0))
+    session.run()
+    session.tick(0.0)
+    assert session.tick(1000.0) <= 0.1 / session.timestep
+
+
+def test_a_reset_can_be_gone_back_from():
+    session = Session.of(ball(), nworld=2)
+    session.advance(40)
+    before = state(session)
+    session.reset()
+    assert (session.rows("time") == 0).all()
+    session.advance(3)
+    while session.rows("time")[0] < 0.07 and session.step_back():
+        pass
+    assert np.array_equal(state(session), before)
+    with pytest.raises(fl.ModelError, match="keyframe"):
+        session.reset(3)
+
+
+def test_bookmarks_are_gone_on_from():
+    session = Session.of(fl.load("humanoid"))
+    session.advance(20)
+    session.bookmark("here")
+    session.advance(40)
+    after = state(session)
+    session.recall("here")
+    session.advance(40)
+    assert np.array_equal(state(session), after)
+    with pytest.raises(fl.ModelError, match="did you mean 'here'"):
+        session.recall("her")
+
+
+def test_both_contact_models_start_from_one_state():
+    session = Session.of(fl.load("box_stack"), nworld=2)
+    session.advance(30)
+    pair, told = session.beside(1)
+    assert (pair.rows("qpos") == session.rows("qpos")[1]).all()
+    assert [part.batch.model.opt.contact_model for part in pair.parts] == ["convex", "lcp"]
+    pair.advance(100)
+    assert not np.array_equal(*pair.rows("qpos"))
+    with pytest.raises(fl.ModelError, match="one each"):
+        pair.set_option("contact_model", "lcp")
+    pair.set_option("timestep", 0.001)
+    assert [part.batch.model.opt.timestep for part in pair.parts] == [0.001] * 2
+    assert session.model.opt.contact_model == "convex" and (told == "") == (int(session.model.opt.integrator) == 0)
+
+
+def test_an_option_that_one_of_two_refuses_is_set_in_neither():
+    pair, _ = Session.of(ball()).beside(0)
+    with pytest.raises(fl.ModelError, match="rk4"):
+        pair.set_option("integrator", "rk4")
+    assert [int(part.batch.model.opt.integrator) for part in pair.parts] == [0, 0]
+
+
+@pytest.mark.parametrize("pulled", [False, True])
+def test_the_last_second_of_a_bad_world_is_replayed(pulled):
+    """World 1 is thrown too hard; what led there is there step by step, to the bits it had."""
+    session = Session.of(ball(), nworld=3)
+    session.advance(700)
+    if pulled:
+        session.grab(1, 1, session.rows("qpos")[1, :3])
+    for _ in range(20):
+        session.advance(5)
+    good = session.rows("qpos")[1].copy()
+    session.parts[0].batch.qfrc_applied[1, 0] = 1e30
+    session.advance(5)
+    assert session.bad_worlds == [1]
+    incident = session.incidents[0]
+    frames, failure = incident.replay()
+    assert incident.world == 1 and failure.cause == "bad_number"
+    assert np.array_equal(frames["qpos"][0, -1], good)
+    assert frames["time"][0, -1] - frames["time"][0, 0] == pytest.approx(1.0, abs=PIECE * session.timestep)
+    assert not frames["status"].any()
+    session.advance(5)
+    assert len(session.incidents) == 1
+
+
+def test_what_was_before_a_reset_does_not_lead_to_a_bad_world():
+    session = Session.of(ball())
+    session.advance(50)
+    session.reset()
+    session.advance(7)
+    session.parts[0].batch.qfrc_applied[0, 0] = 1e30
+    session.advance(1)
+    frames, failure = session.incidents[0].replay()
+    assert frames["time"].shape == (1, 8) and failure is not None
+
+
+def test_history_keeps_seconds_and_bytes():
+    history = History(seconds=1.0, most_bytes=10_000)
+    for k in range(100):
+        history.add(Moment(({"qpos": np.zeros(10)},), 0.1 * k, 0))
+    assert len(history) == 11 and history[0].clock == pytest.approx(8.9)
+    assert [moment.clock for moment in history.since(9.55)] == pytest.approx([9.5, 9.6, 9.7, 9.8, 9.9])
+    for _ in range(100):
+        history.add(Moment(({"qpos": np.zeros(500)},), 9.9, 0))
+    assert len(history) == 2
+    history.add(Moment(({"qpos": np.zeros(5000)},), 9.9, 0))
+    assert len(history) == 1, "the newest stays"
+    with pytest.raises(IndexError):
+        history[1]
+    history.drop_from(0)
+    assert len(history) == 0 and history._nbytes == 0
+
+
+@pytest.mark.parametrize("text", ["<mujoco/>", BALL.format(1.0, MASSIVE).replace("<freejoint/>", "")])
+def test_worlds_in_which_nothing_moves_run(text):
+    session = Session.of(fl.load(text))
+    session.run()
+    session.advance(10)
+    session.step_back()
+    session.reset()
+    assert session.clock == pytest.approx(9 * session.timestep)
+
+
+def test_a_batch_is_run_on_from_a_copy():
+    batch = fl.Batch(ball(), 3)
+    batch.expand("body_mass")[1] *= 2
+    batch.set_const()
+    batch.qvel[:, 0] = (1, 2, 3)
+    batch.step(5)
+    session = Session.from_batch(batch)
+    assert np.array_equal(session.rows("qpos"), batch.qpos) and session.mass(1, 1) == 4.0
+    before = batch.qpos.copy()
+    session.advance(30)
+    assert np.array_equal(batch.qpos, before)
+    batch.step(30)
+    assert np.array_equal(session.rows("qpos"), batch.qpos)
+
+
+def test_only_models_have_sessions():
+    with pytest.raises(TypeError, match="allowed is a Model"):
+        Session.of("humanoid")
+    with pytest.raises(fl.ModelError, match="nworld"):
+        Session.of(ball(), nworld=0)
