@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -48,6 +49,7 @@ class Running(Worlds):
     _lock: threading.Lock
     _pid: int
     _memory: np.ndarray | None
+    _watcher: Callable[[], None] | None  # called when all worlds of a call are at the same step again
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class Running(Worlds):
         own.setdefault("_told", False)  # of bad numbers
         own.setdefault("_recorder", None)
         own.setdefault("_at_once", AT_ONCE)
-        own["width"] = processor.tile_width(self.dtype)
+        own["width"], own["_watcher"] = processor.tile_width(self.dtype), None
         own["_lock"], own["_pid"], own["_pool"], own["_memory"] = threading.Lock(), os.getpid(), None, None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
 
@@ -133,12 +135,14 @@ class Running(Worlds):
             _set_control(workspaces, None)
 
     def _after(self, chosen: np.ndarray, bad: np.ndarray) -> None:
-        """What follows the steps of a call: sensors of the user, and inputs of worlds that were reset."""
+        """What follows the steps of a call: sensors of the user, inputs of worlds that were reset, who watches."""
         if "sensordata" in self._bound and plain_sensors(self.model):
             self._measure(chosen)
         fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
         if len(fresh):
             self._drop_inputs(fresh)
+        if self._watcher is not None:
+            self._watcher()
 
     def _tell_of_bad(self, first: int = 0) -> None:
         """Warn of worlds whose numbers turned bad, once; they are numbered from `first` on."""
@@ -268,6 +272,7 @@ class Running(Worlds):
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
         made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
+        made_anew += ("_watcher",)
         views = self._arrays.keys() | self._bound.keys()
         kept = {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}
         return kept | {"_room": None}

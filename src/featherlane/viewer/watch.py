@@ -1,0 +1,160 @@
+"""Worlds that somebody else steps, looked at without disturbing them.
+
+A batch calls its watcher at the end of a call, in the thread that made it, when no row is being written: that copies
+the rows that are drawn, at most so often a second.  A data, and a batch that nobody calls, are looked at from the
+page's thread; a copy during which a call came is thrown away.  Nothing is ever written, and nobody waits.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+
+import numpy as np
+
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import LASTING, REPORTS
+from featherlane.simulation.world.data import Data
+
+RATE = 30.0  # copies in a second, at most
+MOST_BYTES = 4 << 20  # of a copy of all worlds; of more only those that are drawn
+IDLE = 0.2  # without a call for so long, a batch is looked at from here [s]
+TRIES = 20  # to read while nobody writes
+MODEL_SECONDS = 0.5  # between two looks at the model
+KEPT = tuple(dict.fromkeys((*LASTING, *REPORTS)))
+
+
+class Watch:
+    """A copy of worlds, as new as may be.
+
+    Args:
+        source: a batch or a data.
+
+    Attributes:
+        model, batch: copies, for the page to draw from; numbers of worlds are the same.
+        drawn: numbers of the worlds that are copied where there are too many, an array.
+        rate: copies in a second, at most.
+    """
+
+    def __init__(self, source: Batch | Data):
+        self.source = source
+        self.model: Model = copy.deepcopy(source.model)
+        many = isinstance(source, Batch)
+        self.nworld = source.nworld if many else 1
+        self.batch = Batch(
+            self.model,
+            self.nworld,
+            nthread=1,
+            dtype=source.dtype if many else np.float64,
+            given_contacts=source.ngiven,
+        )
+        self.batch.__dict__["_told"] = True
+        self.drawn = np.arange(self.nworld)
+        self.rate = RATE
+        self._latest: tuple[np.ndarray | None, dict[str, np.ndarray]] | None = None
+        self._next = self._called = self._model_seen = 0.0
+        self._look()
+        self.take()
+        self._next = 0.0
+
+    # ---- when somebody looks -----------------------------------------------------------------------------------------
+    def attach(self) -> None:
+        """Somebody looks: the batch tells of its calls from now on."""
+        if isinstance(self.source, Batch):
+            self.source.__dict__["_watcher"] = self._called_back
+
+    def detach(self) -> None:
+        """Nobody looks: the batch is as if nobody ever had."""
+        if isinstance(self.source, Batch):
+            self.source.__dict__["_watcher"] = None
+
+    def whole(self, seconds: float = 1.0) -> None:
+        """Put a new copy of all worlds, drawn or not, into `batch`; wait for one so long at most."""
+        drawn, self.drawn = self.drawn, np.arange(self.nworld)
+        self._latest, end = None, time.perf_counter() + seconds
+        while not self.take() and time.perf_counter() < end:
+            time.sleep(1e-3)
+        self.drawn = drawn
+
+    def take(self) -> bool:
+        """Put the newest copy into `batch`.
+
+        Returns:
+            Whether there was one.
+        """
+        now = time.perf_counter()
+        if self._latest is None and now - self._called > IDLE and now >= self._next:
+            self._look()
+        latest, self._latest = self._latest, None
+        if latest is None:
+            return False
+        ids, rows = latest
+        at = slice(None) if ids is None else ids
+        for name, value in rows.items():
+            target = self.batch._rows_of(name) if name not in self.batch._arrays else self.batch._arrays[name]
+            target[at] = value
+        if now - self._model_seen > MODEL_SECONDS:
+            self._model_seen = now
+            self._take_model()
+        return True
+
+    # ---- copies ------------------------------------------------------------------------------------------------------
+    def _called_back(self) -> None:
+        """In the thread of the batch's user, at the end of a call."""
+        now = self._called = time.perf_counter()
+        if now >= self._next:
+            self._next = now + 1.0 / self.rate
+            self._latest = self._copied()
+
+    def _look(self) -> None:
+        """In the page's thread: a copy while nobody calls, or the best of some tries."""
+        self._next = time.perf_counter() + 1.0 / self.rate
+        for _ in range(TRIES):
+            before = self._busy(), self._time()
+            copied = self._copied()
+            if before == (self._busy(), self._time()) and not before[0]:
+                self._latest = copied
+                return
+            time.sleep(1e-3)
+
+    def _busy(self) -> bool:
+        """Is a call under way?"""
+        if isinstance(self.source, Batch):
+            return self.source._lock.locked()
+        return not self.source._turn_token
+
+    def _time(self) -> bytes:
+        arrays = self.source._arrays if isinstance(self.source, Batch) else self.source.workspace.arrays
+        return arrays["time"].tobytes()
+
+    def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+        """Which worlds, None for all, and their rows."""
+        if isinstance(self.source, Data):
+            arrays = self.source.workspace.arrays
+            shapes = {name: (1, *rows.shape[1:]) for name, rows in self.batch._arrays.items()}
+            return None, {
+                name: arrays[name][: np.prod(shape, dtype=int), 0].reshape(shape).copy()
+                for name, shape in shapes.items()
+            }
+        rows = {name: a for name in KEPT if (a := self.source._arrays.get(name)) is not None}
+        if sum(a.nbytes for a in rows.values()) <= MOST_BYTES:
+            return None, {name: a.copy() for name, a in rows.items()}
+        drawn = self.drawn
+        return drawn, {name: a[drawn] for name, a in rows.items()}
+
+    def _take_model(self) -> None:
+        """Fields of the model that were edited, and those that differ by world."""
+        own, theirs = self.model, self.source.model
+        for name in ("real_buffer", "int_buffer", "scalar_buffer"):
+            a, b = getattr(own, name), getattr(theirs, name)
+            if not np.array_equal(a, b):
+                a[...] = b
+        for name, value in theirs.size_values().items():
+            if own.size_values()[name] != value:
+                own._set_size(name, value)
+        if isinstance(self.source, Batch):
+            for name, rows in tuple(self.source._expanded.items()):
+                target = self.batch._expand(name)
+                if not np.array_equal(target, rows):
+                    target[...] = rows

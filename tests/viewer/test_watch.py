@@ -1,0 +1,173 @@
+"""Worlds that somebody else steps: seen as they are, touched by nobody, as fast and as exact as ever."""
+
+import copy
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.viewer.watch import Watch
+
+
+@pytest.fixture
+def model():
+    return fl.load("humanoid")
+
+
+def driven(batch, n=150):
+    for k in range(n):
+        batch.ctrl[:] = np.sin(k + np.arange(batch.nworld))[:, None]
+        batch.step(2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_watched_batch_takes_the_same_steps(model, dtype):
+    alone, seen = fl.Batch(model, 24, dtype=dtype), fl.Batch(model, 24, dtype=dtype)
+    driven(alone)
+    watch = Watch(seen)
+    watch.attach()
+    thread = threading.Thread(target=driven, args=(seen,))
+    thread.start()
+    taken = 0
+    while thread.is_alive():
+        taken += watch.take()
+        time.sleep(2e-3)
+    thread.join()
+    assert taken > 0
+    assert alone.qpos.tobytes() == seen.qpos.tobytes()
+
+
+def test_what_is_seen_is_the_state_after_a_call(model):
+    """Every copy is one that the worlds really had: each is found among their states after calls."""
+    batch, copies = fl.Batch(model, 8), []
+    states = {batch.qpos.tobytes()}
+    watch = Watch(batch)
+    watch.rate = 1e9
+    watch.attach()
+    done = threading.Event()
+
+    def look():
+        while not done.is_set():
+            if watch.take():
+                copies.append(watch.batch.qpos.tobytes())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for _ in range(200):
+        batch.step()
+        states.add(batch.qpos.tobytes())
+    done.set()
+    thread.join()
+    assert copies and set(copies) <= states
+
+
+def test_an_idle_batch_is_seen_as_its_owner_left_it(model):
+    batch = fl.Batch(model, 3)
+    watch = Watch(batch)
+    watch.attach()
+    batch.qpos[:, 2] = (3, 4, 5)
+    batch.reset([1])
+    watch._next = 0.0
+    assert watch.take()
+    assert watch.batch.qpos[:, 2].tolist() == [3, model.qpos0[2], 5]
+
+
+def test_nobody_is_told_where_nobody_looks(model):
+    batch = fl.Batch(model, 2)
+    watch = Watch(batch)
+    assert batch._watcher is None
+    watch.attach()
+    assert batch._watcher is not None
+    assert copy.copy(batch)._watcher is None and pickle.loads(pickle.dumps(batch))._watcher is None
+    watch.detach()
+    assert batch._watcher is None
+    batch.step()
+
+
+def test_long_rollouts_are_seen_on_their_way(model):
+    batch = fl.Batch(model, 2, record_bad=4)
+    watch, times = Watch(batch), set()
+    watch.rate = 1e9
+    watch.attach()
+    told = batch._watcher
+
+    def count():
+        told()
+        watch.take()
+        times.add(float(watch.batch.time[0]))
+
+    batch.__dict__["_watcher"] = count
+    batch.rollout(300)
+    assert len(times) > 2
+
+
+def test_a_data_is_seen_while_it_runs(model):
+    data = fl.Data(model)
+    watch = Watch(data)
+    watch.attach()
+
+    def run():
+        for _ in range(5000):
+            fl.step(model, data)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    times = []
+    while thread.is_alive():
+        if watch.take():
+            times.append(float(watch.batch.time[0]))
+        time.sleep(2e-3)
+    thread.join()
+    assert times == sorted(times)
+    watch._next = 0.0
+    time.sleep(0.01)
+    watch.take()
+    assert np.array_equal(watch.batch.qpos[0], data.qpos) and watch.batch.time[0] == data.time
+
+
+def test_of_very_many_worlds_those_that_are_drawn_are_copied(model, monkeypatch):
+    monkeypatch.setattr("featherlane.viewer.watch.MOST_BYTES", 1000)
+    batch = fl.Batch(model, 6)
+    watch = Watch(batch)
+    watch.drawn, watch._next = np.array([1, 4]), 0.0
+    watch.attach()
+    batch.step(5)
+    watch.take()
+    assert watch.batch.time == pytest.approx([0, 0.025, 0, 0, 0.025, 0])
+    watch.whole()
+    assert np.array_equal(watch.batch.qpos, batch.qpos)
+    assert watch.drawn.tolist() == [1, 4]
+
+
+def test_edits_of_the_model_and_of_worlds_are_seen(model):
+    batch = fl.Batch(model, 2)
+    watch = Watch(batch)
+    watch.attach()
+    model.opt.gravity = (0, 0, -1)
+    model.opt.solver = "cg"
+    batch.expand("geom_friction")[1] = 0.5
+    batch.step()
+    watch._model_seen = 0.0
+    watch.take()
+    assert watch.model.opt.gravity.tolist() == [0, 0, -1] and watch.model.opt.solver == model.opt.solver
+    assert np.array_equal(watch.batch.expanded("geom_friction"), batch.expanded("geom_friction"))
+    assert watch.model is not model
+
+
+def test_inputs_that_come_later_are_seen(model):
+    """Applied forces have rows once somebody writes them; sleep once its flag is on."""
+    batch = fl.Batch(model, 2)
+    watch = Watch(batch)
+    watch.attach()
+    batch.xfrc_applied[1, 1, 2] = 100.0
+    batch.step()
+    watch.take()
+    assert watch.batch.xfrc_applied[1, 1, 2] == 100.0
+    model.opt.enableflags = "sleep"
+    batch.step()
+    watch._next = watch._called = 0.0
+    watch.take()
+    assert np.array_equal(watch.batch.tree_asleep, batch.tree_asleep)
