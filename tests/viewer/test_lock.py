@@ -1,0 +1,134 @@
+"""Who may look at a page: this machine's own browsers, and beyond it those who have the token."""
+
+import urllib.error
+import urllib.request
+
+import pytest
+
+import featherlane as fl
+from featherlane.viewer.lock import Lock, is_local
+
+
+@pytest.mark.parametrize(
+    "host, local",
+    [("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("[::1]", True),
+     ("a.localhost", True), ("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("localhost.evil.com", False),
+     ("", False)],
+)  # fmt: skip
+def test_what_is_this_machine_alone(host, local):
+    assert is_local(host) == local
+
+
+def test_at_home_no_token_is_needed_but_other_sites_are_refused():
+    lock = Lock("127.0.0.1")
+    here = "localhost:8080"
+    assert lock.path() == "/"
+    assert lock.admitted("/", here, None) == "/"
+    assert lock.admitted("/a?b", here, f"http://{here}") == "/a?b"
+    assert lock.admitted("/", here, "http://evil.com") is None, "a site that is open in the browser"
+    assert lock.admitted("/", here, "null") is None, "a page out of nowhere"
+    assert lock.admitted("/", "evil.com", "http://evil.com") is None, "a name that was turned to this machine"
+    assert lock.admitted("/", "", None) is None
+    assert lock.admitted("/", "[", None) is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_the_token_opens_from_anywhere(host):
+    lock = Lock(host, "abcdefgh")
+    assert lock.admitted("/abcdefgh/", "elsewhere:1", "http://hub") == "/"
+    assert lock.admitted("/abcdefgh", "elsewhere", None) == "/"
+    assert lock.admitted("/abcdefgh/x/y?z=1", "elsewhere", None) == "/x/y?z=1"
+    assert lock.admitted("/abcdefgh?z=1", "elsewhere", None) == "/?z=1"
+    for wrong in ("/abcdefg/", "/abcdefghi/", "/x/abcdefgh/", "/?abcdefgh", "/ABCDEFGH/", "/\u00e9/"):
+        assert lock.admitted(wrong, "elsewhere", None) is None
+
+
+def test_beyond_this_machine_there_is_no_way_without_it():
+    lock = Lock("0.0.0.0")
+    assert len(lock.token) >= 16 and lock.path() == f"/{lock.token}/"
+    assert lock.admitted("/", "localhost:8080", None) is None
+    assert Lock("0.0.0.0").token != lock.token
+
+
+viser = pytest.importorskip("viser")
+
+
+def get(port, path="/", **headers):
+    """Status and headers of an answer."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, dict(answer.headers)
+    except urllib.error.HTTPError as error:
+        return error.code, dict(error.headers)
+
+
+@pytest.fixture
+def served():
+    from featherlane.viewer.lock import start, stop
+
+    started = []
+
+    def serve(host):
+        lock = Lock(host)
+        started.append(start(host, 0, lock))
+        return started[-1].get_port(), lock
+
+    yield serve
+    for server in started:
+        stop(server)
+
+
+def test_a_page_beyond_this_machine_asks_for_the_token(served):
+    port, lock = served("0.0.0.0")
+    assert get(port)[0] == 403
+    assert get(port, "/nonsense/")[0] == 403
+    status, headers = get(port, lock.path())
+    assert status == 200 and "default-src 'self'" in headers["Content-Security-Policy"]
+    assert get(port, lock.path() + "../../etc/passwd")[0] == 404
+
+
+def test_sockets_ask_for_it_as_well(served):
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+
+    port, lock = served("0.0.0.0")
+    protocol = [f"viser-v{viser.__version__}"]
+    for path in ("/", "/nonsense/"):
+        with pytest.raises(InvalidStatus, match="403"):
+            connect(f"ws://127.0.0.1:{port}{path}", subprotocols=protocol)
+    with connect(f"ws://127.0.0.1:{port}{lock.path()}", subprotocols=protocol) as socket:
+        assert socket.recv(timeout=10)
+    port, _ = served("127.0.0.1")
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(f"ws://127.0.0.1:{port}/", subprotocols=protocol, origin="http://evil.com")
+    with connect(f"ws://127.0.0.1:{port}/", subprotocols=protocol, origin=f"http://127.0.0.1:{port}") as socket:
+        assert socket.recv(timeout=10)
+
+
+def test_addresses_that_cannot_be_served(served):
+    from featherlane.viewer.lock import start
+
+    port, lock = served("127.0.0.1")
+    with pytest.raises(fl.ModelError, match=f"{port} of 127.0.0.1 is in use"):
+        start("127.0.0.1", port, lock)
+    for host in ("8.8.8.8", "no.such.host.invalid", "a..b"):
+        with pytest.raises(fl.ModelError, match="host: got"):
+            start(host, 0, lock)
+    for wrong in (-1, 70000, "80", 1.5, True):
+        with pytest.raises(fl.ModelError, match="port: got"):
+            start("127.0.0.1", wrong, lock)
+
+
+def test_a_server_that_starts_otherwise_is_not_served(monkeypatch):
+    """Where viser does not ask the lock, nothing is served at all."""
+    from featherlane.viewer import lock as module
+
+    monkeypatch.setattr(module, "_locked", module.contextlib.contextmanager(lambda lock, host: iter([[]])))
+    with pytest.raises(fl.InstallationError, match="nobody would be asked"):
+        module.start("127.0.0.1", 0, Lock("127.0.0.1"))
+
+
+def test_nothing_is_printed(served, capfd):
+    served("127.0.0.1")
+    assert capfd.readouterr() == ("", "")
