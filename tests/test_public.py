@@ -21,7 +21,17 @@ from scenes.states import kicked
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on numbers of order 1 to 100
 FUNCTIONS = sorted(name for name in fl.__all__ if inspect.isfunction(getattr(fl, name)))
-NO_PHYSICS = {"bundled_names", "diagnose", "kernel", "load", "load_failure", "set_const", "show_config", "variants"}
+NO_PHYSICS = {
+    "bundled_names",
+    "diagnose",
+    "kernel",
+    "load",
+    "load_failure",
+    "set_const",
+    "show_config",
+    "variants",
+    "view",
+}
 
 
 @pytest.fixture(scope="module")

@@ -98,6 +98,7 @@ from featherlane.simulation.user.actuator import set_user_actuator
 from featherlane.simulation.user.sensor import set_user_sensor
 from featherlane.simulation.world.contacts import Contacts
 from featherlane.simulation.world.data import Data
+from featherlane.viewer.door import View, view
 
 __version__: str
 
@@ -215,6 +216,9 @@ __all__ = [  # noqa: RUF022  in groups
     "kernel",
     "lanes",
     "set_user_actuator",
+    # the viewer in the browser
+    "View",
+    "view",
     # queries
     "geom_distance",
     "ray",

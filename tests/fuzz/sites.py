@@ -258,6 +258,7 @@ PASSED_OVER = {
     "sensor_values",
     "kernel",
     "show_config",
+    "view",
     "writable",
     "bundled_names",
     "link",

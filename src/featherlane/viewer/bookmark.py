@@ -1,0 +1,66 @@
+"""States in files: what the page saves, and takes up again.
+
+A file holds the vector of `fl.get_state` (`state`, with its bits), which `fl.set_state` takes, and beside it the arrays
+of a recording of one frame, so that `featherlane view` plays it.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.model.enums import State
+from featherlane.simulation.batch.state import get_state, set_state
+from featherlane.simulation.tile.fields import STATUS
+from featherlane.viewer.session import Session
+
+BITS = int(State.INTEGRATION)
+FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
+
+
+def written(session: Session) -> bytes:
+    """The present state of a session, as a .npz file."""
+    held: dict[str, Any] = {name: session.rows(name)[:, None] for name in FRAME}
+    status = [part.batch.status for part in session.parts]
+    counts = [np.concatenate([s[name] for s in status]) for name in STATUS]
+    states = [get_state(part.batch.model, part.batch, BITS) for part in session.parts]
+    held |= {"state": np.concatenate(states), "state_bits": BITS, "status": np.stack(counts, 1)[:, None]}
+    held |= {"status_names": STATUS, "model": session.model.source, "timestep": session.timestep}
+    out = io.BytesIO()
+    np.savez_compressed(out, **held)
+    return out.getvalue()
+
+
+def take_up(session: Session, content: bytes, source: str = "file") -> None:
+    """Put a session into the state of a file; what was before can be gone back to.
+
+    Args:
+        session: the worlds.
+        content: of the file; a state of one world goes into all of them.
+        source: what errors call it.
+
+    Raises:
+        ModelError: it is no such file, or of another model or number of worlds.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            state, bits = file["state"], int(file["state_bits"])
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{source}: is no saved state ({type(error).__name__}: {error})") from None
+    sizes = [get_state(part.batch.model, part.batch, bits).shape[1] for part in session.parts]
+    if state.ndim != 2 or state.shape[1] != sizes[0] or len(state) not in (1, session.nworld):
+        raise ModelError(
+            f"{source}: holds states of shape {state.shape}, allowed are ({session.nworld}, {sizes[0]}) and "
+            f"(1, {sizes[0]}): is it of another model?"
+        )
+    if state.dtype.kind != "f" or not np.isfinite(state).all():
+        raise ModelError(f"{source}: holds numbers that are none")
+    session.jump()
+    rows = np.broadcast_to(state, (session.nworld, sizes[0]))
+    for part in session.parts:
+        set_state(part.batch.model, part.batch, rows[: part.batch.nworld], bits)
+        rows = rows[part.batch.nworld :]

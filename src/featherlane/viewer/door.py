@@ -1,0 +1,233 @@
+"""`fl.view`: a page in the browser for a model, worlds, an environment or recorded frames."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
+from featherlane.model.load import load
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.world.data import Data
+
+PORT = 8080
+HOST = "127.0.0.1"
+HEIGHT = 600  # of the page in a notebook [pixels]
+TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
+
+
+class View:
+    """A page that is being served; a context that closes it.
+
+    In a notebook it shows itself.  It needs no call to stay alive, and none is made of the worlds' owner.
+
+    Attributes:
+        url: its address, with the token where one is needed.
+        host, port: where it is served.
+    """
+
+    def __init__(self, host: str, port: int, token: str | None):
+        from featherlane.viewer.lock import Lock, start, stop
+
+        lock = Lock(host, token)
+        self.server = start(host, port, lock)
+        self.host, self.port, self.lock = host, int(self.server.get_port()), lock
+        self.page: Any = None
+        self._stop = stop
+        self._closed = False
+
+    @property
+    def url(self) -> str:
+        """The address of the page: from this machine, where the host is not one address."""
+        name = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
+        name = f"[{name}]" if ":" in name else name
+        return f"http://{name}:{self.port}{self.lock.path()}"
+
+    @property
+    def visitors(self) -> int:
+        """How many browsers look at it."""
+        return 0 if self._closed else len(self.server.get_clients())
+
+    def close(self) -> None:
+        """Take the page away; worlds of others go on as if nobody had looked."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.page is not None:
+            self.page.close()
+        self._stop(self.server)
+
+    def open_browser(self) -> bool:
+        """Show the page in a browser of this machine; whether one was found."""
+        import webbrowser  # slow to import
+
+        return webbrowser.open(self.url)
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"View({self.url!r}{', closed' * self._closed})"
+
+    def _repr_html_(self) -> str:
+        """The page, in a notebook."""
+        url = html.escape(self.url)
+        if self._closed:
+            return f"<p>{url} is closed.</p>"
+        return f'<iframe src="{url}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
+
+
+def view(
+    what: Model | Batch | Data | Failure | Any,
+    *,
+    frames: Mapping[str, np.ndarray] | None = None,
+    nworld: int = 1,
+    port: int | None = None,
+    host: str = HOST,
+    token: str | None = None,
+    worlds: int | None = None,
+    paused: bool = False,
+    browser: bool = False,
+) -> View:
+    """Open a page in the browser that shows worlds, and return at once.
+
+    A model, or what `featherlane.load` makes one of, is run by the page: its own copy, in `nworld` worlds.  A batch, a
+    data or an environment is looked at while its owner goes on stepping it: no bit of it changes, and where nobody
+    looks it is as fast as ever; from there a copy can be run on.  A failure, or recorded frames, are played.
+
+        fl.view(model)                                  a page that runs it
+        fl.view(batch); ppo.learn(1_000_000)            a page that watches
+        fl.view(model, frames=batch.rollout(100, record=("time", "qpos")))
+
+    Args:
+        what: a `Model`, or a path, MJCF or a name; a `Batch` or a `Data`; an environment with a `batch`; a `Failure`.
+        frames: arrays (nworld, nframe, ...) by name to be played: `time` and `qpos`, and what there is of `qvel`,
+            `act`, `ctrl`, `mocap_pos`, `mocap_quat`, `status`; as `featherlane simulate --out` records.
+        nworld: worlds that the page runs, of a model.
+        port: where it is served; None for 8080, or where that is in use any that is free; 0 for any that is free.
+        host: the address that it is bound to.  The default is this machine's own; beyond it (`0.0.0.0`) the page opens
+            only with the token that its address holds, and what goes over the wire is not encrypted: prefer a tunnel,
+            `ssh -L 8080:localhost:8080 machine`.
+        token: 8 letters, digits, `-` and `_` at least; None for one that nobody can guess.
+        worlds: how many worlds are drawn at first, of a model, a batch or frames; None: up to 64.
+        paused: whether a page that runs or plays worlds waits for its button; else they move as soon as somebody looks.
+        browser: whether a browser of this machine opens it.
+
+    Returns:
+        The `View`: `url`, `close()`; a context; a notebook shows it.
+
+    Raises:
+        InstallationError: viser is not installed (`pip install 'featherlane[view]'`).
+        UnsupportedFeatureError: the model has features that are not supported.
+        ModelError: a model that cannot be loaded, frames that are not of the model, a number out of range, a port that
+            is in use, an address that is none of this machine's.
+    """
+    _check(worlds, token)
+    return open_page(source_of(what, frames, nworld), port, host, token, worlds, paused, browser)
+
+
+def open_page(
+    source,
+    port: int | None = None,
+    host: str = HOST,
+    token: str | None = None,
+    worlds: int | None = None,
+    paused: bool = False,
+    browser: bool = False,
+) -> View:
+    """A page for a session, a watch or a playback; arguments and errors are those of `view`."""
+    from featherlane.viewer.page import Page
+    from featherlane.viewer.watch import Watch
+
+    opened = _served(host, port, token)
+    try:
+        if not isinstance(source, Watch) and not paused:
+            source.run()
+        opened.page = Page(opened.server, source, worlds)
+    except BaseException:
+        opened.close()
+        raise
+    if browser:
+        opened.open_browser()
+    return opened
+
+
+def view_error(error: FeatherlaneError, *, port: int | None = None, host: str = HOST, browser: bool = False) -> View:
+    """A page that says why a model cannot be shown: its unsupported features, each with its element.
+
+    Args:
+        error: what loading it raised.
+        port, host, browser: as in `view`.
+    """
+    opened = _served(host, port, None)
+    opened.server.gui.add_markdown(told(error))
+    if browser:
+        opened.open_browser()
+    return opened
+
+
+def told(error: FeatherlaneError) -> str:
+    """An error as Markdown, in which nothing of the model's names is markup."""
+    if isinstance(error, UnsupportedFeatureError):
+        items = "\n".join(f"- `{_code(feature)}`" for feature in error.features)
+        head = f"## `{_code(error.source)}` cannot be shown\n\n" if error.source else ""
+        return f"{head}It has features that are {_code(error.what)}:\n\n{items}\n"
+    return f"## This model cannot be shown\n\n```\n{str(error).replace('```', '')}\n```\n"
+
+
+def _code(text: str) -> str:
+    return " ".join(text.replace("`", "'").split())
+
+
+def _served(host: str, port: int | None, token: str | None) -> View:
+    """A server without a page."""
+    if not isinstance(host, str) or not host:
+        raise ModelError(f"host: got {host!r}, allowed is an address of this machine, as in {HOST!r}")
+    from featherlane.viewer.lock import PortInUse
+
+    try:
+        return View(host, PORT if port is None else port, token)
+    except PortInUse:
+        if port is None:
+            return View(host, 0, token)
+        raise
+
+
+def _check(worlds, token) -> None:
+    if token is not None and not (isinstance(token, str) and TOKEN.fullmatch(token)):
+        raise ModelError("token: allowed are 8 letters, digits, '-' and '_' at least")
+    if worlds is not None and (isinstance(worlds, bool) or not isinstance(worlds, int | np.integer) or worlds < 1):
+        raise ModelError(f"worlds: got {worlds!r}, allowed is a whole number from 1")
+
+
+def source_of(what, frames, nworld: int):
+    """What is shown: a session, a watch or a playback."""
+    from featherlane.viewer.playback import Playback
+    from featherlane.viewer.session import Session
+    from featherlane.viewer.watch import Watch
+
+    if isinstance(what, Failure):
+        if frames is not None:
+            raise ModelError("frames: a failure has its own")
+        return Playback(what.model, {name: rows[None] for name, rows in _states(what).items()}, "failure")
+    worlds = what if isinstance(what, Batch | Data) else getattr(getattr(what, "unwrapped", what), "batch", None)
+    if isinstance(worlds, Batch | Data) and frames is None:
+        return Watch(worlds)
+    model = worlds.model if isinstance(worlds, Batch | Data) else what if isinstance(what, Model) else load(what)
+    return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")
+
+
+def _states(failure: Failure) -> dict[str, np.ndarray]:
+    """The states that a failure kept, as frames of one world."""
+    states = dict(failure.states)
+    states["time"] = states["time"].reshape(-1)
+    return {name: rows for name, rows in states.items() if name != "warning"}

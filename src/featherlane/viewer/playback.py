@@ -1,0 +1,183 @@
+"""Recorded frames of worlds, played: what `featherlane simulate --out` wrote, or the last second of a bad world."""
+
+from __future__ import annotations
+
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.fields import STATUS
+from featherlane.viewer.session import SPEEDS, Session
+
+NEEDED = ("time", "qpos")
+SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
+MOST_LAG = 0.1  # of the wall clock that is made up for [s]
+
+
+class Playback:
+    """Frames of worlds, one after the other.
+
+    Args:
+        model: the model.
+        frames: arrays (nworld, nframe, ...) by name: `time` and `qpos`, and what there is of `qvel`, `act`, `ctrl`,
+            `mocap_pos`, `mocap_quat` and `status`.
+        source: what errors call them.
+
+    Attributes:
+        batch: the worlds in the present frame.
+        position: number of the frame.
+
+    Raises:
+        ModelError: frames are missing, or not of this model.
+    """
+
+    def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
+        self.model, self.frames, self.source = model, _checked(model, frames, source), source
+        self.nworld, self.nframe = self.frames["time"].shape
+        self.batch = Batch(model, self.nworld, nthread=1)
+        self.running, self.speed, self.position = False, 1.0, 0
+        self.pace = 0.0
+        self._last: float | None = None
+        self._clock = float(self.times[0])
+        self.seek(0)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Time of each frame, of the first world [s]."""
+        return self.frames["time"][0]
+
+    @property
+    def bad_worlds(self) -> list[int]:
+        """Worlds whose numbers or controls were bad until the present frame."""
+        if "status" not in self.frames:
+            return []
+        bad = [STATUS.index("bad_number"), STATUS.index("bad_control")]
+        return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
+
+    def seek(self, frame: int) -> None:
+        """Show a frame.
+
+        Raises:
+            ModelError: no such frame.
+        """
+        if not 0 <= frame < self.nframe:
+            raise ModelError(f"frame: got {frame}, allowed are 0 to {self.nframe - 1}")
+        self.position = int(frame)
+        for name in SHOWN:
+            if name in self.frames:
+                rows = getattr(self.batch, name)
+                rows[...] = self.frames[name][:, frame].reshape(rows.shape)
+        if "status" in self.frames:
+            self.batch._arrays["warning"][...] = self.frames["status"][:, frame]
+        self._clock = float(self.times[frame])
+
+    def tick(self, now: float | None = None) -> bool:
+        """Show the frame that is due; at the end the clock stops.
+
+        Returns:
+            Whether it is another one than before.
+        """
+        now = time.perf_counter() if now is None else now
+        last, self._last = self._last, now
+        if not self.running or last is None:
+            self.pace = 0.0
+            return False
+        before, self.pace = self.position, self.speed
+        clock = self._clock + min(max(now - last, 0.0), MOST_LAG) * self.speed
+        ahead = self.times[before:]
+        # a world that was reset has times that run backwards: then frames follow each other
+        due = before + int(np.searchsorted(ahead, clock, "right")) - 1 if (np.diff(ahead) > 0).all() else before + 1
+        if due > before:
+            self.seek(min(due, self.nframe - 1))
+        self._clock = clock if due >= before else self._clock
+        if self.position == self.nframe - 1:
+            self.pause()
+        return self.position != before
+
+    def run(self) -> None:
+        """Play, from the start where the end is reached."""
+        if self.position == self.nframe - 1:
+            self.seek(0)
+        self.running, self._last = True, None
+
+    def pause(self) -> None:
+        """Stop."""
+        self.running = False
+
+    def set_speed(self, speed: float) -> None:
+        """Set how fast frames go, 1 in real time.
+
+        Raises:
+            ModelError: not within 0.01 to 10.
+        """
+        if not SPEEDS[0] <= speed <= SPEEDS[1]:
+            raise ModelError(f"speed: got {speed}, allowed are {SPEEDS[0]} to {SPEEDS[1]}")
+        self.speed = float(speed)
+
+    def advance(self, frames: int = 1) -> None:
+        """Some frames on, or to the last one."""
+        self.pause()
+        self.seek(min(self.position + frames, self.nframe - 1))
+
+    def step_back(self) -> bool:
+        """One frame back; whether there was one."""
+        self.pause()
+        if self.position == 0:
+            return False
+        self.seek(self.position - 1)
+        return True
+
+    def session(self) -> Session:
+        """Worlds that run on by themselves from the present frame, which holds position, velocity and control alone."""
+        return Session.from_batch(self.batch)
+
+
+def read_recording(path: str | Path) -> dict[str, Any]:
+    """The arrays of a recording that `featherlane simulate --out` wrote, or of a bookmark.
+
+    Raises:
+        ModelError: no such file, or not one of these.
+    """
+    path = Path(path).expanduser()
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            held = dict(file)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: no such file") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{path}: cannot be read as a recording: {error}") from None
+    missing = [name for name in NEEDED if name not in held]
+    if missing:
+        raise ModelError(
+            f"{path}: is no recording: it lacks {', '.join(missing)} (`featherlane simulate --out` writes one)"
+        )
+    return held
+
+
+def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dict[str, np.ndarray]:
+    """The frames that are shown, or an error that says what does not fit."""
+    missing = [name for name in NEEDED if name not in frames]
+    if missing:
+        raise ModelError(f"{source}: lacks {', '.join(missing)}")
+    lead = np.shape(frames["time"])
+    if len(lead) != 2 or not all(lead):
+        raise ModelError(f"{source}: time has shape {lead}, allowed is (worlds, frames), one of each at least")
+    kept = {name: np.asarray(frames[name]) for name in (*SHOWN, "status") if name in frames}
+    sizes = {"qpos": (model.nq,), "qvel": (model.nv,), "act": (model.na,), "ctrl": (model.nu,)}
+    sizes |= {"mocap_pos": (model.nmocap, 3), "mocap_quat": (model.nmocap, 4), "status": (len(STATUS),), "time": ()}
+    for name, array in kept.items():
+        shape = (*lead, *sizes[name])
+        if array.shape != shape:
+            raise ModelError(
+                f"{source}: {name} has shape {array.shape}; the model {model.source} has {shape}: is it another one?"
+            )
+        if array.dtype.kind not in "fiu":
+            raise ModelError(f"{source}: {name} is {array.dtype}, allowed are real numbers")
+    return kept

@@ -1,0 +1,177 @@
+"""Numbers of a world to be plotted, by name: energy, contacts, the solver's effort, any sensor, any field.
+
+A state is copied into a batch of one world, and a forward pass there finds what follows from it: the worlds themselves
+are not touched, whoever runs them.  Reports of a solver are those of the world's last step where it took one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.model.features import refuse_sensors
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import LASTING, REPORTS
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.workspace import Workspace
+
+MOST_LINES = 8  # of one quantity and one world
+UNITS = {"energy": "J", "contacts": "", "iterations": "", "residual": ""}
+FIELD_OF = {"contacts": "ncon", "iterations": "solver_niter", "residual": "solver_residual"}
+PATTERN = re.compile(r"(\w+)(?:\[(.*)\])?")
+# what an axis of a field counts
+KINDS = {
+    "nbody": "body",
+    "njnt": "joint",
+    "ngeom": "geom",
+    "nsite": "site",
+    "nu": "actuator",
+    "nactuator": "actuator",
+    "ntendon": "tendon",
+    "ncam": "camera",
+}
+
+
+@dataclass
+class Quantity:
+    """What is plotted.
+
+    Attributes:
+        name: as it was asked for.
+        unit: of its numbers.
+        labels: of its lines.
+        field: what a batch binds for it.
+        read: from the field's row of a world to its numbers.
+    """
+
+    name: str
+    unit: str
+    labels: tuple[str, ...]
+    field: str
+    read: Callable[[np.ndarray], np.ndarray]
+
+
+def quantity(model: Model, name: str) -> Quantity:
+    """What a name means.
+
+    Args:
+        model: the model.
+        name: `energy`, `contacts`, `iterations`, `residual`; a sensor; or a field of `fl.Data`, with an index where
+            only a part is meant: `qpos[2]`, `xpos[torso]`, `xpos[torso, 2]`.
+
+    Raises:
+        UnsupportedFeatureError: a sensor that is not computed.
+        ModelError: nothing of that name, an index that is none, or nothing that has numbers.
+    """
+    name = name.strip()
+    if name == "energy":
+        return Quantity(name, "J", ("potential", "kinetic", "total"), "energy", _energy)
+    if name in FIELD_OF:
+        return Quantity(name, "", (name,), FIELD_OF[name], np.ravel)
+    if name and name in model.names("sensor"):
+        return _sensor(model, name)
+    return _field(model, name)
+
+
+def names(model: Model) -> list[str]:
+    """Names that can be asked for, the likely ones first."""
+    fields = [f.name for f in DATA.fields if f.kind == "real" and f.traits.shown and 0 not in f.dims(_sizes(model))]
+    first = [n for n in ("qpos", "qvel", "qacc", "ctrl", "actuator_force", "qfrc_constraint", "xpos") if n in fields]
+    return list(dict.fromkeys((*UNITS, *filter(None, model.names("sensor")), *first, *fields)))
+
+
+def _energy(row: np.ndarray) -> np.ndarray:
+    return np.append(row, row.sum())
+
+
+def _sensor(model: Model, name: str) -> Quantity:
+    at = model.names("sensor").index(name)
+    refuse_sensors(model, [at])
+    start, length = int(model.sensor_adr[at]), int(model.sensor_dim[at])
+    labels = tuple(f"{name}[{k}]" for k in range(length)) if length > 1 else (name,)
+    return Quantity(name, "", labels[:MOST_LINES], "sensordata", lambda row: row[start : start + length][:MOST_LINES])
+
+
+def _field(model: Model, text: str) -> Quantity:
+    matched = PATTERN.fullmatch(text)
+    field, index = matched.groups() if matched else ("", None)
+    if field not in DATA or not DATA[field].traits.shown or DATA[field].kind != "real":
+        raise ModelError(f"plot: no {text!r}{near(text, names(model))}")
+    if field == "sensordata":
+        refuse_sensors(model)
+    shape = DATA[field].dims(_sizes(model))
+    axes, at = DATA[field].shape, ()
+    for k, part in enumerate((index or "").split(",") if index is not None else ()):
+        if k >= len(shape):
+            raise ModelError(f"plot: {text!r} has too many indices, {field} has shape {shape}")
+        at = (*at, _position(model, text, part.strip(), str(axes[k]), shape[k]))
+    left = shape[len(at) :]
+    if 0 in left:
+        raise ModelError(f"plot: {field} of this model has no numbers, its shape is {shape}")
+    places = list(np.ndindex(*left))[:MOST_LINES]
+    labels = tuple(f"{text}{list(place) if place else ''}" for place in places)
+    return Quantity(text, DATA[field].unit or "", labels, field, lambda row: np.ravel(row[at])[:MOST_LINES])
+
+
+def _position(model: Model, text: str, part: str, axis: str, length: int) -> int:
+    """An index, by number or by the name of an element."""
+    if part.lstrip("-").isdigit():
+        if not -length <= int(part) < length:
+            raise ModelError(f"plot: {text!r}: got {part}, allowed are 0 to {length - 1}")
+        return int(part) % length
+    known = model.names(KINDS[axis]) if axis in KINDS else []
+    if not part or part not in known:
+        raise ModelError(f"plot: {text!r}: no {part!r} among its {axis}{near(part, known)}")
+    return known.index(part)
+
+
+def _sizes(model: Model) -> Any:
+    return Workspace.sizes_of(model, 0)
+
+
+class Sampler:
+    """Reads quantities of worlds of a model.
+
+    Args:
+        batch: the worlds, or others of the same model.
+    """
+
+    def __init__(self, batch: Batch):
+        self.probe = Batch(batch.model, 1, nthread=1, dtype=batch.dtype, given_contacts=batch.ngiven)
+        self.probe.__dict__["_told"] = True
+
+    def values(self, batch: Batch, row: int, wanted: list[Quantity], reported: bool = True) -> list[np.ndarray]:
+        """Numbers of a world in its present state.
+
+        Args:
+            batch: the worlds, of the probe's model.
+            row: the world.
+            wanted: what is read.
+            reported: the world's last step has told how it went; else a forward pass does.
+
+        Returns:
+            An array for each quantity.
+        """
+        probe, told = self.probe, {name: batch._arrays[name][row] for name in REPORTS} if reported else {}
+        if any(q.field not in told for q in wanted):
+            for name in LASTING:
+                if name in batch._arrays:
+                    getattr(probe, name)
+                    probe._arrays[name][0] = batch._arrays[name][row]
+            for name, rows in batch._expanded.items():
+                probe._expand(name)[0] = rows[row]
+            for q in wanted:
+                if q.field not in told:
+                    probe.bind(q.field)
+            probe.forward()
+        return [np.array(q.read(told[q.field] if q.field in told else _row(probe, q.field)), float) for q in wanted]
+
+
+def _row(probe: Batch, field: str) -> np.ndarray:
+    return probe._arrays[field][0] if field in probe._arrays else probe._bound[field][0]

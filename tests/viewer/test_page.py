@@ -1,0 +1,429 @@
+"""The page without a browser: what its controls do to worlds, what it refuses, what it shows of others' worlds."""
+
+import io
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+pytest.importorskip("viser")
+
+from featherlane.viewer import door
+from featherlane.viewer.node import Drag
+from featherlane.viewer.playback import Playback
+from featherlane.viewer.session import Session
+from featherlane.viewer.watch import Watch
+
+SECONDS = 20.0  # that a page may take for a job on a busy machine
+
+
+@pytest.fixture
+def opened():
+    """Pages that are closed again."""
+    views = []
+
+    def open_page(what, **options):
+        views.append(door.view(what, port=0, **{"paused": True} | options))
+        return views[-1].page
+
+    yield open_page
+    for view in views:
+        view.close()
+
+
+@pytest.fixture
+def visited(monkeypatch):
+    """Pages that think that somebody looks."""
+    guest = SimpleNamespace(add_notification=lambda *_, **__: None, camera=SimpleNamespace())
+    monkeypatch.setattr("viser.ViserServer.get_clients", lambda self: {0: guest})
+
+
+def turn(page, name, value=None):
+    """A visitor moves a control of the panel; returns when the page has done it."""
+    handle = page.panel.controls[name]
+    if value is not None:
+        handle._impl.value = value
+    for callback in list(handle._impl.update_cb):
+        callback(SimpleNamespace(client=object(), client_id=0, target=handle))
+    settled(page)
+
+
+def settled(page):
+    """The jobs that were given are done."""
+    page.ask(lambda: None)
+
+
+def until(condition):
+    end = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.01)
+
+
+def test_the_clock_of_the_page(opened, visited):
+    page = opened("humanoid")
+    turn(page, "clock", "Step")
+    assert page.source.clock == pytest.approx(page.source.timestep)
+    turn(page, "clock", "Back")
+    assert page.source.clock == 0.0
+    turn(page, "clock", "Run")
+    until(lambda: page.source.clock > 0.1)
+    turn(page, "clock", "Pause")
+    clock = page.source.clock
+    time.sleep(0.1)
+    assert page.source.clock == clock
+    turn(page, "speed", "0.25")
+    assert page.source.speed == 0.25
+    turn(page, "scrub", 1)
+    assert page.source.position == (1, 0)
+    turn(page, "clock", "Reset")
+    assert page.source.rows("time") == 0.0 and page.message == ""
+
+
+def test_worlds_stand_still_while_nobody_looks(opened):
+    page = opened("pendulum", paused=False)
+    time.sleep(0.3)
+    assert page.source.running and page.source.clock == 0.0
+    assert page.frames > 0, "the first picture is there before anybody comes"
+
+
+def test_keyframes(opened):
+    page = opened("humanoid")
+    assert page.panel.controls["keyframe"].options[1:] == ("stand", "squat", "lying")
+    turn(page, "keyframe", "lying")
+    turn(page, "clock", "Reset")
+    assert np.array_equal(page.source.rows("qpos")[0], page.source.model.key_qpos[2])
+
+
+def test_options_are_set_and_refused(opened):
+    page = opened("humanoid")
+    turn(page, "option timestep", 0.002)
+    turn(page, "option gravity", (0.0, 0.0, -1.6))
+    turn(page, "option solver", "cg")
+    model = page.source.model
+    assert model.opt.timestep == 0.002 and model.opt.gravity[2] == -1.6 and model.opt.solver.name == "CG"
+    turn(page, "option timestep", -1.0)
+    assert "timestep" in page.message and model.opt.timestep == 0.002
+    assert page.panel.controls["option timestep"].value == 0.002, "the control shows what holds"
+    turn(page, "option contact_model", "lcp")
+    turn(page, "clock", "Step")
+    assert model.opt.contact_model == "lcp"
+
+
+def test_bodies_and_actuators(opened):
+    page = opened("humanoid", nworld=3)
+    session = page.source
+    turn(page, "body", "head" if "head" in session.model.names("body") else session.model.names("body")[2])
+    body = page.picked[1]
+    turn(page, "mass", 9.0)
+    assert session.mass(body) == 9.0
+    turn(page, "picked", 1)
+    turn(page, "scope", "the picked one")
+    before = session.friction(body)
+    turn(page, "friction", 0.25)
+    assert [session.friction(body, world) for world in range(3)] == [before, 0.25, before]
+    turn(page, "mass", -1.0)
+    assert "mass" in page.message and page.panel.controls["mass"].value == 9.0
+    turn(page, "control 3", 0.5)
+    assert session.rows("ctrl")[:, 3].tolist() == [0.0, 0.5, 0.0]
+    turn(page, "scope", "all worlds")
+    turn(page, "control 3", -0.5)
+    assert (session.rows("ctrl")[:, 3] == -0.5).all()
+    turn(page, "relax")
+    assert not session.rows("ctrl").any()
+
+
+def test_pushes(opened):
+    page = opened("quadruped", nworld=2)
+    turn(page, "picked", 1)
+    turn(page, "impulse", 5.0)
+    turn(page, "push", "+y")
+    turn(page, "clock", "Step")
+    velocity = page.source.rows("qvel")[:, 1]
+    assert velocity[1] > velocity[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_body_is_picked_by_a_ray_and_dragged(opened):
+    page = opened("humanoid", nworld=4)
+    offset = page._offsets[2]
+    page.ask(lambda: page.pick_along(offset + (0.0, 0.0, 5.0), (0.0, 0.0, -2.0)))
+    assert page.picked[0] == 2 and page.source.model.names("body")[page.picked[1]]
+    before = page.picked
+    page.ask(lambda: page.pick_along(offset + (0.7, 0.7, 5.0), (0.0, 0.0, -1.0)))
+    page.ask(lambda: page.pick_along(offset + (0.7, 0.7, 5.0), (0.0, 0.0, 1.0)))
+    assert page.picked == before, "the ground and the sky are not picked"
+    page.ask(lambda: page.drag(2, 1, Drag("start", offset + (0, 0, 1.2), offset + (0, 0, 1.2))))
+    page.ask(lambda: page.drag(2, 1, Drag("update", offset + (0, 0, 1.2), offset + (0, 0, 2.0))))
+    page.ask(lambda: page.source.advance(100))
+    qpos = page.source.rows("qpos")[:, 2]
+    assert qpos[2] > 1.2 > qpos[0] and page.source.spring()[0] == 2
+    page.ask(lambda: page.drag(2, 1, Drag("end", offset, offset)))
+    assert page.source.spring() is None
+
+
+def test_bookmarks_and_files(opened, monkeypatch):
+    sent = {}
+    monkeypatch.setattr(
+        "viser.ViserServer.send_file_download", lambda self, name, content, **_: sent.update({name: content})
+    )
+    page = opened("humanoid", nworld=2)
+    page.ask(lambda: page.source.advance(20))
+    turn(page, "bookmark")
+    assert page.panel.controls["bookmarks"].options == ("t = 0.1 s",)
+    turn(page, "save")
+    (name, content), after = next(iter(sent.items())), page.source.rows("qpos")
+    page.ask(lambda: page.source.advance(20))
+    turn(page, "recall")
+    assert np.array_equal(page.source.rows("qpos"), after)
+    page.ask(lambda: page.source.reset())
+    page.ask(lambda: page.panel._upload(SimpleNamespace(name=name, content=content)))
+    assert np.array_equal(page.source.rows("qpos"), after)
+    with np.load(io.BytesIO(content)) as file:
+        model = fl.load("humanoid")
+        batch = fl.Batch(model, 2)
+        fl.set_state(model, batch, file["state"], int(file["state_bits"]))
+        assert np.array_equal(batch.qpos, after)
+        assert Playback(model, file).nframe == 1
+    for wrong in (b"", b"PK nonsense", content[:100]):
+        with pytest.raises(fl.ModelError, match="no saved state"):
+            page.ask(lambda wrong=wrong: page.panel._upload(SimpleNamespace(name="x.npz", content=wrong)))
+    other = opened("pendulum")
+    with pytest.raises(fl.ModelError, match="of another model"):
+        other.ask(lambda: other.panel._upload(SimpleNamespace(name="x.npz", content=content)))
+
+
+def test_worlds_are_chosen(opened):
+    page = opened("pendulum", nworld=100)
+    assert page.worlds.tolist() == list(range(64))
+    turn(page, "drawn", 3)
+    assert page.worlds.tolist() == [0, 1, 2]
+    turn(page, "only", "7, 90-92,7")
+    assert page.worlds.tolist() == [7, 90, 91, 92] and page.ask(page.frame).worlds.tolist() == [7, 90, 91, 92]
+    for wrong, says in (("100", "allowed are 0 to 99"), ("a", "ranges"), ("3-x", "ranges"), ("1-999999999999", "99")):
+        turn(page, "only", wrong)
+        assert says in page.message
+        assert page.worlds.tolist() == [7, 90, 91, 92]
+    turn(page, "only", " ")
+    assert page.worlds.tolist() == [0, 1, 2]
+
+
+def test_layers(opened):
+    page = opened("humanoid")
+    for name in page.panel.controls:
+        if name.startswith("layer "):
+            turn(page, name, not page.panel.controls[name].value)
+    settled(page)
+    assert page.message == "" and page.ask(page.frame) is not None
+
+
+def test_plots(opened, visited):
+    page = opened("humanoid", nworld=2)
+    plots = page.panel.plots
+    assert plots.names == ("energy", "contacts")
+    turn(page, "plot residual", True)
+    turn(page, "quantity", "xpos[torso, 2]")
+    turn(page, "plot")
+    assert plots.names == ("energy", "contacts", "residual", "xpos[torso, 2]")
+    turn(page, "clock", "Run")
+    until(lambda: len(plots._points) > 5)
+    turn(page, "clock", "Pause")
+    chart = plots._charts["xpos[torso, 2]"][1]
+    assert chart is not None and len(chart.data) == 2
+    assert chart.data[1][-1] == pytest.approx(page.ask(page.frame).pos[0, 1, 2], abs=0.2)
+    turn(page, "quantity", "nonsense")
+    turn(page, "plot")
+    assert "no 'nonsense'" in page.message
+    turn(page, "unplot")
+    turn(page, "plot energy", False)
+    assert plots.names == ("contacts", "residual")
+
+
+def test_both_contact_models_side_by_side(opened):
+    page = opened("box_stack")
+    page.ask(lambda: page.source.advance(5))
+    first = page.source
+    turn(page, "beside")
+    assert len(page.source.parts) == 2 and page.depth == 1
+    page.ask(lambda: page.source.advance(50))
+    frame = page.ask(page.frame)
+    assert frame.worlds.tolist() == [0, 1] and not np.array_equal(frame.pos[0], frame.pos[1])
+    for layer in page.scene.layers:
+        page.ask(lambda layer=layer: page.scene.switch(layer, None, True))
+    settled(page)
+    assert page.ask(page.frame).touches.world.tolist() == sorted(page.ask(page.frame).touches.world.tolist())
+    turn(page, "leave")
+    assert page.source is first and page.depth == 0
+
+
+def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
+    sent = {}
+    monkeypatch.setattr(
+        "viser.ViserServer.send_file_download", lambda self, name, content, **_: sent.update({name: content})
+    )
+    page = opened("humanoid", nworld=3)
+    page.ask(lambda: page.source.advance(50))
+    page.source.parts[0].batch.qfrc_applied[1, 0] = 1e30
+    page.ask(lambda: page.source.advance(3))
+    page.ask(page.panel.refresh)
+    settled(page)
+    assert page.bad_worlds() == [1] and "/bad/1" in page._marks and "1" in page.panel.bad.content
+    assert page.panel.controls["incident"].options == ("1",)
+    turn(page, "save_incident")
+    content = sent["failure-1.npz"]
+    turn(page, "replay")
+    assert isinstance(page.source, Playback) and page.source.nframe == 51
+    turn(page, "scrub", 50)
+    assert page.source.position == 50
+    turn(page, "branch")
+    assert isinstance(page.source, Session) and page.depth == 2
+    assert content[:2] == b"PK"
+
+
+def test_a_batch_is_watched(opened, visited):
+    model = fl.load("humanoid")
+    batch = fl.Batch(model, 5)
+    page = opened(batch)
+    assert isinstance(page.source, Watch) and "clock" not in page.panel.controls
+    until(lambda: batch._watcher is not None)
+    batch.step(7)
+    until(lambda: page.source.batch.time[0] == batch.time[0])
+    with pytest.raises(fl.ModelError, match="not the page's own"):
+        page.ask(lambda: page.drag(0, 1, Drag("start", (0, 0, 0), (0, 0, 0))))
+    turn(page, "branch")
+    assert isinstance(page.source, Session) and batch._watcher is None
+    assert np.array_equal(page.source.rows("qpos"), batch.qpos)
+    page.ask(lambda: page.source.advance(3))
+    assert batch.time[0] == pytest.approx(7 * model.opt.timestep)
+    turn(page, "leave")
+    assert isinstance(page.source, Watch) and batch._watcher is not None
+
+
+def test_a_batch_that_nobody_visits_is_left_alone(opened):
+    batch = fl.Batch(fl.load("pendulum"), 2)
+    page = opened(batch)
+    time.sleep(0.3)
+    assert batch._watcher is None and page.frames > 0
+    view = door.view(batch, port=0)
+    view.close()
+    view.close()
+    assert batch._watcher is None and repr(view).endswith("closed)")
+
+
+def test_frames_are_played(opened, visited):
+    model = fl.load("pendulum")
+    frames = fl.Batch(model, 3).rollout(50, record=("time", "qpos", "qvel"))
+    page = opened(
+        model,
+        frames={
+            name: rows.reshape(3, 50, *rows.shape[2:][: rows.ndim - 2 if name != "time" else 0])
+            for name, rows in frames.items()
+        },
+    )
+    assert isinstance(page.source, Playback)
+    turn(page, "clock", "Run")
+    until(lambda: page.source.position == 49)
+    assert not page.source.running
+    turn(page, "clock", "Back")
+    assert page.source.position == 48
+    turn(page, "clock", "Reset")
+    assert page.source.position == 0
+    turn(page, "scrub", 7)
+    assert np.array_equal(page.source.batch.qpos, frames["qpos"][:, 7])
+
+
+def test_failures_are_played(opened):
+    batch = fl.Batch(fl.load("humanoid"), 2, record_bad=8)
+    batch.step(5)
+    batch.qfrc_applied[1, 0] = 1e30
+    with pytest.warns(fl.BadNumberWarning):
+        batch.step()
+    page = opened(batch.failures[0])
+    assert isinstance(page.source, Playback) and page.source.nframe == 6 and page.source.nworld == 1
+
+
+def test_environments_are_watched(opened):
+    gymnasium = pytest.importorskip("gymnasium")
+    import featherlane.environments  # noqa: F401  registers them
+
+    env = gymnasium.make_vec("featherlane/Ant-v5", num_envs=2)
+    page = opened(env)
+    assert page.source.source is env.unwrapped.batch
+    env.close()
+
+
+def test_errors_of_a_job_are_told_and_the_page_goes_on(opened, capfd):
+    page = opened("pendulum")
+    page.do(lambda: 1 / 0)
+    until(lambda: "ZeroDivisionError" in page.message)
+    settled(page)
+    assert "ZeroDivisionError" in capfd.readouterr().err
+    with pytest.raises(ZeroDivisionError):
+        page.ask(lambda: 1 / 0)
+    turn(page, "clock", "Step")
+    assert page.source.clock > 0
+
+
+def test_a_model_edit_that_is_impossible_stops_the_clock(opened, visited):
+    page = opened("pendulum", paused=False)
+    page.ask(lambda: page.source.model.body_mass.__setitem__(1, -1.0))
+    until(lambda: "body_mass" in page.message)
+    assert not page.source.running
+
+
+@pytest.mark.parametrize("name", ["arm", "rope", "hand", "pile", "slider_crank", "cartpole"])
+def test_bundled_models_are_shown(opened, name):
+    page = opened(name)
+    turn(page, "clock", "Step")
+    for layer in page.scene.layers:
+        page.ask(lambda layer=layer: page.scene.switch(layer, None, True))
+    settled(page)
+    assert page.message == ""
+
+
+@pytest.mark.parametrize("text", ["<mujoco/>", "<mujoco><worldbody><body><geom size='1'/></body></worldbody></mujoco>"])
+def test_models_in_which_nothing_moves(opened, text):
+    page = opened(text)
+    turn(page, "clock", "Step")
+    page.ask(page.panel.refresh)
+    settled(page)
+    assert page.message == ""
+
+
+def test_what_is_wrong_with_a_call():
+    with pytest.raises(fl.ModelError, match="no bundled model"):
+        fl.view("nosuch")
+    with pytest.raises(fl.ModelError, match="worlds: got 0"):
+        fl.view("pendulum", worlds=0)
+    with pytest.raises(fl.ModelError, match="nworld"):
+        fl.view("pendulum", nworld=0)
+    with pytest.raises(fl.ModelError, match="token"):
+        fl.view("pendulum", token="short")
+    with pytest.raises(fl.ModelError, match="host"):
+        fl.view("pendulum", host="")
+    with pytest.raises(fl.ModelError, match="qpos has shape"):
+        fl.view("pendulum", frames={"time": np.zeros((1, 2)), "qpos": np.zeros((1, 2, 5))})
+    with pytest.raises(fl.ModelError, match="lacks time"):
+        fl.view("pendulum", frames={"qpos": np.zeros((1, 2, 1))})
+    before = threading.active_count()
+    with fl.view("pendulum", port=0) as view, pytest.raises(fl.ModelError, match="in use"):
+        fl.view("pendulum", port=view.port)
+    until(lambda: threading.active_count() <= before + 33)  # viser's pool ends with its server
+
+
+def test_a_notebook_shows_the_page():
+    with fl.view("pendulum", port=0, token="abcdefgh") as view:
+        assert f'<iframe src="{view.url}"' in view._repr_html_()
+        assert view.visitors == 0
+    assert "closed" in view._repr_html_()
+
+
+def test_what_is_not_supported_is_listed_on_a_page():
+    error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
+    text = door.told(error)
+    assert "- `flex 'cl'oth': deformable body`" in text and "- `plugin 'x'`" in text and "`<b>m.xml`" in text
+    with door.view_error(error, port=0) as view:
+        assert view.page is None and view.url
