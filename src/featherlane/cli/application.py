@@ -155,6 +155,80 @@ def _simulate(
     )
 
 
+@application.command("view")
+def _view(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|PATH|FILE.npz",
+            help=MODEL_HELP + " Or a recording that `simulate --out` wrote.",
+            show_default=False,
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|PATH", help="Model of a recording: the one that it names.", show_default=False),
+    ] = None,
+    worlds: Annotated[
+        int | None, typer.Option(metavar="N", help="Worlds, side by side: 1.", show_default=False)
+    ] = None,
+    drawn: Annotated[
+        int | None, typer.Option(metavar="N", help="Worlds that are drawn at first: up to 64.", show_default=False)
+    ] = None,
+    keyframe: Annotated[
+        str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="An option of the model, as in contact_model=lcp or timestep=0.001; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Threads that step worlds; 0: one, for many worlds all cores.")
+    ] = 0,
+    dtype: Dtype = Precision.float64,
+    paused: Annotated[bool, typer.Option("--paused", help="Wait for the page's button.")] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where the page is served.  Beyond this machine (0.0.0.0) it opens only with the token that is "
+            "printed with its address.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="8080, or where that is in use any that is free; 0: any that is free.", show_default=False
+        ),
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open a browser, where there is one.")] = True,
+) -> int:
+    """Show worlds in the browser: run, go back, drag, change, plot; needs: pip install 'featherlane[view]'."""
+    from featherlane.cli.view import Request, view
+
+    return view(
+        Request(
+            source=source,
+            model=model,
+            worlds=worlds,
+            drawn=drawn,
+            keyframe=keyframe,
+            threads=threads,
+            dtype=dtype.value,
+            settings=tuple(settings or ()),
+            host=host,
+            port=port,
+            paused=paused,
+            browser=browser,
+        )
+    )
+
+
 @application.command("inspect")
 def _inspect(source: Source, as_json: Json = False) -> None:
     """Show a model: sizes, tree, sparsity and cost, features, and what is not supported."""

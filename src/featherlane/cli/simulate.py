@@ -143,7 +143,7 @@ def simulate(request: Request) -> int:
     kept = request.record_bad if request.out else 0
     batch = Batch(model, request.worlds, nthread=request.threads, dtype=request.dtype, record_bad=kept)
     if request.keyframe is not None:
-        batch.reset(keyframe=_keyframe(model, request.keyframe))
+        batch.reset(keyframe=keyframe_of(model, request.keyframe))
     controls = read_controls(request.controls, model, batch.nworld, request.seed)
     nstep = _steps(request, model.opt.timestep, controls.nstep)
     every = frame_interval(batch, nstep, model.opt.timestep, request.fps, request.out is not None)
@@ -225,8 +225,12 @@ def _check(request: Request) -> None:
         check_target(request.video, ".mp4")
 
 
-def _keyframe(model, given: str) -> str | int:
-    """A keyframe's name, or its number."""
+def keyframe_of(model, given: str) -> str | int:
+    """A keyframe's name, or its number, as `--keyframe` has it.
+
+    Raises:
+        ModelError: no such keyframe.
+    """
     names = model.names("keyframe")
     if given in names:
         return given

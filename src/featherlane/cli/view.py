@@ -1,0 +1,142 @@
+"""`featherlane view`: a page in the browser that runs a model's worlds, or plays a recording of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from featherlane.cli import WRONG, complain
+from featherlane.cli.settings import set_options
+from featherlane.cli.simulate import keyframe_of
+from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.model.load import load
+from featherlane.viewer.door import View, open_page, view_error
+from featherlane.viewer.lock import viser_module
+
+RECORDING = ".npz"
+WAIT = 0.5  # between two looks for Ctrl-C [s]
+
+
+@dataclass
+class Request:
+    """What the user asked for."""
+
+    source: str
+    model: str | None = None
+    worlds: int | None = None
+    drawn: int | None = None
+    keyframe: str | None = None
+    threads: int = 0
+    dtype: str = "float64"
+    settings: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int | None = None
+    paused: bool = False
+    browser: bool = True
+
+
+def view(request: Request, closed: threading.Event | None = None) -> int:
+    """Serve the page until Ctrl-C.
+
+    Args:
+        request: what the user asked for.
+        closed: ends it, too.
+
+    Returns:
+        The exit code: 0 after Ctrl-C, WRONG where the model cannot be shown; the page says why.
+
+    Raises:
+        ModelError: anything else that is wrong with the request.
+        InstallationError: viser is not installed.
+    """
+    _check(request)
+    viser_module()
+    browser = request.browser and _has_browser()
+    try:
+        source = _playback(request) if _is_recording(request.source) else _session(request)
+    except UnsupportedFeatureError as error:
+        complain(str(error))
+        page = view_error(error, port=request.port, host=request.host, browser=browser)
+        return _serve(page, closed) or WRONG
+    page = open_page(source, request.port, request.host, worlds=request.drawn, paused=request.paused, browser=browser)
+    return _serve(page, closed)
+
+
+def _serve(page: View, closed: threading.Event | None) -> int:
+    """Say where the page is, and wait."""
+    closed = closed or threading.Event()
+    with page:
+        print(f"{page.url}  (Ctrl-C ends it)", flush=True)
+        if os.environ.get("SSH_CONNECTION") and page.lock.open:
+            print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
+        try:
+            while not closed.wait(WAIT):
+                pass
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+    return 0
+
+
+def _check(request: Request) -> None:
+    """What can be told before anything is loaded."""
+    for name, least in (("worlds", 1), ("drawn", 1), ("threads", 0)):
+        value = getattr(request, name)
+        if value is not None and value < least:
+            raise ModelError(f"{name}: got {value}, allowed is a whole number from {least}")
+    if _is_recording(request.source):
+        for name in ("worlds", "keyframe"):
+            if getattr(request, name) is not None:
+                raise ModelError(f"{name}: a recording has its own; give a model to run worlds of it")
+    elif request.model is not None:
+        raise ModelError(f"model: goes with a recording, FILE{RECORDING}; {request.source!r} is taken for a model")
+
+
+def _is_recording(source: str) -> bool:
+    return Path(source).suffix.lower() == RECORDING
+
+
+def _session(request: Request) -> Any:
+    """Worlds that the page runs."""
+    from featherlane.viewer.session import Session
+
+    model = load(request.source)
+    set_options(model, request.settings)
+    nworld = request.worlds or 1
+    session = Session.of(model, nworld, request.threads or None, request.dtype)
+    if request.keyframe is not None:
+        session.reset(keyframe_of(model, request.keyframe))
+    return session
+
+
+def _playback(request: Request) -> Any:
+    """Frames that the page plays, of the model that was named, else of the one that was recorded."""
+    from featherlane.viewer.playback import Playback, read_recording
+
+    held = read_recording(request.source)
+    named = request.model
+    if named is None:
+        named = str(held["model"]) if "model" in held else ""
+        try:
+            model = load(named)
+        except UnsupportedFeatureError:
+            raise
+        except (ModelError, OSError) as error:
+            raise ModelError(
+                f"{request.source}: is of the model {named!r}, which is not here; name it by --model"
+            ) from error
+    else:
+        model = load(named)
+    set_options(model, request.settings)
+    return Playback(model, held, request.source)
+
+
+def _has_browser() -> bool:
+    """May a browser be opened: is there a screen, and is somebody in front of it?"""
+    if os.environ.get("SSH_CONNECTION"):
+        return False
+    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return bool(screen) or not sys.platform.startswith("linux")

@@ -1,0 +1,291 @@
+"""The page in a real browser: it opens, runs, is dragged, scrubbed and picked, and looks like something.
+
+Chromium runs headless, on a software renderer, driven by Playwright; both are skipped where they are not.
+"""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+
+pytest.importorskip("viser")
+sync_api = pytest.importorskip("playwright.sync_api")
+image = pytest.importorskip("PIL.Image")
+pytestmark = pytest.mark.slow
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+SIZE = {"width": 1000, "height": 700}
+PICTURE = (slice(200, 690), slice(20, 600))  # rows and columns that neither the panel nor a note covers
+SECONDS = 60.0  # a software renderer on a busy machine
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if CHROMIUM is None:
+        pytest.skip("no chromium here")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A browser at a page."""
+
+    def __init__(self, browser, url):
+        self.tab = browser.new_page(viewport=SIZE, accept_downloads=True)
+        self.asked, self.errors = [], []
+        self.tab.on("request", lambda request: self.asked.append(request.url))
+        self.tab.on("websocket", lambda socket: self.asked.append(socket.url))
+        self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.answer = self.tab.goto(url)
+
+    def picture(self):
+        """What is seen of the worlds, (h, w, 3) floats."""
+        shot = image.open(io.BytesIO(self.tab.screenshot())).convert("RGB")
+        return np.asarray(shot, float)[PICTURE]
+
+    def drawn(self):
+        """Wait until something is drawn; the picture."""
+        self.tab.wait_for_selector("canvas", timeout=1e3 * SECONDS)
+        self.until(lambda: self.picture().std() > 8.0)
+        return self.settled()
+
+    def settled(self):
+        """The picture, once it stays as it is."""
+        before = self.picture()
+        for _ in range(30):
+            self.tab.wait_for_timeout(300)
+            now = self.picture()
+            if np.abs(now - before).mean() < 0.05:
+                break
+            before = now
+        return now
+
+    def until(self, condition):
+        end = time.monotonic() + SECONDS
+        while not condition():
+            assert time.monotonic() < end, f"it did not come to that; {self.errors}"
+            self.tab.wait_for_timeout(50)
+
+    def button(self, name):
+        self.tab.get_by_role("button", name=name, exact=True).first.click()
+
+    def folder(self, name):
+        self.tab.get_by_text(name, exact=True).first.click()
+
+
+@pytest.fixture
+def visit(chromium):
+    visits = []
+
+    def come(view, url=None):
+        visits.append(Visit(chromium, url or view.url))
+        return visits[-1]
+
+    yield come
+    for opened in visits:
+        opened.tab.close()
+        assert not opened.errors
+
+
+@pytest.fixture
+def served():
+    views = []
+
+    def serve(what, **options):
+        views.append(fl.view(what, port=0, **options))
+        return views[-1]
+
+    yield serve
+    for view in views:
+        view.close()
+
+
+def middle(view, world, body):
+    """Where a body is on the screen: projected by the camera of the visitor."""
+    client = next(iter(view.server.get_clients().values()))
+    camera = client.camera
+    at = view.page.ask(view.page.frame)
+    k = at.worlds.tolist().index(world)
+    centre = view.page.source.model.body_ipos[body]
+    w, x, y, z = at.quat[k, body]
+    turn = np.array(
+        [[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+         [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]
+    )  # fmt: skip
+    point = at.pos[k, body] + turn @ centre + view.page._offsets[world]
+    forward = camera.look_at - camera.position
+    forward = forward / np.linalg.norm(forward)
+    right = np.cross(forward, camera.up_direction)
+    right = right / np.linalg.norm(right)
+    up = np.cross(right, forward)
+    ray = point - camera.position
+    scale = SIZE["height"] / 2 / np.tan(camera.fov / 2) / (ray @ forward)
+    return SIZE["width"] / 2 + scale * (ray @ right), SIZE["height"] / 2 - scale * (ray @ up)
+
+
+def test_it_runs_stops_and_goes_back(served, visit):
+    view = served("humanoid", paused=True)
+    here = visit(view)
+    still = here.drawn()
+    session = view.page.source
+    assert session.clock == 0.0
+    here.button("Run")
+    here.until(lambda: session.clock > 1.5)
+    here.button("Pause")
+    here.until(lambda: not session.running)
+    fallen = here.settled()
+    assert np.abs(fallen - still).mean() > 1.0, "the humanoid fell"
+    after = session.rows("qpos")
+    here.button("Back")
+    here.until(lambda: session.position is not None)
+    here.button("Step")
+    here.until(lambda: session.position is None)
+    assert np.array_equal(session.rows("qpos"), after), "to the same bits"
+    slider = here.tab.get_by_role("slider").first
+    slider.focus()
+    slider.press("Home")
+    here.until(lambda: session.position == (0, 0))
+    assert np.abs(here.settled() - still).mean() < 1.0, "as it began"
+    here.button("Reset")
+    here.until(lambda: session.position is None)
+
+
+def test_a_body_is_picked_and_dragged_by_the_mouse(served, visit):
+    view = served("humanoid", nworld=4, paused=True)
+    here = visit(view)
+    here.drawn()
+    session = view.page.source
+    body = session.model.names("body").index("torso")
+    x, y = middle(view, 1, body)
+    here.tab.mouse.click(x, y)
+    here.until(lambda: view.page.picked is not None)
+    assert view.page.picked == (1, body)
+    here.tab.keyboard.down("Control")
+    here.tab.mouse.move(x, y)
+    here.tab.mouse.down()
+    here.tab.mouse.move(x, y - 60, steps=10)
+    here.until(lambda: session.spring() is not None)
+    assert session.spring()[0] == 1
+    view.page.ask(lambda: session.advance(60))
+    height = session.rows("qpos")[:, 2]
+    assert height[1] > height[0] == height[2], "the one that is held is lifted, the others are not"
+    before = here.picture()
+    here.tab.mouse.up()
+    here.tab.keyboard.up("Control")
+    here.until(lambda: session.spring() is None)
+    view.page.ask(lambda: session.advance(60))
+    assert np.abs(here.settled() - before).max() > 30
+
+
+def test_a_batch_is_watched_while_it_trains(served, visit):
+    model = fl.load("quadruped")
+    batch, alone = fl.Batch(model, 256), fl.Batch(model, 256)
+    view = served(batch)
+    here = visit(view)
+    start = here.drawn()
+    here.until(lambda: batch._watcher is not None)
+
+    def train(worlds):
+        for k in range(60):
+            worlds.ctrl[:] = np.sin(0.1 * k + np.arange(256))[:, None]
+            worlds.step(5)
+
+    thread = threading.Thread(target=train, args=(batch,))
+    thread.start()
+    while thread.is_alive():
+        here.tab.wait_for_timeout(20)
+    here.until(lambda: view.page.source.batch.time[0] == batch.time[0])
+    assert np.abs(here.settled() - start).mean() > 0.5
+    train(alone)
+    assert batch.qpos.tobytes() == alone.qpos.tobytes()
+    here.tab.close()
+    end = time.monotonic() + SECONDS
+    while batch._watcher is not None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert batch._watcher is None, "nobody looks any more"
+
+
+def test_a_token_opens_it_and_nothing_comes_from_elsewhere(served, visit):
+    view = served("pendulum", host="0.0.0.0")
+    there = visit(view, f"http://localhost:{view.port}/")
+    assert there.answer.status == 403 and "token" in there.tab.inner_text("body")
+    here = visit(view)
+    assert here.answer.status == 200
+    here.drawn()
+    here.tab.wait_for_timeout(1000)
+    at = f"//localhost:{view.port}/"
+    assert all(at in url or url.startswith(("blob:", "data:")) for url in here.asked), here.asked
+    assert any(url.startswith("ws:") for url in here.asked)
+
+
+def test_a_saved_state_is_downloaded(served, visit, tmp_path):
+    view = served("pendulum", paused=True)
+    here = visit(view)
+    here.drawn()
+    here.folder("Bookmarks")
+    with here.tab.expect_download(timeout=1e3 * SECONDS) as download:
+        here.button("Save this state to a file")
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    with np.load(path) as file:
+        assert file["state"].shape[0] == 1 and path.suffix == ".npz"
+
+
+def command(*words):
+    """The command line, in a process of its own, and the address that it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "featherlane", "view", *words, "--port", "0", "--no-browser"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"SSH_CONNECTION": ""},
+    )  # fmt: skip
+    line = process.stdout.readline()
+    return process, line.split()[0] if line else ""
+
+
+def ended(process):
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS)
+    return process.returncode, out, err
+
+
+def test_the_command_shows_a_model_a_recording_and_what_is_not_supported(visit, tmp_path):
+    process, url = command("humanoid", "--worlds", "4", "--set", "timestep=0.004", "--keyframe", "squat")
+    here = visit(None, url)
+    here.drawn()
+    assert here.tab.get_by_text("world 0 of 4").first.is_visible()
+    assert ended(process) == (0, "", "\n")
+    here.tab.close()
+
+    recording = tmp_path / "out.npz"
+    subprocess.run(
+        [sys.executable, "-m", "featherlane", "simulate", "quadruped", "--seconds", "1", "--out", recording],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    process, url = command(str(recording))
+    here = visit(None, url)
+    here.drawn()
+    here.until(lambda: "t = 1.000 s" in here.tab.inner_text("body"))
+    assert ended(process)[0] == 0
+    here.tab.close()
+
+    model = tmp_path / "cloth.xml"
+    model.write_text(
+        '<mujoco><worldbody><flexcomp name="curtain" type="grid" count="4 4 1" spacing=".1 .1 .1" dim="2"/>'
+        "</worldbody></mujoco>"
+    )
+    process, url = command(str(model))
+    here = visit(None, url)
+    here.until(lambda: "flex 'curtain': deformable body" in here.tab.inner_text("body"))
+    code, _, err = ended(process)
+    assert code == 2 and "curtain" in err
