@@ -1,0 +1,107 @@
+"""What docs/migration-pinocchio.md says: its names exist, and where Pinocchio is installed its numbers are ours."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from pages import blocks
+
+PAGE = Path(__file__).parents[1] / "docs" / "migration-pinocchio.md"
+ROUNDING = 1e-12  # of numbers of the order of ten
+ROBOT = """
+<mujoco>
+  <worldbody>
+    <body name="trunk" pos="0 0 1">
+      <freejoint name="root"/>
+      <inertial pos="0.02 0.01 0.03" mass="5" diaginertia="0.1 0.08 0.06"/>
+      <body name="leg" pos="0.1 0.05 -0.1">
+        <joint name="hip" axis="0 1 0" armature="0.01"/>
+        <inertial pos="0 0 -0.1" mass="1" diaginertia="0.01 0.012 0.004"/>
+        <body name="foot" pos="0 0 -0.2">
+          <joint name="knee" axis="1 0 0"/>
+          <inertial pos="0 0.02 -0.1" mass="0.5" diaginertia="0.004 0.005 0.001"/>
+          <site name="sole" pos="0 0 -0.2"/>
+        </body>
+      </body>
+      <body name="slider" pos="-0.1 0 0.1">
+        <joint name="rail" type="slide" axis="0 0 1"/>
+        <inertial pos="0 0 0.05" mass="0.7" diaginertia="0.002 0.002 0.002"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>"""
+
+
+@pytest.fixture
+def pin():
+    return pytest.importorskip("pinocchio")
+
+
+@pytest.fixture
+def page(tmp_path):
+    """What the page's blocks define."""
+    return blocks.run(PAGE.read_text(), tmp_path)[0]
+
+
+@pytest.fixture
+def state():
+    """A robot in a random state: model, data, and an acceleration."""
+    model, random = fl.load(ROBOT), np.random.default_rng(1)
+    data = fl.Data(model)
+    data.qpos = fl.integrate_pos(model, model.qpos0, random.standard_normal(model.nv), 1.0)
+    data.qvel = random.standard_normal(model.nv)
+    fl.forward(model, data)
+    return model, data, random.standard_normal(model.nv)
+
+
+def close(ours, theirs):
+    assert np.allclose(ours, theirs, rtol=ROUNDING, atol=ROUNDING)
+
+
+def test_the_page_turns_states_as_it_says(page, state):
+    """The velocity of a point of the trunk, in its own axes, by both conventions; and what is left as it was."""
+    model, data, qacc = state
+    q, v, a, T = page["to_pinocchio"](model, data.qpos, data.qvel, qacc)
+    R = data.body("trunk").xmat.reshape(3, 3)
+    close(v[:3], R.T @ data.qvel[:3])
+    close(q[[6, 3, 4, 5]], data.qpos[3:7])
+    close(T @ data.qvel, v)
+    h = 1e-7  # a is the rate of v in axes that turn
+    later = fl.integrate_pos(model, data.qpos, data.qvel, h)
+    _, after, _, _ = page["to_pinocchio"](model, later, data.qvel + h * qacc, qacc)
+    assert np.allclose((after - v) / h, a, atol=1e-5)
+
+
+def test_pinocchio_gives_the_same_numbers(pin, page, state, tmp_path):
+    model, data, qacc = state
+    path = tmp_path / "robot.xml"
+    path.write_text(ROBOT)
+    theirs = pin.buildModelFromMJCF(str(path))
+    room = theirs.createData()
+    assert list(theirs.names[1:]) == [model.joint(j).name for j in range(model.njnt)]
+    q, v, a, T = page["to_pinocchio"](model, data.qpos, data.qvel, qacc)
+    M = pin.crba(theirs, room, q)
+    M = np.triu(M) + np.triu(M, 1).T
+    close(fl.full_m(model, data), T.T @ M @ T)
+    turning = np.r_[-np.cross(v[3:6], v[:3]), np.zeros(model.nv - 3)]  # dT/dt qvel
+    close(data.qfrc_bias, T.T @ (pin.nonLinearEffects(theirs, room, q, v) + M @ turning))
+    close(data.qacc_smooth, np.linalg.solve(T, pin.aba(theirs, room, q, v, np.zeros(model.nv)) - turning))
+    data.qacc = qacc
+    close(fl.inverse_smooth(model, data), T.T @ pin.rnea(theirs, room, q, v, a))
+    close(data.subtree_com[0], pin.centerOfMass(theirs, room, q))
+    close(fl.jac_subtree_com(model, data, "trunk"), pin.jacobianCenterOfMass(theirs, room, q) @ T)
+    sole = theirs.getFrameId("sole")
+    J = pin.computeFrameJacobian(theirs, room, q, sole, pin.LOCAL_WORLD_ALIGNED)
+    close(np.vstack(fl.jac_site(model, data, "sole")), J @ T)
+    pin.framesForwardKinematics(theirs, room, q)
+    close(data.site("sole").xpos, room.oMf[sole].translation)
+    fl.energy(model, data)
+    close(data.energy, [pin.computePotentialEnergy(theirs, room, q), pin.computeKineticEnergy(theirs, room, q, v)])
+    fl.subtree_vel(model, data)
+    momentum = np.r_[model.body_mass.sum() * data.subtree_linvel[1], data.subtree_angmom[1]]
+    close(momentum, pin.computeCentroidalMomentum(theirs, room, q, v).vector)
+    for name in re.findall(r"`pin\.(\w+)", PAGE.read_text()):
+        assert hasattr(pin, name), name

@@ -1,0 +1,59 @@
+"""Every name of ours in the pages for those who come from elsewhere, in their tables and in their text, exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import featherlane as fl
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = [DOCS / f"{name}.md" for name in ("migration", "migration-mjx", "migration-pinocchio", "limits")]
+NAME = re.compile(r"(?<![\w.])(fl|model|data|batch)\.((?:opt\.)?[a-zA-Z_]\w*)")
+
+
+def ours(page: str) -> list[tuple[str, str]]:
+    """Object and attribute in code, of tables in all columns but the first, where another library's names stand."""
+    found = []
+    for line in re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE).splitlines():
+        shown = line.split("|", 2)[-1] if line.startswith("|") else line
+        for code in re.findall(r"`([^`]+)`", shown.replace(r"\|", " ")):
+            found += NAME.findall(code)
+    return list(dict.fromkeys(found))
+
+
+@pytest.fixture(scope="module")
+def things():
+    """An example of each object."""
+    model = fl.load("humanoid")
+    data = fl.Data(model)
+    data.record_solver = True
+    data.forward()
+    return {"fl": fl, "model": model, "data": data, "batch": fl.Batch(model, 2)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_name_of_ours_exists(page, things):
+    named = ours(page.read_text())
+    assert len(named) > 3
+    for thing, name in named:
+        target = things[thing]
+        *path, last = name.split(".")
+        for part in path:
+            target = getattr(target, part)
+        assert hasattr(target, last) or _is_bound(thing, target, last), f"{page.name}: {thing}.{name}"
+
+
+def _is_bound(thing: str, batch, name: str) -> bool:
+    """Is it a field that a batch has once it is asked for?"""
+    if thing != "batch":
+        return False
+    batch.bind(name)
+    return hasattr(batch, name)
+
+
+def test_a_wrong_name_is_found(things):
+    page = "| `theirs.x` | `fl.load`, `model.nothing` |\n`batch.stepp(3)`\n```python\nfl.hidden\n```\n"
+    named = ours(page)
+    assert named == [("fl", "load"), ("model", "nothing"), ("batch", "stepp")]
+    assert not hasattr(things["model"], "nothing") and not hasattr(things["batch"], "stepp")

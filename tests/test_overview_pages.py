@@ -1,0 +1,46 @@
+"""The gallery shows what its script draws; the page of benchmarks lists every one, and the page that each writes."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from pages import links
+
+ROOT = Path(__file__).parents[1]
+DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
+MOST_BYTES = 150_000  # of a picture of the gallery
+NO_TABLE = {"report", "dart"}  # what the others share
+
+
+def scenes() -> set[str]:
+    """The names in SCENES of the script, which itself needs a screen."""
+    code = ast.parse((DOCS / "images" / "gallery.py").read_text())
+    (found,) = [node.value for node in code.body if getattr(getattr(node, "targets", [None])[0], "id", "") == "SCENES"]
+    return {key.value for key in found.keys}
+
+
+def test_the_gallery_shows_what_its_script_draws():
+    shown = {target for target in links.links((DOCS / "gallery.md").read_text()) if "gallery_" in target}
+    assert shown == {f"images/gallery_{name}.png" for name in scenes()}
+
+
+def test_its_pictures_are_small_and_told():
+    for told, target in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", (DOCS / "gallery.md").read_text()):
+        assert len(told) > 15, f"{target}: say what is to be seen"
+        if "gallery_" in target:
+            assert (DOCS / target).stat().st_size < MOST_BYTES, target
+
+
+def test_every_benchmark_is_listed_with_the_page_that_it_writes(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    report = pytest.importorskip("report")
+    listed = {row[0].strip("`"): row for row in links.rows((DOCS / "benchmarks.md").read_text())}
+    scripts = {path for path in BENCHMARKS.glob("*.py") if path.stem not in NO_TABLE}
+    assert listed.keys() == {f"benchmarks/{path.name}" for path in scripts}
+    for path in scripts:
+        row = listed[f"benchmarks/{path.name}"]
+        named = {(DOCS / target.partition("#")[0]).resolve() for target in links.links(row[1])}
+        written = {page for name, page in report.PAGES.items() if f'publish("{name}"' in path.read_text()}
+        assert named & written, f"{path.name} writes {written}"
