@@ -1,4 +1,4 @@
-"""Draws the pictures of the chapters into docs/images: `python docs/chapters/figures.py [NAME...]`; half a minute.
+"""Draws the pictures of the chapters into docs/images: `python docs/images/chapters.py [NAME...]`; half a minute.
 
 Everything drawn is computed: patterns from the model, curves from solves, forces from the rows' own functions.
 Needs `pip install '.[jit,plot]'`.
@@ -15,7 +15,7 @@ from matplotlib.colors import ListedColormap
 
 import featherlane as fl
 
-IMAGES = Path(__file__).parents[1] / "images"
+IMAGES = Path(__file__).parent
 BLUE, ORANGE, GREEN, GREY = "#1f77b4", "#ff7f0e", "#2ca02c", "#888888"
 
 
