@@ -1,5 +1,6 @@
 """The documentation as a site: it builds without a warning, no link is broken, nothing comes from elsewhere."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -14,7 +15,8 @@ pytest.importorskip("material")
 pytest.importorskip("latex2mathml")
 
 ROOT = Path(__file__).parents[1]
-MOST_BYTES = 20e6  # of a site that is read on a telephone, too
+MOST_BYTES = 25e6  # of a site that is read on a telephone, too
+MOST_OF_A_PICTURE = 150_000  # bytes
 
 
 @pytest.fixture(scope="session")
@@ -78,3 +80,52 @@ def test_the_checks_find_what_is_wrong(tmp_path):
     assert site.broken(tmp_path, found) == ["a.html: #there has no such anchor", "a.html: b.html is not there"]
     assert site.foreign(found) == ["a.html: https://other.org/x.png"]
     assert len(site.unread(found)) == 2
+
+
+SCRIPTS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_is_a_page_with_what_it_printed(path, folder, pages):
+    name = f"{path.parent.name}/{path.stem}.html"
+    text = (folder / name).read_text()
+    assert text.count('highlight">') >= 7, "blocks of code, and what they print"
+    drawn = [load for load in pages[name].loads if path.stem in load]
+    assert len(drawn) == path.read_text().count("plt.subplots(")
+    assert all((folder / path.parent.name / picture).stat().st_size < MOST_OF_A_PICTURE for picture in drawn)
+
+
+def test_equations_are_typeset_and_code_stands_beside_them(folder):
+    text = (folder / "chapters" / "dynamics.html").read_text()
+    assert text.count("<math") >= 10 and "arithmatex" not in text and "{{ source" not in text
+    assert text.count("@</span>") + text.count('class="nd">@') >= 7, "kernels and stages"
+
+
+@pytest.fixture
+def hooks(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
+    return importlib.import_module
+
+
+def test_an_excerpt_is_the_function_that_runs(hooks):
+    code, path, line = hooks("excerpts").excerpt("featherlane.dynamics.body.newton_euler", "rne")
+    assert code.startswith("@stage\ndef rne(m, d):\n    store6(") and '"""' not in code
+    assert (ROOT / path).read_text().splitlines()[line - 1] == "@stage"
+    with pytest.raises(LookupError, match="has no nothing"):
+        hooks("excerpts").excerpt("featherlane.dynamics.body.newton_euler", "nothing")
+
+
+def test_a_drawing_has_what_its_words_say(hooks):
+    drawn = hooks("flowcharts").svg("flowchart TD\n A[one] -->|if| B{two<br>lines}\n B --> A\n A -.-> C[(store)]\n")
+    assert drawn.count("<rect") == 3 and drawn.count('class="edge') == 3 and drawn.count("dashed") == 1
+    assert all(f">{word}</text>" in drawn for word in ("one", "two", "lines", "store", "if"))
+    for wrong in ("graph TD\n A --> B", "flowchart TD\n A[one"):
+        with pytest.raises(ValueError, match="allowed are"):
+            hooks("flowcharts").svg(wrong)
+
+
+def test_cells_of_a_script_are_words_and_code(hooks):
+    page, drawn = hooks("tutorials").told("tutorials", "try", "# # Title\n\n# %%\n# words\n\nprint(6 * 7)\n")
+    assert page.startswith("# Title\n\nwords\n\n```python\nprint(6 * 7)\n```\n\n```text\n42\n```\n") and drawn == ()
+    with pytest.raises(ZeroDivisionError):
+        hooks("tutorials").told("tutorials", "try", "# %%\n1 / 0\n")

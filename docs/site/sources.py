@@ -10,6 +10,7 @@ import posixpath
 import re
 from pathlib import Path
 
+from excerpts import named
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +30,7 @@ LANGUAGES = {
     ".cff": "yaml",
     "": "text",
 }
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"  # a search is for pages
 SITE_OF = {site: name for name, site in PAGES.items()}
 FENCED = re.compile(r"(^(`{3,}|~{3,}).*?^\2[ \t]*$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
@@ -53,6 +55,8 @@ def site_path(path: str) -> str | None:
     place = ROOT / path
     if path in PAGES:
         return PAGES[path]
+    if path.startswith("docs/tutorials/") and place.suffix == ".py":
+        return path.removeprefix("docs/").removesuffix(".py") + ".md"
     if path.startswith("docs/") and place.is_file() and place.suffix != ".py":
         return path.removeprefix("docs/")
     if place.is_dir():
@@ -72,7 +76,7 @@ def targets(text: str, src_uri: str) -> set[str]:
         return part
 
     outside_code(text, note)
-    return found
+    return found | named(text)
 
 
 def source_page(path: str) -> str:
@@ -80,9 +84,9 @@ def source_page(path: str) -> str:
     place = ROOT / path
     if place.is_dir():
         names = sorted(p.name for p in place.iterdir() if p.suffix == ".py")
-        return f"# {path}\n\n" + "\n".join(f"- [{name}]({name}.md)" for name in names) + "\n"
+        return f"{UNSEARCHED}# {path}\n\n" + "\n".join(f"- [{name}]({name}.md)" for name in names) + "\n"
     language = LANGUAGES.get(place.suffix, "text")
-    return f'# {path}\n\n``````{language} linenums="1"\n{place.read_text()}\n``````\n'
+    return f'{UNSEARCHED}# {path}\n\n``````{language} linenums="1"\n{place.read_text()}\n``````\n'
 
 
 def add(files, config, src_uri: str, text: str) -> None:

@@ -1,0 +1,48 @@
+"""A hook of the site: functions of the source beside the equations, by their names, so that they are what runs.
+
+    {{ source: featherlane.dynamics.body.newton_euler:rne }}
+
+becomes the text of that function, and a link to its line; a name that is not there fails the build.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^\{\{ source: ([\w.]+):(\w+) \}\}$", re.MULTILINE)
+
+
+def excerpt(module: str, name: str) -> tuple[str, Path, int]:
+    """The text of a function or class with its decorators, without its docstring; its file and line."""
+    path = Path("src", *module.split(".")).with_suffix(".py")
+    text = (ROOT / path).read_text()
+    kinds = ast.FunctionDef | ast.ClassDef
+    node = next((n for n in ast.parse(text).body if isinstance(n, kinds) and n.name == name), None)
+    if node is None:
+        raise LookupError(f"{path} has no {name}")
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines = text.splitlines()
+    told = node.body[0] if ast.get_docstring(node) is not None and len(node.body) > 1 else None
+    kept = range(first, node.end_lineno + 1)
+    left_out = range(told.lineno, told.end_lineno + 1) if told else range(0)
+    return "\n".join(lines[k - 1] for k in kept if k not in left_out), path, first
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Functions in place of their names."""
+    up = "../" * (page.file.src_uri.count("/"))
+
+    def shown(match) -> str:
+        code, path, line = excerpt(match[1], match[2])
+        link = f'[`{path.name}`, {match[2]}]({up}source/{path.as_posix()}.md){{ data-line="{line}" }}'
+        return f"{link}\n\n```python\n{code}\n```"
+
+    return BLOCK.sub(shown, markdown)
+
+
+def named(text: str) -> set[str]:
+    """The files of the source that a page shows parts of."""
+    return {Path("src", *module.split(".")).with_suffix(".py").as_posix() for module, _ in BLOCK.findall(text)}
