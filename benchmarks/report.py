@@ -27,6 +27,7 @@ PAGES = {
     "startup": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
     "memory": ROOT / "docs" / "speed.md",
+    "viewer": ROOT / "docs" / "viewer.md",
     "mixed": ROOT / "docs" / "mixed.md",
     "environments": ROOT / "docs" / "environments.md",
     "robots": ROOT / "docs" / "robots.md",

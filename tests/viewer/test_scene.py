@@ -1,6 +1,7 @@
 """What is drawn, on a real server: poses, layers, what is sent and what is not, drags."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -84,6 +85,12 @@ def sent(server, act):
     finally:
         server._websock_server.queue_message = queue
     return queued
+
+
+def corner_of(file):
+    """Largest x and y of the first mesh in a GLB file."""
+    length = int.from_bytes(file[12:16], "little")
+    return json.loads(file[20 : 20 + length])["accessors"][0]["max"][:2]
 
 
 def shown(server, model, source, worlds=None, nworld=1, on=()):
@@ -349,6 +356,32 @@ def test_edits_are_drawn_after_a_rebuild(server):
     scene.rebuild()
     (handle,) = handles(server).values()
     assert handle.batched_scales[0] == pytest.approx((0.3, 0.3, 0.3))
+
+
+def test_the_ground_reaches_under_all_worlds(server):
+    model = fl.load(MIXED)
+    batch = fl.Batch(model, 30)
+    scene = shown(server, model, batch, [0], 30)
+    plane = server.scene._handle_from_node_name["/ground/0"]
+    alone = plane.glb_data
+    scene.show(Frame.of(model, batch, None, scene.wanted))
+    plane = server.scene._handle_from_node_name["/ground/0"]
+    corner = np.abs(scene.spread(np.arange(30))).max(0)[:2] + 4
+    assert alone != plane.glb_data and corner_of(plane.glb_data) == pytest.approx(corner)
+    scene.switch("geoms", 0, False)
+    assert "/ground/0" not in server.scene._handle_from_node_name
+
+
+def test_a_ground_of_one_colour_has_a_grid(server):
+    model = fl.load(
+        '<mujoco><worldbody><geom type="plane" size="0 0 1" pos="0 0 .5" rgba="1 0 0 1"/></worldbody></mujoco>'
+    )
+    scene = shown(server, model, fl.Data(model))
+    grid = server.scene._handle_from_node_name["/ground/0"]
+    assert grid.infinite_grid and grid.plane_color == (255, 0, 0) and tuple(grid.position) == (0, 0, 0.5)
+    model.geom_pos[0, 2] = 1
+    scene.rebuild()
+    assert tuple(server.scene._handle_from_node_name["/ground/0"].position) == (0, 0, 1)
 
 
 def test_models_without_shapes_are_empty_pages(server):

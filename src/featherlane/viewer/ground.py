@@ -27,7 +27,7 @@ class Ground:
 
     def __init__(self, server, model: Model, looks: Looks, extent: float):
         self.server, self.looks, self.extent = server, looks, extent
-        self.planes = ground_groups(model, looks)
+        self.model, self.planes = model, ground_groups(model, looks)
         self.on = dict.fromkeys(sorted(self.planes), False)
         self._handles: list = []
         self._drawn: tuple = ()
@@ -40,7 +40,7 @@ class Ground:
             return
         self.remove()
         self._drawn = drawn
-        planes = (plane for group, on in self.on.items() if on for plane in self.planes[group])
+        planes = (plane for group, on in self.on.items() if on for plane in self.planes.get(group, ()))
         for k, plane in enumerate(planes):
             draw = self._grid if plane.look.texture < 0 else self._tiles
             self._handles.append(draw(f"/ground/{k}", plane, reach))
@@ -85,6 +85,11 @@ class Ground:
             position=tuple(plane.pos),
             wxyz=tuple(plane.quat),
         )
+
+    def rebuild(self) -> None:
+        """Make all anew, when shown next: the model has changed."""
+        self.remove()
+        self.planes = ground_groups(self.model, self.looks)
 
     def remove(self) -> None:
         """Take the planes off the page."""

@@ -147,7 +147,7 @@ class Scene:
 
     def rebuild(self) -> None:
         """Draw all anew: sizes, colours or heights of the model have changed."""
-        for layer in self._solids.values():
+        for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
         if self._frame is not None:
             self.show(self._frame)
