@@ -349,11 +349,25 @@ def test_drags_tell_world_and_body(server):
     assert {world for world, *_ in told} == {1, 3, 5} and (3, foot) in {where[:2] for where in told}
 
 
-def test_edits_are_drawn_after_a_rebuild(server):
+def test_edits_of_sizes_offsets_and_heights_are_drawn(server):
+    model = fl.load(MIXED)
+    data = fl.Data(model)
+    scene = shown(server, model, data)
+    model.geom_pos[model.geom("wedge").id] = (7, 8, 9)
+    model.hfield_data[:] = 0.5
+    scene.show(Frame.of(model, data, None, scene.wanted))
+    assert np.abs(places(server) - data.qpos[:3] - (7, 8, 9)).max(1).min() < SENT
+    hill = next(h for h in handles(server).values() if h.batched_positions.tolist() == [[2, 0, 0]])
+    assert hill.vertices[:, 2].max() == pytest.approx(0.1)
+    assert sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted))) == []
+
+
+def test_edits_of_colours_are_drawn_after_a_rebuild(server):
     model = fl.load('<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>')
     scene = shown(server, model, fl.Data(model))
-    model.geom_size[0, 0] = 0.3
+    model.geom_size[0, 0], model.mj_model.geom_rgba[0] = 0.3, (1, 0, 0, 1)
     scene.rebuild()
+    assert next(iter(handles(server).values())).batched_colors.tolist() == [[255, 0, 0]]
     (handle,) = handles(server).values()
     assert handle.batched_scales[0] == pytest.approx((0.3, 0.3, 0.3))
 

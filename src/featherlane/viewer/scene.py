@@ -30,6 +30,7 @@ from featherlane.viewer.tendons import Tendons
 
 SHOWN = (0, 1, 2)  # groups that are drawn at first, as in MuJoCo
 AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are
+SIZES = (*(f"{kind}_{name}" for kind in ("geom", "site") for name in ("pos", "quat", "size")), "hfield_data")
 APART = 1.25  # distance of neighbours in a grid of worlds, in their widths
 ENDLESS = 20.0  # half side of a tilted plane without end, in extents
 
@@ -60,6 +61,7 @@ class Scene:
         self.centre, self.extents = _bounds(model)
         self._middle, moving = _bounds(model, moving=True)
         self._frame: Frame | None = None
+        self._sizes = {name: model.__dict__[name].copy() for name in SIZES}
         extent, looks = float(moving.max()), Looks(model.mj_model)
         self._reach = float(np.linalg.norm(moving)) / 2
         size = float(np.clip(model.stat.meansize, 1e-3 * extent, 0.3 * extent))
@@ -134,6 +136,8 @@ class Scene:
 
     def show(self, frame: Frame) -> None:
         """Draw a frame; layers that it was not made for wait for the next one."""
+        if not all(np.array_equal(self._sizes[name], self.model.__dict__[name]) for name in SIZES):
+            self._resize()
         self._frame, offsets = frame, self.spread(frame.worlds)
         colours = paint(self.model, frame, self._on["sleep", None], self._on["islands", None])
         with self.server.atomic():
@@ -145,10 +149,15 @@ class Scene:
                     marks.show(frame, offsets)
         self.server.flush()
 
-    def rebuild(self) -> None:
-        """Draw all anew: sizes, colours or heights of the model have changed."""
+    def _resize(self) -> None:
+        """Let all be made anew: sizes, offsets or heights of the model have changed."""
+        self._sizes = {name: self.model.__dict__[name].copy() for name in SIZES}
         for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
+
+    def rebuild(self) -> None:
+        """Draw all anew: colours or textures of `model.mj_model` have changed; sizes are looked at for each frame."""
+        self._resize()
         if self._frame is not None:
             self.show(self._frame)
 
