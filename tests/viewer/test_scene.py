@@ -222,7 +222,7 @@ def test_the_number_of_drawn_worlds_may_change(server):
 def test_what_stands_still_is_sent_once(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
-    scene = shown(server, model, data, on=[name for name in LAYERS if name != "tendons"])
+    scene = shown(server, model, data, on=[name for name in LAYERS if name not in ("tendons", "glass")])
     again = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
     assert again == []
     data.qpos[2] += 0.1
@@ -269,7 +269,9 @@ def test_groups_above_2_are_hidden_at_first(server):
     assert len(visible(server)) == 1
 
 
-@pytest.mark.parametrize("layer", [name for name in LAYERS if name not in ("geoms", "sites", "sleep", "islands")])
+@pytest.mark.parametrize(
+    "layer", [name for name in LAYERS if name not in ("geoms", "sites", "sleep", "islands", "glass")]
+)
 def test_each_layer_draws_something_and_goes_again(server, layer):
     model = fl.load("slider_crank" if layer != "hulls" else "hand")
     if layer in ("contacts", "forces"):
@@ -370,6 +372,18 @@ def test_edits_of_colours_are_drawn_after_a_rebuild(server):
     assert next(iter(handles(server).values())).batched_colors.tolist() == [[255, 0, 0]]
     (handle,) = handles(server).values()
     assert handle.batched_scales[0] == pytest.approx((0.3, 0.3, 0.3))
+
+
+def test_what_moves_becomes_glass_and_what_stands_does_not(server):
+    model = fl.load(MIXED)
+    scene = shown(server, model, fl.Data(model), on=["glass"])
+    now = handles(server)
+    still = {name for name, h in now.items() if h.batched_positions.tolist() in ([[2, 0, 0]], [[0, 5, 0]])}
+    assert len(still) == 2 and not any("textured" in name for name in now)
+    assert {name for name, h in now.items() if h.opacity is None} == still
+    scene.switch("glass", None, False)
+    assert all(getattr(h, "opacity", None) is None for h in handles(server).values())
+    assert any("textured" in name for name in handles(server))
 
 
 def test_the_ground_reaches_under_all_worlds(server):

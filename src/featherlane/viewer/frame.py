@@ -39,6 +39,7 @@ LAYERS = {
     "forces": ("rows",),
     "islands": ("rows",),
     "sleep": ("sleep",),
+    "glass": (),
 }
 FIELDS = {
     "joints": ("xanchor", "xaxis"),

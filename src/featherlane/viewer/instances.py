@@ -12,6 +12,7 @@ from featherlane.viewer.node import Drag, Node
 from featherlane.viewer.rotation import product, turned
 from featherlane.viewer.shapes import Mesh
 
+GLASS = 0.35  # opacity of what light goes through
 IDENTITY = (1.0, 0.0, 0.0, 0.0)
 
 
@@ -77,6 +78,7 @@ class Instances:
         parts: the pieces of a world, all of them opaque or none.
         hold: called with the world's place among the drawn ones, the body and how, when somebody drags it.
         glb: the mesh with its texture, as a file; it is drawn while nothing is painted.
+        fixed: the parts do not move.
     """
 
     def __init__(
@@ -87,7 +89,9 @@ class Instances:
         parts: Sequence[Part],
         hold: Callable[[int, int, Drag], Any] | None = None,
         glb: bytes | None = None,
+        fixed: bool = False,
     ):
+        self.fixed = fixed
         self.parts, self.bodies = parts, np.array([part.body for part in parts])
         self.scale = np.array([part.scale for part in parts], np.float32).reshape(-1, 3)
         rgba = np.array([part.rgba for part in parts], np.float32).reshape(-1, 4)
@@ -98,20 +102,22 @@ class Instances:
         self._node = self.textured
         self._painted = False
 
-    def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None = None) -> None:
+    def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None = None, glass: bool = False) -> None:
         """Move the parts; what has not moved is not sent.
 
         Args:
             at: (n, k, 3) where the parts of the n worlds are drawn [m].
             quat: (n, k, 4) their orientations.
             paint: other colours.
+            glass: light goes through them.
         """
         if paint is not None and not paint.bodies[:, self.bodies].any():
             paint = None
-        self._choose(self.textured if paint is None else self.plain)
+        self._choose(self.textured if paint is None and not glass else self.plain)
         self._send(len(at), at.reshape(-1, 3), quat.reshape(-1, 4))
         if paint is not None or self._painted:
             self._node.colour(self._colours(len(at), paint))
+        self._node.dim(GLASS if glass else None)
         self._painted = paint is not None
 
     def _choose(self, node: Node) -> None:

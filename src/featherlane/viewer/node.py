@@ -127,6 +127,11 @@ class Node:
         if self._handle is not None and self.glb is None:
             self._handle.batched_colors = _bytes(colours)
 
+    def dim(self, opacity: float | None) -> None:
+        """Times its opacities, None: as they are."""
+        if self._handle is not None and self.glb is None:
+            self._handle.opacity = opacity
+
     def switch(self, on: bool) -> None:
         """Show the node, or hide it."""
         self.on = on

@@ -82,7 +82,9 @@ class Scene:
         }
         self.layers: dict[str, tuple[int, ...]] = {name: layer.groups for name, layer in self._solids.items()}
         self.layers["geoms"] = tuple(sorted({*self.layers["geoms"], *self._ground.on}))
-        self.layers |= {name: marks.groups for name, marks in self._marks.items()} | {"islands": (), "sleep": ()}
+        self.layers |= {name: marks.groups for name, marks in self._marks.items()} | {
+            name: () for name in ("islands", "sleep", "glass")
+        }
         grouped = ("geoms", "hulls", "sites", "tendons")
         self.layers = {name: groups for name, groups in self.layers.items() if groups or name not in grouped}
         self._on = {(name, group): False for name, groups in self.layers.items() for group in groups or (None,)}
@@ -143,7 +145,7 @@ class Scene:
         with self.server.atomic():
             self._ground.show(offsets)
             for name, layer in self._solids.items():
-                layer.show(frame, offsets, None if name == "sites" else colours)
+                layer.show(frame, offsets, None if name == "sites" else colours, self._on["glass", None])
             for marks in self._marks.values():
                 if any(marks.on.values()):
                     marks.show(frame, offsets)

@@ -60,13 +60,14 @@ class Solids:
         for node in self._built.get(group, ()):
             node.switch(on)
 
-    def show(self, frame: Frame, offsets: np.ndarray, paint: Paint | None = None) -> None:
+    def show(self, frame: Frame, offsets: np.ndarray, paint: Paint | None = None, glass: bool = False) -> None:
         """Put all that is shown in its place.
 
         Args:
             frame: poses of the n worlds.
             offsets: (n, 3) where they are drawn [m].
             paint: colours of bodies in place of their own.
+            glass: light goes through what moves.
         """
         if len(offsets) != self._nworld:
             self.rebuild()
@@ -77,7 +78,7 @@ class Solids:
             self._carried = shown, Carried([node.parts for node in nodes])
         if nodes:
             for node, (at, quat) in zip(nodes, self._carried[1].poses(frame, offsets), strict=True):
-                node.place(at, quat, paint)
+                node.place(at, quat, paint, glass and not node.fixed)
 
     def _nodes(self, group: int) -> list[Instances]:
         if group not in self._built:
@@ -93,7 +94,7 @@ class Solids:
             file = textured_file(self.looks, kind, mesh)
             mean = self.looks.mean(kind.look.texture)
             parts = [part._replace(rgba=(*(mean * part.rgba[:3]), part.rgba[3])) for part in parts]
-        return Instances(self.server, name, mesh, parts, self.hold, file)
+        return Instances(self.server, name, mesh, parts, self.hold, file, kind.fixed)
 
     def rebuild(self) -> None:
         """Make all anew, when shown next: sizes have changed, or the number of worlds."""
