@@ -10,6 +10,7 @@ from featherlane.errors import ModelError
 from featherlane.viewer.frame import LAYERS, MOST_DETAILED, Frame
 
 EXACT = 1e-12  # kernels for one world and for many round alike; sums here do not
+LONG_CHORD = 0.02  # one that goes nearly all the way round
 CHORD = 2e-3  # an arc in 8 pieces is so much shorter
 WRAPS = """
 <mujoco>
@@ -252,6 +253,23 @@ def test_arcs_lie_on_what_they_go_round():
     assert np.isclose(np.linalg.norm(ball, axis=1), 0.1).sum() == 9
     drum, axis = ways.start[ways.tendon == 1] - (0, 0, 0.5), data.geom_xmat[0].reshape(3, 3)[:, 2]
     assert np.isclose(np.linalg.norm(np.cross(drum, axis), axis=1), 0.1).sum() == 9
+
+
+@pytest.mark.parametrize("shape", ['type="sphere" size=".1"', 'type="cylinder" size=".1 .3" euler="90 0 0"'])
+def test_an_arc_may_go_more_than_half_way_round(shape):
+    model = fl.load(f"""
+        <mujoco><worldbody>
+          <geom name="g" {shape}/><site name="a" pos="-.02 0 -.15"/><site name="b" pos=".02 .05 -.15"/>
+          <site name="over" pos="0 0 .2"/>
+        </worldbody><tendon><spatial>
+          <site site="a"/><geom geom="g" sidesite="over"/><site site="b"/>
+        </spatial></tendon></mujoco>""")
+    data = fl.Data(model)
+    fl.forward(model, data)
+    ways = Frame.of(model, data, None, {"tendons"}).paths
+    assert data.ten_length[0] > 0.1 * np.pi + 0.2
+    assert np.linalg.norm(ways.end - ways.start, axis=1).sum() == pytest.approx(data.ten_length[0], rel=LONG_CHORD)
+    assert ways.start[:, 2].max() == pytest.approx(0.1, rel=0.02)  # it goes over the top
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------
