@@ -396,6 +396,8 @@ def test_models_in_which_nothing_moves(opened, text):
 def test_what_is_wrong_with_a_call():
     with pytest.raises(fl.ModelError, match="no bundled model"):
         fl.view("nosuch")
+    with pytest.raises(fl.ModelError, match="one of the groups"):
+        fl.view(fl.MixedBatch([(fl.load("pendulum"), 1), (fl.load("cartpole"), 1)]))
     with pytest.raises(fl.ModelError, match="worlds: got 0"):
         fl.view("pendulum", worlds=0)
     with pytest.raises(fl.ModelError, match="nworld"):

@@ -14,6 +14,7 @@ from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
 
 PORT = 8080
@@ -219,6 +220,8 @@ def source_of(what, frames, nworld: int):
         if frames is not None:
             raise ModelError("frames: a failure has its own")
         return Playback(what.model, {name: rows[None] for name, rows in _states(what).items()}, "failure")
+    if isinstance(what, MixedBatch):
+        raise ModelError("a page shows worlds of one model: give it one of the groups of the mixed batch")
     worlds = what if isinstance(what, Batch | Data) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, Batch | Data) and frames is None:
         return Watch(worlds)

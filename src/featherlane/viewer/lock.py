@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import errno
 import hmac
+import importlib
 import ipaddress
 import secrets
 import socket
@@ -42,10 +43,9 @@ def viser_module():
         InstallationError: it is not installed.
     """
     try:
-        import viser
+        return importlib.import_module("viser")
     except ImportError as error:
         raise InstallationError(f"the viewer needs viser ({error}); install with: {INSTALL}") from None
-    return viser
 
 
 class PortInUse(ModelError):
@@ -234,9 +234,8 @@ def _quiet() -> Iterator[None]:
 
 def _keep_at_home(viser, server) -> None:
     """No button that asks a server elsewhere for a public address, and nothing that does where a page asks for it."""
-    from viser import _messages
-
-    for message in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):
+    messages = viser._messages
+    for message in (messages.ShareUrlRequest, messages.ShareUrlDisconnect):
         with contextlib.suppress(AssertionError):
             server._websock_server.unregister_handler(message)
     server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large")
