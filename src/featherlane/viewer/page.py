@@ -21,7 +21,7 @@ from featherlane.model.enums import NGROUP
 from featherlane.simulation.batch.batch import Batch
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Drag
-from featherlane.viewer.panel import Panel
+from featherlane.viewer.panel import DRAWN, Panel
 from featherlane.viewer.playback import Playback
 from featherlane.viewer.scene import Scene
 from featherlane.viewer.session import Session
@@ -30,7 +30,6 @@ from featherlane.viewer.watch import Watch
 RATE = 60.0  # pictures in a second, at most
 PANEL_RATE = 8.0  # numbers and plots
 IDLE = 0.1  # between two looks for visitors [s]
-DRAWN = 64  # worlds, until somebody asks for more
 MARKS = 64  # labels of bad worlds, at most
 RED, ORANGE = (200, 40, 40), (255, 150, 0)
 
@@ -228,6 +227,7 @@ class Page:
     def _open(self, source: Source, drawn: int | None) -> None:
         """Build scene and panel for some worlds."""
         self.source = source
+        self.panel: Any = None
         self.picked: tuple[int, int] | None = None
         self._holding = False
         self.server.scene.reset()
@@ -261,6 +261,8 @@ class Page:
         self._offsets = dict(zip(worlds.tolist(), self.scene.spread(worlds), strict=True))
         self.scene.aim(self.scene.spread(worlds))
         self._dirty = True
+        if self.panel is not None:
+            self.panel.sync()
 
     def _draw(self) -> None:
         self._dirty = False

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from featherlane.viewer.page import Page
 
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")
+DRAWN = 64  # worlds, until somebody asks for more
 MOST_SLIDERS = 60  # actuators with sliders of their own
 NAMED = 12  # bad worlds that the status names
 RESET, BACK, RUN, PAUSE, STEP = "Reset", "Back", "Run", "Pause", "Step"
@@ -52,13 +53,13 @@ class Panel:
         self.status = self.gui.add_markdown("")
         self._time()
         self._worlds()
+        self._plots()
         self._layers()
         if isinstance(self.source, Session):
             self._hands()
             self._actuators()
             self._options()
             self._bodies()
-        self._plots()
         self.sync()
         self.refresh()
 
@@ -214,12 +215,13 @@ class Panel:
         with self._folder("Worlds", n > 1):
             if n > 1:
                 group = self.gui.add_slider("Drawn", 1, n, 1, min(n, len(self.page.worlds)), hint="The first so many")
-                self._on("drawn", group, lambda value: self.page.draw_first(int(value)))
+                drawn = self._on("drawn", group, lambda value: self.page.draw_first(int(value)))
+                self._syncing.append(lambda: setattr(drawn, "value", len(self.page.worlds)))
                 group = self.gui.add_text("Only", "", hint="Numbers of worlds with commas or ranges, 0, 7, 10-20")
                 self._on("only", group, self._only)
-                group = self.gui.add_number("Picked", self._world(), min=0, max=n - 1, step=1)
-                self._on("picked", group, lambda value: self.page.pick(int(value), self._body()))
-                self._syncing.append(lambda: setattr(group, "value", self._world()))
+                picked = self.gui.add_number("Picked", self._world(), min=0, max=n - 1, step=1)
+                self._on("picked", picked, lambda value: self.page.pick(int(value), self._body()))
+                self._syncing.append(lambda: setattr(picked, "value", self._world()))
             self.bad = self.gui.add_markdown("")
             if isinstance(self.source, Session):
                 with self._folder("Worlds that turned bad"):
@@ -241,7 +243,8 @@ class Panel:
         if worlds:
             self.page.draw_these(worlds)
         else:
-            self.page.draw_first(int(self.controls["drawn"].value))
+            self.page.draw_first(DRAWN)
+            self.sync()
 
     def _incident(self):
         assert isinstance(self.source, Session)
