@@ -1,5 +1,6 @@
 """The page without a browser: what its controls do to worlds, what it refuses, what it shows of others' worlds."""
 
+import asyncio
 import io
 import threading
 import time
@@ -48,7 +49,7 @@ def turn(page, name, value=None):
     if value is not None:
         handle._impl.value = value
     for callback in list(handle._impl.update_cb):
-        callback(SimpleNamespace(client=object(), client_id=0, target=handle))
+        asyncio.run(callback(SimpleNamespace(client=object(), client_id=0, target=handle)))
     settled(page)
 
 
@@ -421,6 +422,17 @@ def test_a_notebook_shows_the_page():
         assert f'<iframe src="{view.url}"' in view._repr_html_()
         assert view.visitors == 0
     assert "closed" in view._repr_html_()
+
+
+def test_a_program_waits_until_the_page_is_closed():
+    view = fl.view("pendulum", port=0)
+    waiting = threading.Thread(target=view.wait)
+    waiting.start()
+    time.sleep(0.1)
+    assert waiting.is_alive()
+    view.close()
+    waiting.join(timeout=SECONDS)
+    assert not waiting.is_alive()
 
 
 def test_what_is_not_supported_is_listed_on_a_page():

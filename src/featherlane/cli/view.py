@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from featherlane.viewer.door import View, open_page, view_error
 from featherlane.viewer.lock import viser_module
 
 RECORDING = ".npz"
-WAIT = 0.5  # between two looks for Ctrl-C [s]
 
 
 @dataclass
@@ -39,12 +37,11 @@ class Request:
     browser: bool = True
 
 
-def view(request: Request, closed: threading.Event | None = None) -> int:
+def view(request: Request) -> int:
     """Serve the page until Ctrl-C.
 
     Args:
         request: what the user asked for.
-        closed: ends it, too.
 
     Returns:
         The exit code: 0 after Ctrl-C, WRONG where the model cannot be shown; the page says why.
@@ -61,21 +58,19 @@ def view(request: Request, closed: threading.Event | None = None) -> int:
     except UnsupportedFeatureError as error:
         complain(str(error))
         page = view_error(error, port=request.port, host=request.host, browser=browser)
-        return _serve(page, closed) or WRONG
+        return _serve(page) or WRONG
     page = open_page(source, request.port, request.host, worlds=request.drawn, paused=request.paused, browser=browser)
-    return _serve(page, closed)
+    return _serve(page)
 
 
-def _serve(page: View, closed: threading.Event | None) -> int:
+def _serve(page: View) -> int:
     """Say where the page is, and wait."""
-    closed = closed or threading.Event()
     with page:
         print(f"{page.url}  (Ctrl-C ends it)", flush=True)
         if os.environ.get("SSH_CONNECTION") and page.lock.open:
             print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
         try:
-            while not closed.wait(WAIT):
-                pass
+            page.wait()
         except KeyboardInterrupt:
             print(file=sys.stderr)
     return 0

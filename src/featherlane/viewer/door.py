@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from featherlane.simulation.world.data import Data
 
 PORT = 8080
 HOST = "127.0.0.1"
+WAIT = 0.5  # between two looks for Ctrl-C [s]
 HEIGHT = 600  # of the page in a notebook [pixels]
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 
@@ -26,7 +28,8 @@ TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 class View:
     """A page that is being served; a context that closes it.
 
-    In a notebook it shows itself.  It needs no call to stay alive, and none is made of the worlds' owner.
+    In a notebook it shows itself.  It is served as long as the program runs: `wait` is for one that has nothing else
+    to do.
 
     Attributes:
         url: its address, with the token where one is needed.
@@ -41,7 +44,7 @@ class View:
         self.host, self.port, self.lock = host, int(self.server.get_port()), lock
         self.page: Any = None
         self._stop = stop
-        self._closed = False
+        self._closed = threading.Event()
 
     @property
     def url(self) -> str:
@@ -53,16 +56,21 @@ class View:
     @property
     def visitors(self) -> int:
         """How many browsers look at it."""
-        return 0 if self._closed else len(self.server.get_clients())
+        return 0 if self._closed.is_set() else len(self.server.get_clients())
 
     def close(self) -> None:
         """Take the page away; worlds of others go on as if nobody had looked."""
-        if self._closed:
+        if self._closed.is_set():
             return
-        self._closed = True
+        self._closed.set()
         if self.page is not None:
             self.page.close()
         self._stop(self.server)
+
+    def wait(self) -> None:
+        """Keep a program alive until the page is closed, or Ctrl-C, which is raised."""
+        while not self._closed.wait(WAIT):
+            pass
 
     def open_browser(self) -> bool:
         """Show the page in a browser of this machine; whether one was found."""
@@ -77,12 +85,12 @@ class View:
         self.close()
 
     def __repr__(self) -> str:
-        return f"View({self.url!r}{', closed' * self._closed})"
+        return f"View({self.url!r}{', closed' * self._closed.is_set()})"
 
     def _repr_html_(self) -> str:
         """The page, in a notebook."""
         url = html.escape(self.url)
-        if self._closed:
+        if self._closed.is_set():
             return f"<p>{url} is closed.</p>"
         return f'<iframe src="{url}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
 

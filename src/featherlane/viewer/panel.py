@@ -68,12 +68,13 @@ class Panel:
         return self.gui.add_folder(label, expand_by_default=opened)
 
     def _on(self, name: str, handle, job: Callable[[Any], Any], click: bool = False) -> Any:
-        """Have the page do a job when a visitor changes a control, with the value that it has by then."""
+        """Have the page do a job when a visitor changes a control, with the value that he gave it."""
         self.controls[name] = handle
 
-        def told(event) -> None:
+        async def told(event) -> None:  # on the server's event loop, which keeps the order
             if click or event.client is not None:
-                self.page.do(lambda: job(handle.value))
+                value = event.target.value
+                self.page.do(lambda: job(value))
 
         (handle.on_click if click else handle.on_update)(told)
         return handle

@@ -1,0 +1,76 @@
+"""`featherlane view` without a browser: what is refused before anything is served, and how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import numpy as np
+import pytest
+
+pytest.importorskip("viser")
+
+from featherlane.cli import run
+
+SECONDS = 60.0
+CLOTH = """<mujoco><worldbody><flexcomp name="curtain" type="grid" count="4 4 1" spacing=".1 .1 .1" dim="2"/>
+</worldbody></mujoco>"""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recording") / "out.npz"
+    assert run(["simulate", "pendulum", "--seconds", "0.2", "--worlds", "2", "--out", str(path), "--json"]) == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["nosuch"], "no bundled model and no file 'nosuch'"),
+        (["nosuch.npz"], "nosuch.npz: no such file"),
+        (["pendulum", "--worlds", "0"], "worlds: got 0"),
+        (["pendulum", "--drawn", "0"], "drawn: got 0"),
+        (["pendulum", "--threads", "-1"], "threads: got -1"),
+        (["pendulum", "--port", "99999"], "port: got 99999"),
+        (["pendulum", "--host", "8.8.8.8"], "host: got '8.8.8.8'"),
+        (["pendulum", "--set", "timestep=-1"], "timestep"),
+        (["pendulum", "--set", "bogus=1"], "no option 'bogus'"),
+        (["pendulum", "--keyframe", "bogus"], "keyframe: got 'bogus'"),
+        (["pendulum", "--model", "humanoid"], "goes with a recording"),
+        (["{out}", "--model", "humanoid"], "is it another one?"),
+        (["{out}", "--model", "nosuch"], "no bundled model"),
+        (["{out}", "--worlds", "3"], "a recording has its own"),
+        (["{out}", "--keyframe", "0"], "a recording has its own"),
+        (["{wrong}"], "cannot be read as a recording"),
+        (["{other}"], "is no recording: it lacks time, qpos"),
+        (["{lost}"], "is of the model 'gone.xml', which is not here"),
+    ],
+)
+def test_what_is_refused(words, says, recording, tmp_path, capsys):
+    (tmp_path / "wrong.npz").write_text("nonsense")
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    np.savez(tmp_path / "lost.npz", time=np.zeros((1, 2)), qpos=np.zeros((1, 2, 1)), model=np.array("gone.xml"))
+    places = {name: tmp_path / f"{name}.npz" for name in ("wrong", "other", "lost")} | {"out": recording}
+    assert run(["view", *(word.format(**places) for word in words), "--no-browser"]) == 2
+    out, err = capsys.readouterr()
+    assert says in err and out == ""
+
+
+@pytest.mark.parametrize("words, code", [(["pendulum", "--worlds", "3"], 0), (["{out}"], 0), (["{cloth}"], 2)])
+def test_it_is_served_until_ctrl_c(words, code, recording, tmp_path):
+    (tmp_path / "cloth.xml").write_text(CLOTH)
+    words = [word.format(out=recording, cloth=tmp_path / "cloth.xml") for word in words]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "featherlane", "view", *words, "--port", "0", "--no-browser"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"SSH_CONNECTION": "here"},
+    )  # fmt: skip
+    url = process.stdout.readline().split()[0]
+    assert process.stdout.readline().startswith("from your own machine: ssh -L")
+    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        assert answer.status == 200
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == code
+    assert ("flex 'curtain': deformable body" in err) == (code == 2) and "Traceback" not in err
