@@ -52,6 +52,23 @@ def impedance(solimp, r):
 
 
 @kernel
+def impedance_rate(solimp, r):
+    """Rate of `impedance` by |r|: 0 beyond the width, and without one."""
+    dmin, dmax = clip(solimp[0], MINIMP, MAXIMP), clip(solimp[1], MINIMP, MAXIMP)
+    mid, p, width = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0), fmax(solimp[2], MINVAL)
+    x = fabs(r) / width
+    lower = x <= mid
+    ratio = where(lower, x, fmax(1.0 - x, 0.0)) / where(lower, mid, 1.0 - mid)
+    # y' = p ratio^(p - 1) on either half
+    y = 2.0 * ratio
+    general = not_((p == 1.0) | (p == 2.0))
+    if any_(general):
+        y = where(general, p * pow_(ratio, p - 1.0), y)
+    y = where(p == 1.0, 1.0, y)
+    return where((x >= 1.0) | (solimp[2] <= MINVAL), 0.0, y * (dmax - dmin) / width)
+
+
+@kernel
 def shortest_timeconst(m):
     """Least time constant of a reference [s]: two time steps; 0 where `refsafe` is off, and under `discrete`."""
     if m.opt_disableflags & DISABLE_REFSAFE or has_metric(m):

@@ -37,7 +37,7 @@ def clear_derivative(m, d):
 
 
 @kernel
-def _rate_of_rotational_inertia(I, v):
+def rate_of_rotational_inertia(I, v):
     """Rate of the rotational inertia of a body that is carried along with v: xx yy zz xy xz yz.
 
     omega x J + (omega x J)^T + 2 (u . c) - u c^T - c u^T, with c the mass times the centre of mass.
@@ -68,16 +68,15 @@ def _symmetric_times(B, a, x):
 
 
 @kernel
-def _times(B, a, S):
-    """B S = (Jdot omega + omega x l, 2 omega x p)."""
-    omega = (S[0], S[1], S[2])
+def composite_drag_of(B, a, omega):
+    """B x = (Jdot omega + omega x l, 2 omega x p) of a motion that turns with omega."""
     moment = add3(_symmetric_times(B, a, omega), cross(omega, load3(B, a + 6)))
     force = scale3(2.0, cross(omega, load3(B, a + 9)))
     return moment[0], moment[1], moment[2], force[0], force[1], force[2]
 
 
 @kernel
-def _transposed_times(B, a, S):
+def axis_drag(B, a, S):
     """The three numbers of B^T S that are not zero: Jdot omega + l x omega + 2 p x u."""
     omega, u = (S[0], S[1], S[2]), (S[3], S[4], S[5])
     turned = add3(_symmetric_times(B, a, omega), cross(load3(B, a + 6), omega))
@@ -118,8 +117,8 @@ def _rates_of_body(m, d, i):
 def _add_dof(m, d, k, I, i, s):
     """Row and column of dof k of body i, up to the diagonal, times s."""
     S, w = load6(d.cdof, 6 * k), load6(d.cdof_rate, 6 * k)
-    f = add6(inert_mul(I, w), _times(d.crb_rate, 12 * i, S))
-    g, t = inert_mul(I, S), _transposed_times(d.crb_rate, 12 * i, S)
+    f = add6(inert_mul(I, w), composite_drag_of(d.crb_rate, 12 * i, (S[0], S[1], S[2])))
+    g, t = inert_mul(I, S), axis_drag(d.crb_rate, 12 * i, S)
     a, above = m.D_rowadr[k], m.D_diag[k]
     for c in range(above):
         j = m.D_colind[a + c]
@@ -138,7 +137,7 @@ def add_rne_vel(m, d, s):
     for i in range(1, m.nbody):
         _rates_of_body(m, d, i)
         I, v, a = load10(d.cinert, 10 * i), load6(d.cvel, 6 * i), 12 * i
-        store6(d.crb_rate, a, _rate_of_rotational_inertia(I, v))
+        store6(d.crb_rate, a, rate_of_rotational_inertia(I, v))
         store6(d.crb_rate, a + 6, inert_mul(I, v))
     for i in range(m.nbody - 1, 0, -1):
         p, first = m.body_parentid[i], m.body_dofadr[i]

@@ -90,6 +90,14 @@ def implicit_acceleration(m, d):
     solve_lu(m, d.qLU, d.qHDiagInv, d.qacc_step)
 
 
+@kernel
+def implicit_again(m, d, x):
+    """qacc_step <- (M - h D)^-1 x by the factor that `implicit_acceleration` left."""
+    for i in range(m.nv):
+        d.qacc_step[i] = x[i]
+    solve_lu(m, d.qLU, d.qHDiagInv, d.qacc_step)
+
+
 @stage
 def implicit(m, d):
     """Implicit in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.

@@ -14,7 +14,7 @@ from featherlane.dynamics.actuator.reflected import damping
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
-from featherlane.dynamics.inertia.joint_space import factor_and_solve
+from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve
 from featherlane.dynamics.integrator.derivative import (
     add_actuator_rates,
     add_diagonal_actuator_rates,
@@ -84,6 +84,29 @@ def euler_acceleration(m, d, free):
                 factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
             for i in range(m.nv):
                 d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
+
+
+@kernel
+def euler_again(m, d, x):
+    """qacc_step <- (M + h B)^-1 x by what `euler_acceleration` left of its factor, in worlds with damping."""
+    for i in range(m.nv):
+        d.qacc_step[i] = x[i]
+    if uses_articulated(m):
+        articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
+    else:
+        solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+
+
+@kernel
+def damps_implicitly(m, d):
+    """Mask: worlds in which `euler` takes another acceleration than qacc."""
+    found = real(d, 0.0)
+    for i in range(m.nv):
+        b, c, e = damping(m, d, i)
+        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
+        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
+            found = real(d, 1.0)
+    return found > 0.0
 
 
 @stage
@@ -165,6 +188,21 @@ def implicitfast_acceleration(m, d):
             _solve_by_medium(m, d)
         else:
             articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
+    solve_free_bodies(m, d)
+
+
+@kernel
+def implicitfast_again(m, d, x):
+    """qacc_step <- (M - h D)^-1 x by what `implicitfast_acceleration` left of its factor; x is in qfrc_smooth, too."""
+    for i in range(m.nv):
+        d.qacc_step[i] = x[i]
+    if not (uses_articulated(m) and m.implicit_diagonal):
+        solve(m, d.qH, d.qHDiagInv, d.qacc_step)
+    elif medium_counts(m):
+        implicit_diagonal(m, d)
+        _solve_by_medium(m, d)
+    else:
+        articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
     solve_free_bodies(m, d)
 
 

@@ -21,6 +21,8 @@ from featherlane.model.integrator import has_metric
 from featherlane.simulation.derivative.points import move, move_pos
 from featherlane.simulation.derivative.residual import (
     implicit_acceleration_of,
+    implicit_rates,
+    is_damped,
     is_implicit,
     place,
     push,
@@ -172,8 +174,8 @@ def solve_column(m, d):
 
 
 @kernel
-def step_column(m, d, at):
-    """qacc_step <- da*, rk_rate <- dq', rk_velocity <- dv' of the column of coordinate `at`."""
+def step_column(m, d, at, damped):
+    """qacc_step <- da*, rk_rate <- dq', rk_velocity <- dv' of the column of coordinate `at`; damped as `is_damped`."""
     h = m.opt_timestep[0]
     if is_implicit(m):
         # K da* = M da + dp
@@ -181,7 +183,10 @@ def step_column(m, d, at):
         for i in range(m.nv):
             d.qfrc_smooth[i] = d.Ma[i] + d.qfrc_inverse[i]
             d.qfrc_constraint[i] = real(d, 0.0)
-    implicit_acceleration_of(m, d, d.rk_acceleration)
+        implicit_rates(m, d, d.qfrc_smooth, d.rk_acceleration, damped)
+    else:
+        for i in range(m.nv):
+            d.qacc_step[i] = d.rk_acceleration[i]
     for i in range(m.nv):
         d.qvec[i] = where(at == 1.0 * i, 1.0, 0.0)
         d.rk_velocity[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
@@ -202,6 +207,7 @@ def solve_columns(m, d, b, thread, tile, W):
     h = m.opt_timestep[0]
     for i in range(m.nv):
         d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+    damped = is_damped(m, d)
     if d.con_overflow[0] == 0:
         factor_hessian(m, d)
     if d.con_overflow[0]:
@@ -217,12 +223,12 @@ def solve_columns(m, d, b, thread, tile, W):
                 write_records(b, thread, tile, W, s)
             for s in range(b.nstep):
                 read_controls(b, thread, tile, W, s)
-                step_column(m, d, d.qacc_smooth[0])
+                step_column(m, d, d.qacc_smooth[0], damped)
                 write_records(b, thread, tile, W, s)
         else:
             for s in range(b.nstep):
                 read_controls(b, thread, tile, W, s)
                 at = d.qacc_smooth[0]
                 solve_column(m, d)
-                step_column(m, d, at)
+                step_column(m, d, at, damped)
                 write_records(b, thread, tile, W, s)

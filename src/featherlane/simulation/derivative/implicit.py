@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.lanes import Stage
+from featherlane.dynamics.inertia.articulated import uses_articulated
+from featherlane.lanes import Record, Stage, allocate
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.columns import (
@@ -24,8 +25,11 @@ from featherlane.simulation.derivative.columns import (
     position_columns,
     solve_columns,
 )
+from featherlane.simulation.derivative.formulas import KNOWN, formula_columns, formula_steps, serves
 from featherlane.simulation.derivative.moved import OwnWorlds
+from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data
 
 EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
@@ -39,16 +43,16 @@ class Rates(NamedTuple):
     Attributes:
         state: (k, n, 2 nv + na) the next state's.
         acceleration: (k, n, nv) that of forward dynamics.
-        force: (k, n, nv) of the residual, dg.
         fits: (k,) whether the theorem's Hessian is there.
         nearest: (k,) distance to the nearest switch.
+        known: (k,) whether formulas served.
     """
 
     state: np.ndarray
     acceleration: np.ndarray
-    force: np.ndarray
     fits: np.ndarray
     nearest: np.ndarray
+    known: np.ndarray
 
 
 class _Passes:
@@ -82,7 +86,9 @@ class _Passes:
         self.up, self.down = np.zeros((2, n, self.ncol))
         self.g, self.p = np.zeros((2, n, self.ncol, nv))
         self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
-        self.report = np.zeros((n * self.copies, 2))
+        self.report, self.known = np.zeros((n * self.copies, 2)), np.zeros((n, 3))
+        # formulas and solution in one go, but for the recursion, which needs the same memory
+        self.whole = worlds.by_formulas and not uses_articulated(model)
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
         self._plan()
@@ -129,6 +135,7 @@ class _Passes:
                 "record": [Transfer(name, rows(a, start, npass)) for name, a in taken.items() if a.size],
             }
             self.rates.append((plan(loop, kinds, total), npass))
+        self.formulas = self._formulas(loads, at) if worlds.by_formulas else None
         npass = self.ncol // self.copies
         brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
         brought["rk_acceleration"] = self.acceleration
@@ -145,6 +152,30 @@ class _Passes:
         }
         self.solution = plan(solve_columns, kinds, total), npass
 
+    def _formulas(self, loads: list[Transfer], at: np.ndarray) -> tuple[Plan, int]:
+        """Rates by formulas, or the whole derivative by them; one world alone goes through a tile of width 1."""
+        worlds, nv = self.worlds, self.worlds.model.nv
+        self.narrow = 1 if worlds.batch.nworld == 1 else self.width
+        workspaces, wanted = worlds._prepared(self.narrow), worlds.batch._wanted(set())
+        n = self.ncol if self.whole or not worlds.torques else self.parts[-1][1]
+        report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
+        brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
+        state, act = self.state[..., : 2 * nv], self.state[..., 2 * nv :]
+        taken = {"rk_act": act, "rk_acceleration": self.g, "rk_velocity": self.p}
+        if self.whole:
+            taken = {"rk_act": act, "rk_rate": state[..., :nv], "rk_velocity": state[..., nv:]}
+            if worlds.torques:
+                taken["rk_acceleration"] = self.acceleration
+        kinds = {
+            "load": loads,
+            "control": [Transfer(name, a[:, :n, None]) for name, a in brought.items()],
+            "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items() if a.size), Transfer("part", report)],
+        }
+        rooms, loop = [_room(w) for w in workspaces], formula_steps if self.whole else formula_columns
+        plan = Plan(workspaces, kinds, self.each, wanted, loop, rooms=rooms)
+        plan.workspaces[0].calls.require(loop)
+        return plan, n
+
     def run(self, chosen: np.ndarray, up: np.ndarray, down: np.ndarray) -> Rates:
         """All passes of some worlds, `each` at most.
 
@@ -157,23 +188,51 @@ class _Passes:
         moves, kept = moves[moves < up.shape[1]], self.kept[moves < up.shape[1]]
         self.up[:k, kept], self.down[:k, kept] = up[:, moves], down[:, moves]
         worlds._prepared(self.width)
-        self._go(self.base, 1, chosen, chosen)
-        order, place = np.repeat(chosen, self.copies), np.arange(k * self.copies)
-        for plan, npass in (*self.rates, self.solution):
-            self._go(plan, npass, order, place)
+        known = np.zeros(k, bool)
+        if self.formulas is not None:
+            plan, n = self.formulas
+            worlds._prepared(self.narrow)
+            self._go(plan, n, chosen, np.arange(k), self.narrow)
+            known = self.known[:k, KNOWN] > 0.0
+        left, other = np.flatnonzero(~known), np.arange(self.copies)
+        if len(left):
+            self._go(self.base, 1, chosen[left], chosen[left])
+            places = (left[:, None] * self.copies + other).reshape(-1)
+            for plan, npass in self.rates:
+                self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
+        if not self.whole:
+            left = np.arange(k)
+        if len(left):
+            plan, npass = self.solution
+            places = (left[:, None] * self.copies + other).reshape(-1)
+            self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
         report = self.report[: k * self.copies : self.copies]
+        if self.formulas is not None:
+            # a contact that begins or ends at a displaced pose is told by formulas alone
+            nearest = np.minimum(report[:, NEAREST], self.known[:k, NEAREST])
+            report = np.stack([report[:, FITS], nearest], 1)
+        if self.whole:
+            report = np.where(known[:, None], self.known[:k, :KNOWN], report)
         picked = slice(None) if self.copies == 1 else self.kept
         return Rates(
             self.state[:k, picked],
             self.acceleration[:k, picked],
-            self.g[:k, picked],
             report[:, FITS] > 0.0,
             report[:, NEAREST],
+            known,
         )
 
-    def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
+    def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
         plan.begin(nstep, order, place)
-        self.worlds._go(plan, -(-len(order) // self.width))
+        self.worlds._go(plan, -(-len(order) // (width or self.width)))
+
+
+def _room(workspace: Workspace) -> Record:
+    """Memory of a thread for rates by formulas."""
+    names = {"rate_nv": "nv", "rate_na": "na", "rate_nbody": "nbody", "rate_ngeom": "ngeom", "rate_ncon": "nconmax"}
+    sizes = {name: int(workspace.sizes[size]) for name, size in names.items()}
+    arrays = allocate(RATES, sizes, workspace.width, workspace.dtype)
+    return Record(RATES, sizes, arrays, workspace.width, workspace.dtype)
 
 
 class ImplicitWorlds(OwnWorlds):
@@ -187,10 +246,12 @@ class ImplicitWorlds(OwnWorlds):
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
     """
 
-    def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int = 0):
+    def __init__(
+        self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int = 0, by_formulas=True
+    ):
         n = 2 * (2 * model.nv + model.na + model.nu)
         super().__init__(model, source, n, nthread, disabled)
-        self.torques = torques
+        self.torques, self.formulas_wanted = torques, by_formulas
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
         self._passes: dict[int, _Passes] = {}
         self._revision = None
@@ -200,6 +261,7 @@ class ImplicitWorlds(OwnWorlds):
         if self._revision != self.model.revision:
             self._passes.clear()
             self._revision = self.model.revision
+            self.by_formulas = self.formulas_wanted and serves(self.model)
         if width not in self._passes:
             self._passes[width] = _Passes(self, width)
         return self._passes[width]

@@ -16,8 +16,14 @@ from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.integrator.continuous import times_euler, times_fast, times_implicit
 from featherlane.dynamics.integrator.discrete import discrete_metric
-from featherlane.dynamics.integrator.implicit import implicit_acceleration
-from featherlane.dynamics.integrator.integrate import euler_acceleration, implicitfast_acceleration
+from featherlane.dynamics.integrator.implicit import implicit_acceleration, implicit_again
+from featherlane.dynamics.integrator.integrate import (
+    damps_implicitly,
+    euler_acceleration,
+    euler_again,
+    implicitfast_acceleration,
+    implicitfast_again,
+)
 from featherlane.lanes import kernel, real, where
 from featherlane.model.enums import DISABLE_DAMPER, DISABLE_EULERDAMP, EULER, IMPLICIT, IMPLICITFAST
 from featherlane.model.integrator import has_metric
@@ -59,6 +65,31 @@ def implicit_acceleration_of(m, d, free):
     else:
         for i in range(m.nv):
             d.qacc_step[i] = free[i]
+
+
+@kernel
+def is_damped(m, d):
+    """Mask: worlds whose integrator has a K of its own."""
+    damped = d.active[0] == d.active[0]
+    if m.opt_integrator == EULER:
+        damped = damps_implicitly(m, d)
+    return damped
+
+
+@kernel
+def implicit_rates(m, d, x, free, damped):
+    """qacc_step <- K^-1 x after `implicit_acceleration_of`, by its factor; `free` where K is M.
+
+    x stands in qfrc_smooth, too; damped is the mask of `is_damped`.
+    """
+    if m.opt_integrator == IMPLICIT:
+        implicit_again(m, d, x)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast_again(m, d, x)
+    else:
+        euler_again(m, d, x)
+        for i in range(m.nv):
+            d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
 
 
 # ---- the residual ----------------------------------------------------------------------------------------------------

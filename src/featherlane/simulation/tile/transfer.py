@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ class Plan:
         wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
         loop: the stage that works through tiles.
         memory: (nworld, n) what worlds remember of their pairs; None: they remember nothing.
+        rooms: a record more for each thread, where the loop takes one.
 
     Attributes:
         has_places: does the call bring or take rows in the order in which it names worlds?
@@ -54,6 +56,7 @@ class Plan:
         wanted: dict[str, int],
         loop=run_tiles,
         memory: np.ndarray | None = None,
+        rooms: Sequence[Record] = (),
     ):
         self.workspaces, self.transfers, self.wanted, self.loop, self.memory = (
             workspaces,
@@ -66,7 +69,11 @@ class Plan:
         self.has_places = bool(transfers.get("control") or transfers.get("record"))
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
         self.record = self._make_record()
-        self.run = [library().bind(loop, w.rows.record, w.record, self.record) for w in workspaces]
+        more = [(room,) for room in rooms] or [()] * len(workspaces)
+        self.run = [
+            library().bind(loop, w.rows.record, w.record, self.record, *room)
+            for w, room in zip(workspaces, more, strict=True)
+        ]
 
     def begin(self, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
         """Make ready for a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles."""

@@ -1,0 +1,266 @@
+"""How contacts move with the bodies that touch: distance, point and frame, by the twists of their relative pose.
+
+Only the pose of one body relative to the other matters.  Each contact's distance, point and frame are differenced for
+the six twists of that pose, all contacts of a world at once: every body b moves by a twist about the com of its tree,
+scaled by a number c_b of its own, so that two bodies have the relative twist (c_2 - c_1) T wherever they touch.  It
+takes twelve collisions, however many dofs there are, and serves every pair of shapes.  Tangents may follow the world's
+axes and not the bodies: where two moving bodies touch, six collisions more say how a frame spins about its normal
+while all is turned.
+"""
+
+from __future__ import annotations
+
+from featherlane.collision.collision import collision
+from featherlane.lanes import fma, kernel, real, where
+from featherlane.solver.rows.rows import moving_body
+from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3, sub3
+
+STEP = 1e-6  # m, rad: by how much poses move
+
+
+@kernel
+def share(m, b):
+    """c_b: no two bodies that can touch have the same; 0 for what stands still."""
+    own = 1.0 + m.body_weldid[b] * (1.0 / m.nbody)
+    return own if moving_body(m, b) > 0 else 0.0
+
+
+@kernel
+def _keep_poses(m, d, t):
+    for e in range(3 * m.ngeom):
+        t.geom_pos[e] = d.geom_xpos[e]
+    for e in range(9 * m.ngeom):
+        t.geom_mat[e] = d.geom_xmat[e]
+
+
+@kernel
+def _displace(m, d, t, axis, step):
+    """geom_xpos, geom_xmat <- those kept, moved by `step` of a twist: three rotations, three translations."""
+    zero = real(d, 0.0)
+    for g in range(m.ngeom):
+        b = m.geom_bodyid[g]
+        s = zero + step * share(m, b)
+        w = (s if axis == 0 else zero, s if axis == 1 else zero, s if axis == 2 else zero)
+        u = (s if axis == 3 else zero, s if axis == 4 else zero, s if axis == 5 else zero)
+        x = load3(t.geom_pos, 3 * g)
+        arm = sub3(x, load3(d.subtree_com, 3 * m.body_rootid[b]))
+        store3(d.geom_xpos, 3 * g, add3(x, add3(u, cross(w, arm))))
+        for c in range(3):
+            a = 9 * g + c
+            e = (t.geom_mat[a], t.geom_mat[a + 3], t.geom_mat[a + 6])
+            f = add3(e, cross(w, e))
+            d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = f[0], f[1], f[2]
+
+
+@kernel
+def _turn_all(m, d, t, axis, step):
+    """geom_xpos, geom_xmat <- those kept, all turned about one axis through the com of the first tree."""
+    zero = real(d, 0.0)
+    s, centre = zero + step, load3(d.subtree_com, 3 * m.body_rootid[1])
+    w = (s if axis == 0 else zero, s if axis == 1 else zero, s if axis == 2 else zero)
+    for g in range(m.ngeom):
+        x = load3(t.geom_pos, 3 * g)
+        store3(d.geom_xpos, 3 * g, add3(x, cross(w, sub3(x, centre))))
+        for c in range(3):
+            a = 9 * g + c
+            e = (t.geom_mat[a], t.geom_mat[a + 3], t.geom_mat[a + 6])
+            f = add3(e, cross(w, e))
+            d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = f[0], f[1], f[2]
+
+
+@kernel
+def _same_slots(d, t, n):
+    """1 if the slots are those of the world's own pose."""
+    same = 1 if d.ncon_slot[0] == n and d.con_overflow[0] == 0 else 0
+    if same:
+        for k in range(n):
+            same = same if d.con_cand[k] == t.slot_cand[k] and d.con_point[k] == t.slot_point[k] else 0
+    return same
+
+
+@kernel
+def _check_slots(d, t, n):
+    """slot_known <- 0 in worlds whose contacts are others; 1 if the tile's slots can be compared at all."""
+    same = _same_slots(d, t, n)
+    if same:
+        for k in range(n):
+            t.slot_known[0] = where(d.con_present[k] == t.slot_present[k], t.slot_known[0], 0.0)
+    else:
+        t.slot_known[0] = real(d, 0.0)
+    return same
+
+
+@kernel
+def _arm(m, d, t, k, place):
+    """The contact point, halfway between both poses, from the com of the tree of the body at that place."""
+    point = scale3(0.5, add3(load3(d.con_pos, 3 * k), load3(t.slot_upper, 13 * k + 1)))
+    return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[d.con_carrier[2 * k + place]]))
+
+
+@kernel
+def _normal(d, t, k):
+    """The contact's normal, halfway between both poses."""
+    return scale3(0.5, add3(load3(d.con_frame, 9 * k), load3(t.slot_upper, 13 * k + 4)))
+
+
+@kernel
+def _twist(axis, s, arm):
+    """(rotation, translation at the contact) of a body's twist."""
+    zero = 0.0 * s
+    w = (s if axis == 0 else zero, s if axis == 1 else zero, s if axis == 2 else zero)
+    u = (s if axis == 3 else zero, s if axis == 4 else zero, s if axis == 5 else zero)
+    return w, add3(u, cross(w, arm))
+
+
+@kernel
+def _store_move(t, k, axis, dist, pos, turned):
+    """Column `axis` of the contact's map: 7 rows of 6."""
+    a = 42 * k + axis
+    t.slot_moves[a] = dist
+    for c in range(3):
+        t.slot_moves[a + 6 + 6 * c] = pos[c]
+        t.slot_moves[a + 24 + 6 * c] = turned[c]
+
+
+@kernel
+def moved_by(t, k, w, u):
+    """(distance, position, turn) of contact k for the relative twist (w, u) at the contact, body 1 at rest."""
+    a = 42 * k
+    dist = _row(t, a, w, u)
+    pos = (_row(t, a + 6, w, u), _row(t, a + 12, w, u), _row(t, a + 18, w, u))
+    turned = (_row(t, a + 24, w, u), _row(t, a + 30, w, u), _row(t, a + 36, w, u))
+    return dist, pos, turned
+
+
+@kernel
+def _row(t, a, w, u):
+    s = t.slot_moves
+    return fma(s[a], w[0], fma(s[a + 1], w[1], fma(s[a + 2], w[2], dot3((s[a + 3], s[a + 4], s[a + 5]), u))))
+
+
+@kernel
+def _store_upper(d, t, k):
+    """slot_upper: distance, position and frame at the upper pose."""
+    t.slot_upper[13 * k] = d.con_dist[k]
+    store3(t.slot_upper, 13 * k + 1, load3(d.con_pos, 3 * k))
+    for c in range(3):
+        store3(t.slot_upper, 13 * k + 4 + 3 * c, load3(d.con_frame, 9 * k + 3 * c))
+
+
+@kernel
+def _frame_turn(d, t, k, scale):
+    """Turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
+    zero = real(d, 0.0)
+    turned = (zero, zero, zero)
+    for c in range(3):
+        e, f = load3(d.con_frame, 9 * k + 3 * c), load3(t.slot_upper, 13 * k + 4 + 3 * c)
+        turned = add3(turned, scale3(0.5 * scale, cross(e, sub3(f, e))))
+    return turned
+
+
+@kernel
+def _any_pair_moves(m, d, n):
+    """Do both bodies of a contact move?"""
+    found = 0
+    for k in range(n):
+        if moving_body(m, d.con_carrier[2 * k]) > 0 and moving_body(m, d.con_carrier[2 * k + 1]) > 0:
+            found = 1
+    return found
+
+
+@kernel
+def _spins(m, d, t, n):
+    """slot_spin: how frames spin about their normals, more than all else does, while all is turned."""
+    for k in range(3 * n):
+        t.slot_spin[k] = real(d, 0.0)
+    if _any_pair_moves(m, d, n):
+        for axis in range(3):
+            _turn_all(m, d, t, axis, STEP)
+            collision(m, d)
+            good = _check_slots(d, t, n)
+            if good:
+                for k in range(n):
+                    _store_upper(d, t, k)
+            _turn_all(m, d, t, axis, -STEP)
+            collision(m, d)
+            if good and _check_slots(d, t, n):
+                for k in range(n):
+                    normal = _normal(d, t, k)
+                    t.slot_spin[3 * k + axis] = dot3(normal, _frame_turn(d, t, k, 0.5 / STEP)) - normal[axis]
+
+
+@kernel
+def _difference(m, d, t, k, axis, scale):
+    """Column `axis` of the map of contact k, from its upper pose and the lower one at hand."""
+    one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    c1, c2 = share(m, one), share(m, two)
+    dist = (t.slot_upper[13 * k] - d.con_dist[k]) * scale
+    pos = scale3(scale, sub3(load3(t.slot_upper, 13 * k + 1), load3(d.con_pos, 3 * k)))
+    turned = _frame_turn(d, t, k, scale)
+    # what is common to both bodies: body 1 carries all along, and body 2 has the rest
+    one_s, two_s = real(d, 0.0) + c1, real(d, 0.0) + c2
+    w1, u1 = _twist(axis, one_s, _arm(m, d, t, k, 0))
+    _, u2 = _twist(axis, two_s, _arm(m, d, t, k, 1))
+    pos, turned = sub3(pos, u1), sub3(turned, w1)
+    u = sub3(u2, u1)
+    still = moving_body(m, one) == 0 and moving_body(m, two) == 0
+    apart = 0.0 if still or m.body_weldid[one] == m.body_weldid[two] else 1.0
+    inverse = apart / (c2 - c1 + (1.0 - apart))
+    if axis < 3:
+        turned = axpy3(-c1 * t.slot_spin[3 * k + axis], _normal(d, t, k), turned)
+        # the translations' part is known by now
+        zero = real(d, 0.0)
+        known, moved, turn_of = moved_by_translation(t, k, u, zero)
+        dist, pos, turned = dist - known, sub3(pos, moved), sub3(turned, turn_of)
+    _store_move(t, k, axis, dist * inverse, scale3(inverse, pos), scale3(inverse, turned))
+
+
+@kernel
+def moved_by_translation(t, k, u, zero):
+    """`moved_by` without rotation."""
+    a, s = 42 * k, t.slot_moves
+    dist = dot3((s[a + 3], s[a + 4], s[a + 5]), u)
+    p = a + 6
+    pos = (
+        dot3((s[p + 3], s[p + 4], s[p + 5]), u),
+        dot3((s[p + 9], s[p + 10], s[p + 11]), u),
+        dot3((s[p + 15], s[p + 16], s[p + 17]), u),
+    )
+    q = a + 24
+    turned = (
+        dot3((s[q + 3], s[q + 4], s[q + 5]), u),
+        dot3((s[q + 9], s[q + 10], s[q + 11]), u),
+        dot3((s[q + 15], s[q + 16], s[q + 17]), u),
+    )
+    return dist, pos, turned
+
+
+@kernel
+def contact_moves(m, d, t):
+    """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are found once more at the end.
+
+    Writes slot_known: 0 in worlds whose contacts are others at a displaced pose.
+    """
+    n = d.ncon_slot[0]
+    t.slot_known[0] = real(d, 1.0)
+    if n > 0:
+        _keep_poses(m, d, t)
+        for k in range(n):
+            t.slot_cand[k], t.slot_point[k] = d.con_cand[k], d.con_point[k]
+            t.slot_present[k] = d.con_present[k]
+        _spins(m, d, t, n)
+        for turn_of_axis in range(6):
+            axis = 5 - turn_of_axis  # translations first
+            _displace(m, d, t, axis, STEP)
+            collision(m, d)
+            good = _check_slots(d, t, n)
+            if good:
+                for k in range(n):
+                    _store_upper(d, t, k)
+            _displace(m, d, t, axis, -STEP)
+            collision(m, d)
+            if good and _check_slots(d, t, n):
+                for k in range(n):
+                    _difference(m, d, t, k, axis, 0.5 / STEP)
+        _displace(m, d, t, 0, 0.0)
+        collision(m, d)

@@ -1,0 +1,250 @@
+"""Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
+
+A model is served as a whole (`serves`), a world by its numbers: what has no formula here goes by differences of the
+residual (columns.py).  Activations and controls are differenced: they move forces of actuators alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.constraint.impedance import shortest_timeconst
+from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.inertia.articulated import needs_inertia
+from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.dynamics.passive.fluid import in_medium
+from featherlane.lanes import fabs, fma, fmin, kernel, lane_index, not_, read_lane, real, stage, where, whole, width
+from featherlane.model import enums
+from featherlane.model.joint import is_ball, is_free, is_scalar
+from featherlane.model.model import Model
+from featherlane.simulation.derivative.columns import FITS, NEAREST, accelerate, solve_column, step_column
+from featherlane.simulation.derivative.contact_moves import STEP, contact_moves
+from featherlane.simulation.derivative.contact_rates import (
+    add_position_column,
+    add_velocity_column,
+    contact_laws,
+)
+from featherlane.simulation.derivative.dof_rates import dof_rates, vector_springs
+from featherlane.simulation.derivative.residual import is_damped, is_implicit
+from featherlane.simulation.derivative.smooth_rates import inwards, outwards, position_column, velocity_column
+from featherlane.simulation.step.forward import control_and_actuate
+from featherlane.simulation.step.wake import unsettle
+from featherlane.simulation.tile.rows import find_memory, load_worlds, read_controls, write_records
+from featherlane.solver.hessian.equation import factor_hessian, leaves_out
+
+KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas
+
+GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
+DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
+
+
+def serves(model: Model) -> bool:
+    """Has all that the model consists of formulas?  Numbers of its worlds are looked at by kernels."""
+    if model.opt_integrator not in (enums.EULER, enums.IMPLICITFAST) or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
+        return False
+    counts = (model.ntendon, model.neq, model.nadhesion, model.flg_adhesion, model.flg_surfacevel, model.ngravcomp)
+    balls = is_ball(model.jnt_type)
+    if any(counts) or (model.jnt_limited[balls] != 0).any():
+        return False
+    if model.opt_gyroscopic != enums.GYRO_EXPLICIT or (model.body_gyroscopic > enums.GYRO_EXPLICIT).any():
+        return False
+    fast = model.opt_integrator == enums.IMPLICITFAST
+    alone = is_free(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
+    if fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody)):
+        return False
+    return _motors_are_simple(model, fast)
+
+
+def _motors_are_simple(model: Model, fast: bool) -> bool:
+    """On slides and hinges, with forces that are affine in length, velocity and control."""
+    on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
+    joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)
+    plain = on_joint & is_scalar(model.jnt_type[joints]) & np.isin(model.actuator_gaintype, GAINS)
+    plain &= np.isin(model.actuator_biastype, BIASES) & np.isin(model.actuator_dyntype, DYNAMICS)
+    plain &= (model.actuator_gaintype == enums.GAIN_FIXED) | (not fast)
+    return bool(plain.all())
+
+
+@kernel
+def _numbers_serve(m, d):
+    """Mask: nothing pushes the world's bodies from outside, no medium is about them, balls have no springs."""
+    pushed = real(d, 0.0)
+    for e in range(6 * m.nbody):
+        pushed = pushed + fabs(d.xfrc_applied[e])
+    return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
+
+
+@kernel
+def _prepare(m, d, t):
+    """All that columns need, after `accelerate`; part[KNOWN]: worlds in which all rates have formulas."""
+    served = _numbers_serve(m, d)
+    contact_moves(m, d, t)
+    same = t.slot_known[0] > 0.0
+    d.part[KNOWN] = where(served & same, d.part[FITS], 0.0)
+    d.part[NEAREST] = where(same, d.part[NEAREST], fmin(d.part[NEAREST], STEP))
+    if not needs_inertia(m, d):
+        crb(m, d)
+    for i in range(m.nv):
+        d.qvec[i] = d.qacc[i] - d.qacc_step[i]
+    outwards(m, d, t, d.qvec)
+    if d.ncon_slot[0] > 0:
+        contact_laws(m, d, t, shortest_timeconst(m))
+    inwards(m, d, t)
+    dof_rates(m, d, t)
+
+
+@kernel
+def _position(m, d, t, k):
+    """dg and dp by the position of dof k."""
+    position_column(m, d, t, k, t.dof_g, t.dof_p)
+    t.dof_g[k] = t.dof_g[k] + t.dof_stiffness[k]
+    add_position_column(m, d, t, k, t.dof_g)
+
+
+@kernel
+def _velocity(m, d, t, k):
+    """dg and dp by the velocity of dof k."""
+    velocity_column(m, d, t, k, t.dof_g)
+    t.dof_g[k] = t.dof_g[k] + t.dof_friction[k]
+    add_velocity_column(m, d, t, k, t.dof_g)
+    if is_implicit(m):
+        t.dof_p[k] = -(m.opt_timestep[0] * t.dof_lag_friction[k])
+
+
+@kernel
+def _act(m, d, x, i, value):
+    """Forces of actuators and the next activations with entry i of x, an activation or a control, at another value."""
+    x[i] = value
+    control_and_actuate(m, d)
+    for a in range(m.na):
+        d.rk_act[a] = d.act[a]
+    advance_activations(m, d, d.act_dot)
+
+
+@kernel
+def _motor(m, d, t, x, i, up, down):
+    """dg and the next activation's rates by entry i of x: central differences of actuators' forces."""
+    value = x[i]
+    _act(m, d, x, i, value + up)
+    for k in range(m.nv):
+        t.dof_g[k] = d.qfrc_actuator[k]
+    for a in range(m.na):
+        t.act_upper[a] = d.act[a]
+        d.act[a] = d.rk_act[a]
+    _act(m, d, x, i, value - down)
+    span = up + down
+    scale = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+    for k in range(m.nv):
+        t.dof_g[k] = -(scale * (t.dof_g[k] - d.qfrc_actuator[k]))
+    for a in range(m.na):
+        y = d.act[a]
+        d.act[a] = d.rk_act[a]
+        d.rk_act[a] = scale * (t.act_upper[a] - y)
+    x[i] = value
+
+
+@kernel
+def _activations_follow(m, d):
+    """No activation moves with positions and velocities."""
+    for a in range(m.na):
+        d.rk_act[a] = real(d, 0.0)
+
+
+@kernel
+def _column(m, d, t, c, up, down):
+    """The column of coordinate c."""
+    for i in range(m.nv):
+        t.dof_g[i] = real(d, 0.0)
+        t.dof_p[i] = real(d, 0.0)
+    _activations_follow(m, d)
+    if c >= 0 and c < m.nv:
+        _position(m, d, t, c)
+    elif c >= m.nv and c < 2 * m.nv:
+        _velocity(m, d, t, c - m.nv)
+    elif c >= 2 * m.nv + m.na + m.nu:
+        # a force of its own
+        t.dof_g[c - (2 * m.nv + m.na + m.nu)] = real(d, -1.0)
+    elif c >= 2 * m.nv + m.na:
+        _motor(m, d, t, d.ctrl, c - (2 * m.nv + m.na), up, down)
+    elif c >= 2 * m.nv:
+        _motor(m, d, t, d.act, c - 2 * m.nv, up, down)
+
+
+@kernel
+def _next_column(m, d, b, t, thread, tile, W, s):
+    """Column s of the call's, in dof_g and dof_p; returns the number of its coordinate."""
+    read_controls(b, thread, tile, W, s)
+    at = d.qacc_smooth[0]
+    _column(m, d, t, whole(read_lane(d.qacc_smooth, 0, 0)), d.qfrc_smooth[0], d.qfrc_passive[0])
+    return at
+
+
+@kernel
+def _load(m, d, b, thread, tile, W):
+    """The worlds of a tile, as `over_tiles` brings them."""
+    load_worlds(b, thread, tile, W)
+    find_memory(d, b, tile, W)
+    d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+    unsettle(m, d)
+
+
+@stage
+def formula_columns(m, d, b, t, thread, first, last):
+    """Rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, part; act_upper, body_lag*, dof_*,
+            geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl, which are put back; con_wrench,
+            crb_rate, cvel, cacc, cfrc, qvec for itself.
+    """
+    W = width(d)
+    for tile in range(first, last):
+        _load(m, d, b, thread, tile, W)
+        accelerate(m, d)
+        if d.con_overflow[0] == 0:
+            _prepare(m, d, t)
+            for s in range(b.nstep):
+                _next_column(m, d, b, t, thread, tile, W, s)
+                for i in range(m.nv):
+                    d.rk_acceleration[i] = t.dof_g[i]
+                    d.rk_velocity[i] = t.dof_p[i]
+                write_records(b, thread, tile, W, s)
+        else:
+            d.part[KNOWN] = real(d, 0.0)
+            write_records(b, thread, tile, W, 0)
+
+
+@stage
+def formula_steps(m, d, b, t, thread, first, last):
+    """Rates of the acceleration and of the next state by formulas, column by column, as `solve_columns` leaves them.
+
+    Not for models that go by recursion, whose factors lie where these formulas keep forces.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; part, rk_qvel, rk_acceleration (da), qacc_step, rk_rate (dq'), rk_velocity (dv'),
+            rk_act; act_upper, body_lag*, dof_*, geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl,
+            which are put back; grad, qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv,
+            search for itself.
+    """
+    W, h = width(d), m.opt_timestep[0]
+    for tile in range(first, last):
+        _load(m, d, b, thread, tile, W)
+        accelerate(m, d)
+        for i in range(m.nv):
+            d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+        if d.con_overflow[0] == 0:
+            _prepare(m, d, t)
+            factor_hessian(m, d)
+        damped = is_damped(m, d)
+        if d.con_overflow[0] == 0:
+            d.part[KNOWN] = where(leaves_out(d), 0.0, d.part[KNOWN])
+            for s in range(b.nstep):
+                at = _next_column(m, d, b, t, thread, tile, W, s)
+                for i in range(m.nv):
+                    d.grad[i] = t.dof_g[i]
+                    d.qfrc_inverse[i] = t.dof_p[i]
+                solve_column(m, d)
+                step_column(m, d, at, damped)
+                write_records(b, thread, tile, W, s)
+        else:
+            d.part[KNOWN] = real(d, 0.0)
+            write_records(b, thread, tile, W, 0)

@@ -1,0 +1,132 @@
+"""Rates by formulas against differences of the residual: they share no line but those of the residual itself."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.simulation.derivative.exact import acceleration_derivatives
+from featherlane.simulation.derivative.formulas import serves
+from featherlane.simulation.derivative.implicit import ImplicitWorlds
+from scenes.states import kicked
+from simulation.test_transition import exact, relative
+
+SMOOTH = 1e-8  # what differences over 2e-7 leave of smooth forces
+CONTACT = 1e-6
+# all joints, limits, dry friction, springs, dampers with polynomials, motors with rates and activations
+JOINTS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/><default>
+  <geom contype="{contact}" conaffinity="{contact}" condim="{condim}" friction="0.8 0.05 0.02"/></default><worldbody>
+  <geom type="plane" size="5 5 1" condim="{condim}"/>
+  <body pos="0 0 {height}"><freejoint/><geom size="0.1 0.05 0.2" type="box"/>
+    <body pos="0.35 0 0"><joint type="ball" damping="0.05"/><geom type="capsule" fromto="0 0 0 0.2 0 0.1" size="0.03"/>
+      <body pos="0.3 0 0.1"><joint name="hinge" axis="0 1 1" damping="0.1" armature="0.01" stiffness="1"/>
+        <joint name="second" axis="1 0 0" pos="0 0.1 0" frictionloss="0.02" range="-0.1 0.1"/>
+        <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03"/></body></body>
+    <body pos="-0.3 0 0"><joint name="slide" type="slide" axis="1 0 1" damping="0.5 0.1 0.2" range="-0.05 0.4"/>
+      <geom size="0.05"/></body></body>
+  <body pos="0.1 0 {over}"><freejoint/><geom size="0.1 0.2 0.05" type="ellipsoid"/></body></worldbody>
+  <actuator><motor joint="hinge"/><position joint="slide" kp="4" kv="0.3"/><velocity joint="second" kv="0.2"/>
+    <general joint="hinge" dyntype="filter" dynprm="0.05" gainprm="2"/>
+    <motor joint="slide" ctrlrange="-1 1" forcerange="-0.2 0.2"/></actuator></mujoco>"""
+
+
+def rates(model, data, by_formulas):
+    """(dg, dp, dx') by all coordinates, and whether formulas served."""
+    worlds = ImplicitWorlds(model, data, False, 1, 0, by_formulas)
+    worlds.load(data)
+    passes = worlds.passes(worlds.width)
+    step = np.full((worlds.batch.nworld, 2 * model.nv + model.na + model.nu), 2e-7)
+    found = passes.run(np.arange(worlds.batch.nworld), step, step)
+    assert found.fits.all()
+    return found, found.known.all()
+
+
+def compare(model, data, tolerance):
+    ours, served = rates(model, data, True)
+    theirs, _ = rates(model, data, False)
+    assert served
+    nv = model.nv
+    for columns in (slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, None)):
+        for name in ("state", "acceleration"):
+            mine, other = getattr(ours, name)[:, columns], getattr(theirs, name)[:, columns]
+            if mine.size and name == "state":
+                assert relative(mine, other) < tolerance, name
+
+
+@pytest.mark.parametrize("integrator", ["euler", "implicitfast"])
+def test_smooth_forces(integrator, rng):
+    model = exact(fl.load(JOINTS.format(contact=0, condim=3, height=1.0, over=2.0).replace("ellipsoid", "sphere")))
+    model.opt.integrator = integrator
+    if integrator == "implicitfast":  # free bodies that stand alone have a metric of their own
+        text = JOINTS.format(contact=0, condim=3, height=1.0, over=2.0)
+        start, end = text.index('<body pos="0.1 0 2.0">'), text.index("</worldbody>")
+        model = exact(fl.load(text[:start] + text[end:]))
+        model.opt.integrator = integrator
+    for _ in range(3):
+        data = fl.Data(model)
+        data.qpos, data.qvel = kicked(model, rng, 0.1)
+        data.ctrl, data.act = rng.uniform(-1, 1, model.nu), 0.3
+        compare(model, data, 10 * SMOOTH)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("condim", [1, 3, 4, 6])
+def test_contacts(condim, cone):
+    """On the ground and between moving bodies of two trees and of one."""
+    model = exact(fl.load(JOINTS.format(contact=1, condim=condim, height=0.25, over=0.6)))
+    model.opt.cone = cone
+    data, seen = fl.Data(model), 0
+    data.qvel[:] = 0.1
+    for _ in range(30):
+        fl.step(model, data, 10)
+        if data.ncon >= 2 and fl.transition(model, data).switching > 1e-2:
+            compare(model, data, CONTACT)
+            seen += 1
+    assert seen >= 3
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("name", ["humanoid", "quadruped", "pile", "stacks"])
+def test_bundled_models(name, cone):
+    model = exact(fl.load(name))
+    model.opt.cone = cone
+    assert serves(model)
+    data, seen = fl.Data(model), 0
+    data.ctrl = np.linspace(-0.4, 0.4, model.nu)
+    for _ in range(20):
+        fl.step(model, data, 10)
+        if data.ncon and fl.transition(model, data).switching > 1e-2:
+            compare(model, data, CONTACT)
+            seen += 1
+            break
+    assert seen or name in ("pile", "stacks")
+
+
+def test_worlds_that_formulas_do_not_serve_go_by_differences(rng):
+    """A world that is pushed, one in a medium, one whose ball has a spring: the others keep their bits."""
+    model = fl.load("humanoid")
+    batch = fl.Batch(model, 6, nthread=1)
+    batch.step(60)
+    before = fl.transition(model, batch)
+    batch.xfrc_applied[2, 3, 2] = 30.0
+    after, steps = fl.transition(model, batch), fl.transition_fd(model, batch)
+    for w in (0, 1, 3, 4, 5):
+        assert after.A[w].tobytes() == before.A[w].tobytes()
+    assert relative(after.A[2], steps.A[2]) < 1e-5
+    alone = fl.transition(model, batch.get_data(2))
+    assert alone.A.tobytes() == after.A[2].tobytes()
+
+
+def test_momentum_is_conserved_by_derivatives(rng):
+    """No inner force, and no change of the posture's, accelerates the whole: the rows of a free root's translation."""
+    model = exact(fl.load("humanoid"))
+    model.opt.gravity = [0.0, 0.0, 0.0]
+    data = fl.Data(model)
+    data.qpos[:], data.qvel[:] = kicked(model, rng, 0.1)
+    data.qpos[2] = 5.0
+    found = acceleration_derivatives(model, data)
+    fl.forward(model, data)
+    # of the com: M times the acceleration of the root's translation plus what the posture does, by the first rows of M
+    M = fl.full_m(model, data)
+    total = model.body_mass.sum()
+    assert np.allclose(M[:3] @ found.DaDu, 0.0, atol=1e-9 * total)
+    assert relative(M[:3, :] @ found.DaDtau, np.eye(3, model.nv)) < 1e-9
