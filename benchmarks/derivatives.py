@@ -1,13 +1,15 @@
-"""Derivatives of a step by state and controls, one call of one world at a time: MuJoCo's mjd_transitionFD and ours.
+"""Derivatives of a step by state and controls: MuJoCo's mjd_transitionFD, our differences, and the exact ones.
 
     python benchmarks/derivatives.py --write
 
-Both in one process, by turns, centered differences at the same settled state; microseconds and ratios are medians of
-the rounds.  MuJoCo's call fills arrays that are there, ours makes new ones.
+All in one process, by turns, one thread each, at the same settled state; microseconds and ratios are medians of the
+rounds.  MuJoCo's call fills arrays that are there, ours makes new ones.  Errors are those of A, over its largest entry,
+from Richardson's extrapolation of differences of steps that are solved to rounding.
 """
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 
@@ -28,6 +30,7 @@ MODELS = {
 PIECE = 0.05  # s, of each side in a round
 WORLDS = 64
 EPS = 1e-6
+AWAY = 1e-2  # from switches: there differences from the two sides are one
 
 
 def repeated(call: Callable[[], object]) -> Callable[[], float]:
@@ -46,54 +49,109 @@ def repeated(call: Callable[[], object]) -> Callable[[], float]:
     return side
 
 
-def sides(name: str) -> tuple[fl.Model, dict[str, Callable[[], float]]]:
-    """The model and the calls that race."""
-    import mujoco
-
+def settled(name: str) -> tuple[fl.Model, fl.Data]:
+    """The model and a world after its steps, the first from there on that is away from switches."""
     model = fl.load(name)
     model.opt.integrator = "implicitfast"  # MuJoCo has no derivatives of RK4
-    data, batch = fl.Data(model), fl.Batch(model, WORLDS)
+    data = fl.Data(model)
     fl.step(model, data, MODELS[name])
-    mj = model.to_mujoco()
+    for _ in range(100):
+        if fl.transition(model, data).switching > AWAY:
+            break
+        fl.step(model, data)
+    return model, data
+
+
+def sides(model: fl.Model, data: fl.Data) -> tuple[dict[str, Callable[[], float]], np.ndarray]:
+    """The calls that race, and MuJoCo's A."""
+    import mujoco
+
+    mj, batch = model.to_mujoco(), fl.Batch(model, WORLDS, nthread=1)
     rival, state = mujoco.MjData(mj), fl.State.INTEGRATION
     mujoco.mj_setState(mj, rival, fl.get_state(model, data, state), int(state))
     fl.set_state(model, batch, fl.get_state(model, data, state), state)
     n = 2 * model.nv + model.na
     A, B = np.zeros((n, n)), np.zeros((n, model.nu))
+    mover = fl.Batch(model, WORLDS, nthread=1)
+
+    def steps() -> None:
+        fl.set_state(model, mover, fl.get_state(model, data, state), state)
+        mover.step(10)
+
     calls = {
         "theirs": lambda: mujoco.mjd_transitionFD(mj, rival, EPS, True, A, B, None, None),
-        "ours": lambda: fl.transition_fd(model, data, EPS),
-        "single": lambda: fl.transition_fd(model, data, EPS, nthread=1),
-        "batch": lambda: fl.transition_fd(model, batch, EPS, nthread=1),
+        "differences": lambda: fl.transition_fd(model, data, EPS, nthread=1),
+        "one": lambda: fl.transition(model, data, nthread=1),
+        "differences batch": lambda: fl.transition_fd(model, batch, EPS, nthread=1),
+        "batch": lambda: fl.transition(model, batch, nthread=1),
+        "step": steps,
     }
-    return model, {name: repeated(call) for name, call in calls.items()}
+    return {name: repeated(call) for name, call in calls.items()}, A
+
+
+def errors(model: fl.Model, data: fl.Data, theirs: np.ndarray) -> list[str]:
+    """Of MuJoCo's A, of our differences and of the exact A, in parts of the largest entry; none near a switch."""
+    model = copy.deepcopy(model)
+    copied = fl.Data(model)
+    fl.set_state(model, copied, fl.get_state(data.model, data, fl.State.INTEGRATION), fl.State.INTEGRATION)
+    found = [theirs, fl.transition_fd(model, copied, EPS).A, fl.transition(model, copied).A]
+    model.opt.tolerance, model.opt.iterations, model.opt.ls_iterations = 0.0, 100, 100
+    coarse, fine = (fl.transition_fd(model, copied, eps).A for eps in (2 * EPS, EPS))
+    if fl.transition(model, copied).switching <= AWAY or np.abs(fine - coarse).max() > AWAY * np.abs(fine).max():
+        return ["near a switch"] * 3
+    exact = (4.0 * fine - coarse) / 3.0
+    return [f"{np.abs(A - exact).max() / np.abs(exact).max():.0e}" for A in found]
 
 
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="measured rounds")
     asked = parser.parse_args()
-    rows = []
+    rows, exact = [], []
     for name in MODELS:
-        model, race = sides(name)
+        model, data = settled(name)
+        race, theirs = sides(model, data)
         seconds = alternate(race, asked.rounds, lambda: None)
         micro = {side: 1e6 * float(np.median(t)) for side, t in seconds.items()}
-        faster = {side: ratio(seconds["theirs"], t) for side, t in seconds.items()}
+        one = ratio(seconds["theirs"], seconds["differences"])
         rows.append(
             [
                 name,
                 model.nv,
                 2 * (2 * model.nv + model.na + model.nu),
                 f"{micro['theirs']:.0f}",
-                f"{micro['single']:.0f}",
-                faster["single"],
-                faster["ours"],
-                f"{micro['batch'] / WORLDS:.1f}",
+                f"{micro['differences']:.0f}",
+                one,
+                f"{micro['differences batch'] / WORLDS:.1f}",
             ]
         )
-    columns = ("model", "dofs", "points", "MuJoCo [us]", "ours [us]", "ratio, least - most", "threads by the work")
-    table = markdown((*columns, f"a world of {WORLDS} [us]"), rows)
-    publish("derivatives", f"{table}\n\n{origin()}", asked.write)
+        each = micro["batch"] / WORLDS
+        exact.append(
+            [
+                name,
+                model.nv,
+                f"{micro['theirs']:.0f}",
+                f"{micro['one']:.0f}",
+                ratio(seconds["theirs"], seconds["one"]),
+                f"{each:.1f}",
+                f"{micro['theirs'] / each:.0f}",
+                f"{each / (micro['step'] / WORLDS / 10):.1f}",
+                *errors(model, data, theirs),
+            ]
+        )
+    columns = (
+        "model",
+        "dofs",
+        "points",
+        "MuJoCo [us]",
+        "ours [us]",
+        "ratio, least - most",
+        f"a world of {WORLDS} [us]",
+    )
+    publish("derivatives", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
+    columns = ("model", "dofs", "MuJoCo [us]", "one world [us]", "ratio, least - most", f"a world of {WORLDS} [us]")
+    columns += ("MuJoCo / that", "that / a step", "error of MuJoCo's", "of our differences", "of `fl.transition`")
+    publish("exact_derivatives", f"{markdown(columns, exact)}\n\n{origin()}", asked.write)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ PAGES = {
     "speed-in-brief": ROOT / "README.md",
     "startup": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
+    "exact_derivatives": ROOT / "docs" / "derivatives.md",
     "memory": ROOT / "docs" / "speed.md",
     "viewer": ROOT / "docs" / "viewer.md",
     "mixed": ROOT / "docs" / "mixed.md",

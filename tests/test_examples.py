@@ -9,6 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
     "bad_world": ["100"],
+    "balance_acrobot": ["8"],
     "balance_pole": ["20", "5"],
     "batch_rollout": ["16", "5"],
     "end_effector": ["1.5"],
