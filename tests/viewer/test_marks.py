@@ -1,0 +1,141 @@
+"""Marks: where they stand and how large they are, against the fields that they show."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.viewer.bodies import Bodies
+from featherlane.viewer.contacts import Contacts, Forces
+from featherlane.viewer.frame import Frame
+from featherlane.viewer.joints import Joints
+from featherlane.viewer.masses import Inertias, MassCentres
+from featherlane.viewer.paint import GREY, hues, paint
+from featherlane.viewer.rotation import turned
+
+EXACT = 1e-5  # marks go out in float32
+BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
+BRICK += '<body pos="0 0 9"><freejoint/><geom size=".1" pos="0 0 1"/></body></worldbody></mujoco>'
+
+
+class Drawn:
+    """Takes the place of a page: what marks draw, by part."""
+
+    def __init__(self, marks):
+        self.parts, self.offsets = {}, np.zeros((1, 3))
+        marks.draw = self.draw
+        self.marks = marks
+
+    def draw(self, part, at, quat, scale, colours, opacity=None):
+        at = np.reshape(at, (-1, 3))
+        n = len(at)
+        self.parts[part] = at, np.broadcast_to(quat, (n, 4)), np.broadcast_to(scale, (n, 3)), colours
+
+    def show(self, frame):
+        self.marks.show(frame, np.zeros((len(frame.worlds), 3)))
+        return self.parts
+
+
+def standing(name="humanoid", steps=100):
+    model = fl.load(name)
+    data = fl.Data(model)
+    for _ in range(steps):
+        fl.step(model, data)
+    fl.forward(model, data)
+    return model, data
+
+
+def test_centres_of_bodies_and_of_trees_are_those_of_forward():
+    model, data = standing()
+    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(model, data, None, {"mass centres"}))
+    assert np.allclose(parts["body"][0], data.xipos[1:], atol=EXACT)
+    assert np.allclose(parts["tree"][0], data.subtree_com[1], atol=EXACT)
+
+
+def test_centres_follow_the_masses_of_each_world():
+    model = fl.load("humanoid")
+    batch = fl.Batch(model, 3)
+    batch.expand("body_mass")[1, 4:] *= 3.0
+    batch.set_const()
+    com = batch.bind("subtree_com")
+    batch.forward()
+    parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(model, batch, None, {"mass centres"}))
+    assert np.allclose(parts["tree"][0], com[:, 1], atol=EXACT)
+    assert np.abs(com[1, 1] - com[0, 1]).max() > 1e-3
+
+
+def test_the_box_of_equal_inertia_of_a_box_is_the_box():
+    model = fl.load(BRICK)
+    data = fl.Data(model)
+    fl.forward(model, data)
+    at, quat, half, _ = Drawn(Inertias(None, model, 0.1)).show(Frame.of(model, data, None, {"inertias"}))["box"]
+    corner = turned(quat[0], half[0] * np.eye(3))
+    exact = data.geom_xmat[0].reshape(3, 3).T * np.array([[0.1], [0.2], [0.3]])
+    # principal axes come in an order and with signs of their own
+    for axis in exact:
+        assert min(np.abs(np.abs(corner @ axis) / (axis @ axis) - 1)) < EXACT
+    assert np.allclose(at, data.xipos[1:], atol=EXACT)
+
+
+def test_arrows_of_joints_stand_at_anchors_along_axes():
+    model, data = standing("arm", 3)
+    marks = Joints(None, model, 0.2)
+    parts = Drawn(marks).show(Frame.of(model, data, None, {"joints"}))
+    at, quat, scale, _ = parts["shaft"]
+    assert np.allclose(turned(quat, np.array((0.0, 0.0, 1.0))), data.xaxis, atol=EXACT)
+    assert np.allclose(at - turned(quat, scale * (0, 0, 1)), data.xanchor, atol=EXACT)
+    assert len(parts["ball"][0]) == len(parts["free"][0]) == 0
+
+
+def test_free_and_ball_joints_have_their_own_marks():
+    text = BRICK.replace("<freejoint/>", '<joint type="ball"/>', 1)
+    model = fl.load(text)
+    data = fl.Data(model)
+    fl.forward(model, data)
+    parts = Drawn(Joints(None, model, 0.2)).show(Frame.of(model, data, None, {"joints"}))
+    assert parts["ball"][0].tolist() == [[1, 2, 3]] and parts["free"][0].tolist() == [[0, 0, 9]]
+
+
+def test_axes_of_bodies_are_the_columns_of_their_frames():
+    model, data = standing()
+    at, quat, scale, colours = Drawn(Bodies(None, model, 0.2)).show(Frame.of(model, data))["axis"]
+    along = turned(quat, np.array((0.0, 0.0, 1.0))).reshape(-1, 3, 3)
+    assert np.allclose(along, data.xmat[1:].reshape(-1, 3, 3).transpose(0, 2, 1), atol=EXACT)
+    foot = at - turned(quat, scale * (0, 0, 1))
+    assert np.allclose(foot.reshape(-1, 3, 3), data.xpos[1:, None], atol=EXACT)
+    assert colours[:3].tolist() == np.eye(3).tolist()
+
+
+def test_discs_and_arrows_stand_at_contacts():
+    model, data = standing()
+    frame = Frame.of(model, data, None, {"forces"})
+    contact = data.contact
+    at, quat, _, _ = Drawn(Contacts(None, model, 0.2)).show(frame)["disc"]
+    assert len(contact) > 2 and np.allclose(at, contact.pos, atol=EXACT)
+    normal = contact.frame.reshape(-1, 3, 3)[:, 0]
+    assert np.allclose(turned(quat, np.array((0.0, 0.0, 1.0))), normal, atol=EXACT)
+    marks = Forces(None, model, 0.2, 2.0)
+    tip, quat, scale, _ = Drawn(marks).show(frame)["head"]
+    force = (tip + turned(quat, scale * (0, 0, 1)) - contact.pos) / marks.per_newton
+    assert np.allclose(force, frame.touches.force, atol=1e-3)
+    weight = 9.81 * model.body_mass.sum()
+    assert marks.per_newton * weight == pytest.approx(2.0)
+
+
+def test_a_model_without_weight_has_arrows_of_no_length():
+    model = fl.load('<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>')
+    assert Forces(None, model, 0.2, 2.0).per_newton == 0
+
+
+def test_colours_of_islands_differ_and_sleep_is_grey_all_the_same():
+    colours = hues(np.arange(12))
+    apart = np.abs(colours[:, None] - colours).max(2) + 9 * np.eye(12)
+    assert apart.min() > 0.1
+    model = fl.load(BRICK)
+    frame = Frame.of(model, fl.Data(model))
+    assert paint(model, frame, True, True) is None
+    frame.island, frame.asleep = np.array([[0, -1]]), np.array([[False, True]])
+    found = paint(model, frame, True, True)
+    assert found.bodies.tolist() == [[False, True, True]]
+    assert np.array_equal(found.colours[0, 1], colours[0]) and tuple(found.colours[0, 2]) == GREY
+    assert paint(model, frame, True, False).bodies.tolist() == [[False, False, True]]
+    assert paint(model, frame, False, True).bodies.tolist() == [[False, True, False]]
