@@ -1,4 +1,4 @@
-"""What the viewer's server costs: time, bytes, and how long one waits for the first picture; about a minute.
+"""What the viewer's server costs: time, bytes, and how long one waits for the first picture; about two minutes.
 
     pip install -e '.[view]' && python benchmarks/viewer.py --write
 
