@@ -6,7 +6,8 @@ import numpy as np
 
 import featherlane as fl
 
-ACROBOT = """<mujoco><option timestep="0.005" integrator="implicitfast"/><default><geom type="capsule" size="0.02"/></default>
+ACROBOT = """<mujoco><option timestep="0.005" integrator="implicitfast"/>
+  <default><geom type="capsule" size="0.02"/></default>
   <worldbody><body pos="0 0 1.2"><joint name="shoulder" axis="0 1 0" damping="0.01"/><geom fromto="0 0 0 0 0 0.5"/>
     <body pos="0 0 0.5"><joint name="elbow" axis="0 1 0" damping="0.01"/><geom fromto="0 0 0 0 0 0.5"/></body></body>
   </worldbody><actuator><motor joint="elbow" ctrllimited="true" ctrlrange="-10 10"/></actuator></mujoco>"""

@@ -95,6 +95,7 @@ UNITLESS = {
     "get_state",
     "set_state",
     "add_sensor_noise",
+    "view",
     "set_user_sensor",
 }
 
