@@ -287,6 +287,8 @@ def _site(name: str, item, owner=None) -> Site:
     ]
     valid = {n: ARGUMENTS[n] for n in names if n != "self" and (n in ARGUMENTS or n not in FREE)}
     label = name.rpartition(".")[2]
+    if label == "transition":  # names of fields; elsewhere parameters are numbers
+        valid["parameters"] = lambda w: ("geom_friction",)
     if "key" in valid and label in ARGUMENTS:
         valid["key"] = ARGUMENTS[label]
     if "key" in valid and label in ("pair", "link", "keyframe"):

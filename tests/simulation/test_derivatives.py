@@ -199,13 +199,13 @@ def test_a_worlds_derivatives_are_its_own(name, rng):
     many = fl.transition(model, batch, nthread=2)
     acceleration = fl.acceleration_derivatives(model, batch)
     for one, two in zip(found, many, strict=True):
-        assert one is None or one.tobytes() == two.tobytes()
+        assert one is None or isinstance(one, dict) or one.tobytes() == two.tobytes()
     for w in (0, 7, 10):
         data = batch.get_data(w)
         for nthread in (1, 2):
             alone = fl.transition(model, data, nthread=nthread)
             for one, all_ in zip(alone, found, strict=True):
-                assert one is None or one.tobytes() == all_[w].tobytes()
+                assert one is None or isinstance(one, dict) or one.tobytes() == all_[w].tobytes()
         for one, all_ in zip(fl.acceleration_derivatives(model, data), acceleration, strict=True):
             assert one.tobytes() == all_[w].tobytes()
 
@@ -287,3 +287,61 @@ def test_what_does_not_fit_is_named():
     model.opt.contact_model, model.opt.enableflags = "convex", "sleep"
     with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
         fl.transition(model, data)
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------------
+NAMES = ("body_mass", "geom_friction", "dof_damping", "actuator_gainprm", "opt.gravity")
+
+
+def steps_by(model, data, name, entry, eps):
+    """dx'/dp of velocities by central differences of whole steps."""
+    ends = []
+    for sign in (1.0, -1.0):
+        batch = fl.Batch(model, 1, nthread=1)
+        fl.set_state(model, batch, fl.get_state(model, data, fl.State.INTEGRATION), fl.State.INTEGRATION)
+        batch.expand(name)[(0, *entry)] += sign * eps
+        batch.set_const()
+        batch.step()
+        ends.append(batch.qvel[0].copy())
+    return (ends[0] - ends[1]) / (2 * eps)
+
+
+@pytest.mark.parametrize("name", ["quadruped", "arm"])
+def test_parameters_move_the_next_state(name):
+    """Masses with all that follows from them; friction; gains; gravity."""
+    model = exact(fl.load(name))
+    data = fl.Data(model)
+    data.ctrl = np.linspace(-0.3, 0.3, model.nu)
+    data.qvel[:] = 0.2
+    fl.step(model, data, 60)
+    found, plain, nv = fl.transition(model, data, parameters=NAMES), fl.transition(model, data), model.nv
+    assert found.A.tobytes() == plain.A.tobytes() and found.B.tobytes() == plain.B.tobytes()
+    assert set(found.P) == {name.replace("opt.", "opt_") for name in NAMES} and plain.P == {}
+    entries = {"body_mass": (2,), "geom_friction": (0, 0), "dof_damping": (nv - 1,), "actuator_gainprm": (1, 0)}
+    for field, entry in (*entries.items(), ("opt_gravity", (2,))):
+        P = found.P[field]
+        assert P.shape == (2 * nv + model.na, *np.shape(getattr(model, field)))
+        expected = steps_by(model, data, field, entry, 1e-5)
+        assert np.abs(P[nv : 2 * nv][(slice(None), *entry)] - expected).max() < 1e-5 * (np.abs(expected).max() + 1e-3)
+        assert np.abs(P[:nv] - model.opt.timestep * P[nv : 2 * nv])[:nv].max() < 1.0
+
+
+def test_parameters_of_a_batch_are_those_of_its_worlds():
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 5, nthread=1)
+    batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 5)[:, None]
+    batch.set_const()
+    batch.step(40)
+    found = fl.transition(model, batch, parameters=["body_mass"], nthread=1)
+    assert found.P["body_mass"].shape == (5, 36, model.nbody)
+    alone = fl.transition(model, batch, parameters=["body_mass"], nthread=2)
+    assert alone.P["body_mass"].tobytes() == found.P["body_mass"].tobytes()
+
+
+@pytest.mark.parametrize(
+    "given", ["body_mass", ["body_masses"], ["opt.timestep"], [3], 5, ["geom_type"], ["qpos0"] * 2]
+)
+def test_parameters_that_are_none_are_named(given):
+    model, _, _ = carts()
+    with pytest.raises(fl.ModelError, match="parameters: "):
+        fl.transition(model, fl.Data(model), parameters=given)

@@ -158,6 +158,20 @@ def force_columns(m, d, b, thread, tile, W):
         write_records(b, thread, tile, W, s)
 
 
+@over_tiles
+def parameter_points(m, d, b, thread, tile, W):
+    """The residual of worlds that have each a number of its model moved, and their next activations.
+
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act; act, grad, con_fresh, con_overflow,
+            active, recall_address, tree_settled, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc,
+            qH, qHDiagInv, qproduct, qvec for itself.
+    """
+    push(m, d, place(m, d))
+    keep_upper(m, d)
+    write_records(b, thread, tile, W, 0)
+
+
 # ---- what the acceleration makes of them -----------------------------------------------------------------------------
 @kernel
 def solve_column(m, d):

@@ -6,6 +6,7 @@ slip, and integrators of several accelerations; `docs/derivatives.md` says which
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.implicit import EPS, ImplicitWorlds
 from featherlane.simulation.derivative.moved import Borrowed
+from featherlane.simulation.derivative.parameters import Parameters
 from featherlane.simulation.derivative.transition import SensorTransition, check, control_steps, threads, transition_fd
 from featherlane.simulation.world.data import Data
 
@@ -31,6 +33,7 @@ class StepDerivatives(NamedTuple):
         B: (..., 2 nv + na, nu).
         C: (..., nsensordata, 2 nv + na), or None where sensors were not asked for.
         D: (..., nsensordata, nu), or None.
+        P: name of a model field -> (..., 2 nv + na, shape of the field): dx' = P dp; empty where none was asked for.
         switching: (...) how near the next switch of a constraint is, 1 at most: where a contact begins or ends to push,
             a cone to slip, friction to give way.  Below some 1e-4 derivatives from the two sides may differ.  NaN for
             worlds that went by differences of steps.
@@ -40,6 +43,7 @@ class StepDerivatives(NamedTuple):
     B: np.ndarray
     C: np.ndarray | None
     D: np.ndarray | None
+    P: dict[str, np.ndarray]
     switching: np.ndarray
 
 
@@ -64,7 +68,12 @@ class AccelerationDerivatives(NamedTuple):
 
 
 def transition(
-    model: Model, data: Data | Batch, sensors: bool = False, nthread: int = 0, frictionloss: bool = True
+    model: Model,
+    data: Data | Batch,
+    sensors: bool = False,
+    parameters: Sequence[str] = (),
+    nthread: int = 0,
+    frictionloss: bool = True,
 ) -> StepDerivatives:
     """Derivatives of `step` by state and controls, at the present state, without stepping from moved points.
 
@@ -74,12 +83,15 @@ def transition(
     active set at hand, and `switching` says how near another one is.
 
     Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the
-    contact model lcp, the pass against slip, the integrator rk4, sensors) the result is that of `transition_fd`.
+    contact model lcp, the pass against slip, the integrator rk4) the result is that of `transition_fd`; C and D are
+    always.
 
     Args:
         model: the model.
         data: the world, or a batch of the model; neither is changed.
         sensors: derivatives of `sensordata`, too.
+        parameters: names of real model fields (`body_mass`, `geom_friction`, `opt.gravity`) by whose numbers the next
+            state is differentiated, too, world by world, with what follows from them (`set_const`).
         nthread: threads, 0: as many as the work is worth.
         frictionloss: with the dry friction of joints and tendons.
 
@@ -87,9 +99,10 @@ def transition(
         `StepDerivatives`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: the model is not the data's.
+        ModelError: the model is not the data's; a parameter is no real field of it, or the timestep.
         TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; `parameters`, where the theorem
+            does not serve; the flag `sleep` is on.
 
     Source: implicit function theorem; MuJoCo mjd_transitionFD, which differences steps.
     """
@@ -97,29 +110,49 @@ def transition(
     sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
     nworld = 1 if isinstance(data, Data) else data.nworld
     nx = 2 * sizes["nv"] + sizes["na"]
+    asked = Parameters(model, parameters)
+    if asked.n and not _served(model):
+        raise UnsupportedFeatureError(
+            ["option contact_model, integrator or noslip_iterations"],
+            what="there are no derivatives by parameters with it",
+        )
+    disabled = 0 if frictionloss else int(Disable.FRICTIONLOSS)
+    C = D = None
     if sensors or not _served(model):
         found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
-        unknown = np.full((nworld,) if isinstance(data, Batch) else (), np.nan)
-        C, D = (found.C, found.D) if isinstance(found, SensorTransition) else (None, None)
-        return StepDerivatives(found.A, found.B, C, D, unknown)
-    disabled = 0 if frictionloss else int(Disable.FRICTIONLOSS)
-    with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
+        if isinstance(found, SensorTransition):
+            C, D = found.C, found.D
+        if not _served(model):
+            unknown = np.full((nworld,) if isinstance(data, Batch) else (), np.nan)
+            return StepDerivatives(found.A, found.B, C, D, {}, unknown)
+    n, count = nx + model.nu, asked.n
+    out, nearest = np.empty((nworld, n + count, nx)), np.empty(nworld)
+
+    def store(chosen: np.ndarray, rates) -> None:
+        out[chosen], nearest[chosen] = rates.state, rates.nearest
+
+    if count:
+        worlds = ImplicitWorlds(model, data, False, threads(nthread), disabled, True, asked)
         worlds.load(data)
-        out, nearest = np.empty((nworld, nx + model.nu, nx)), np.empty(nworld)
-
-        def store(chosen: np.ndarray, rates) -> None:
-            out[chosen], nearest[chosen] = rates.state, rates.nearest
-
         left = _each_pass(worlds, store)
+        if len(left):
+            raise UnsupportedFeatureError(
+                [f"world {w}: its rows found no room" for w in left],
+                what="there are no derivatives by parameters with it",
+            )
+    else:
+        with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
+            worlds.load(data)
+            left = _each_pass(worlds, store)
+    out = out.swapaxes(1, 2)
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
-        out.swapaxes(1, 2)[left] = np.concatenate([A, B], -1).reshape(nworld, nx, -1)[left]
+        out[left] = np.concatenate([A, B], -1).reshape(nworld, nx, -1)[left]
         nearest[left] = np.nan
-    out = out.swapaxes(1, 2)
-    A, B = out[..., :nx], out[..., nx:]
     if isinstance(data, Data):
-        return StepDerivatives(A[0], B[0], None, None, nearest[0])
-    return StepDerivatives(A, B, None, None, nearest)
+        out, nearest = out[0], nearest[0]
+    P = asked.parts(out[..., n:]) if count else {}
+    return StepDerivatives(out[..., :nx], out[..., nx:n], C, D, P, nearest)
 
 
 def acceleration_derivatives(

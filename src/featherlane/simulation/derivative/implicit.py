@@ -27,6 +27,7 @@ from featherlane.simulation.derivative.columns import (
 )
 from featherlane.simulation.derivative.formulas import KNOWN, formula_columns, formula_steps, serves
 from featherlane.simulation.derivative.moved import OwnWorlds
+from featherlane.simulation.derivative.parameters import Parameters
 from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.workspace import Workspace
@@ -71,6 +72,8 @@ class _Passes:
         groups = [(position_columns, 0, nv), (force_columns, nv, nx + model.nu)]
         if worlds.torques:
             groups.append((None, nx + model.nu, nx + model.nu + nv))
+        if worlds.parameters is not None:
+            groups.append((None, nx + model.nu + nv, nx + model.nu + nv + worlds.parameters.n))
         at, self.parts = [], []
         for loop, first, last in groups:
             npass = -(-(last - first) // self.copies)
@@ -88,7 +91,7 @@ class _Passes:
         self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
         self.report, self.known = np.zeros((n * self.copies, 2)), np.zeros((n, 3))
         # formulas and solution in one go, but for the recursion, which needs the same memory
-        self.whole = worlds.by_formulas and not uses_articulated(model)
+        self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
         self._plan()
@@ -157,7 +160,8 @@ class _Passes:
         worlds, nv = self.worlds, self.worlds.model.nv
         self.narrow = 1 if worlds.batch.nworld == 1 else self.width
         workspaces, wanted = worlds._prepared(self.narrow), worlds.batch._wanted(set())
-        n = self.ncol if self.whole or not worlds.torques else self.parts[-1][1]
+        given = [start for loop, start, _ in self.parts if loop is None]
+        n = given[0] if given and not self.whole else self.ncol
         report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
         brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
         state, act = self.state[..., : 2 * nv], self.state[..., 2 * nv :]
@@ -200,6 +204,10 @@ class _Passes:
             places = (left[:, None] * self.copies + other).reshape(-1)
             for plan, npass in self.rates:
                 self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
+        if worlds.parameters is not None:
+            if self.formulas is not None:
+                self._go(self.base, 1, chosen, chosen)
+            self._take_parameters(worlds.parameters, chosen)
         if not self.whole:
             left = np.arange(k)
         if len(left):
@@ -222,6 +230,13 @@ class _Passes:
             known,
         )
 
+    def _take_parameters(self, parameters: Parameters, chosen: np.ndarray) -> None:
+        """The columns of the model's fields."""
+        worlds, nv, k = self.worlds, self.worlds.model.nv, len(chosen)
+        columns = slice(self.parts[-1][1], self.parts[-1][1] + parameters.n)
+        g, p, act = parameters.rates(worlds, chosen, self.width)
+        self.g[:k, columns], self.p[:k, columns], self.state[:k, columns, 2 * nv :] = g, p, act
+
     def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
         plan.begin(nstep, order, place)
         self.worlds._go(plan, -(-len(order) // (width or self.width)))
@@ -241,17 +256,26 @@ class ImplicitWorlds(OwnWorlds):
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
         torques: are generalized forces coordinates, too, after the controls?
+        by_formulas: where these serve; else by differences of the residual.
+        parameters: fields of the model whose numbers are coordinates, too.
 
     Attributes:
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
     """
 
     def __init__(
-        self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int = 0, by_formulas=True
+        self,
+        model: Model,
+        source: Data | Batch,
+        torques: bool,
+        nthread: int,
+        disabled: int = 0,
+        by_formulas: bool = True,
+        parameters: Parameters | None = None,
     ):
         n = 2 * (2 * model.nv + model.na + model.nu)
         super().__init__(model, source, n, nthread, disabled)
-        self.torques, self.formulas_wanted = torques, by_formulas
+        self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
         self._passes: dict[int, _Passes] = {}
         self._revision = None

@@ -1,0 +1,120 @@
+"""Rates of the residual by fields of the model: worlds that have one number of theirs moved each.
+
+A point of a world is the world again, with its own model fields, one entry of one of them moved, and what follows from
+them computed anew (`set_const`).  All points of some worlds are worlds of one batch, and no solver runs in any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.model.fields import MODEL
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.derivative.columns import parameter_points
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.work import Work
+
+RELATIVE, LEAST = 1e-6, 1e-2  # a number moves by RELATIVE times its size, or times LEAST
+# numbers from which no other field follows; `set_const` takes its time, world by world
+PLAIN = (
+    "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
+    "jnt_range jnt_margin pair_ eq_sol actuator_gainprm actuator_biasprm actuator_forcerange"
+).split()
+
+
+class Parameters:
+    """Model fields by which steps are differentiated.
+
+    Args:
+        model: the model.
+        names: of real fields, `body_mass`, `opt.gravity`, ...
+
+    Attributes:
+        names: as the model has them.
+        sizes: how many numbers each has.
+        n: how many all have.
+
+    Raises:
+        ModelError: no such real field, one twice, or the timestep.
+    """
+
+    def __init__(self, model: Model, names):
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise ModelError(f"parameters: got {names!r}, allowed is a sequence of names of real model fields")
+        names = tuple(names)
+        if not all(isinstance(name, str) for name in names):
+            raise ModelError(f"parameters: got {names!r}, allowed is a sequence of names of real model fields")
+        self.names = tuple(name.replace("opt.", "opt_") for name in names)
+        for name in self.names:
+            if name not in MODEL or MODEL[name].kind != "real":
+                allowed = [f.name for f in MODEL.fields if f.kind == "real"]
+                raise ModelError(f"parameters: {name!r} is no real field of a model{near(name, allowed)}")
+            if name == "opt_timestep" or self.names.count(name) > 1:
+                raise ModelError(f"parameters: got {name!r}, allowed are fields other than the timestep, each once")
+        self.model = model
+        self.shapes = [np.shape(model.__dict__[name]) for name in self.names]
+        self.sizes = [int(np.prod(shape)) for shape in self.shapes]
+        self.n = sum(self.sizes)
+        self.follows = any(not name.startswith(tuple(PLAIN)) for name in self.names)
+
+    def rates(self, worlds, chosen: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(dg, dp, dact'), each (k, n, ...), of worlds whose accelerations are known.
+
+        Args:
+            worlds: `ImplicitWorlds` that hold them.
+            chosen: their numbers.
+            width: of tiles.
+        """
+        k, nv, na = len(chosen), self.model.nv, self.model.na
+        source = np.repeat(chosen, 2 * self.n)
+        points = Batch(self.model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
+        rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds._rows.items()}
+        for name, a in worlds.batch._expanded.items():
+            points._expand(name)[...] = a[source]
+        span = self._move(points, k)
+        if self.follows:
+            points.set_const()
+        g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
+        taken = {"rk_acceleration": g, "rk_velocity": p, "rk_act": act}
+        load = [Transfer(name, a) for name, a in rows.items()]
+        load += [Transfer(name, a, True) for name, a in points._expanded.items()]
+        load += [Transfer("qacc", worlds.qacc[source]), Transfer("qacc_step", worlds.qacc_step[source])]
+        record = [Transfer(name, a) for name, a in taken.items() if a.size]
+        workspaces = points._prepare(width)
+        for w in workspaces if worlds.disabled else ():
+            w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | worlds.disabled)
+        plan = Plan(workspaces, {"load": load, "record": record}, len(source), points._wanted(set()), parameter_points)
+        plan.workspaces[0].calls.require(parameter_points)
+        every = np.arange(len(source))
+        plan.begin(1, every, every)
+        Work([(plan, -(-len(every) // width))], points.nthread, points._threads).finish()
+        return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
+
+    def _move(self, points: Batch, k: int) -> np.ndarray:
+        """One number of each point moved, up and down by turns; how far apart the two are, (k, n)."""
+        span, first = np.empty((k, self.n)), 0
+        for name, size in zip(self.names, self.sizes, strict=True):
+            field = points.expand(name).reshape(k, self.n, 2, size)
+            entry = np.arange(size)
+            value = field[:, first + entry, 0, entry]
+            step = RELATIVE * np.maximum(np.abs(value), LEAST)
+            # no number changes its sign: negative masses and dampers are none
+            down = np.where(np.abs(value) < step, 0.0, step)
+            field[:, first + entry, 0, entry], field[:, first + entry, 1, entry] = value + step, value - down
+            span[:, first : first + size] = (value + step) - (value - down)
+            first += size
+        return span
+
+    def _quotient(self, a: np.ndarray, span: np.ndarray, k: int) -> np.ndarray:
+        pairs = a.reshape(k, self.n, 2, -1)
+        return (pairs[:, :, 0] - pairs[:, :, 1]) / span[..., None]
+
+    def parts(self, P: np.ndarray) -> dict[str, np.ndarray]:
+        """Field -> (..., nx, shape of the field), of all columns (..., nx, n)."""
+        ends = np.cumsum(self.sizes)[:-1]
+        parts = zip(self.names, self.shapes, np.split(P, ends, -1), strict=True)
+        return {name: part.reshape(*P.shape[:-1], *shape) for name, shape, part in parts}
