@@ -8,7 +8,7 @@ PAGE = "docs/kernel-language.md"
 
 
 class KernelLanguageError(FeatherlaneError, TypeError):
-    """A kernel breaks a rule of its language.
+    """A kernel breaks a rule of its language: docs/errors.md#kernellanguageerror.
 
     Attributes:
         file, line: where.
