@@ -65,14 +65,14 @@ def view(request: Request) -> int:
 
 def _serve(page: View) -> int:
     """Say where the page is, and wait."""
-    with page:
-        print(f"{page.url}  (Ctrl-C ends it)", flush=True)
-        if os.environ.get("SSH_CONNECTION") and page.lock.open:
-            print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
-        try:
+    try:
+        with page:
+            print(f"{page.url}  (Ctrl-C ends it)", flush=True)
+            if os.environ.get("SSH_CONNECTION") and page.lock.open:
+                print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
             page.wait()
-        except KeyboardInterrupt:
-            print(file=sys.stderr)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
     return 0
 
 

@@ -160,10 +160,13 @@ class Worlds(NamedAccess):
         if name not in self._bound:
             self._bound[name] = self._rows(DATA[name])
             self._rows_changed()
-        if name not in self.__dict__:
-            self.__dict__[name] = view = self._bound[name].view()
-            view.flags.writeable = False
-        return self.__dict__[name]
+        if name in self.__dict__:
+            return self.__dict__[name]
+        view = self._bound[name].view()
+        view.flags.writeable = False
+        if name != "sensordata":  # whoever asks for all sensors is told of those that are not computed
+            self.__dict__[name] = view
+        return view
 
     def writable(self, name: str) -> np.ndarray:
         """An output as `bind` gives it, to be written; what is written lasts until the next call."""
