@@ -161,7 +161,12 @@ class Batch(Running):
             kernel = self._control_kernel(control)
             transfers["store"] = [Transfer(name, self._rows_of(name)) for name in kernel.sets()]
         elif control is not None:
-            transfers["control"].append(Transfer("ctrl", self._control(control, (len(chosen), nstep, self.model.nu))))
+            transfers["control"].append(
+                Transfer(
+                    "ctrl",
+                    np.ascontiguousarray(controls_of_rollout(control, (len(chosen), nstep, self.model.nu)), self.dtype),
+                )
+            )
         reads = self._reads(result, (len(chosen), nstep))
         transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
         return Share(self, chosen, transfers, kernel), reads
@@ -189,12 +194,7 @@ class Batch(Running):
         """A rollout of one step after the other, with controls that a function computes between them."""
         shape = (len(chosen), self.model.nu)
         for k in range(nstep):
-            given = control(self, k)
-            try:
-                values = np.broadcast_to(np.asarray(given, self.dtype), shape)
-            except (TypeError, ValueError):
-                what = f"shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
-                raise ModelError(f"control: step {k} gave {what}, allowed is what broadcasts to {shape}") from None
+            values = control_of_step(control(self, k), k, shape, self.dtype)
             for name, rows in self.rollout(1, values[:, None], list(result), chosen).items():
                 result[name][:, k] = rows[:, 0]
         return result
@@ -215,13 +215,6 @@ class Batch(Running):
         """Arrays for what the user's sensors read in a rollout that records sensordata."""
         read = fields_read(self.model) - {"sensordata"} if "sensordata" in names else set()
         return {name: np.empty((*lead, *DATA[name].dims(self._sizes)), self.dtype) for name in read}
-
-    def _control(self, control, shape) -> np.ndarray:
-        """Controls of a rollout, checked: of each world, or the same for all."""
-        given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
-        if given.shape not in (shape, shape[1:]):
-            raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
-        return np.ascontiguousarray(np.broadcast_to(given, shape), self.dtype)
 
     def _recordable(self, name: str, given, shape) -> np.ndarray:
         """An array to record into, checked."""
@@ -325,3 +318,20 @@ def field_names(call: str, given) -> list[str]:
             raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
         names.append(name)
     return names
+
+
+def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
+    """Controls of a rollout, checked: of each world, or the same for all."""
+    given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
+    if given.shape not in (shape, shape[1:]):
+        raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
+    return np.broadcast_to(given, shape)
+
+
+def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Controls that a function gave for one step of a rollout, checked."""
+    try:
+        return np.broadcast_to(np.asarray(given, dtype), shape)
+    except (TypeError, ValueError):
+        what = f"shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
+        raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None

@@ -22,9 +22,9 @@ from numpy.typing import DTypeLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import assign, described, numbers, regular
+from featherlane.model.assign import assign, described, regular
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch, field_names
+from featherlane.simulation.batch.batch import Batch, control_of_step, controls_of_rollout, field_names
 from featherlane.simulation.batch.call import AT_ONCE, Share, run
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.room import Room, Rooms
@@ -258,7 +258,7 @@ class MixedBatch:
             self._driven(control, nstep, chosen, out)
         else:
             if not isinstance(control, Kernel | None):
-                control = self._control(control, (len(chosen), nstep, *self._rooms.padded("ctrl")))
+                control = controls_of_rollout(control, (len(chosen), nstep, *self._rooms.padded("ctrl")))
             self._roll(nstep, chosen, control, out)
         return out
 
@@ -283,20 +283,8 @@ class MixedBatch:
         """Steps one after the other, with controls that a function computes between them."""
         shape = (len(chosen), *self._rooms.padded("ctrl"))
         for step in range(nstep):
-            given = control(self, step)
-            try:
-                values = np.broadcast_to(np.asarray(given, self.dtype), shape)
-            except (TypeError, ValueError):
-                what = f"shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
-                raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None
+            values = control_of_step(control(self, step), step, shape, self.dtype)
             self._roll(1, chosen, values[:, None], {name: rows[:, step : step + 1] for name, rows in out.items()})
-
-    def _control(self, control, shape: tuple[int, ...]) -> np.ndarray:
-        """Controls of a rollout, checked: of each world, or the same for all."""
-        given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
-        if given.shape not in (shape, shape[1:]):
-            raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
-        return np.broadcast_to(given, shape)
 
     def _shares(self, chosen: np.ndarray) -> list[Share]:
         return [Share(self.groups[k], worlds, None) for k, worlds in self._split(chosen)]
