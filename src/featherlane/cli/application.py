@@ -45,6 +45,15 @@ Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, sho
 Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Dtype = Annotated[Precision, typer.Option(help="Precision of the state and of all arithmetic.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="An option of the model, as in contact_model=lcp or timestep=0.001; may be repeated.",
+        show_default=False,
+    ),
+]
 
 
 def _show_version(asked: bool) -> None:
@@ -120,15 +129,7 @@ def _simulate(
     camera: Annotated[
         str | None, typer.Option(metavar="NAME", help="Camera of the video: the model's first.", show_default=False)
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An option of the model, as in contact_model=lcp or timestep=0.001; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    settings: Settings = None,
     as_json: Json = False,
 ) -> int:
     """Run worlds of a model through time, and say how fast and how well."""
@@ -178,15 +179,7 @@ def _view(
     keyframe: Annotated[
         str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An option of the model, as in contact_model=lcp or timestep=0.001; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    settings: Settings = None,
     threads: Annotated[
         int, typer.Option(metavar="N", help="Threads that step worlds; 0: one, for many worlds all cores.")
     ] = 0,

@@ -14,7 +14,7 @@ from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import STATUS
-from featherlane.viewer.session import SPEEDS, Session
+from featherlane.viewer.session import Session, checked_speed
 
 NEEDED = ("time", "qpos")
 SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
@@ -117,9 +117,7 @@ class Playback:
         Raises:
             ModelError: not within 0.01 to 10.
         """
-        if not SPEEDS[0] <= speed <= SPEEDS[1]:
-            raise ModelError(f"speed: got {speed}, allowed are {SPEEDS[0]} to {SPEEDS[1]}")
-        self.speed = float(speed)
+        self.speed = checked_speed(speed)
 
     def advance(self, frames: int = 1) -> None:
         """Some frames on, or to the last one."""

@@ -195,9 +195,7 @@ class Session:
         Raises:
             ModelError: not within 0.01 to 10.
         """
-        if not SPEEDS[0] <= speed <= SPEEDS[1]:
-            raise ModelError(f"speed: got {speed}, allowed are {SPEEDS[0]} to {SPEEDS[1]}")
-        self.speed = float(speed)
+        self.speed = checked_speed(speed)
 
     def advance(self, steps: int = 1) -> None:
         """Take steps in all worlds; from within the past, they make another future."""
@@ -534,3 +532,10 @@ def _part(batch: Batch, label: str = "") -> Part:
     """A batch that the session owns: it tells of bad numbers in the page, not by a warning."""
     batch.__dict__["_told"] = True
     return Part(batch, Hand(batch.model), label)
+
+
+def checked_speed(speed: float) -> float:
+    """A speed against real time that a clock takes, checked."""
+    if not SPEEDS[0] <= speed <= SPEEDS[1]:
+        raise ModelError(f"speed: got {speed}, allowed are {SPEEDS[0]} to {SPEEDS[1]}")
+    return float(speed)
