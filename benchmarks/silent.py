@@ -1,6 +1,6 @@
 """Silent steps: solves that end above their tolerance and say nothing, counted over all models of the wheels.
 
-    python benchmarks/silent.py --steps 10_000_000 --processes 16 --json silent.json --write
+    python benchmarks/silent.py --steps 10_000_000 --processes 16 --results silent.jsonl --write
 
 Every model with each solver, in float64 and float32, with both friction cones, in batches of 64 worlds: *driven* by
 random controls, new ones each 20 steps, and from *hard* states: 12 steps from kicked positions, speeds up to 100 rad/s,
@@ -405,7 +405,12 @@ def parser() -> argparse.ArgumentParser:
     own.add_argument("--dtypes", nargs="*", choices=LIMIT, default=[*LIMIT], help="only these")
     own.add_argument("--seconds", type=float, default=120.0, help="the most that one case takes")
     own.add_argument("--seed", type=int, default=0, help="of all random numbers")
-    own.add_argument("--json", metavar="OUT", help="counts of every case and its worst silent steps, as JSON")
+    own.add_argument(
+        "--results",
+        metavar="FILE",
+        type=Path,
+        help="a line of JSON for each case as it ends, its worst silent steps too; cases found there are not run again",
+    )
     return own
 
 
@@ -439,16 +444,30 @@ def run_apart(every: list[Case]) -> Iterator[Found]:
         process.join()
 
 
-def survey(every: list[Case], processes: int, report=lambda line: None) -> list[Found]:
-    """All cases, those of a model in one process."""
-    models = {}
-    for case in every:
-        models.setdefault(case.name, []).append(case)
+def read_results(file: Path | None) -> list[Found]:
+    """What a survey that was broken off had found."""
     results = []
+    for line in file.read_text().splitlines() if file and file.exists() else ():
+        found = json.loads(line)
+        counts = {way: Count(**count) for way, count in found["counts"].items()}
+        results.append(Found(**found | {"case": Case(**found["case"]), "counts": counts}))
+    return results
+
+
+def survey(every: list[Case], processes: int, file: Path | None = None, report=lambda line: None) -> list[Found]:
+    """All cases, those of a model in one process; those of the file are there already."""
+    results = [found for found in read_results(file) if found.case in every]
+    done, models = {found.case for found in results}, {}
+    for case in every:
+        if case not in done:
+            models.setdefault(case.name, []).append(case)
 
     def take(cases: list[Case]) -> None:
         for found in run_apart(cases):
             results.append(found)
+            if file:
+                with file.open("a") as out:
+                    out.write(json.dumps(asdict(found)) + "\n")
             tell(found, report)
 
     with ThreadPoolExecutor(processes) as pool:
@@ -477,10 +496,9 @@ def total(results: list[Found]) -> dict[tuple[str, str, str, str], Count]:
 
 def main() -> None:
     asked = parser().parse_args()
-    results = survey(cases(asked), asked.processes, lambda line: print(line, file=sys.stderr, flush=True))
-    if asked.json:
-        kept = [asdict(found) for found in results if found.error != "not loaded"]
-        Path(asked.json).write_text(json.dumps(kept, indent=1))
+    results = survey(
+        cases(asked), asked.processes, asked.results, lambda line: print(line, file=sys.stderr, flush=True)
+    )
     models = len({found.case.name for found in results if found.counts})
     publish("silent", f"{table(total(results))}\n\n{models} models.\n\n{origin()}", asked.write)
 
