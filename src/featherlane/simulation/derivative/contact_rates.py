@@ -19,8 +19,8 @@ from featherlane.simulation.derivative.contact_moves import moved_by
 from featherlane.simulation.derivative.dof_rates import impedance_slopes
 from featherlane.simulation.derivative.smooth_rates import none6
 from featherlane.solver.rows.cone import cone_weights
-from featherlane.solver.rows.contacts import cone_push, pyramid_push
-from featherlane.solver.rows.pyramid import edge_weights, turning_pyramid, turning_weights
+from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import body_forces_to_dofs, turn
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion
 from featherlane.spatial.vector import (
@@ -80,23 +80,6 @@ def _cone_curvature(d, t, k):
 
 
 @kernel
-def _force(m, d, k):
-    """Forces along the basis, moments along its turns."""
-    zero = real(d, 0.0)
-    moments = (zero, zero, zero)
-    if m.opt_cone == PYRAMIDAL:
-        f, _ = pyramid_push(d, k, d.con_y)
-        if d.con_dim[k] > 3:
-            g, moments, _ = turning_pyramid(d, k, d.con_y)
-            f = (f[0] + g, f[1], f[2])
-    else:
-        f, s, _ = cone_push(d, k, d.con_y)
-        if d.con_dim[k] > 3:
-            moments = scale3(s, load3(d.con_y, 3 * turn(d, k)))
-    return f, moments
-
-
-@kernel
 def _along(d, k, f):
     """The vector of the components f of the contact's basis."""
     x = scale3(f[0], load3(d.con_basis, 9 * k))
@@ -145,7 +128,7 @@ def contact_laws(m, d, t, shortest):
             _pyramid_curvature(d, t, k)
         else:
             _cone_curvature(d, t, k)
-        f, g = _force(m, d, k)
+        f, g = contact_push(m, d, k)
         force, moment = _along(d, k, f), scale3(real(d, 0.0), f)
         if d.con_dim[k] > 3:
             moment = _along_turns(d, k, g)

@@ -109,20 +109,27 @@ def push_contacts(m, d, cost):
 
 
 @kernel
+def contact_push(m, d, k):
+    """(forces along the basis, moments along its turns) of contact k."""
+    zero = real(d, 0.0)
+    t = (zero, zero, zero)
+    if m.opt_cone == PYRAMIDAL:
+        f, _ = pyramid_push(d, k, d.con_y)
+        if d.con_dim[k] > 3:
+            g, t, _ = turning_pyramid(d, k, d.con_y)
+            f = (f[0] + g, f[1], f[2])
+    else:
+        f, s, _ = cone_push(d, k, d.con_y)
+        if d.con_dim[k] > 3:
+            t = scale3(s, load3(d.con_y, 3 * turn(d, k)))
+    return f, t
+
+
+@kernel
 def store_contact_forces(m, d):
     """Forces of all contacts along normal and tangents, moments about them."""
     for k in range(d.ncon_slot[0]):
-        zero = real(d, 0.0)
-        t = (zero, zero, zero)
-        if m.opt_cone == PYRAMIDAL:
-            f, _ = pyramid_push(d, k, d.con_y)
-            if d.con_dim[k] > 3:
-                g, t, _ = turning_pyramid(d, k, d.con_y)
-                f = (f[0] + g, f[1], f[2])
-        else:
-            f, s, _ = cone_push(d, k, d.con_y)
-            if d.con_dim[k] > 3:
-                t = scale3(s, load3(d.con_y, 3 * turn(d, k)))
+        f, t = contact_push(m, d, k)
         d.con_force[6 * k] = f[0]
         for i in range(2):
             d.con_force[6 * k + 1 + i] = d.con_friction[5 * k + i] * f[1 + i]
