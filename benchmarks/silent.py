@@ -11,7 +11,7 @@ that it is made of, is above 1e-6 (float32: 1e-4), and neither the gap nor round
              gap: `solver_gap`, which bounds the cost above its minimum, is at most 100 tolerances;
              rounding: 256 eps times the norm of |M a| + |qfrc_smooth| + |qfrc_constraint| + |J|^T D (|J| |a| + |aref|),
              |a| not less than that without constraints; in float32 contacts that it may see, though bodies are up to
-             TOUCHING apart, are among the rows, and the acceleration has to be float64's
+             TOUCHING apart, are among the rows; it explains no residual above 1e-2 (float32: 2e-3)
     lcp      `solver_residual`, which is relative; none but float32's 2e-6
 
 The last of these is computed here, in NumPy, from the rows of the step taken again by one world alone.  Of some steps a
@@ -58,6 +58,7 @@ ROUNDING = 256.0  # of what one rounding of every term leaves
 SAME = {"float64": 1e-5, "float32": 1e-2}  # of the largest qacc
 TOUCHING = 1e-6  # [m] what rounds where things are in float32
 REPLAYED = 5000  # steps of a case whose rounding is looked at: the rest counts as silent
+EXPLAINED = {"float64": 1e-2, "float32": 2e-3}  # relative residual that rounding may explain, at most
 COLD = 10  # every so many steps of a batch one is solved from a cold start, too
 LIVES = 8  # processes of a case
 FEW = 20  # iterations; the default is 100
@@ -226,23 +227,23 @@ class Replay:
             near.pair_margin[:] += TOUCHING
             self.worlds.append((near, fl.Data(near)))
 
-    def explained(self, state: np.ndarray, qacc: np.ndarray) -> float:
-        """What rounding explains of the relative residual of a step from this state that found this acceleration."""
-        found = [self.rounding(model, data, state, qacc) for model, data in self.worlds]
-        return ROUNDING * float(np.finfo(self.dtype).eps) * max(found)
+    def explained(self, state: np.ndarray) -> float:
+        """What rounding explains of the relative residual of a step from this state."""
+        terms = max(self.terms(model, data, state) for model, data in self.worlds)
+        return min(ROUNDING * float(np.finfo(self.dtype).eps) * terms, EXPLAINED[self.dtype])
 
-    def rounding(self, model: fl.Model, data: fl.Data, state: np.ndarray, qacc: np.ndarray) -> float:
-        """Terms of the gradient, relative to the forces; 0 where more contacts lead to another acceleration."""
+    @staticmethod
+    def terms(model: fl.Model, data: fl.Data, state: np.ndarray) -> float:
+        """The sum of all terms of the gradient of a step from this state, relative to the forces."""
         fl.set_state(model, data, state, State.INTEGRATION)
         if model.opt.integrator == Integrator.RK4:
             fl.step(model, data)  # the report is that of the fourth stage, and so are the rows that it leaves
         else:
             fl.forward(model, data)
-        like = np.abs(data.qacc - qacc).max() <= SAME[self.dtype] * np.abs(data.qacc).max()
-        return rounding_of_rows(model, data) if like or model is self.worlds[0][0] else 0.0
+        return terms_of_gradient(model, data)
 
 
-def rounding_of_rows(model: fl.Model, data: fl.Data) -> float:
+def terms_of_gradient(model: fl.Model, data: fl.Data) -> float:
     """The sum of all terms of the gradient, relative to the forces."""
     f0, fc = np.asarray(data.qfrc_smooth, float), np.asarray(data.qfrc_constraint, float)
     # iterations add to the acceleration without constraints, and cancel it
@@ -301,8 +302,7 @@ class Runner:
         self.looked += 1
         rounding = 0.0
         if not self.lcp and self.looked <= REPLAYED:
-            qacc = np.asarray(self.batch.qacc[world], float)
-            rounding = self.replay.explained(state, qacc)
+            rounding = self.replay.explained(state)
         if residual <= rounding:
             self.count.rounding += 1
         else:

@@ -8,10 +8,10 @@ the solution than at the minimum along p.  It saves up to 3 % of the iterations,
 A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
 In float32 it is asked of each component whether it is rounding of its terms (rounding.py): contacts that push against
 each other leave of their forces a thousandth, and its last digits would be sought in vain.  Where that is more than
-`LARGE` parts of the forces it says so.
+`LARGE32` of what moves the bodies it says so.
 What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
-`warning`.  A gain of cost below the tolerance
-ends nothing: where the cost is large, or a step short, it tells nothing of the gradient.
+`warning`.  A gain of cost below the tolerance ends nothing: where the cost is large, or a step short, it tells nothing
+of the gradient.
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
@@ -36,7 +36,7 @@ from featherlane.solver.primal.problem import (
     store_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import LARGE, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
+from featherlane.solver.primal.rounding import LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_lowest
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
@@ -139,7 +139,7 @@ def newton(m, d):
     forces = size_of_forces(m, d)
     unsettled = unsettled & (live | not_(gradient <= small * forces))
     if single_precision(d):
-        large = (scale * gradient > tolerance) & not_(gradient <= LARGE * forces)
+        large = (scale * gradient > tolerance) & not_(gradient <= LARGE32 * forces)
         unsettled = unsettled | (large & (d.active[0] > 0.0))
     # beyond what float32 can square
     unsettled = unsettled | (not_(gradient < FAR) & (d.active[0] > 0.0))

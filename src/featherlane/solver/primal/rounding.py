@@ -8,8 +8,9 @@ whatever ended the iterations, the point itself is looked at.  Its gradient g = 
     rounding   where |g| <= ROUNDING |g(a + e) - g|, e one rounding of each acceleration, up and down: where rows are
                stiff, the accelerations that are numbers have no smaller gradient
 
-What is above LARGE of the forces, or what float32 cannot square, is told, rounding or not.  In float32 Newton's method
-ends where each component of the gradient is rounding of its own terms, too.
+What is above LARGE of the forces is told, rounding or not.  In float32 one acceleration's rounding may make more of a
+gradient than all that moves other bodies, and explains too much: there only Newton's method, which ends where each
+component of the gradient is rounding of its own terms, may leave more than is small, and no more than LARGE32.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
 from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.problem import advance_rows, bounded_force, evaluate, place_rows
 from featherlane.solver.rows.contacts import cone_push, pyramid_push
 from featherlane.solver.rows.pyramid import turning_pyramid
@@ -27,7 +27,7 @@ from featherlane.spatial.vector import add3, load3, load6, scale3, store3, store
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances
-LARGE = 1e-2  # of the forces: a gradient that is told though it is no more than rounding (Newton: in float32)
+LARGE, LARGE32 = 1e-2, 2e-3  # of the forces: a gradient that is told though it is no more than rounding
 ROUNDING = 64.0  # accelerations, rows and forces are sums of many terms
 TERMS = 16.0  # roundings of each term of the gradient
 SQUARED = 1e19  # [N, N m] norms above are infinite in float32
@@ -158,11 +158,9 @@ def is_small(m, d, gradient, gap):
 @kernel
 def change_by_rounding(m, d, chosen):
     """|g(a + e) - g| of the chosen worlds, after `evaluate`; these stay at a + e, with their rows and forces."""
-    eps, change = real(d, EPS), real(d, 0.0)
-    if single_precision(d):
-        eps = real(d, EPS32)
+    change = real(d, 0.0)
     for i in range(m.nv):
-        e = eps * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
+        e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         d.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
         d.Mgrad[i] = d.grad[i]
     metric_times(m, d, d.search, d.Mv)
@@ -185,10 +183,14 @@ def is_left(m, d, gradient, gap):
 def is_rounding(m, d, gradient, chosen):
     """Mask: is the gradient, of this norm, rounding, and below LARGE of the forces?
 
-    The chosen worlds move by as much: see `change_by_rounding`.
+    The chosen worlds move by as much: see `change_by_rounding`.  In float32 it is not asked.
     """
-    told = gradient > LARGE * size_of_forces(m, d)
-    return (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(told) & (gradient < FAR)
+    if single_precision(d):
+        found = gradient < 0.0
+    else:
+        told = gradient > LARGE * size_of_forces(m, d)
+        found = (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(told)
+    return found
 
 
 @kernel
