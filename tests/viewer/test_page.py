@@ -45,7 +45,7 @@ def visited(monkeypatch):
 
 def turn(page, name, value=None):
     """A visitor moves a control of the panel; returns when the page has done it."""
-    handle = page.panel.controls[name]
+    handle = page.panel.handles[name]
     if value is not None:
         handle._impl.value = value
     for callback in list(handle._impl.update_cb):
@@ -94,7 +94,7 @@ def test_worlds_stand_still_while_nobody_looks(opened):
 
 def test_keyframes(opened):
     page = opened("humanoid")
-    assert page.panel.controls["keyframe"].options[1:] == ("stand", "squat", "lying")
+    assert page.panel.handles["keyframe"].options[1:] == ("stand", "squat", "lying")
     turn(page, "keyframe", "lying")
     turn(page, "clock", "Reset")
     assert np.array_equal(page.source.rows("qpos")[0], page.source.model.key_qpos[2])
@@ -109,7 +109,7 @@ def test_options_are_set_and_refused(opened):
     assert model.opt.timestep == 0.002 and model.opt.gravity[2] == -1.6 and model.opt.solver.name == "CG"
     turn(page, "option timestep", -1.0)
     assert "timestep" in page.message and model.opt.timestep == 0.002
-    assert page.panel.controls["option timestep"].value == 0.002, "the control shows what holds"
+    assert page.panel.handles["option timestep"].value == 0.002, "the control shows what holds"
     turn(page, "option contact_model", "lcp")
     turn(page, "clock", "Step")
     assert model.opt.contact_model == "lcp"
@@ -128,7 +128,7 @@ def test_bodies_and_actuators(opened):
     turn(page, "friction", 0.25)
     assert [session.friction(body, world) for world in range(3)] == [before, 0.25, before]
     turn(page, "mass", -1.0)
-    assert "mass" in page.message and page.panel.controls["mass"].value == 9.0
+    assert "mass" in page.message and page.panel.handles["mass"].value == 9.0
     turn(page, "control 3", 0.5)
     assert session.rows("ctrl")[:, 3].tolist() == [0.0, 0.5, 0.0]
     turn(page, "scope", "all worlds")
@@ -174,14 +174,14 @@ def test_bookmarks_and_files(opened, monkeypatch):
     page = opened("humanoid", nworld=2)
     page.ask(lambda: page.source.advance(20))
     turn(page, "bookmark")
-    assert page.panel.controls["bookmarks"].options == ("t = 0.1 s",)
+    assert page.panel.handles["bookmarks"].options == ("t = 0.1 s",)
     turn(page, "save")
     (name, content), after = next(iter(sent.items())), page.source.rows("qpos")
     page.ask(lambda: page.source.advance(20))
     turn(page, "recall")
     assert np.array_equal(page.source.rows("qpos"), after)
     page.ask(lambda: page.source.reset())
-    page.ask(lambda: page.panel._upload(SimpleNamespace(name=name, content=content)))
+    page.ask(lambda: page.panel.time.take_up(SimpleNamespace(name=name, content=content)))
     assert np.array_equal(page.source.rows("qpos"), after)
     with np.load(io.BytesIO(content)) as file:
         model = fl.load("humanoid")
@@ -191,10 +191,10 @@ def test_bookmarks_and_files(opened, monkeypatch):
         assert Playback(model, file).nframe == 1
     for wrong in (b"", b"PK nonsense", content[:100]):
         with pytest.raises(fl.ModelError, match="no saved state"):
-            page.ask(lambda wrong=wrong: page.panel._upload(SimpleNamespace(name="x.npz", content=wrong)))
+            page.ask(lambda wrong=wrong: page.panel.time.take_up(SimpleNamespace(name="x.npz", content=wrong)))
     other = opened("pendulum")
     with pytest.raises(fl.ModelError, match="of another model"):
-        other.ask(lambda: other.panel._upload(SimpleNamespace(name="x.npz", content=content)))
+        other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
 
 
 def test_worlds_are_chosen(opened):
@@ -209,21 +209,21 @@ def test_worlds_are_chosen(opened):
         assert says in page.message
         assert page.worlds.tolist() == [7, 90, 91, 92]
     turn(page, "only", " ")
-    assert len(page.worlds) == 64 == page.panel.controls["drawn"].value
+    assert len(page.worlds) == 64 == page.panel.handles["drawn"].value
 
 
 def test_layers(opened):
     page = opened("humanoid")
-    for name in page.panel.controls:
+    for name in page.panel.handles:
         if name.startswith("layer "):
-            turn(page, name, not page.panel.controls[name].value)
+            turn(page, name, not page.panel.handles[name].value)
     settled(page)
     assert page.message == "" and page.ask(page.frame) is not None
 
 
 def test_plots(opened, visited):
     page = opened("humanoid", nworld=2)
-    plots = page.panel.plots
+    plots = page.panel.curves.plots
     assert plots.names == ("energy", "contacts")
     turn(page, "plot residual", True)
     turn(page, "quantity", "xpos[torso, 2]")
@@ -271,8 +271,8 @@ def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
     page.ask(lambda: page.source.advance(3))
     page.ask(page.panel.refresh)
     settled(page)
-    assert page.bad_worlds() == [1] and "/bad/1" in page._marks and "1" in page.panel.bad.content
-    assert page.panel.controls["incident"].options == ("1",)
+    assert page.bad_worlds() == [1] and "/bad/1" in page._marks and "1" in page.panel.crowd.bad.content
+    assert page.panel.handles["incident"].options == ("1",)
     turn(page, "save_incident")
     content = sent["failure-1.npz"]
     turn(page, "replay")
@@ -288,7 +288,7 @@ def test_a_batch_is_watched(opened, visited):
     model = fl.load("humanoid")
     batch = fl.Batch(model, 5)
     page = opened(batch)
-    assert isinstance(page.source, Watch) and "clock" not in page.panel.controls
+    assert isinstance(page.source, Watch) and "clock" not in page.panel.handles
     until(lambda: batch._watcher is not None)
     batch.step(7)
     until(lambda: page.source.batch.time[0] == batch.time[0])

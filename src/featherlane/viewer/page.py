@@ -21,8 +21,7 @@ from featherlane.model.enums import NGROUP
 from featherlane.simulation.batch.batch import Batch
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Drag
-from featherlane.viewer.panel import DRAWN, Panel
-from featherlane.viewer.playback import Playback
+from featherlane.viewer.panel import DRAWN, Panel, Source
 from featherlane.viewer.scene import Scene
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
@@ -32,8 +31,6 @@ PANEL_RATE = 8.0  # numbers and plots
 IDLE = 0.1  # between two looks for visitors [s]
 MARKS = 64  # labels of bad worlds, at most
 RED, ORANGE = (200, 40, 40), (255, 150, 0)
-
-Source = Session | Watch | Playback
 
 
 class Page:

@@ -1,0 +1,58 @@
+"""Plots: which quantities, and of which worlds."""
+
+from __future__ import annotations
+
+from featherlane.viewer.panel.controls import Controls
+from featherlane.viewer.playback import Playback
+from featherlane.viewer.plots import FIRST, Plots
+from featherlane.viewer.sample import UNITS, names
+from featherlane.viewer.session import Session
+
+
+class Curves:
+    """The folder of plots.
+
+    Args:
+        controls: of the panel.
+
+    Attributes:
+        plots: what is plotted.
+    """
+
+    def __init__(self, controls: Controls):
+        self.controls, page, gui = controls, controls.page, controls.gui
+        folder, known = controls.folder("Plots"), tuple(names(controls.model))
+        live = not isinstance(controls.source, Playback)
+        self.plots = Plots(controls.server, folder, controls.model, page.locate, page.batches, live)
+        with folder:
+            for name in UNITS:
+                box = gui.add_checkbox(name, name in FIRST)
+                controls.on(f"plot {name}", box, lambda on, name=name: self._switch(name, on))
+            listed = gui.add_dropdown("Sensor or field", known, initial_value=known[0])
+            controls.on("field", listed, lambda value: setattr(text, "value", value))
+            text = gui.add_text("What", "", hint="A sensor, or a field as in qpos[2], xpos[torso, 2]")
+            controls.handles["quantity"] = text
+            controls.button("plot", "Plot it", lambda: self.plots.add(text.value))
+            controls.button("unplot", "Remove all of these", self._remove)
+        for name in FIRST:
+            self.plots.add(name)
+
+    def refresh(self, seconds: float) -> None:
+        """Numbers of this moment [s]."""
+        self.plots.take(seconds, self._worlds())
+        self.plots.draw()
+
+    def _switch(self, name: str, on: bool) -> None:
+        self.plots.add(name) if on else self.plots.remove(name)
+
+    def _remove(self) -> None:
+        for name in self.plots.names:
+            if name not in UNITS:
+                self.plots.remove(name)
+
+    def _worlds(self) -> list[int]:
+        """Worlds whose numbers are plotted: the picked one, or all that stand side by side."""
+        source = self.controls.source
+        if isinstance(source, Session) and len(source.parts) > 1:
+            return list(range(source.nworld))
+        return [self.controls.world()]

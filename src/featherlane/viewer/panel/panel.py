@@ -1,0 +1,81 @@
+"""The panel beside the picture: time, worlds, plots, layers, hands, options, bodies.
+
+Each control posts a job to the page; what the job leaves behind is shown again by `sync` (after a job was refused, or
+something was picked) and by `refresh` (some times a second).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from featherlane.viewer.panel.controls import Controls, change
+from featherlane.viewer.panel.crowd import Crowd
+from featherlane.viewer.panel.curves import Curves
+from featherlane.viewer.panel.edits import Bodies, Options
+from featherlane.viewer.panel.hands import Actuators, Hands
+from featherlane.viewer.panel.host import Host
+from featherlane.viewer.panel.layers import Layers
+from featherlane.viewer.panel.time import Time
+from featherlane.viewer.playback import Playback
+from featherlane.viewer.session import Session
+from featherlane.viewer.watch import Watch
+
+
+class Panel:
+    """Controls of a page, made for the worlds that it shows.
+
+    Args:
+        page: the page.
+
+    Attributes:
+        controls: all of them.
+        time, crowd, curves: folders whose contents change by themselves.
+    """
+
+    def __init__(self, page: Host):
+        self.page, self.source, self.controls = page, page.source, Controls(page)
+        gui = page.server.gui
+        gui.reset()
+        self._status = gui.add_markdown("")
+        self.time, self.crowd, self.curves = Time(self.controls), Crowd(self.controls), Curves(self.controls)
+        Layers(self.controls)
+        if isinstance(self.source, Session):
+            for folder in (Hands, Actuators, Options, Bodies):
+                folder(self.controls)
+        self.sync()
+        self.refresh()
+
+    @property
+    def handles(self) -> dict[str, Any]:
+        """The server's handles of all controls, by name."""
+        return self.controls.handles
+
+    def sync(self) -> None:
+        """Show what is so, where it may be other than what a visitor asked for."""
+        self.controls.sync()
+
+    def refresh(self) -> None:
+        """Numbers, the slider of time, bad worlds, plots."""
+        batch, row = self.page.locate(self.controls.world())
+        seconds = float(batch.time[row])
+        change(self._status, "content", "  \n".join(self._lines(batch, row, seconds)))
+        self.crowd.refresh()
+        self.time.refresh()
+        self.curves.refresh(self.source.clock if isinstance(self.source, Session) else seconds)
+
+    def _lines(self, batch, row: int, seconds: float) -> list[str]:
+        """What is told of the picked world, in one row of a batch."""
+        source = self.source
+        lines = [f"**t = {seconds:.3f} s**, world {self.controls.world()} of {source.nworld}"]
+        if isinstance(source, Watch):
+            lines[0] += ", live"
+        else:
+            lines[0] += f", {'running' if source.running else 'paused'}" + f" at {source.pace:.2f} x" * source.running
+        if not isinstance(source, Playback):
+            lines.append(
+                f"{int(batch.ncon[row])} contacts, {int(batch.solver_niter[row])} iterations, "
+                f"residual {float(batch.solver_residual[row]):.1e}"
+            )
+        if self.page.picked:
+            lines.append(f"picked: {self.controls.body_names()[self.page.picked[1]]}")
+        return lines
