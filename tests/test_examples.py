@@ -23,12 +23,13 @@ ARGUMENTS = {
     "randomize_masses": ["16", "20"],
     "register_points": ["50"],
     "suction_gripper": [],
+    "swing_up": [],
     "tendon_finger": [],
     "tree_factorization": [],
     "user_actuator": [],
     "vector_env": ["16", "20"],
 }
-LONGER = {"balance_humanoid"}  # those that solve a problem of control from its model to its result
+LONGER = {"balance_humanoid", "swing_up"}  # those that solve a problem of control from its model to its result
 
 
 def test_all_examples_are_run():
