@@ -15,6 +15,7 @@ ARGUMENTS = {
     "batch_rollout": ["16", "5"],
     "end_effector": ["1.5"],
     "first_steps": ["0.5"],
+    "hop": [],
     "jacobian": ["20"],
     "jamming_rod": [],
     "linked_bodies": ["1"],
@@ -29,7 +30,7 @@ ARGUMENTS = {
     "user_actuator": [],
     "vector_env": ["16", "20"],
 }
-LONGER = {"balance_humanoid", "swing_up"}  # those that solve a problem of control from its model to its result
+LONGER = {"balance_humanoid", "hop", "swing_up"}  # those that solve a problem of control from its model to its result
 
 
 def test_all_examples_are_run():
