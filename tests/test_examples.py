@@ -16,6 +16,7 @@ ARGUMENTS = {
     "end_effector": ["1.5"],
     "first_steps": ["0.5"],
     "hop": [],
+    "identify": [],
     "jacobian": ["20"],
     "jamming_rod": [],
     "linked_bodies": ["1"],
@@ -30,7 +31,12 @@ ARGUMENTS = {
     "user_actuator": [],
     "vector_env": ["16", "20"],
 }
-LONGER = {"balance_humanoid", "hop", "swing_up"}  # those that solve a problem of control from its model to its result
+LONGER = {
+    "balance_humanoid",
+    "hop",
+    "identify",
+    "swing_up",
+}  # those that solve a problem of control from its model to its result
 
 
 def test_all_examples_are_run():
