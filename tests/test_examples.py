@@ -27,6 +27,7 @@ ARGUMENTS = {
     "suction_gripper": [],
     "swing_up": [],
     "tendon_finger": [],
+    "throw_cube": [],
     "tree_factorization": [],
     "user_actuator": [],
     "vector_env": ["16", "20"],
@@ -36,6 +37,7 @@ LONGER = {
     "hop",
     "identify",
     "swing_up",
+    "throw_cube",
 }  # those that solve a problem of control from its model to its result
 
 
