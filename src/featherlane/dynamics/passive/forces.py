@@ -75,6 +75,13 @@ def _dampers(m, d):
 
 
 @kernel
+def compensates(m):
+    """Is there gravity that some body is held against?"""
+    passive = m.opt_disableflags & (DISABLE_SPRING | DISABLE_DAMPER) != DISABLE_SPRING | DISABLE_DAMPER
+    return m.ngravcomp > 0 and passive and not (m.opt_disableflags & DISABLE_GRAVITY)
+
+
+@kernel
 def _gravity_compensation(m, d):
     """J^T of minus a part of each body's weight, at its centre of mass."""
     zero = real(d, 0.0)
@@ -127,7 +134,7 @@ def passive(m, d):
         _dampers(m, d)
         add_tendon_dampers(m, d)
     everything = flags & (DISABLE_SPRING | DISABLE_DAMPER)
-    if m.ngravcomp > 0 and everything != DISABLE_SPRING | DISABLE_DAMPER and not (flags & DISABLE_GRAVITY):
+    if compensates(m):
         _gravity_compensation(m, d)
     for i in range(m.nv):
         f = d.qfrc_spring[i] + d.qfrc_damper[i]

@@ -25,6 +25,7 @@ from featherlane.simulation.derivative.contact_rates import (
     contact_laws,
 )
 from featherlane.simulation.derivative.dof_rates import dof_rates, vector_springs
+from featherlane.simulation.derivative.lift_rates import lift, subtract_lift
 from featherlane.simulation.derivative.residual import is_damped, is_implicit
 from featherlane.simulation.derivative.smooth_rates import inwards, outwards, position_column, velocity_column
 from featherlane.simulation.step.forward import control_and_actuate
@@ -42,9 +43,11 @@ def serves(model: Model) -> bool:
     """Has all that the model consists of formulas?  Numbers of its worlds are looked at by kernels."""
     if model.opt_integrator not in (enums.EULER, enums.IMPLICITFAST) or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
         return False
-    counts = (model.ntendon, model.neq, model.nadhesion, model.flg_adhesion, model.flg_surfacevel, model.ngravcomp)
+    counts = (model.ntendon, model.neq, model.nadhesion, model.flg_adhesion, model.flg_surfacevel)
+    # what actuators carry may be bounded
+    carried = model.ngravcomp and model.jnt_actgravcomp.any()
     balls = is_ball(model.jnt_type)
-    if any(counts) or (model.jnt_limited[balls] != 0).any():
+    if any(counts) or carried or (model.jnt_limited[balls] != 0).any():
         return False
     if model.opt_gyroscopic != enums.GYRO_EXPLICIT or (model.body_gyroscopic > enums.GYRO_EXPLICIT).any():
         return False
@@ -91,12 +94,14 @@ def _prepare(m, d, t):
         contact_laws(m, d, t, shortest_timeconst(m))
     inwards(m, d, t)
     dof_rates(m, d, t)
+    lift(m, d, t)
 
 
 @kernel
 def _position(m, d, t, k):
     """dg and dp by the position of dof k."""
     position_column(m, d, t, k, t.dof_g, t.dof_p)
+    subtract_lift(m, d, t, k, t.dof_g)
     t.dof_g[k] = t.dof_g[k] + t.dof_stiffness[k]
     add_position_column(m, d, t, k, t.dof_g)
 
@@ -193,7 +198,7 @@ def formula_columns(m, d, b, t, thread, first, last):
     """Rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, part; act_upper, body_lag*, dof_*,
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, part; act_upper, body_*, dof_*,
             geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl, which are put back; con_wrench,
             crb_rate, cvel, cacc, cfrc, qvec for itself.
     """
@@ -221,7 +226,7 @@ def formula_steps(m, d, b, t, thread, first, last):
     Not for models that go by recursion, whose factors lie where these formulas keep forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; part, rk_qvel, rk_acceleration (da), qacc_step, rk_rate (dq'), rk_velocity (dv'),
-            rk_act; act_upper, body_lag*, dof_*, geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl,
+            rk_act; act_upper, body_*, dof_*, geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl,
             which are put back; grad, qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv,
             search for itself.
     """

@@ -29,6 +29,7 @@ RATES = Layout(
         _real("dof_damping_force", ("rate_nv", 6), "N s", "rate by its velocity of the same"),
         _real("dof_lag", ("rate_nv", 6), "1/s^2", "dof_carried of the acceleration that the integrator takes off"),
         _real("dof_lag_force", ("rate_nv", 6), "N", "dof_force of it"),
+        _real("dof_lift", ("rate_nv", 3), "kg", "momentum of what gravity compensation carries beyond it"),
         _real("dof_stiffness", ("rate_nv",), "N/m, N m/rad", "springs, actuators and limits of the dof alone"),
         _real("dof_friction", ("rate_nv",), "N s/m, N m s/rad", "the same by its velocity"),
         _real("dof_lag_friction", ("rate_nv",), "N/m, N m/rad", "rate of what the integrator damps, over -h"),
@@ -38,6 +39,7 @@ RATES = Layout(
         # of each body
         _real("body_lag", ("rate_nbody", 6), "m/s^2", "the acceleration that the integrator takes off"),
         _real("body_lag_force", ("rate_nbody", 6), "N", "force that gives it"),
+        _real("body_lift", ("rate_nbody", 4), "kg, kg m", "what is carried of it and of all beyond, and its moment"),
         # of each geom
         _real("geom_pos", ("rate_ngeom", 3), "m", "where geoms are"),
         _real("geom_mat", ("rate_ngeom", 9), "1", "how they are turned"),
