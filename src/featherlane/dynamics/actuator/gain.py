@@ -67,6 +67,13 @@ def _gain(m, d, i, length, rate):
 
 
 @kernel
+def present_gain(m, d, i):
+    """The gain of actuator i, which has one output, at its length and velocity."""
+    o = m.actuator_outadr[i]
+    return _gain(m, d, i, d.actuator_length[o], d.actuator_velocity[o])
+
+
+@kernel
 def _setpoint_force(m, d, i):
     """What the setpoints and the integral of a pid give: the affine bias takes off what length and velocity give."""
     g = 10 * i

@@ -29,7 +29,7 @@ from featherlane.model.joint import is_scalar
 
 
 @kernel
-def _is_saturated(m, d, i):
+def is_saturated(m, d, i):
     """Mask: the actuator's force, or the sum on its joint or tendon, is clamped."""
     j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
     f = d.actuator_force[o]
@@ -86,7 +86,7 @@ def actuator_rates(m, d):
     for i in range(m.nactuator):
         by_length, by_velocity = real(d, 0.0), real(d, 0.0)
         if _changes(m, i) and not is_disabled(m, i):
-            clamped = _is_saturated(m, d, i)
+            clamped = is_saturated(m, d, i)
             slopes = _slopes(m, d, i)
             by_length, by_velocity = where(clamped, 0.0, slopes[0]), where(clamped, 0.0, slopes[1])
         d.actuator_rate[2 * i], d.actuator_rate[2 * i + 1] = by_length, by_velocity

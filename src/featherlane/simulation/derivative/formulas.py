@@ -1,7 +1,8 @@
 """Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
 
 A model is served as a whole (`serves`), a world by its numbers: what has no formula here goes by differences of the
-residual (columns.py).  Activations and controls are differenced: they move forces of actuators alone.
+residual (columns.py).  Activations, and controls that act through them, are differenced: they move forces of actuators
+alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import numpy as np
 
 from featherlane.constraint.impedance import shortest_timeconst
 from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.gain import present_gain
+from featherlane.dynamics.actuator.rate import is_saturated
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import in_medium
@@ -128,7 +132,7 @@ def _act(m, d, x, i, value):
 
 @kernel
 def _motor(m, d, t, x, i, up, down):
-    """dg and the next activation's rates by entry i of x: central differences of actuators' forces."""
+    """dg and the next activations' rates by entry i of x: central differences of actuators' forces."""
     value = x[i]
     _act(m, d, x, i, value + up)
     for k in range(m.nv):
@@ -146,6 +150,29 @@ def _motor(m, d, t, x, i, up, down):
         d.act[a] = d.rk_act[a]
         d.rk_act[a] = scale * (t.act_upper[a] - y)
     x[i] = value
+
+
+@kernel
+def _directly_driven(m, d, c):
+    """The actuator whose force has control c at once, and no delay or function of the user's between; else -1."""
+    found = -1
+    if d.user_control == 0 and not (m.opt_disableflags & enums.DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if m.actuator_ctrladr[i] == c and m.actuator_ctrlnum[i] == 1 and m.actuator_dyntype[i] == enums.DYN_NONE:
+                found = i if m.actuator_history[2 * i] == 0 else -1
+    return found
+
+
+@kernel
+def _control(m, d, t, i, c):
+    """dg by control c of actuator i, a force on one dof; 0 beyond its range and where the force is clamped."""
+    if not is_disabled(m, i):
+        u = d.ctrl[c]
+        moves = not_(is_saturated(m, d, i) | (d.badctrl[0] > 0.0))
+        if m.actuator_ctrllimited[c]:
+            moves = moves & (u >= m.actuator_ctrlrange[2 * c]) & (u <= m.actuator_ctrlrange[2 * c + 1])
+        e = m.moment_rowadr[m.actuator_outadr[i]]
+        t.dof_g[m.moment_colind[e]] = where(moves, -(d.actuator_moment[e] * present_gain(m, d, i)), 0.0)
 
 
 @kernel
@@ -170,7 +197,12 @@ def _column(m, d, t, c, up, down):
         # a force of its own
         t.dof_g[c - (2 * m.nv + m.na + m.nu)] = real(d, -1.0)
     elif c >= 2 * m.nv + m.na:
-        _motor(m, d, t, d.ctrl, c - (2 * m.nv + m.na), up, down)
+        u = c - (2 * m.nv + m.na)
+        i = _directly_driven(m, d, u)
+        if i >= 0:
+            _control(m, d, t, i, u)
+        else:
+            _motor(m, d, t, d.ctrl, u, up, down)
     elif c >= 2 * m.nv:
         _motor(m, d, t, d.act, c - 2 * m.nv, up, down)
 
