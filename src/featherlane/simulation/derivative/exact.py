@@ -16,10 +16,10 @@ from featherlane.model.assign import flag
 from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.derivative.implicit import EPS, ImplicitWorlds
+from featherlane.simulation.derivative.implicit import ImplicitWorlds
 from featherlane.simulation.derivative.moved import Borrowed
 from featherlane.simulation.derivative.parameters import Parameters
-from featherlane.simulation.derivative.transition import SensorTransition, check, control_steps, threads, transition_fd
+from featherlane.simulation.derivative.transition import SensorTransition, check, threads, transition_fd
 from featherlane.simulation.world.data import Data
 
 SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE)  # integrators of one acceleration whose metric is known
@@ -108,33 +108,29 @@ def transition(
     """
     sizes = check(model, data)
     sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
-    nworld = 1 if isinstance(data, Data) else data.nworld
     nx = 2 * sizes["nv"] + sizes["na"]
-    asked = Parameters(model, parameters)
-    if asked.n and not _served(model):
+    # most calls ask for none
+    asked = None if parameters == () else Parameters(model, parameters)
+    served, count = _served(sizes), 0 if asked is None else asked.n
+    if count and not served:
         raise UnsupportedFeatureError(
             ["option contact_model, integrator or noslip_iterations"],
             what="there are no derivatives by parameters with it",
         )
     disabled = 0 if frictionloss else int(Disable.FRICTIONLOSS)
     C = D = None
-    if sensors or not _served(model):
+    if sensors or not served:
         found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
         if isinstance(found, SensorTransition):
             C, D = found.C, found.D
-        if not _served(model):
-            unknown = np.full((nworld,) if isinstance(data, Batch) else (), np.nan)
+        if not served:
+            unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
             return StepDerivatives(found.A, found.B, C, D, {}, unknown)
-    n, count = nx + model.nu, asked.n
-    out, nearest = np.empty((nworld, n + count, nx)), np.empty(nworld)
-
-    def store(chosen: np.ndarray, rates) -> None:
-        out[chosen], nearest[chosen] = rates.state, rates.nearest
-
-    if count:
+    n = nx + sizes["nu"]
+    if asked is not None and count:
         worlds = ImplicitWorlds(model, data, False, threads(nthread), disabled, True, asked)
         worlds.load(data)
-        left = _each_pass(worlds, store)
+        out, _, nearest, left = _each_pass(worlds)
         if len(left):
             raise UnsupportedFeatureError(
                 [f"world {w}: its rows found no room" for w in left],
@@ -143,15 +139,15 @@ def transition(
     else:
         with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
             worlds.load(data)
-            left = _each_pass(worlds, store)
+            out, _, nearest, left = _each_pass(worlds)
     out = out.swapaxes(1, 2)
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
-        out[left] = np.concatenate([A, B], -1).reshape(nworld, nx, -1)[left]
+        out[left] = np.concatenate([A, B], -1).reshape(len(out), nx, -1)[left]
         nearest[left] = np.nan
     if isinstance(data, Data):
         out, nearest = out[0], nearest[0]
-    P = asked.parts(out[..., n:]) if count else {}
+    P = asked.parts(out[..., n:]) if asked is not None and count else {}
     return StepDerivatives(out[..., :nx], out[..., nx:n], C, D, P, nearest)
 
 
@@ -188,15 +184,11 @@ def acceleration_derivatives(
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
     disabled = 0 if flag("frictionloss", frictionloss) else int(Disable.FRICTIONLOSS)
-    out, nearest = np.empty((nworld, 3 * nv + na + nu, nv)), np.empty(nworld)
+    out, nearest = np.empty((nworld, na + nu, nv)), np.ones(nworld)
     if nv:
         with Borrowed(ImplicitWorlds, model, data, True, threads(nthread), disabled) as worlds:
             worlds.load(data)
-
-            def store(chosen: np.ndarray, rates) -> None:
-                out[chosen], nearest[chosen] = rates.acceleration, rates.nearest
-
-            left = _each_pass(worlds, store)
+            _, out, nearest, left = _each_pass(worlds)
         if len(left):
             raise UnsupportedFeatureError(
                 [f"world {w}: its rows found no room" for w in left],
@@ -211,27 +203,38 @@ def acceleration_derivatives(
 
 
 # ---- passes ----------------------------------------------------------------------------------------------------------
-def _served(model: Model) -> bool:
+def _served(sizes: dict[str, int]) -> bool:
     """Does the theorem serve the model's solver and integrator?"""
-    convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
-    return convex and model.opt_integrator in SERVED and model.nv > 0
+    convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
+    return convex and sizes["opt_integrator"] in SERVED and sizes["nv"] > 0
 
 
-def _each_pass(worlds: ImplicitWorlds, store) -> np.ndarray:
-    """All worlds, pass by pass, those that do not fit into a tile together one by one; numbers of those left over."""
-    todo = np.arange(worlds.batch.nworld)
-    nx = 2 * worlds.model.nv + worlds.model.na
+def _each_pass(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """All worlds, pass by pass, those that do not fit into a tile together one by one.
+
+    Returns:
+        Rates of the next state (nworld, n, 2 nv + na) and of the acceleration (nworld, n or 0, nv), distances to the
+        nearest switch (nworld,), and the numbers of worlds that are left over.
+    """
+    passes, nworld = worlds.passes(worlds.width), worlds.batch.nworld
+    rates = passes.run(worlds.every[: passes.each])
+    if nworld <= passes.each and rates.is_kept:
+        return rates.state, rates.acceleration, rates.nearest, worlds.every[:0]
+    state = acceleration = np.empty(0)
+    nearest, todo = np.empty(nworld), worlds.every
     for width in dict.fromkeys((worlds.width, 1)):
         passes, left = worlds.passes(width), []
         for first in range(0, len(todo), passes.each):
             chosen = todo[first : first + passes.each]
-            up = np.full((len(chosen), nx + worlds.model.nu), EPS)
-            down = up.copy()
-            up[:, nx:], down[:, nx:] = control_steps(worlds.model, worlds.batch._arrays["ctrl"][chosen], EPS)
-            rates = passes.run(chosen, up, down)
-            store(chosen, rates)
+            if first or width != worlds.width:
+                rates = passes.run(chosen)
+            if not state.size:
+                state = np.empty((nworld, *rates.state.shape[1:]))
+                acceleration = np.empty((nworld, *rates.acceleration.shape[1:]))
+            state[chosen], nearest[chosen] = rates.state, rates.nearest
+            acceleration[chosen] = rates.acceleration
             left.append(chosen[~rates.fits])
         todo = np.concatenate(left)
         if not len(todo):
             break
-    return todo
+    return state, acceleration, nearest, todo

@@ -72,6 +72,11 @@ def _motors_are_simple(model: Model, fast: bool) -> bool:
     return bool(plain.all())
 
 
+def acts_at_once(model: Model) -> bool:
+    """Do all controls act as forces without delay?"""
+    return bool((model.actuator_dyntype == enums.DYN_NONE).all() and model.nhistory == 0)
+
+
 @kernel
 def _numbers_serve(m, d):
     """Mask: nothing pushes the world's bodies from outside, no medium is about them, balls have no springs."""

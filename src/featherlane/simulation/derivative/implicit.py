@@ -15,6 +15,7 @@ import numpy as np
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.lanes import Record, Stage, allocate
+from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.columns import (
@@ -25,9 +26,10 @@ from featherlane.simulation.derivative.columns import (
     position_columns,
     solve_columns,
 )
-from featherlane.simulation.derivative.formulas import KNOWN, formula_columns, formula_steps, serves
+from featherlane.simulation.derivative.formulas import KNOWN, acts_at_once, formula_columns, formula_steps, serves
 from featherlane.simulation.derivative.moved import OwnWorlds
 from featherlane.simulation.derivative.parameters import Parameters
+from featherlane.simulation.derivative.transition import control_steps
 from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.workspace import Workspace
@@ -39,14 +41,15 @@ LEAST = 64  # worlds of a pass, so that all threads have tiles
 
 
 class Rates(NamedTuple):
-    """What the columns of some worlds are; valid until the next pass.
+    """What the columns of some worlds are; valid until the next pass, but for what the caller may keep.
 
     Attributes:
         state: (k, n, 2 nv + na) the next state's.
-        acceleration: (k, n, nv) that of forward dynamics.
+        acceleration: (k, n, nv) that of forward dynamics; may be left out where forces are no coordinates.
         fits: (k,) whether the theorem's Hessian is there.
         nearest: (k,) distance to the nearest switch.
         known: (k,) whether formulas served.
+        is_kept: do formulas serve all, and the arrays belong to the caller?
     """
 
     state: np.ndarray
@@ -54,6 +57,7 @@ class Rates(NamedTuple):
     fits: np.ndarray
     nearest: np.ndarray
     known: np.ndarray
+    is_kept: bool = False
 
 
 class _Passes:
@@ -92,6 +96,8 @@ class _Passes:
         self.report, self.known = np.zeros((n * self.copies, 2)), np.zeros((n, 3))
         # formulas and solution in one go, but for the recursion, which needs the same memory
         self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
+        #: do formulas ask how far coordinates move?
+        self.asks = not self.whole or bool(model.na) or not acts_at_once(model)
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
         self._plan()
@@ -138,7 +144,8 @@ class _Passes:
                 "record": [Transfer(name, rows(a, start, npass)) for name, a in taken.items() if a.size],
             }
             self.rates.append((plan(loop, kinds, total), npass))
-        self.formulas = self._formulas(loads, at) if worlds.by_formulas else None
+        self.few_up, self.few_down = self.up, self.down
+        self.formulas, self._begun = self._formulas(loads, at) if worlds.by_formulas else None, None
         npass = self.ncol // self.copies
         brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
         brought["rk_acceleration"] = self.acceleration
@@ -162,42 +169,64 @@ class _Passes:
         workspaces, wanted = worlds._prepared(self.narrow), worlds.batch._wanted(set())
         given = [start for loop, start, _ in self.parts if loop is None]
         n = given[0] if given and not self.whole else self.ncol
+        state, acceleration = self.state, self.acceleration
+        if self.whole and self.copies > 1:
+            # no column is there for the sake of a lane
+            n, at = len(self.kept), self.at[None, self.kept]
+            self.few_up, self.few_down, state, acceleration = (
+                a[:, self.kept] for a in (self.up, self.down, state, acceleration)
+            )
         report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
-        brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
-        state, act = self.state[..., : 2 * nv], self.state[..., 2 * nv :]
-        taken = {"rk_act": act, "rk_acceleration": self.g, "rk_velocity": self.p}
+        brought = {"qacc_smooth": at}
+        if self.asks:
+            brought |= {"qfrc_smooth": self.few_up, "qfrc_passive": self.few_down}
+        taken = {"rk_act": state[..., 2 * nv :], "rk_acceleration": self.g, "rk_velocity": self.p}
         if self.whole:
-            taken = {"rk_act": act, "rk_rate": state[..., :nv], "rk_velocity": state[..., nv:]}
+            taken = {"rk_act": state[..., 2 * nv :], "rk_rate": state[..., :nv], "rk_velocity": state[..., nv : 2 * nv]}
             if worlds.torques:
-                taken["rk_acceleration"] = self.acceleration
+                taken["rk_acceleration"] = acceleration
+        taken = {name: a for name, a in taken.items() if a.size}
+        names, shifts = list(taken), {"rk_rate": 0, "rk_velocity": nv, "rk_act": 2 * nv}
+        # where a pass writes, and how large it is
+        self.dims = (n, state.shape[2]), (n if worlds.torques else 0, nv)
+        self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
+        self.to_acceleration = names.index("rk_acceleration") if "rk_acceleration" in taken else -1
         kinds = {
             "load": loads,
             "control": [Transfer(name, a[:, :n, None]) for name, a in brought.items()],
-            "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items() if a.size), Transfer("part", report)],
+            "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items()), Transfer("part", report)],
         }
         rooms, loop = [_room(w) for w in workspaces], formula_steps if self.whole else formula_columns
         plan = Plan(workspaces, kinds, self.each, wanted, loop, rooms=rooms)
         plan.workspaces[0].calls.require(loop)
+        self.rows = plan.record.arrays["record_row"]
         return plan, n
 
-    def run(self, chosen: np.ndarray, up: np.ndarray, down: np.ndarray) -> Rates:
+    def run(self, chosen: np.ndarray, up: np.ndarray | None = None, down: np.ndarray | None = None) -> Rates:
         """All passes of some worlds, `each` at most.
 
         Args:
             chosen: their numbers.
-            up, down: (k, ncoordinates) how far their coordinates move.
+            up, down: (k, ncoordinates) how far their coordinates move; None: as `ImplicitWorlds.steps` has it.
         """
         k, worlds = len(chosen), self.worlds
-        moves = self.at[self.kept].astype(int)
-        moves, kept = moves[moves < up.shape[1]], self.kept[moves < up.shape[1]]
-        self.up[:k, kept], self.down[:k, kept] = up[:, moves], down[:, moves]
-        worlds._prepared(self.width)
+        if up is None and self.asks:
+            up, down = worlds.steps(chosen)
+        if up is not None and down is not None:
+            self._set_steps(up, down)
         known = np.zeros(k, bool)
         if self.formulas is not None:
-            plan, n = self.formulas
             worlds._prepared(self.narrow)
-            self._go(plan, n, chosen, np.arange(k), self.narrow)
-            known = self.known[:k, KNOWN] > 0.0
+            fresh = self._fresh(k)
+            self._go(*self.formulas, chosen, worlds.every[:k], self.narrow)
+            reported = self.known[:k]
+            known = reported[:, KNOWN] > 0.0
+            if self.whole and known.all():
+                # where formulas serve the Hessian is there
+                return Rates(*fresh, known, reported[:, NEAREST].copy(), known, True)
+        worlds._prepared(self.width)
+        if up is None:
+            self._set_steps(*worlds.steps(chosen))
         left, other = np.flatnonzero(~known), np.arange(self.copies)
         if len(left):
             self._go(self.base, 1, chosen[left], chosen[left])
@@ -209,7 +238,7 @@ class _Passes:
                 self._go(self.base, 1, chosen, chosen)
             self._take_parameters(worlds.parameters, chosen)
         if not self.whole:
-            left = np.arange(k)
+            left = worlds.every[:k]
         if len(left):
             plan, npass = self.solution
             places = (left[:, None] * self.copies + other).reshape(-1)
@@ -219,16 +248,37 @@ class _Passes:
             # a contact that begins or ends at a displaced pose is told by formulas alone
             nearest = np.minimum(report[:, NEAREST], self.known[:k, NEAREST])
             report = np.stack([report[:, FITS], nearest], 1)
+        picked = slice(None) if self.copies == 1 else self.kept
+        state, acceleration = self.state[:k, picked], self.acceleration[:k, picked]
         if self.whole:
             report = np.where(known[:, None], self.known[:k, :KNOWN], report)
-        picked = slice(None) if self.copies == 1 else self.kept
-        return Rates(
-            self.state[:k, picked],
-            self.acceleration[:k, picked],
-            report[:, FITS] > 0.0,
-            report[:, NEAREST],
-            known,
-        )
+            fresh[0][left] = state[left]
+            if worlds.torques:
+                fresh[1][left] = acceleration[left]
+            state, acceleration = fresh
+        return Rates(state, acceleration, report[:, FITS] > 0.0, report[:, NEAREST], known)
+
+    def _set_steps(self, up: np.ndarray, down: np.ndarray) -> None:
+        """How far the first coordinates move, to where kernels read it."""
+        k, n = up.shape
+        moves = self.at[self.kept].astype(int)
+        moves, kept = moves[moves < n], self.kept[moves < n]
+        for a, compact, given in ((self.up, self.few_up, up), (self.down, self.few_down, down)):
+            a[:k, kept] = given[:, moves]
+            if compact is not a:
+                compact[:k] = a[:k, self.kept]
+
+    def _fresh(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """States and accelerations of k worlds, to which formulas write from now on; new ones, where they write all."""
+        if not self.whole:
+            return self.state, self.acceleration
+        state, acceleration = np.empty((k, *self.dims[0])), np.empty((k, *self.dims[1]))
+        first = address(state)
+        for row, shift in self.to_state:
+            self.rows[row] = first + shift
+        if self.to_acceleration >= 0:
+            self.rows[self.to_acceleration] = address(acceleration)
+        return state, acceleration
 
     def _take_parameters(self, parameters: Parameters, chosen: np.ndarray) -> None:
         """The columns of the model's fields."""
@@ -238,7 +288,10 @@ class _Passes:
         self.g[:k, columns], self.p[:k, columns], self.state[:k, columns, 2 * nv :] = g, p, act
 
     def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
-        plan.begin(nstep, order, place)
+        if self.worlds.batch.nworld > 1 or plan is not self._begun:
+            plan.begin(nstep, order, place)
+            # a plan of one world for formulas has always the same order
+            self._begun = plan if width == 1 else self._begun
         self.worlds._go(plan, -(-len(order) // (width or self.width)))
 
 
@@ -261,6 +314,7 @@ class ImplicitWorlds(OwnWorlds):
 
     Attributes:
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
+        every: (nworld,) all numbers of worlds.
     """
 
     def __init__(
@@ -277,6 +331,7 @@ class ImplicitWorlds(OwnWorlds):
         super().__init__(model, source, n, nthread, disabled)
         self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
+        self.every = np.arange(self.batch.nworld)
         self._passes: dict[int, _Passes] = {}
         self._revision = None
 
@@ -289,3 +344,10 @@ class ImplicitWorlds(OwnWorlds):
         if width not in self._passes:
             self._passes[width] = _Passes(self, width)
         return self._passes[width]
+
+    def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far the coordinates of some worlds move up and down, (k, ncoordinates): controls within their range."""
+        nx = 2 * self.model.nv + self.model.na
+        up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
+        up[:, nx:], down[:, nx:] = control_steps(self.model, self.batch._arrays["ctrl"][chosen], EPS)
+        return up, down

@@ -85,7 +85,7 @@ class OwnWorlds:
 
     def _go(self, plan: Plan, ntile: int) -> None:
         """All tiles of a plan that has begun."""
-        if self.batch.nthread == 1:
+        if self.batch.nthread == 1 or ntile == 1:
             plan.run[0](0, 0, ntile)
             plan.workspaces[0].calls.raise_errors()
         else:

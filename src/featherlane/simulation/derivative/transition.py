@@ -27,6 +27,7 @@ from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data, ready
 
 STATE = ("qpos", "qvel", "act")
+NUMBERS, SLEEP = (int, float, np.floating), int(Enable.SLEEP)
 
 
 class Transition(NamedTuple):
@@ -181,14 +182,14 @@ def inverse_fd(
 def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
     """What all derivatives refuse; the model's sizes."""
     check_model(model)
-    if not (isinstance(eps, int | float | np.floating) and 0 < eps < np.inf):
+    if not (isinstance(eps, NUMBERS) and 0 < eps < np.inf):
         raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
     if not isinstance(data, Batch):
         ready(model, data)
     elif data.model is not model:
         raise ModelError("model: it is not the batch's")
     sizes = model.size_values()  # attributes of the model take their time
-    if sizes["opt_enableflags"] & Enable.SLEEP:
+    if sizes["opt_enableflags"] & SLEEP:
         raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
     return sizes
 
