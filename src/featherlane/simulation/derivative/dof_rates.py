@@ -79,16 +79,19 @@ def _rows(m, d, t):
 
 @kernel
 def dof_rates(m, d, t):
-    """dof_stiffness, dof_friction, dof_lag_friction: rates of the residual on the diagonal."""
+    """dof_stiffness, dof_friction, dof_lag_friction: rates of the residual on the diagonal.
+
+    Of limits and dry friction alone where all else goes by differences.
+    """
     for i in range(m.nv):
         t.dof_stiffness[i] = real(d, 0.0)
         t.dof_friction[i] = real(d, 0.0)
         t.dof_lag_friction[i] = real(d, 0.0)
-    if not (m.opt_disableflags & DISABLE_SPRING):
+    if not (t.rate_rest or m.opt_disableflags & DISABLE_SPRING):
         _springs(m, d, t)
-    if not (m.opt_disableflags & DISABLE_DAMPER):
+    if not (t.rate_rest or m.opt_disableflags & DISABLE_DAMPER):
         _dampers(m, d, t)
-    if not (m.opt_disableflags & DISABLE_ACTUATION):
+    if not (t.rate_rest or m.opt_disableflags & DISABLE_ACTUATION):
         _motors(m, d, t)
     _rows(m, d, t)
 

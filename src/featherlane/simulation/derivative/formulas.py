@@ -31,6 +31,7 @@ from featherlane.simulation.derivative.contact_rates import (
 from featherlane.simulation.derivative.dof_rates import dof_rates, vector_springs
 from featherlane.simulation.derivative.lift_rates import lift, subtract_lift
 from featherlane.simulation.derivative.residual import is_damped, is_implicit
+from featherlane.simulation.derivative.rest_rates import adds_inertia
 from featherlane.simulation.derivative.smooth_rates import inwards, outwards, position_column, velocity_column
 from featherlane.simulation.step.forward import control_and_actuate
 from featherlane.simulation.step.wake import unsettle
@@ -40,26 +41,35 @@ from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas
 
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
+INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT)
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 
 def serves(model: Model) -> bool:
-    """Has all that the model consists of formulas?  Numbers of its worlds are looked at by kernels."""
-    if model.opt_integrator not in (enums.EULER, enums.IMPLICITFAST) or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
+    """Do formulas serve the model, alone or beside differences of what they leave (`leaves_rest`)?
+
+    Numbers of its worlds are looked at by kernels.
+    """
+    if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
         return False
-    counts = (model.ntendon, model.neq, model.nadhesion, model.flg_adhesion, model.flg_surfacevel)
+    if model.nadhesion or model.flg_adhesion or model.flg_surfacevel or model.user_actuators:
+        return False
+    return model.opt_gyroscopic == enums.GYRO_EXPLICIT and not (model.body_gyroscopic > enums.GYRO_EXPLICIT).any()
+
+
+def leaves_rest(model: Model) -> bool:
+    """Has the model forces without formulas?"""
+    balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
     # what actuators carry may be bounded
     carried = model.ngravcomp and model.jnt_actgravcomp.any()
-    balls = is_ball(model.jnt_type)
-    if any(counts) or carried or (model.jnt_limited[balls] != 0).any():
-        return False
-    if model.opt_gyroscopic != enums.GYRO_EXPLICIT or (model.body_gyroscopic > enums.GYRO_EXPLICIT).any():
-        return False
-    fast = model.opt_integrator == enums.IMPLICITFAST
+    if model.ntendon or model.neq or carried or (model.jnt_limited[balls] != 0).any():
+        return True
+    sprung = (model.jnt_stiffness != 0.0) | (model.jnt_stiffnesspoly != 0.0).reshape(-1, 2).any(1)
+    if model.opt_density or model.opt_viscosity or (sprung & ~is_scalar(model.jnt_type)).any():
+        return True
     alone = is_free(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
-    if fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody)):
-        return False
-    return _motors_are_simple(model, fast)
+    turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))
+    return turns or model.opt_integrator == enums.IMPLICIT or not _motors_are_simple(model, fast)
 
 
 def _motors_are_simple(model: Model, fast: bool) -> bool:
@@ -78,18 +88,23 @@ def acts_at_once(model: Model) -> bool:
 
 
 @kernel
-def _numbers_serve(m, d):
-    """Mask: nothing pushes the world's bodies from outside, no medium is about them, balls have no springs."""
+def _numbers_serve(m, d, t):
+    """Mask: nothing pushes the world's bodies from outside, no medium is about them, balls have no springs.
+
+    Where there are differences besides these are in them, and tendons have no armature.
+    """
     pushed = real(d, 0.0)
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
+    if t.rate_rest:
+        return not_(adds_inertia(m)) & (pushed == pushed)
     return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
 
 
 @kernel
 def _prepare(m, d, t):
     """All that columns need, after `accelerate`; part[KNOWN]: worlds in which all rates have formulas."""
-    served = _numbers_serve(m, d)
+    served = _numbers_serve(m, d, t)
     contact_moves(m, d, t)
     same = t.slot_known[0] > 0.0
     d.part[KNOWN] = where(served & same, d.part[FITS], 0.0)
@@ -103,14 +118,16 @@ def _prepare(m, d, t):
         contact_laws(m, d, t, shortest_timeconst(m))
     inwards(m, d, t)
     dof_rates(m, d, t)
-    lift(m, d, t)
+    if not t.rate_rest:
+        lift(m, d, t)
 
 
 @kernel
 def _position(m, d, t, k):
     """dg and dp by the position of dof k."""
     position_column(m, d, t, k, t.dof_g, t.dof_p)
-    subtract_lift(m, d, t, k, t.dof_g)
+    if not t.rate_rest:
+        subtract_lift(m, d, t, k, t.dof_g)
     t.dof_g[k] = t.dof_g[k] + t.dof_stiffness[k]
     add_position_column(m, d, t, k, t.dof_g)
 
@@ -121,7 +138,7 @@ def _velocity(m, d, t, k):
     velocity_column(m, d, t, k, t.dof_g)
     t.dof_g[k] = t.dof_g[k] + t.dof_friction[k]
     add_velocity_column(m, d, t, k, t.dof_g)
-    if is_implicit(m):
+    if is_implicit(m) and not t.rate_rest:
         t.dof_p[k] = -(m.opt_timestep[0] * t.dof_lag_friction[k])
 
 
@@ -181,35 +198,49 @@ def _control(m, d, t, i, c):
 
 
 @kernel
-def _activations_follow(m, d):
-    """No activation moves with positions and velocities."""
-    for a in range(m.na):
-        d.rk_act[a] = real(d, 0.0)
-
-
-@kernel
-def _column(m, d, t, c, up, down):
-    """The column of coordinate c."""
+def _begin(m, d, t):
+    """dg and dp <- 0, or the rates by differences that the call brought; activations do not move with bodies."""
     for i in range(m.nv):
         t.dof_g[i] = real(d, 0.0)
         t.dof_p[i] = real(d, 0.0)
-    _activations_follow(m, d)
-    if c >= 0 and c < m.nv:
-        _position(m, d, t, c)
-    elif c >= m.nv and c < 2 * m.nv:
-        _velocity(m, d, t, c - m.nv)
-    elif c >= 2 * m.nv + m.na + m.nu:
-        # a force of its own
-        t.dof_g[c - (2 * m.nv + m.na + m.nu)] = real(d, -1.0)
-    elif c >= 2 * m.nv + m.na:
-        u = c - (2 * m.nv + m.na)
+    if not t.rate_rest:
+        for a in range(m.na):
+            d.rk_act[a] = real(d, 0.0)
+
+
+@kernel
+def _drive(m, d, t, c, up, down):
+    """The column of activation or control c, activations first."""
+    u = c - m.na
+    if u < 0:
+        _motor(m, d, t, d.act, c, up, down)
+    else:
         i = _directly_driven(m, d, u)
         if i >= 0:
             _control(m, d, t, i, u)
         else:
             _motor(m, d, t, d.ctrl, u, up, down)
-    elif c >= 2 * m.nv:
-        _motor(m, d, t, d.act, c - 2 * m.nv, up, down)
+
+
+@kernel
+def _column(m, d, t, c, up, down):
+    """The column of coordinate c."""
+    force = 2 * m.nv + m.na + m.nu
+    _begin(m, d, t)
+    if c >= 0 and c < m.nv:
+        _position(m, d, t, c)
+    elif c >= m.nv and c < 2 * m.nv:
+        _velocity(m, d, t, c - m.nv)
+    elif not t.rate_rest:
+        if c >= force:
+            # a force of its own
+            t.dof_g[c - force] = real(d, -1.0)
+        elif c >= 2 * m.nv:
+            _drive(m, d, t, c - 2 * m.nv, up, down)
+    if t.rate_rest:
+        for i in range(m.nv):
+            t.dof_g[i] = t.dof_g[i] + d.grad[i]
+            t.dof_p[i] = t.dof_p[i] + d.qfrc_inverse[i]
 
 
 @kernel

@@ -26,9 +26,17 @@ from featherlane.simulation.derivative.columns import (
     position_columns,
     solve_columns,
 )
-from featherlane.simulation.derivative.formulas import KNOWN, acts_at_once, formula_columns, formula_steps, serves
+from featherlane.simulation.derivative.formulas import (
+    KNOWN,
+    acts_at_once,
+    formula_columns,
+    formula_steps,
+    leaves_rest,
+    serves,
+)
 from featherlane.simulation.derivative.moved import OwnWorlds
 from featherlane.simulation.derivative.parameters import Parameters
+from featherlane.simulation.derivative.rest_rates import rest_forces, rest_positions
 from featherlane.simulation.derivative.transition import control_steps
 from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.transfer import Plan, Transfer
@@ -73,7 +81,7 @@ class _Passes:
         nv, nx = model.nv, 2 * model.nv + model.na
         self.width, self.worlds = width, worlds
         self.copies = width * batch.nthread if batch.nworld == 1 else 1
-        groups = [(position_columns, 0, nv), (force_columns, nv, nx + model.nu)]
+        groups = [("positions", 0, nv), ("forces", nv, nx + model.nu)]
         if worlds.torques:
             groups.append((None, nx + model.nu, nx + model.nu + nv))
         if worlds.parameters is not None:
@@ -97,7 +105,7 @@ class _Passes:
         # formulas and solution in one go, but for the recursion, which needs the same memory
         self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
         #: do formulas ask how far coordinates move?
-        self.asks = not self.whole or bool(model.na) or not acts_at_once(model)
+        self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or worlds.rest
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
         self._plan()
@@ -132,19 +140,24 @@ class _Passes:
             self.each,
         )
         given = [*loads, Transfer("qacc", worlds.qacc), Transfer("qacc_step", worlds.qacc_step)]
-        self.rates = []
-        for loop, start, npass in self.parts:
-            if loop is None:
-                continue
-            brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
-            taken = {"rk_acceleration": self.g, "rk_velocity": self.p, "rk_act": self.state[..., 2 * nv :]}
-            kinds = {
-                "load": given,
-                "control": [Transfer(name, rows(a, start, npass)[..., None]) for name, a in brought.items()],
-                "record": [Transfer(name, rows(a, start, npass)) for name, a in taken.items() if a.size],
-            }
-            self.rates.append((plan(loop, kinds, total), npass))
-        self.few_up, self.few_down = self.up, self.down
+
+        def rates(loops: list) -> list[tuple[Plan, int]]:
+            """Differences of the residual, or of a part of it, column by column."""
+            plans = []
+            for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
+                brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
+                taken = {"rk_acceleration": self.g, "rk_velocity": self.p, "rk_act": self.state[..., 2 * nv :]}
+                kinds = {
+                    "load": given,
+                    "control": [Transfer(name, rows(a, start, npass)[..., None]) for name, a in brought.items()],
+                    "record": [Transfer(name, rows(a, start, npass)) for name, a in taken.items() if a.size],
+                }
+                plans.append((plan(loop, kinds, total), npass))
+            return plans
+
+        self.rates = rates([position_columns, force_columns])
+        self.rest = rates([rest_positions, rest_forces]) if worlds.by_formulas and worlds.rest else []
+        self.few_up, self.few_down, self.brought = self.up, self.down, []
         self.formulas, self._begun = self._formulas(loads, at) if worlds.by_formulas else None, None
         npass = self.ncol // self.copies
         brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
@@ -178,7 +191,13 @@ class _Passes:
             )
         report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
         brought = {"qacc_smooth": at}
-        if self.asks:
+        if worlds.rest:
+            act = self.state[..., 2 * nv :]
+            self.brought = [("grad", self.g), ("qfrc_inverse", self.p), ("rk_act", act)]
+            if len(at[0]) < self.ncol:
+                self.brought = [(name, a, a[:, self.kept]) for name, a in self.brought]
+            brought |= {name: few[-1] for name, *few in self.brought if few[-1].size}
+        elif self.asks:
             brought |= {"qfrc_smooth": self.few_up, "qfrc_passive": self.few_down}
         taken = {"rk_act": state[..., 2 * nv :], "rk_acceleration": self.g, "rk_velocity": self.p}
         if self.whole:
@@ -193,10 +212,10 @@ class _Passes:
         self.to_acceleration = names.index("rk_acceleration") if "rk_acceleration" in taken else -1
         kinds = {
             "load": loads,
-            "control": [Transfer(name, a[:, :n, None]) for name, a in brought.items()],
+            "control": [Transfer(name, a[:, :n] if a.ndim == 3 else a[:, :n, None]) for name, a in brought.items()],
             "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items()), Transfer("part", report)],
         }
-        rooms, loop = [_room(w) for w in workspaces], formula_steps if self.whole else formula_columns
+        rooms, loop = [_room(w, worlds.rest) for w in workspaces], formula_steps if self.whole else formula_columns
         plan = Plan(workspaces, kinds, self.each, wanted, loop, rooms=rooms)
         plan.workspaces[0].calls.require(loop)
         self.rows = plan.record.arrays["record_row"]
@@ -216,6 +235,8 @@ class _Passes:
             self._set_steps(up, down)
         known = np.zeros(k, bool)
         if self.formulas is not None:
+            if self.rest:
+                self._take_rest(chosen)
             worlds._prepared(self.narrow)
             fresh = self._fresh(k)
             self._go(*self.formulas, chosen, worlds.every[:k], self.narrow)
@@ -258,6 +279,18 @@ class _Passes:
             state, acceleration = fresh
         return Rates(state, acceleration, report[:, FITS] > 0.0, report[:, NEAREST], known)
 
+    def _take_rest(self, chosen: np.ndarray) -> None:
+        """Rates by differences of what formulas leave, to where they read them."""
+        self.worlds._prepared(self.width)
+        k, other = len(chosen), np.arange(self.copies)
+        self._go(self.base, 1, chosen, chosen)
+        places = (self.worlds.every[:k, None] * self.copies + other).reshape(-1)
+        for plan, npass in self.rest:
+            self._go(plan, npass, np.repeat(chosen, self.copies), places)
+        for _, a, *few in self.brought:
+            if few:
+                few[0][...] = a[:, self.kept]
+
     def _set_steps(self, up: np.ndarray, down: np.ndarray) -> None:
         """How far the first coordinates move, to where kernels read it."""
         k, n = up.shape
@@ -295,10 +328,10 @@ class _Passes:
         self.worlds._go(plan, -(-len(order) // (width or self.width)))
 
 
-def _room(workspace: Workspace) -> Record:
-    """Memory of a thread for rates by formulas."""
+def _room(workspace: Workspace, rest: bool) -> Record:
+    """Memory of a thread for rates by formulas; rest: there are differences besides."""
     names = {"rate_nv": "nv", "rate_na": "na", "rate_nbody": "nbody", "rate_ngeom": "ngeom", "rate_ncon": "nconmax"}
-    sizes = {name: int(workspace.sizes[size]) for name, size in names.items()}
+    sizes = {name: int(workspace.sizes[size]) for name, size in names.items()} | {"rate_rest": int(rest)}
     arrays = allocate(RATES, sizes, workspace.width, workspace.dtype)
     return Record(RATES, sizes, arrays, workspace.width, workspace.dtype)
 
@@ -341,6 +374,7 @@ class ImplicitWorlds(OwnWorlds):
             self._passes.clear()
             self._revision = self.model.revision
             self.by_formulas = self.formulas_wanted and serves(self.model)
+            self.rest = leaves_rest(self.model)
         if width not in self._passes:
             self._passes[width] = _Passes(self, width)
         return self._passes[width]

@@ -8,6 +8,7 @@ SIZES = (
     Field("rate_nbody", "size", doc="bodies"),
     Field("rate_ngeom", "size", doc="geoms"),
     Field("rate_ncon", "size", doc="capacity: contact slots"),
+    Field("rate_rest", "size", doc="1: forces that formulas do not have go by differences besides"),
 )
 
 

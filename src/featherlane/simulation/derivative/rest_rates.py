@@ -1,0 +1,161 @@
+"""What formulas leave of a residual: forces that need neither the inertia of bodies nor contacts, by differences.
+
+Tendons, equality constraints, limits of balls, springs of balls, media, forces from outside, actuators of all kinds and
+what integrators take off for the rates of forces are evaluated at moved points, at fixed acceleration:
+
+    g_rest = -(passive + actuator + outer forces) - J^T f(J a - aref) of the general rows,    p_rest = M a* - K a*
+
+Newton-Euler, collisions, limits, dry friction and contacts are in formulas (formulas.py), which add their own rates.
+So a point takes kinematics, and what forces follow from it.
+Source: the implicit function theorem; see residual.py.
+"""
+
+from __future__ import annotations
+
+from featherlane.constraint.row import make_general_rows
+from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.actuator.transmission import transmission
+from featherlane.dynamics.body.com import com_pos, com_vel
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.link import link_positions
+from featherlane.dynamics.body.xfrc import add_xfrc
+from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.dynamics.passive.forces import passive
+from featherlane.dynamics.tendon.force import tendon_armature
+from featherlane.dynamics.tendon.length import tendon, tendon_velocity
+from featherlane.lanes import fma, kernel, not_, real, where
+from featherlane.model.enums import IMPLICIT
+from featherlane.simulation.derivative.columns import move_forces
+from featherlane.simulation.derivative.points import move_pos
+from featherlane.simulation.derivative.residual import implicit_product, is_implicit
+from featherlane.simulation.step.forward import control_and_actuate, forward_position
+from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.solver.primal.problem import bounded_force
+
+
+@kernel
+def adds_inertia(m):
+    """Mask: some tendon has armature, which is inertia of no body."""
+    found = m.opt_timestep[0] < 0.0
+    for i in range(m.ntendon):
+        found = found | not_(tendon_armature(m, i) == 0.0)
+    return found
+
+
+@kernel
+def _place(m, d):
+    """Bodies, tendons and transmissions at the position."""
+    kinematics(m, d)
+    frames(m, d)
+    com_pos(m, d)
+    link_positions(m, d)
+    tendon(m, d)
+    if m.opt_integrator == IMPLICIT:
+        crb(m, d)  # rates of Coriolis forces are made of composite inertias
+    transmission(m, d)
+
+
+@kernel
+def _add_general_rows(m, d, g):
+    """g -= J^T f of the general rows at qacc."""
+    make_general_rows(m, d)
+    for k in range(d.ngenrow[0]):
+        o, x = d.genrow_dofadr[k], real(d, 0.0)
+        for e in range(o, o + d.genrow_dofnum[k]):
+            x = fma(d.genrow_J[e], d.qacc[d.genrow_dof[e]], x)
+        f, _ = bounded_force(d.genrow_D[k], x - d.genrow_aref[k], d.genrow_lo[k], d.genrow_hi[k])
+        for e in range(o, o + d.genrow_dofnum[k]):
+            i = d.genrow_dof[e]
+            g[i] = fma(-d.genrow_J[e], f, g[i])
+
+
+@kernel
+def _evaluate(m, d, g, p):
+    """g_rest and p_rest at the velocity, activations and controls, after `_place`; the next activations in act."""
+    com_vel(m, d)
+    tendon_velocity(m, d)
+    passive(m, d)
+    control_and_actuate(m, d)
+    for i in range(m.nv):
+        d.grad[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
+        p[i] = real(d, 0.0)
+    add_xfrc(m, d, d.grad)
+    for i in range(m.nv):
+        g[i] = -d.grad[i]
+    _add_general_rows(m, d, g)
+    if is_implicit(m):
+        inertia_times(m, d, d.qacc_step, d.Ma)
+        other = implicit_product(m, d, d.qacc_step, d.grad)
+        for i in range(m.nv):
+            p[i] = where(other, d.Ma[i] - d.grad[i], 0.0)
+    advance_activations(m, d, d.act_dot)
+
+
+@kernel
+def _quotients(m, d, span):
+    """rk_acceleration, rk_velocity, rk_act <- what they hold, less what the point at hand gives, over the span."""
+    _evaluate(m, d, d.rk_rate, d.rk_qvel)
+    s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+    for i in range(m.nv):
+        d.rk_acceleration[i] = (d.rk_acceleration[i] - d.rk_rate[i]) * s
+        d.rk_velocity[i] = (d.rk_velocity[i] - d.rk_qvel[i]) * s
+    for a in range(m.na):
+        d.rk_act[a] = (d.rk_act[a] - d.act[a]) * s
+
+
+@kernel
+def _upper(m, d):
+    """The same at the upper point."""
+    _evaluate(m, d, d.rk_acceleration, d.rk_velocity)
+    for a in range(m.na):
+        d.rk_act[a] = d.act[a]
+
+
+@over_tiles
+def rest_positions(m, d, b, thread, tile, W):
+    """Rates by positions, dof by dof, of what formulas leave.
+
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qpos, act, grad,
+            active, recall_address, tree_settled, and all else of this thread's workspace; Ma, block, cacc, cfrc, qH,
+            qHDiagInv, qproduct, qvec for itself.
+    """
+    # M may stay as it is at the worlds' own positions: it cancels
+    forward_position(m, d)
+    for s in range(b.nstep):
+        load_worlds(b, thread, tile, W)
+        read_controls(b, thread, tile, W, s)
+        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        move_pos(m, d, at, up)
+        _place(m, d)
+        _upper(m, d)
+        load_worlds(b, thread, tile, W)
+        move_pos(m, d, at, -down)
+        _place(m, d)
+        _quotients(m, d, up + down)
+        write_records(b, thread, tile, W, s)
+
+
+@over_tiles
+def rest_forces(m, d, b, thread, tile, W):
+    """Rates by velocities, activations and controls of what formulas leave: bodies stay where they are.
+
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, act, ctrl,
+            grad, active, recall_address, tree_settled, and all else of this thread's workspace; Ma, block, cacc, cfrc,
+            qH, qHDiagInv, qproduct, qvec for itself.
+    """
+    forward_position(m, d)
+    _place(m, d)
+    for s in range(b.nstep):
+        load_worlds(b, thread, tile, W)
+        read_controls(b, thread, tile, W, s)
+        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        move_forces(m, d, at, up)
+        _upper(m, d)
+        load_worlds(b, thread, tile, W)
+        move_forces(m, d, at, -down)
+        _quotients(m, d, up + down)
+        write_records(b, thread, tile, W, s)
