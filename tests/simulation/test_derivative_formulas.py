@@ -119,6 +119,30 @@ def test_worlds_that_formulas_do_not_serve_go_by_differences(rng):
     assert alone.A.tobytes() == after.A[2].tobytes()
 
 
+BALLS = """<mujoco><default><geom size="0.1" condim="4" friction="0.7 0.01 0.01"/></default>
+  <worldbody><geom type="plane" size="5 5 1"/>{balls}</worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("gap", [-5e-7, 5e-7])
+def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
+    """At a displaced pose: its mates go by formulas all the same, and keep their bits."""
+    balls = "".join(f'<body pos="{x} 0 0.099"><freejoint/><geom/></body>' for x in (0.0, 0.195, 1.0))
+    model = exact(fl.load(BALLS.format(balls=balls)))
+    model.opt.cone = cone
+    batch = fl.Batch(model, 8, nthread=1)
+    batch.qvel[:] = 0.1
+    batch.qpos[:, 16] = np.resize([0.2, 0.1 + gap], 8)  # the last ball is free, or near touching
+    batch.qpos[4:, 7] = 0.5  # two balls apart
+    worlds = ImplicitWorlds(model, batch, False, 1)
+    worlds.load(batch)
+    assert worlds.passes(worlds.width).run(worlds.every).known.tolist() == [True, False] * 4
+    found = fl.transition(model, batch)
+    for w in range(8):
+        alone = fl.transition(model, batch.get_data(w))
+        assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
+
+
 def test_momentum_is_conserved_by_derivatives(rng):
     """No inner force, and no change of the posture's, accelerates the whole: the rows of a free root's translation."""
     model = exact(fl.load("humanoid"))

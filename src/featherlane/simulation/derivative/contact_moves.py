@@ -11,7 +11,7 @@ while all is turned.
 from __future__ import annotations
 
 from featherlane.collision.collision import collision
-from featherlane.lanes import fma, kernel, real, where
+from featherlane.lanes import fma, kernel, not_, real, where
 from featherlane.solver.rows.rows import moving_body
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3, sub3
 
@@ -69,38 +69,59 @@ def _turn_all(m, d, t, axis, step):
 
 
 @kernel
-def _same_slots(d, t, n):
-    """1 if the slots are those of the world's own pose."""
-    same = 1 if d.ncon_slot[0] == n and d.con_overflow[0] == 0 else 0
-    if same:
-        for k in range(n):
-            same = same if d.con_cand[k] == t.slot_cand[k] and d.con_point[k] == t.slot_point[k] else 0
-    return same
+def _same(d, t, s, k):
+    """Is slot s, as it is found, slot k of the world's own pose?"""
+    return (
+        d.con_cand[s] == t.slot_cand[k]
+        and d.con_point[s] == t.slot_point[k]
+        and d.con_geom[2 * s] == t.slot_geom[2 * k]
+        and d.con_geom[2 * s + 1] == t.slot_geom[2 * k + 1]
+    )
 
 
 @kernel
-def _check_slots(d, t, n):
-    """slot_known <- 0 in worlds whose contacts are others; 1 if the tile's slots can be compared at all."""
-    same = _same_slots(d, t, n)
-    if same:
-        for k in range(n):
-            t.slot_known[0] = where(d.con_present[k] == t.slot_present[k], t.slot_known[0], 0.0)
-    else:
-        t.slot_known[0] = real(d, 0.0)
-    return same
+def _leave_out(t, mask):
+    """Worlds whose contacts are others."""
+    t.slot_known[0] = where(mask & (t.slot_known[0] > 0.0), 0.0, t.slot_known[0])
+
+
+@kernel
+def _find_slots(d, t, n):
+    """slot_at <- where the n slots of the worlds' own pose stand now, -1: nowhere; slot_known as in `contact_moves`.
+
+    Slots have one order, but a pose may have more or fewer: those of a world's mates are none of its business.
+    """
+    if d.con_overflow[0]:
+        t.slot_known[0] = real(d, -1.0)
+    first = 0
+    for k in range(n):
+        at = first
+        while at < d.ncon_slot[0] and not _same(d, t, at, k):
+            at += 1
+        if d.con_overflow[0] == 0 and at < d.ncon_slot[0]:
+            for s in range(first, at):
+                _leave_out(t, d.con_present[s] > 0.0)
+            _leave_out(t, not_(d.con_present[at] == t.slot_present[k]))
+            t.slot_at[k] = at
+            first = at + 1
+        else:
+            _leave_out(t, t.slot_present[k] > 0.0)
+            t.slot_at[k] = -1
+    for s in range(first, d.ncon_slot[0]):
+        _leave_out(t, d.con_present[s] > 0.0)
 
 
 @kernel
 def _arm(m, d, t, k, place):
     """The contact point, halfway between both poses, from the com of the tree of the body at that place."""
-    point = scale3(0.5, add3(load3(d.con_pos, 3 * k), load3(t.slot_upper, 13 * k + 1)))
-    return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[d.con_carrier[2 * k + place]]))
+    point = scale3(0.5, add3(load3(d.con_pos, 3 * t.slot_at[k]), load3(t.slot_upper, 13 * k + 1)))
+    return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[t.slot_carrier[2 * k + place]]))
 
 
 @kernel
 def _normal(d, t, k):
     """The contact's normal, halfway between both poses."""
-    return scale3(0.5, add3(load3(d.con_frame, 9 * k), load3(t.slot_upper, 13 * k + 4)))
+    return scale3(0.5, add3(load3(d.con_frame, 9 * t.slot_at[k]), load3(t.slot_upper, 13 * k + 4)))
 
 
 @kernel
@@ -140,51 +161,59 @@ def _row(t, a, w, u):
 
 @kernel
 def _store_upper(d, t, k):
-    """slot_upper: distance, position and frame at the upper pose."""
-    t.slot_upper[13 * k] = d.con_dist[k]
-    store3(t.slot_upper, 13 * k + 1, load3(d.con_pos, 3 * k))
-    for c in range(3):
-        store3(t.slot_upper, 13 * k + 4 + 3 * c, load3(d.con_frame, 9 * k + 3 * c))
+    """slot_upper: distance, position and frame of slot k at the upper pose; zeros where it is not there."""
+    at = t.slot_at[k]
+    for e in range(13 * k, 13 * k + 13):
+        t.slot_upper[e] = real(d, 0.0)
+    if at >= 0:
+        t.slot_upper[13 * k] = d.con_dist[at]
+        store3(t.slot_upper, 13 * k + 1, load3(d.con_pos, 3 * at))
+        for c in range(3):
+            store3(t.slot_upper, 13 * k + 4 + 3 * c, load3(d.con_frame, 9 * at + 3 * c))
 
 
 @kernel
 def _frame_turn(d, t, k, scale):
     """Turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
-    zero = real(d, 0.0)
+    zero, at = real(d, 0.0), t.slot_at[k]
     turned = (zero, zero, zero)
     for c in range(3):
-        e, f = load3(d.con_frame, 9 * k + 3 * c), load3(t.slot_upper, 13 * k + 4 + 3 * c)
+        e, f = load3(d.con_frame, 9 * at + 3 * c), load3(t.slot_upper, 13 * k + 4 + 3 * c)
         turned = add3(turned, scale3(0.5 * scale, cross(e, sub3(f, e))))
     return turned
 
 
 @kernel
-def _any_pair_moves(m, d, n):
-    """Do both bodies of a contact move?"""
-    found = 0
-    for k in range(n):
-        if moving_body(m, d.con_carrier[2 * k]) > 0 and moving_body(m, d.con_carrier[2 * k + 1]) > 0:
-            found = 1
-    return found
+def _pair_moves(m, t, k):
+    """Do both bodies of slot k move?"""
+    return moving_body(m, t.slot_carrier[2 * k]) > 0 and moving_body(m, t.slot_carrier[2 * k + 1]) > 0
+
+
+@kernel
+def _find_at(m, d, t, n):
+    """The slots at the pose of geom_xpos and geom_xmat."""
+    collision(m, d)
+    _find_slots(d, t, n)
 
 
 @kernel
 def _spins(m, d, t, n):
-    """slot_spin: how frames spin about their normals, more than all else does, while all is turned."""
-    for k in range(3 * n):
-        t.slot_spin[k] = real(d, 0.0)
-    if _any_pair_moves(m, d, n):
+    """slot_spin: how frames between moving bodies spin about their normals, more than all else, while all is turned."""
+    found = 0
+    for k in range(n):
+        store3(t.slot_spin, 3 * k, (real(d, 0.0), real(d, 0.0), real(d, 0.0)))
+        if _pair_moves(m, t, k):
+            found = 1
+    if found:
         for axis in range(3):
             _turn_all(m, d, t, axis, STEP)
-            collision(m, d)
-            good = _check_slots(d, t, n)
-            if good:
-                for k in range(n):
-                    _store_upper(d, t, k)
+            _find_at(m, d, t, n)
+            for k in range(n):
+                _store_upper(d, t, k)
             _turn_all(m, d, t, axis, -STEP)
-            collision(m, d)
-            if good and _check_slots(d, t, n):
-                for k in range(n):
+            _find_at(m, d, t, n)
+            for k in range(n):
+                if _pair_moves(m, t, k) and t.slot_at[k] >= 0:
                     normal = _normal(d, t, k)
                     t.slot_spin[3 * k + axis] = dot3(normal, _frame_turn(d, t, k, 0.5 / STEP)) - normal[axis]
 
@@ -192,10 +221,10 @@ def _spins(m, d, t, n):
 @kernel
 def _difference(m, d, t, k, axis, scale):
     """Column `axis` of the map of contact k, from its upper pose and the lower one at hand."""
-    one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
+    one, two, at = t.slot_carrier[2 * k], t.slot_carrier[2 * k + 1], t.slot_at[k]
     c1, c2 = share(m, one), share(m, two)
-    dist = (t.slot_upper[13 * k] - d.con_dist[k]) * scale
-    pos = scale3(scale, sub3(load3(t.slot_upper, 13 * k + 1), load3(d.con_pos, 3 * k)))
+    dist = (t.slot_upper[13 * k] - d.con_dist[at]) * scale
+    pos = scale3(scale, sub3(load3(t.slot_upper, 13 * k + 1), load3(d.con_pos, 3 * at)))
     turned = _frame_turn(d, t, k, scale)
     # what is common to both bodies: body 1 carries all along, and body 2 has the rest
     one_s, two_s = real(d, 0.0) + c1, real(d, 0.0) + c2
@@ -239,28 +268,30 @@ def moved_by_translation(t, k, u, zero):
 def contact_moves(m, d, t):
     """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are found once more at the end.
 
-    Writes slot_known: 0 in worlds whose contacts are others at a displaced pose.
+    Writes slot_known: 0 in worlds whose contacts are others at a displaced pose, -1 where the tile has no room there.
     """
-    n = d.ncon_slot[0]
+    n, zero = d.ncon_slot[0], real(d, 0.0)
     t.slot_known[0] = real(d, 1.0)
     if n > 0:
         _keep_poses(m, d, t)
         for k in range(n):
             t.slot_cand[k], t.slot_point[k] = d.con_cand[k], d.con_point[k]
+            for e in range(2 * k, 2 * k + 2):
+                t.slot_geom[e], t.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
             t.slot_present[k] = d.con_present[k]
         _spins(m, d, t, n)
         for turn_of_axis in range(6):
             axis = 5 - turn_of_axis  # translations first
             _displace(m, d, t, axis, STEP)
-            collision(m, d)
-            good = _check_slots(d, t, n)
-            if good:
-                for k in range(n):
-                    _store_upper(d, t, k)
+            _find_at(m, d, t, n)
+            for k in range(n):
+                _store_upper(d, t, k)
             _displace(m, d, t, axis, -STEP)
-            collision(m, d)
-            if good and _check_slots(d, t, n):
-                for k in range(n):
+            _find_at(m, d, t, n)
+            for k in range(n):
+                if t.slot_at[k] >= 0:
                     _difference(m, d, t, k, axis, 0.5 / STEP)
+                else:
+                    _store_move(t, k, axis, zero, (zero, zero, zero), (zero, zero, zero))
         _displace(m, d, t, 0, 0.0)
         collision(m, d)

@@ -38,7 +38,7 @@ from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.rows import find_memory, load_worlds, read_controls, write_records
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
-KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas
+KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas, -1 where a world has to go alone
 
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT)
@@ -107,7 +107,7 @@ def _prepare(m, d, t):
     served = _numbers_serve(m, d, t)
     contact_moves(m, d, t)
     same = t.slot_known[0] > 0.0
-    d.part[KNOWN] = where(served & same, d.part[FITS], 0.0)
+    d.part[KNOWN] = where(served & same, d.part[FITS], where(t.slot_known[0] < 0.0, -1.0, 0.0))
     d.part[NEAREST] = where(same, d.part[NEAREST], fmin(d.part[NEAREST], STEP))
     if not needs_inertia(m, d):
         crb(m, d)
@@ -309,7 +309,7 @@ def formula_steps(m, d, b, t, thread, first, last):
             factor_hessian(m, d)
         damped = is_damped(m, d)
         if d.con_overflow[0] == 0:
-            d.part[KNOWN] = where(leaves_out(d), 0.0, d.part[KNOWN])
+            d.part[KNOWN] = where(leaves_out(d), fmin(d.part[KNOWN], 0.0), d.part[KNOWN])
             for s in range(b.nstep):
                 at = _next_column(m, d, b, t, thread, tile, W, s)
                 for i in range(m.nv):

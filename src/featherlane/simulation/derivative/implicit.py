@@ -277,7 +277,11 @@ class _Passes:
             if worlds.torques:
                 fresh[1][left] = acceleration[left]
             state, acceleration = fresh
-        return Rates(state, acceleration, report[:, FITS] > 0.0, report[:, NEAREST], known)
+        fits = report[:, FITS] > 0.0
+        if self.formulas is not None:
+            # displaced poses found no room in company
+            fits &= self.known[:k, KNOWN] >= 0.0
+        return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
     def _take_rest(self, chosen: np.ndarray) -> None:
         """Rates by differences of what formulas leave, to where they read them."""
