@@ -26,6 +26,7 @@ from featherlane.model import Link, Model, bundled_names, load, set_const, set_l
 from featherlane.model.enums import State
 from featherlane.model.variants import Variants, variants
 from featherlane.registration import Registration, RegistrationStatus, register_points
+from featherlane.simulation.adjoint.rollout import rollout_gradient
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.load_failure import load_failure
@@ -158,6 +159,7 @@ __all__ = [  # noqa: RUF022  in groups
     # derivatives
     "inverse_fd",
     "acceleration_derivatives",
+    "rollout_gradient",
     "transition",
     "transition_fd",
     # position

@@ -185,6 +185,9 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "kept": lambda w: w.b.checkpoint(),
     "record": lambda w: ("qpos", "xpos"),
     "control": lambda w: np.zeros((3, 1, w.m.nu)),
+    "batch": lambda w: w.b,
+    "loss_gradient": lambda w: np.ones((3, 2, 2 * w.m.nv + w.m.na)),
+    "interval": lambda w: 1,
     "out": lambda w: {"qpos": np.zeros((3, 1, w.m.nq))},
     "source": lambda w: "pendulum",
     "assets": lambda w: None,
@@ -238,6 +241,7 @@ WORDS = {
     "geom": ("body", "contact"),
     "given_contacts": ("contacts",),
     "control": ("ctrl", "kernel"),
+    "batch": ("model",),
     "links": ("link",),
     "dtype": ("float",),
     "state": ("State",),
@@ -287,7 +291,7 @@ def _site(name: str, item, owner=None) -> Site:
     ]
     valid = {n: ARGUMENTS[n] for n in names if n != "self" and (n in ARGUMENTS or n not in FREE)}
     label = name.rpartition(".")[2]
-    if label == "transition":  # names of fields; elsewhere parameters are numbers
+    if label in ("transition", "rollout_gradient"):  # names of fields; elsewhere parameters are numbers
         valid["parameters"] = lambda w: ("geom_friction",)
     if "key" in valid and label in ARGUMENTS:
         valid["key"] = ARGUMENTS[label]

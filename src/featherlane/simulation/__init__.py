@@ -11,4 +11,5 @@ Rooms, each of which knows those above it alone:
     steps.py    steps of one world, and stages that are more than a call
     batch       many worlds (`Batch`)
     derivative  of a step and of inverse dynamics
+    adjoint     of a rollout, step by step backwards
 """

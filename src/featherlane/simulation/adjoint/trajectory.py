@@ -1,0 +1,91 @@
+"""The states of a rollout, all of them kept or some, from which its steps are differentiated again.
+
+Between two states that are kept the others are computed again when they are asked for, bit for bit: with one in
+sqrt(n) kept, memory for n steps grows with sqrt(n) and each step is taken twice.
+Source: Griewank and Walther, Evaluating Derivatives (2008), ch. 12 (checkpoints; here of one level).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isqrt
+
+import numpy as np
+
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import EVOLVING, LASTING
+
+States = dict[str, np.ndarray]  # field -> (nworld, ...)
+
+
+def worlds_like(batch: Batch, times: int, nthread: int) -> Batch:
+    """A batch that has each world of another `times` times, one after the other, in its present state."""
+    made = Batch(batch.model, batch.nworld * times, nthread, batch.dtype, batch.ngiven)
+    for name, rows in batch._arrays.items():
+        if name in LASTING or name == "ordered":
+            getattr(made, name)
+            made._arrays[name][...] = np.repeat(rows, times, 0)
+    for name, rows in batch._expanded.items():
+        made._expand(name)[...] = np.repeat(rows, times, 0)
+    return made
+
+
+class Trajectory:
+    """A rollout of all worlds of a batch, which stays as it is.
+
+    Args:
+        model: the batch's model.
+        batch: the worlds, where they start.
+        control: (nworld, nstep, nu) in the batch's dtype.
+        interval: steps between states that are kept; 1: all are.
+        nthread: threads.
+
+    Attributes:
+        worlds: a batch of the same worlds, which has gone there.
+        last: field -> (nworld, ...), the states after the last step.
+        bad: (nworld,) whether the numbers of a world turned bad, so that it was reset.
+    """
+
+    def __init__(self, model: Model, batch: Batch, control: np.ndarray, interval: int, nthread: int):
+        self.model, self.control, self.interval = model, control, interval
+        self.worlds = worlds_like(batch, 1, nthread)
+        self.fields = [name for name in EVOLVING if self.worlds._arrays[name].size]
+        self.kept: list[States] = [self._copy()]
+        self._recorded: States | None = None
+        nstep, before = control.shape[1], self.worlds._arrays["nbad"].copy()
+        if interval == 1:
+            self._recorded = self._steps(0, nstep)
+        else:
+            for first in range(0, nstep, interval):
+                if first:
+                    self.kept.append(self._copy())
+                self.worlds.rollout(min(interval, nstep - first), control[:, first : first + interval], ())
+        self.last = self._copy()
+        self.bad = (self.worlds._arrays["nbad"] > before)[:, 0]
+
+    def _copy(self) -> States:
+        return {name: self.worlds._arrays[name].copy() for name in self.fields}
+
+    def _steps(self, first: int, last: int) -> States:
+        """The states before each step, from where the worlds are: (nworld, last - first, ...)."""
+        start = self._copy()
+        out = self.worlds.rollout(last - first, self.control[:, first:last], self.fields)
+        return {name: np.concatenate([start[name][:, None], a[:, :-1]], 1) for name, a in out.items()}
+
+    def segments(self) -> Iterator[tuple[int, States]]:
+        """(number of the first step, states before each of its steps), from the last segment to the first."""
+        nstep = self.control.shape[1]
+        if self._recorded is not None:
+            yield 0, self._recorded
+            return
+        for k in range(len(self.kept) - 1, -1, -1):
+            for name, rows in self.kept[k].items():
+                self.worlds._arrays[name][...] = rows
+            first = k * self.interval
+            yield first, self._steps(first, min(first + self.interval, nstep))
+
+
+def root_interval(nstep: int) -> int:
+    """The interval with which the fewest states are in memory."""
+    return max(2, isqrt(nstep - 1) + 1)
