@@ -12,8 +12,8 @@ from featherlane.errors import ModelError
 from featherlane.model.assign import flag, numbers, reals
 from featherlane.model.model import Model
 from featherlane.simulation.adjoint.cotangent import Coordinates
-from featherlane.simulation.adjoint.sweep import sweep
-from featherlane.simulation.adjoint.trajectory import States, Trajectory, root_interval
+from featherlane.simulation.adjoint.sweep import Points, sweep
+from featherlane.simulation.adjoint.trajectory import States, Trajectory, root_interval, worlds_like
 from featherlane.simulation.batch.batch import Batch, controls_of_rollout
 from featherlane.simulation.batch.worlds import count
 from featherlane.simulation.derivative.parameters import Parameters
@@ -106,13 +106,14 @@ def rollout_gradient(
     given = controls_of_rollout(control, (batch.nworld, nstep, model.nu)).astype(batch.dtype)
     names, nthread = Parameters(model, parameters).names, threads(nthread)
     loss = _Loss(model, batch.nworld, nstep, loss_gradient)
-    trajectory = Trajectory(model, batch, given, min(interval or root_interval(nstep), nstep), nthread or batch.nthread)
+    worlds = worlds_like(batch, 1, nthread or batch.nthread)
+    trajectory = Trajectory(model, worlds, given, min(interval or root_interval(nstep), nstep))
     final = loss.at_end(trajectory.last)
 
     def at_step(k: int, states: States) -> tuple[np.ndarray | None, np.ndarray | None]:
         return loss(k, states, given[:, k])
 
-    found = sweep(trajectory, final, at_step, names, nthread, frictionloss)
+    found = sweep(trajectory, final, at_step, Points(trajectory, names, nthread, frictionloss))
     return RolloutGradient(*found, _state(trajectory.last, None))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from featherlane.simulation.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import COUNTS
 from featherlane.simulation.derivative.exact import transition
 
 REALS = 1 << 22  # of the derivatives that are in memory at a time, about
@@ -50,9 +51,7 @@ def sweep(
     trajectory: Trajectory,
     final: np.ndarray,
     loss: Loss,
-    parameters: tuple[str, ...],
-    nthread: int,
-    frictionloss: bool,
+    points: Points,
 ) -> Swept:
     """Gradients by what a rollout starts from.
 
@@ -61,14 +60,11 @@ def sweep(
         final: (nworld, 2 nv + na) dL/dx by the last state.
         loss: called for each step, from the last to the first, with the states before it: how the loss moves with them
             and with the step's controls directly.
-        parameters: fields of the model.
-        nthread, frictionloss: as `transition` has them.
+        points: where the derivatives of its steps are computed.
     """
-    control = trajectory.control.astype(np.float64)
-    model, (nworld, _, nu) = trajectory.model, control.shape
-    nx = 2 * model.nv + model.na
-    points = _Points(trajectory, nx * (nx + nu), parameters, nthread, frictionloss)
-    costate, by_u, nearest = final.copy(), np.zeros(control.shape), np.full(nworld, np.inf)
+    nworld, nx = final.shape
+    points.enter(trajectory)
+    costate, by_u, nearest = final.copy(), np.zeros(trajectory.control.shape), np.full(nworld, np.inf)
     by_p: dict[str, np.ndarray] = {}
     for start, states in trajectory.segments():
         length = next(iter(states.values())).shape[1]
@@ -104,24 +100,40 @@ class _Derivatives(NamedTuple):
     switching: np.ndarray
 
 
-class _Points:
-    """Steps of all worlds side by side, as worlds of a batch.
+class Points:
+    """Steps of all worlds side by side, as worlds of a batch; serves trajectories of one length and one set of worlds.
+
+    Args:
+        trajectory: the first of them.
+        parameters: fields of the model by which to differentiate, too.
+        nthread, frictionloss: as `transition` has them.
 
     Attributes:
         each: steps of each world at a time.
     """
 
-    def __init__(self, trajectory: Trajectory, reals: int, parameters, nthread: int, frictionloss: bool):
+    def __init__(self, trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool):
         self.trajectory, self.parameters, self.nthread, self.frictionloss = (
-            trajectory, tuple(parameters), nthread, frictionloss,
+            trajectory, parameters, nthread, frictionloss,
         )  # fmt: skip
-        nworld, (steps, model) = trajectory.worlds.nworld, (trajectory.control.shape[1], trajectory.model)
-        most = REALS // max(reals, 1)
-        if self.parameters:
-            numbers = sum(np.size(model.__dict__[name.replace("opt.", "opt_")]) for name in self.parameters)
+        model, (nworld, nstep, nu) = trajectory.model, trajectory.control.shape
+        nx = 2 * model.nv + model.na
+        most = REALS // max(nx * (nx + nu), 1)
+        if parameters:
+            numbers = sum(np.size(model.__dict__[name]) for name in parameters)
             most = min(most, FIELD_POINTS // max(2 * numbers, 1))
-        self.each = min(steps, max(1, most // nworld))
+        self.each = min(nstep, max(1, most // nworld))
         self._batches: dict[int, Batch] = {}
+
+    def enter(self, trajectory: Trajectory) -> None:
+        """Serve a trajectory, whose worlds have inputs and a model of their own."""
+        self.trajectory, worlds = trajectory, trajectory.worlds
+        for length, batch in self._batches.items():
+            for name, rows in batch._arrays.items():
+                if name in worlds._arrays and name not in COUNTS:
+                    rows[...] = np.repeat(worlds._arrays[name], length, 0)
+            for name, rows in worlds._expanded.items():
+                batch._expanded[name][...] = np.repeat(rows, length, 0)
 
     def derivatives(self, states: States, first: int) -> _Derivatives:
         """Those of the steps from number `first` on, in the states (nworld, n, ...) before them."""

@@ -19,9 +19,16 @@ from featherlane.simulation.batch.worlds import EVOLVING, LASTING
 States = dict[str, np.ndarray]  # field -> (nworld, ...)
 
 
-def worlds_like(batch: Batch, times: int, nthread: int) -> Batch:
-    """A batch that has each world of another `times` times, one after the other, in its present state."""
-    made = Batch(batch.model, batch.nworld * times, nthread, batch.dtype, batch.ngiven)
+def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = None) -> Batch:
+    """A batch that has each world of another `times` times, one after the other, in its present state.
+
+    Args:
+        batch: the other batch.
+        times: how often.
+        nthread: threads of the new one.
+        model: a copy of its model, to take in its place.
+    """
+    made = Batch(model or batch.model, batch.nworld * times, nthread, batch.dtype, batch.ngiven)
     for name, rows in batch._arrays.items():
         if name in LASTING or name == "ordered":
             getattr(made, name)
@@ -32,24 +39,21 @@ def worlds_like(batch: Batch, times: int, nthread: int) -> Batch:
 
 
 class Trajectory:
-    """A rollout of all worlds of a batch, which stays as it is.
+    """A rollout of all worlds of a batch.
 
     Args:
         model: the batch's model.
-        batch: the worlds, where they start.
+        worlds: the worlds, where they start; they go to the end.
         control: (nworld, nstep, nu) in the batch's dtype.
         interval: steps between states that are kept; 1: all are.
-        nthread: threads.
 
     Attributes:
-        worlds: a batch of the same worlds, which has gone there.
         last: field -> (nworld, ...), the states after the last step.
         bad: (nworld,) whether the numbers of a world turned bad, so that it was reset.
     """
 
-    def __init__(self, model: Model, batch: Batch, control: np.ndarray, interval: int, nthread: int):
-        self.model, self.control, self.interval = model, control, interval
-        self.worlds = worlds_like(batch, 1, nthread)
+    def __init__(self, model: Model, worlds: Batch, control: np.ndarray, interval: int):
+        self.model, self.worlds, self.control, self.interval = model, worlds, control, interval
         self.fields = [name for name in EVOLVING if self.worlds._arrays[name].size]
         self.kept: list[States] = [self._copy()]
         self._recorded: States | None = None
@@ -72,6 +76,11 @@ class Trajectory:
         start = self._copy()
         out = self.worlds.rollout(last - first, self.control[:, first:last], self.fields)
         return {name: np.concatenate([start[name][:, None], a[:, :-1]], 1) for name, a in out.items()}
+
+    def states(self) -> States:
+        """The states before each step, (nworld, nstep, ...), where all are kept."""
+        assert self._recorded is not None
+        return self._recorded
 
     def segments(self) -> Iterator[tuple[int, States]]:
         """(number of the first step, states before each of its steps), from the last segment to the first."""

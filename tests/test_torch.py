@@ -1,0 +1,156 @@
+"""Rollouts in PyTorch: its own checker of gradients, both contact models, both precisions; what is refused."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from simulation.test_rollout_gradient import sliding, started
+from simulation.test_transition import carts
+
+torch = pytest.importorskip("torch")
+import featherlane.torch as ft  # noqa: E402
+
+SEED = 0  # both worlds touch the ground, and no switch is within 1e-6 of their states
+
+
+def tensors(model, batch, nstep, rng):
+    control = torch.from_numpy(rng.uniform(-0.5, 0.5, (batch.nworld, nstep, model.nu)))
+    return [torch.from_numpy(getattr(batch, name).copy()) for name in ("qpos", "qvel", "act")] + [control]
+
+
+@pytest.fixture(params=["convex", "lcp"])
+def world(request):
+    """Two worlds that touch the ground, their arguments for a rollout."""
+    model, rng = sliding(request.param), np.random.default_rng(SEED)
+    batch = started(model, rng, 2)
+    given, out = tensors(model, batch, 4, rng), fl.Batch(model, 2, nthread=1)
+    out.restore(batch.checkpoint())
+    assert out.rollout(4, given[3].numpy(), ("ncon",))["ncon"].any(1).all()
+    return model, batch, given
+
+
+def test_gradcheck_of_a_step_with_contact(world):
+    _, batch, (qpos, qvel, act, control) = world
+    worlds = ft.Dynamics(batch)
+    given = [t.requires_grad_() for t in (qpos, qvel, act, control[:, 0].clone())]
+    assert torch.autograd.gradcheck(worlds.step, given, eps=1e-7, atol=1e-5, rtol=1e-4)
+
+
+def test_gradcheck_of_a_rollout_with_contact(world):
+    """Quaternions that are no unit ones stand for their direction."""
+    _, batch, (qpos, qvel, act, control) = world
+    qpos[:, 3:7] *= 1.7
+    given = [t.requires_grad_() for t in (qpos, qvel, act, control)]
+    assert torch.autograd.gradcheck(ft.Dynamics(batch).rollout, given, eps=1e-7, atol=1e-5, rtol=1e-4)
+
+
+def test_gradcheck_of_fields_of_the_model():
+    model, rng = sliding(), np.random.default_rng(SEED)
+    batch = started(model, rng, 2)
+    given, worlds = tensors(model, batch, 3, rng), ft.Dynamics(batch)
+    friction = torch.from_numpy(np.tile(model.geom_friction, (2, 1, 1))).requires_grad_()
+    mass = torch.from_numpy(np.tile(model.body_mass, (2, 1))).requires_grad_()
+
+    def speeds(friction, scale):
+        return worlds.rollout(*given, geom_friction=friction, body_mass=mass.detach() * scale)[1]
+
+    scale = torch.ones((2, 1), dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(speeds, (friction, scale), eps=1e-5, atol=1e-5, rtol=1e-4)
+    plain = worlds.rollout(*given)[1]
+    assert plain.numpy().tobytes() == ft.Dynamics(batch).rollout(*given)[1].numpy().tobytes()
+
+
+def test_a_rollout_is_that_of_the_batch(world):
+    model, batch, given = world
+    out = fl.Batch(model, 2, nthread=1)
+    out.restore(batch.checkpoint())
+    recorded = out.rollout(4, given[3].numpy(), ("qpos", "qvel", "act"))
+    worlds = ft.Dynamics(batch)
+    for _ in range(2):  # a call changes nothing for the next one
+        for found, expected in zip(worlds.rollout(*given), recorded.values(), strict=True):
+            assert found.numpy().tobytes() == expected.tobytes()
+    first = worlds.step(*given[:3], given[3][:, 0])
+    assert first[0].numpy().tobytes() == recorded["qpos"][:, 0].tobytes()
+    model.opt.gravity = [0.0, 0.0, 0.0]  # nor does an edit
+    batch.qvel = 0.0
+    assert worlds.rollout(*given)[1].numpy().tobytes() == recorded["qvel"].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_float32_tensors_have_gradients_in_float32(dtype):
+    """Of worlds in either precision."""
+    model, rng = sliding(), np.random.default_rng(SEED)
+    batch = started(model, rng, 2, dtype)
+    wide = [t.double().requires_grad_() for t in tensors(model, batch, 4, rng)]
+    narrow = [t.detach().float().requires_grad_() for t in wide]
+    for given in (wide, narrow):
+        qpos, qvel, _ = ft.Dynamics(batch).rollout(*given)
+        assert qpos.dtype == given[0].dtype
+        (qpos[:, -1].sum() + qvel[:, -1].pow(2).sum()).backward()
+    for one, other in zip(wide, narrow, strict=True):
+        assert other.grad.dtype == torch.float32
+        assert (one.grad - other.grad).abs().max() < 2e-3 * one.grad.abs().max() + 1e-6
+
+
+def test_a_policy_learns_through_steps():
+    """Descent on the gain of a damper, from step to step: the cart comes to rest."""
+    model = carts()[0]
+    worlds, gain = ft.Dynamics(fl.Batch(model, 4, nthread=1)), torch.zeros(2, requires_grad=True, dtype=torch.float64)
+    start = torch.zeros(4, 2, dtype=torch.float64), torch.ones(4, 2, dtype=torch.float64), None
+    optimizer, losses = torch.optim.Adam([gain], 0.3), []
+    for _ in range(15):
+        (qpos, qvel, act), loss = start, 0.0
+        for _ in range(20):
+            qpos, qvel, act = worlds.step(qpos, qvel, act, -gain * qvel)
+            loss = loss + qvel.pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0] and (gain > 0.5).all()
+
+
+def test_controls_may_be_those_of_all_worlds():
+    model = carts()[0]
+    worlds, control = ft.Dynamics(fl.Batch(model, 3)), torch.zeros(5, 2, dtype=torch.float64, requires_grad=True)
+    qpos, _, act = worlds.rollout(*torch.zeros(2, 3, 2, dtype=torch.float64), None, control)
+    qpos.sum().backward()
+    assert control.grad.shape == (5, 2) and act.shape == (3, 5, 0) and control.grad[0, 0] > 0
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+def test_second_derivatives_are_refused():
+    model = carts()[0]
+    worlds, zeros = ft.Dynamics(fl.Batch(model, 1)), torch.zeros(1, 2, dtype=torch.float64)
+    ctrl = torch.ones(1, 2, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(worlds.step(zeros, zeros, None, ctrl)[0].pow(2).sum(), ctrl, create_graph=True)
+    with pytest.raises(fl.UnsupportedFeatureError, match="second derivatives"):
+        slope.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"qpos": torch.zeros(1, 3).double()}, r"qpos: got shape \(1, 3\), allowed is \(1, 2\)"),
+        ({"qpos": np.zeros((1, 2))}, "qpos: got ndarray, allowed is a torch.Tensor"),
+        ({"qvel": torch.zeros(1, 2).half()}, "qvel: got .*float16"),
+        ({"qvel": torch.zeros(1, 2)}, "float32 and torch.float64, allowed is one dtype"),
+        ({"ctrl": torch.zeros(1, 2, device="meta").double()}, "ctrl|control: got a tensor on meta"),
+        ({"ctrl": torch.zeros(1, 3).double()}, r"control: got shape \(1, 1, 3\)"),
+        ({"ctrl": 3.0}, "control: got float"),
+        ({"act": torch.zeros(1, 1).double()}, "act: got shape"),
+        ({"body_masses": torch.zeros(1, 1).double()}, "body_masses"),
+        ({"body_mass": torch.zeros(1, 1).double()}, "body_mass: got shape"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, message):
+    model = carts()[0]
+    zeros = torch.zeros(1, 2, dtype=torch.float64)
+    given = {"qpos": zeros, "qvel": zeros, "act": None, "ctrl": zeros} | change
+    with pytest.raises(fl.ModelError, match=message):
+        ft.Dynamics(fl.Batch(model, 1)).step(**given)
+
+
+def test_it_takes_a_batch():
+    with pytest.raises(TypeError, match="batch: got Model, allowed is a Batch"):
+        ft.Dynamics(carts()[0])
