@@ -16,7 +16,12 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ELSEWHERE = {"README.md", "CONTRIBUTING.md", "docs/environments.md", "docs/learning-libraries.md"}
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 SHOWN = [name for name in NAMES if name not in ELSEWHERE and blocks.python((ROOT / name).read_text())]
-NEEDS = {"docs/tasks.md": "gymnasium", "docs/torch.md": "torch", "docs/start/train.md": "gymnasium"}
+NEEDS = {
+    "docs/tasks.md": "gymnasium",
+    "docs/torch.md": "torch",
+    "docs/jax.md": "jax",
+    "docs/start/train.md": "gymnasium",
+}
 COMMANDS = sorted({command for page in PAGES for command in blocks.commands(page.read_text())})
 
 

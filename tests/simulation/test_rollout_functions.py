@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_named():
 def test_a_bridge_names_what_it_needs():
     """`import featherlane` needs none of them, and loads none."""
     code = "import sys, featherlane; assert not {'torch', 'jax'} & sys.modules.keys(); sys.modules['{0}'] = None\n"
-    for name in ("torch",):
+    for name in ("torch", "jax"):
         text = code.replace("{0}", name) + f"import featherlane.{name}"
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
         assert f"InstallationError: featherlane.{name} needs" in done.stderr

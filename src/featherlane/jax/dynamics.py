@@ -1,0 +1,175 @@
+"""`Dynamics`: functions with a VJP of their own around rollouts and their adjoint.
+
+A compiled program reaches the engine by `jax.pure_callback`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.simulation.adjoint import dynamics
+from featherlane.simulation.batch.batch import Batch
+
+try:
+    import jax  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise InstallationError(f"featherlane.jax needs JAX: pip install 'featherlane[jax]' ({error})") from None
+
+
+class Dynamics:
+    """Steps and rollouts of the worlds of a batch, as functions that `jax.grad` and `jax.jit` transform.
+
+    All that is no argument (the model, time, warm starts, applied forces, mocap bodies) is as in the batch when this is
+    made, at the start of every call: the same arrays give the same bits, and later edits of the batch and its model
+    change nothing.  A quaternion in `qpos` of any length stands for its direction; its gradient is tangent to the
+    sphere.  `jax.vmap` calls the engine once for each member.  There are no forward-mode and no second derivatives.
+
+    Args:
+        batch: the worlds; it stays as it is.
+        nthread: threads, 0: those of the batch.
+        frictionloss: with the dry friction of joints and tendons, in derivatives; steps always have it.
+
+    Attributes:
+        model: a copy of the batch's model.
+        nworld: worlds.
+
+    Raises:
+        TypeError: `batch` is no Batch.
+        ModelError: nthread or frictionloss out of range.
+        UnsupportedFeatureError: the flag `sleep` is on.
+    """
+
+    def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
+        self._dynamics, self._lock = dynamics.Dynamics(batch, nthread, frictionloss), threading.Lock()
+        self.model, self.nworld = self._dynamics.model, batch.nworld
+        self._rollout = _with_adjoint(self._run, self._pull_back)
+
+    def step(self, qpos, qvel, act, ctrl, **fields):
+        """One step of every world.
+
+        Args:
+            qpos, qvel, act: arrays (nworld, nq), (nworld, nv), (nworld, na); None for `act` where na is 0.
+            ctrl: (nworld, nu).
+            fields: real fields of the model, (nworld, ...) each, in place of the model's numbers (`body_mass=array`).
+
+        Returns:
+            (qpos, qvel, act) after the step, of the arguments' dtype.
+
+        Raises:
+            ModelError: arrays of other shapes or dtypes; no such field.
+        """
+        ctrl = _array("ctrl", ctrl)
+        control = ctrl[:, None] if ctrl.ndim == 2 else ctrl
+        return tuple(after[:, 0] for after in self.rollout(qpos, qvel, act, control, **fields))
+
+    def rollout(self, qpos, qvel, act, control, **fields):
+        """Steps of every world, one for each control.
+
+        Args:
+            qpos, qvel, act: as `step` takes them.
+            control: (nworld, nstep, nu), or (nstep, nu) for all worlds.
+            fields: as `step` takes them.
+
+        Returns:
+            (qpos, qvel, act) after each step, (nworld, nstep, nq), (nworld, nstep, nv), (nworld, nstep, na).
+
+        Raises:
+            ModelError: arrays of other shapes or dtypes; no such field.
+        """
+        qvel, control = _array("qvel", qvel), _array("control", control)
+        act = jax.numpy.zeros((self.nworld, 0), qvel.dtype) if act is None else act
+        if control.ndim == 2:
+            control = jax.numpy.broadcast_to(control, (self.nworld, *control.shape))
+        given = {"qpos": qpos, "qvel": qvel, "act": act, "control": control, **fields}
+        arrays = {name: _array(name, value) for name, value in given.items()}
+        self._check(arrays, fields)
+        return self._rollout(tuple(fields), *arrays.values())
+
+    def _check(self, arrays: dict[str, Any], fields) -> None:
+        """One dtype, and shapes that fit; while a program is traced, not when it runs."""
+        dtypes = {np.dtype(array.dtype) for array in arrays.values()}
+        if len(dtypes) > 1:
+            raise ModelError(
+                f"got arrays of {' and '.join(sorted(d.name for d in dtypes))}, allowed is one dtype for all"
+            )
+        nstep = arrays["control"].shape[1] if arrays["control"].ndim == 3 else 0
+        if nstep == 0:
+            shape = arrays["control"].shape
+            raise ModelError(f"control: got shape {shape}, allowed is (nworld, nstep, nu) with a step or more")
+        shapes = self._dynamics.shapes(nstep) | dict(
+            zip(fields, self._dynamics.field_shapes(fields).values(), strict=True)
+        )
+        for name, array in arrays.items():
+            if array.shape != shapes[name]:
+                raise ModelError(f"{name}: got shape {array.shape}, allowed is {shapes[name]}")
+
+    # ---- on the host -------------------------------------------------------------------------------------------------
+    def _run(self, names: tuple[str, ...], *arrays):
+        """The states after each step."""
+        dtype, nstep = arrays[0].dtype, arrays[3].shape[1]
+        shapes = tuple(jax.ShapeDtypeStruct((self.nworld, nstep, n), dtype) for n in self._dynamics.sizes)
+
+        def host(*given):
+            with self._lock:
+                return tuple(after.astype(dtype) for after in self._ran(names, given).after)
+
+        return jax.pure_callback(host, shapes, *arrays, vmap_method="sequential")
+
+    def _pull_back(self, names: tuple[str, ...], arrays, cotangents):
+        """Gradients by the arrays, of what has these cotangents by the states after each step."""
+        dtype = arrays[0].dtype
+        shapes = tuple(jax.ShapeDtypeStruct(array.shape, dtype) for array in arrays)
+
+        def host(given, by):
+            with self._lock:
+                run = self._ran(names, given)
+                *found, by_fields = self._dynamics.pull_back(run, *(np.asarray(g) for g in by))
+                return tuple(g.astype(dtype) for g in (*found, *(by_fields[name] for name in run.fields)))
+
+        return jax.pure_callback(host, shapes, arrays, cotangents, vmap_method="sequential")
+
+    def _ran(self, names: tuple[str, ...], given) -> dynamics.Run:
+        state, fields = [np.asarray(a) for a in given[:4]], [np.asarray(a) for a in given[4:]]
+        return self._dynamics.run(*state, fields=dict(zip(names, fields, strict=True)))
+
+
+def _with_adjoint(run, pull_back):
+    """`run(names, *arrays)` with the gradient that `pull_back` gives."""
+    function = jax.custom_vjp(run, nondiff_argnums=(0,))
+
+    def forward(names, *arrays):
+        return _once(lambda *given: run(names, *given))(*arrays), arrays
+
+    def backward(names, arrays, cotangents):
+        return _once(lambda given, by: pull_back(names, given, by))(arrays, cotangents)
+
+    function.defvjp(forward, backward)
+    return function
+
+
+def _once(function):
+    """A function that is part of a gradient; what differentiates that is told that there is no more."""
+    wrapped = jax.custom_jvp(function)
+
+    @wrapped.defjvp
+    def twice(primals, tangents):
+        raise UnsupportedFeatureError(["second derivatives of a rollout"], what="not computed")
+
+    return wrapped
+
+
+def _array(name: str, value):
+    """An array of JAX, of real numbers in either precision."""
+    if isinstance(value, str) or value is None:
+        raise ModelError(f"{name}: got {type(value).__name__}, allowed is an array")
+    try:
+        array = jax.numpy.asarray(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name}: got {type(value).__name__}, allowed is an array") from None
+    if array.dtype not in (np.float64, np.float32):
+        raise ModelError(f"{name}: got {array.dtype}, allowed are float64 and float32")
+    return array

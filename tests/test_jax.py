@@ -1,0 +1,174 @@
+"""Rollouts in JAX: its own checker of gradients, both contact models, both precisions; jit, vmap; what is refused."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from simulation.test_rollout_gradient import sliding, started
+from simulation.test_transition import carts
+
+jax = pytest.importorskip("jax")
+import jax.numpy as jnp  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+import featherlane.jax as fj  # noqa: E402
+
+SEED = 0  # both worlds touch the ground, and no switch is within 1e-6 of their states
+CLOSE = {"modes": ["rev"], "atol": 1e-5, "rtol": 1e-5, "eps": 1e-7}
+
+
+@pytest.fixture(autouse=True)
+def doubles():
+    with jax.enable_x64(True):
+        yield
+
+
+def arrays(batch, nstep, rng):
+    control = rng.uniform(-0.5, 0.5, (batch.nworld, nstep, batch.model.nu))
+    return [jnp.array(getattr(batch, name)) for name in ("qpos", "qvel", "act")] + [jnp.array(control)]
+
+
+@pytest.fixture(params=["convex", "lcp"])
+def world(request):
+    """Two worlds that touch the ground, their arguments for a rollout."""
+    model, rng = sliding(request.param), np.random.default_rng(SEED)
+    batch = started(model, rng, 2)
+    given, out = arrays(batch, 4, rng), fl.Batch(model, 2, nthread=1)
+    out.restore(batch.checkpoint())
+    assert out.rollout(4, np.asarray(given[3]), ("ncon",))["ncon"].any(1).all()
+    return model, batch, given
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_check_grads_of_a_rollout_with_contact(world, compiled):
+    """Quaternions that are no unit ones stand for their direction."""
+    _, batch, (qpos, qvel, act, control) = world
+    rollout = fj.Dynamics(batch).rollout
+    given = qpos.at[:, 3:7].multiply(1.7), qvel, act, control
+    check_grads(jax.jit(rollout) if compiled else rollout, given, 1, **CLOSE)
+
+
+def test_check_grads_of_a_step_with_contact(world):
+    _, batch, (*state, control) = world
+    check_grads(fj.Dynamics(batch).step, (*state, control[:, 0]), 1, **CLOSE)
+
+
+def test_check_grads_of_fields_of_the_model():
+    model, rng = sliding(), np.random.default_rng(SEED)
+    batch = started(model, rng, 2)
+    given, worlds = arrays(batch, 3, rng), fj.Dynamics(batch)
+    friction, mass = jnp.tile(model.geom_friction, (2, 1, 1)), jnp.tile(model.body_mass, (2, 1))
+
+    def speeds(friction, scale):
+        return worlds.rollout(*given, geom_friction=friction, body_mass=mass * scale)[1]
+
+    check_grads(speeds, (friction, jnp.ones((2, 1))), 1, **CLOSE | {"eps": 1e-5, "rtol": 1e-4})
+
+
+def test_a_rollout_is_that_of_the_batch(world):
+    model, batch, given = world
+    out = fl.Batch(model, 2, nthread=1)
+    out.restore(batch.checkpoint())
+    recorded = out.rollout(4, np.asarray(given[3]), ("qpos", "qvel", "act"))
+    worlds = fj.Dynamics(batch)
+    for rollout in (worlds.rollout, worlds.rollout, jax.jit(worlds.rollout)):
+        for found, expected in zip(rollout(*given), recorded.values(), strict=True):
+            assert np.asarray(found).tobytes() == expected.tobytes()
+    first = worlds.step(*given[:3], given[3][:, 0])
+    assert np.asarray(first[0]).tobytes() == recorded["qpos"][:, 0].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_float32_arrays_have_gradients_in_float32(dtype):
+    """Of worlds in either precision."""
+    model, rng = sliding(), np.random.default_rng(SEED)
+    batch = started(model, rng, 2, dtype)
+    wide = [a.astype(jnp.float64) for a in arrays(batch, 4, rng)]
+    worlds = fj.Dynamics(batch)
+
+    def loss(given):
+        qpos, qvel, _ = worlds.rollout(*given)
+        assert qpos.dtype == given[0].dtype
+        return qpos[:, -1].sum() + (qvel[:, -1] ** 2).sum()
+
+    for one, other in zip(jax.grad(loss)(wide), jax.grad(loss)([a.astype(jnp.float32) for a in wide]), strict=True):
+        assert other.dtype == jnp.float32
+        assert jnp.abs(one - other).max(initial=0.0) < 2e-3 * jnp.abs(one).max(initial=0.0) + 1e-6
+
+
+def test_vmap_and_scan_go_through_steps():
+    """A member of a vmap is what it is alone, gradients included; a scan of steps is a rollout but for warm starts."""
+    model, rng = carts()[0], np.random.default_rng(0)
+    worlds = fj.Dynamics(fl.Batch(model, 2, nthread=1))
+    qpos, control = jnp.array(rng.uniform(size=(3, 2, 2))), jnp.array(rng.uniform(-1, 1, (3, 2, 5, 2)))
+    zeros = jnp.zeros((2, 2))
+
+    def loss(qpos, control):
+        return (worlds.rollout(qpos, zeros, None, control)[0] ** 2).sum()
+
+    together = jax.vmap(jax.value_and_grad(loss, (0, 1)))(qpos, control)
+    for k in range(3):
+        value, gradients = jax.value_and_grad(loss, (0, 1))(qpos[k], control[k])
+        assert together[0][k] == value
+        assert all((a[k] == b).all() for a, b in zip(together[1], gradients, strict=True))
+
+    def along(control):
+        def step(state, ctrl):
+            after = worlds.step(*state, ctrl)
+            return after, after[0]
+
+        start = qpos[0], zeros, jnp.zeros((2, 0))
+        return (jax.lax.scan(step, start, jnp.moveaxis(control, 1, 0))[1] ** 2).sum()
+
+    value, gradient = jax.jit(jax.value_and_grad(along))(control[0])
+    assert value == pytest.approx(float(loss(qpos[0], control[0])), rel=1e-12)
+    assert jnp.abs(gradient - jax.grad(loss, 1)(qpos[0], control[0])).max() < 1e-9
+
+
+# ---- what is refused -------------------------------------------------------------------------------------------------
+def test_second_and_forward_derivatives_are_refused():
+    model = carts()[0]
+    worlds, zeros = fj.Dynamics(fl.Batch(model, 1)), jnp.zeros((1, 2))
+
+    def loss(ctrl):
+        return (worlds.step(zeros, zeros, None, ctrl)[0] ** 2).sum()
+
+    with pytest.raises(fl.UnsupportedFeatureError, match="second derivatives"):
+        jax.grad(lambda ctrl: jax.grad(loss)(ctrl).sum())(zeros)
+    with pytest.raises(TypeError, match="forward-mode"):
+        jax.jvp(loss, (zeros,), (zeros,))
+
+
+ZEROS = np.zeros((1, 2))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"qpos": np.zeros((1, 3))}, r"qpos: got shape \(1, 3\), allowed is \(1, 2\)"),
+        ({"qpos": "home"}, "qpos: got str, allowed is an array"),
+        ({"qvel": None}, "qvel: got NoneType, allowed is an array"),
+        ({"qvel": np.zeros((1, 2), np.float16)}, "qvel: got float16"),
+        ({"qvel": np.zeros((1, 2), np.float32)}, "float32 and float64, allowed is one dtype"),
+        ({"ctrl": np.zeros((1, 3))}, r"control: got shape \(1, 1, 3\)"),
+        ({"ctrl": np.zeros((1, 2), int)}, "ctrl: got int64"),
+        ({"ctrl": 3.0}, r"control: got shape \(\)"),
+        ({"act": np.zeros((1, 1))}, "act: got shape"),
+        ({"body_masses": np.zeros((1, 1))}, "body_masses"),
+        ({"body_mass": np.zeros((1, 1))}, "body_mass: got shape"),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_does_not_fit_is_named(change, message, compiled):
+    """While a program is traced, too."""
+    given = {"qpos": ZEROS, "qvel": ZEROS, "act": None, "ctrl": ZEROS} | change
+    step = fj.Dynamics(fl.Batch(carts()[0], 1)).step
+    if compiled:
+        message += "|non-array argument"
+    with pytest.raises((fl.ModelError, TypeError), match=message):
+        (jax.jit(step) if compiled else step)(**given)
+
+
+def test_it_takes_a_batch():
+    with pytest.raises(TypeError, match="batch: got Model, allowed is a Batch"):
+        fj.Dynamics(carts()[0])
