@@ -7,6 +7,8 @@
 Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone's.  What is public stands in `__all__`.
 """
 
+from importlib import import_module as _import_module
+
 from featherlane import lanes, lcp, tree
 from featherlane.configuration import package_version as _package_version
 from featherlane.configuration import show_config
@@ -231,10 +233,14 @@ __all__ = [  # noqa: RUF022  in groups
     "register_points",
 ]
 
+_WITHIN = ("distributed",)  # parts that are imported when somebody asks for them
+
 _fill_tables()  # what is registered from now on comes from outside
 
 
 def __getattr__(name: str):
     if name == "__version__":
         return _package_version("featherlane")
+    if name in _WITHIN:
+        return _import_module(f"featherlane.{name}")
     raise AttributeError(f"featherlane has no {name!r}{_near(name, __all__)}")

@@ -1,0 +1,223 @@
+"""Ray: started on this machine, or connected to; and its nodes, which have to run what runs here.
+
+Ray is imported when something asks for it, here alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from featherlane.distributed.machine import Machine, versions
+from featherlane.errors import InstallationError, ModelError
+
+INSTALL = "pip install 'featherlane[distributed]'"
+ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster that this machine is in"
+TIMEOUT = 30.0  # [s] for a cluster to answer
+
+
+def ray_module() -> Any:
+    """Ray.
+
+    Raises:
+        InstallationError: it is not installed, or cannot be imported.
+    """
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise InstallationError(f"many machines need Ray ({error}); install it with: {INSTALL}") from None
+
+
+class Node(NamedTuple):
+    """A node of the cluster.
+
+    Attributes:
+        id: Ray's.
+        address: where it is.
+        cores: how many Ray gives to work on it.
+        machine: what it has.
+    """
+
+    id: str
+    address: str
+    cores: int
+    machine: Machine
+
+
+class Cluster:
+    """Nodes that run what runs here; a context that ends what was started for it.
+
+    Attributes:
+        ray: the module.
+        address: where its head is.
+        is_own: was Ray started by `connect`?
+        nodes: those that were there.
+    """
+
+    def __init__(self, ray: Any, is_own: bool, timeout: float):
+        self.ray, self.is_own = ray, is_own
+        self.address: str = ray.get_runtime_context().gcs_address
+        self.nodes = _nodes(ray, timeout)
+
+    @property
+    def cores(self) -> int:
+        """How many cores Ray gives to work, on all nodes."""
+        return sum(node.cores for node in self.nodes)
+
+    def close(self) -> None:
+        """End what `connect` started; leave a cluster that was there."""
+        if self.is_own and self.ray.is_initialized():
+            self.ray.shutdown()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.address}, {len(self.nodes)} nodes, {self.cores} cores)"
+
+
+def connect(
+    address: str | None = None,
+    cores: int | None = None,
+    timeout: float = TIMEOUT,
+    options: Mapping[str, Any] | None = None,
+) -> Cluster:
+    """A Ray on this machine, or a cluster by its address.
+
+    Args:
+        address: HOST:PORT of the head node of a cluster that this machine is a node of, "auto" for the one that Ray
+            finds; None for the Ray that this process is connected to, or else for one that is started here.
+        cores: with a Ray that is started, how many it gives to work; None for those that this process may use.
+        timeout: how long a cluster or one of its nodes may take to answer [s].
+        options: more arguments of `ray.init`, such as `object_store_memory` or `runtime_env`.
+
+    Returns:
+        `Cluster`, whose nodes have the versions of this process.
+
+    Raises:
+        InstallationError: no Ray is installed; a node has no Featherlane, or has others than this process.
+        ModelError: an address that is none, or that does not answer; a process that is in another cluster; a node that
+            does not answer.
+    """
+    if address is not None and not isinstance(address, str):
+        raise ModelError(f"address: got {type(address).__name__}, {ADDRESS}")
+    ray = ray_module()
+    given = {"log_to_driver": True, "logging_level": "WARNING", **(options or {})}
+    is_own = not ray.is_initialized()
+    if not is_own:
+        _check_same(ray, address)
+    elif address is None:
+        number = {} if cores is None else {"num_cpus": cores}
+        # "local": None would take a cluster that somebody else started on this machine
+        ray.init(address="local", **{"include_dashboard": False, **number, **given})
+    else:
+        _check_answers(address, timeout)
+        try:
+            ray.init(address=address, **given)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise _no_answer(address, str(error)) from None
+    try:
+        return Cluster(ray, is_own, timeout)
+    except BaseException:
+        if is_own:
+            ray.shutdown()
+        raise
+
+
+def _check_same(ray: Any, address: str | None) -> None:
+    """Is the cluster that is asked for the one that this process is in?"""
+    here = ray.get_runtime_context().gcs_address
+    if address not in (None, "auto", here):
+XX
+
+def _check_answers(address: str, timeout: float) -> None:
+    """Ask whether a Ray is there, in a process that can be ended: Ray's own functions try for ever."""
+    host, _, port = address.rpartition(":")
+    if address != "auto" and not (host and "/" not in address and port.isdigit() and 0 < int(port) < 65536):
+        raise ModelError(f"address: got {address!r}, {ADDRESS}")
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check"]
+    command += [] if address == "auto" else ["--address", address]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise _no_answer(address, f"waited {timeout:g} s") from None
+    if done.returncode:
+        told = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise _no_answer(address, told[-1] if told else f"exit status {done.returncode}")
+
+
+def _no_answer(address: str, why: str) -> ModelError:
+    start = "start one with `ray start --head`, and join it from this machine with `ray start --address=HOST:PORT`"
+    return ModelError(f"address: no Ray answers at {address!r} ({why}); {start}, or leave the address out")
+
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
+def _nodes(ray: Any, timeout: float) -> list[Node]:
+    """The cluster's nodes, each asked what it has."""
+    places = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
+    asked = [ask(ray, n["NodeID"], describer()) for n in places]
+    found = []
+    for place, ref in zip(places, asked, strict=True):
+        where = place["NodeManagerAddress"]
+        try:
+            machine = ray.get(ref, timeout=timeout)
+        except ray.exceptions.GetTimeoutError:
+            raise ModelError(f"the node {where} does not answer (waited {timeout:g} s)") from None
+        except ray.exceptions.RayError as error:
+            raise ModelError(f"the node {where} cannot be asked: {last_line(error)}") from None
+        if isinstance(machine, str):
+            raise InstallationError(f"the node {where} has no Featherlane that works ({machine}): {PUT_THERE}")
+        check_versions(where, machine[4])
+        found.append(Node(place["NodeID"], where, int(place["Resources"]["CPU"]), Machine(*machine)))
+    if not found:
+        raise ModelError("the cluster has no node with a core for work")
+    return found
+
+
+PUT_THERE = "install there what is here, or ship it with connect(options={'runtime_env': ...})"
+
+
+def ask(ray: Any, node: str, function) -> Any:
+    """A reference to what a function gives on a node, in a process that holds no core."""
+    strategy = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
+    options = {"num_cpus": 0, "scheduling_strategy": strategy(node_id=node, soft=False), "max_retries": 0}
+    return ray.remote(function).options(**options).remote()
+
+
+def describer():
+    """A function that describes the machine it runs on; it travels whole, since a node may have no Featherlane."""
+
+    def describe():
+        try:
+            from featherlane.distributed.machine import this_machine
+
+            return tuple(this_machine())
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    return describe
+
+
+def check_versions(where: str, there: Mapping[str, str]) -> None:
+    """Refuse a node on which models or bits could be others than here.
+
+    Raises:
+        InstallationError: names what differs, on both sides.
+    """
+    here = versions()
+    wrong = [name for name in here if there.get(name) != here[name]]
+    if wrong:
+        told = ", ".join(f"{name} {there.get(name, 'of unknown version')} (here {here[name]})" for name in wrong)
+        raise InstallationError(f"the node {where} has {told}: {PUT_THERE}")
+
+
+def last_line(error: BaseException) -> str:
+    """What went wrong, of an error that holds a trace of another process."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

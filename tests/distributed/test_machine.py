@@ -1,0 +1,51 @@
+"""What a machine says of itself, and how nodes are compared; no Ray needed."""
+
+import sys
+
+import pytest
+
+import featherlane as fl
+from featherlane.distributed import cluster, machine
+
+
+def test_lists_of_cores_are_read_as_linux_writes_them():
+    assert machine.core_numbers("0-2,5,8-9\n") == {0, 1, 2, 5, 8, 9}
+    assert machine.core_numbers("\n") == set()
+
+
+def test_cores_stand_by_numa_node_and_only_those_that_are_allowed(tmp_path):
+    for node, cores in (("node10", "4-5"), ("node2", "2-3"), ("node0", "0-1")):
+        (tmp_path / node).mkdir()
+        (tmp_path / node / "cpulist").write_text(cores)
+    assert machine.numa_cores({0, 2, 3, 4, 9}, tmp_path) == ((0,), (2, 3), (4,), (9,))
+
+
+def test_without_a_list_of_nodes_all_cores_are_of_one(tmp_path):
+    assert machine.numa_cores({3, 1}, tmp_path) == ((1, 3),)
+
+
+def test_this_machine_has_cores_memory_and_versions():
+    here = machine.this_machine()
+    assert sum(map(len, here.cores)) >= 1
+    assert here.memory > 1 << 20
+    assert here.versions["featherlane"] == fl.__version__
+    assert machine.versions() == here.versions
+
+
+def test_a_node_with_other_versions_is_refused_with_both():
+    there = machine.versions() | {"kernels": "0123", "featherlane": "0.0.1"}
+    with pytest.raises(fl.InstallationError, match=r"node 10\.0\.0\.7 has featherlane 0\.0\.1 \(here .*kernels 0123"):
+        cluster.check_versions("10.0.0.7", there)
+    cluster.check_versions("10.0.0.7", machine.versions())
+
+
+def test_an_older_featherlane_that_tells_less_is_refused():
+    there = {name: version for name, version in machine.versions().items() if name != "kernels"}
+    with pytest.raises(fl.InstallationError, match="kernels of unknown version"):
+        cluster.check_versions("10.0.0.7", there)
+
+
+def test_without_ray_one_error_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(fl.InstallationError, match=r"pip install 'featherlane\[distributed\]'"):
+        fl.distributed.connect()
