@@ -134,7 +134,8 @@ def _check_same(ray: Any, address: str | None) -> None:
     """Is the cluster that is asked for the one that this process is in?"""
     here = ray.get_runtime_context().gcs_address
     if address not in (None, "auto", here):
-XX
+        raise ModelError(f"address: got {address!r}, this process is in the cluster at {here}; ray.shutdown() ends it")
+
 
 def _check_answers(address: str, timeout: float) -> None:
     """Ask whether a Ray is there, in a process that can be ended: Ray's own functions try for ever."""
