@@ -1,0 +1,184 @@
+"""A folder for work that takes hours: what is computed, and what is done of it, so that it goes on where it stopped.
+
+    run.json          what runs: hashes of its parts, options, seed, versions
+    model.mjb         the model, as MuJoCo reads it
+    chunks/A-B.npz    columns of the samples A to B - 1, each written as a whole as it comes
+    result.npz        all columns, once all samples are done; result.parquet beside it where pyarrow is installed
+
+Every file is written beside its place and then renamed, so that it is complete or absent whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane.configuration import package_version
+from featherlane.errors import ModelError
+from featherlane.lanes import processor
+from featherlane.model.reader import installed
+
+FORMAT = 1
+CHUNK = re.compile(r"(\d+)-(\d+)\.npz")
+WORDS = {
+    "model": "another model",
+    "parameters": "other parameters",
+    "rollout": "another rollout",
+    "reduce": "another reduction",
+    "seed": "another seed",
+    "samples": "another number of samples",
+}
+
+
+def versions() -> dict[str, str]:
+    """What computes here."""
+    return {
+        "featherlane": package_version("featherlane"),
+        "mujoco": installed(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "cpu": processor.cpu_level(),
+        "system": platform.platform(),
+    }
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file that is complete or absent: `write(part)` writes a neighbour, which then takes its place."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as folder:
+        part = Path(folder) / path.name
+        write(part)
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+
+
+class RunDirectory:
+    """A folder of a run.
+
+    Args:
+        path: the folder; made where it is not there.
+        parts: hashes of what runs, by name.
+        about: what else `run.json` says.
+        save_model: writes the model to the path that it is given.
+
+    Raises:
+        ModelError: it cannot be written, holds something else or another run, or somebody else is at it.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        parts: Mapping[str, str],
+        about: Mapping[str, Any],
+        save_model: Callable[[str], None],
+    ):
+        self.path = Path(path).expanduser()
+        self.chunks = self.path / "chunks"
+        try:
+            self._enter(dict(parts), dict(about), save_model)
+        except OSError as error:
+            raise ModelError(f"{self.path}: cannot be a run directory: {error.strerror or error}") from None
+
+    def _enter(self, parts: dict[str, str], about: dict[str, Any], save_model: Callable[[str], None]) -> None:
+        note = self.path / "run.json"
+        if self.path.exists() and not note.exists() and any(self.path.iterdir()):
+            raise ModelError(f"{self.path}: holds something else; allowed is a new or an empty folder, or a run's")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.is_new = not note.exists()
+        if not self.is_new:
+            self._compare(_read(note), parts)
+        self.chunks.mkdir(exist_ok=True)
+        if self.is_new:
+            write_whole(self.path / "model.mjb", lambda part: save_model(str(part)))
+            text = json.dumps({"format": FORMAT, "parts": parts, "versions": versions(), **about}, indent=2)
+            write_whole(note, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+
+    def _compare(self, found: Mapping[str, Any], parts: Mapping[str, str]) -> None:
+        """Refuse to go on with something else."""
+        if found.get("format") != FORMAT or not isinstance(found.get("parts"), dict):
+            raise ModelError(f"{self.path}: run.json is of format {found.get('format')!r}, allowed is {FORMAT}")
+        other = [WORDS.get(name, name) for name, digest in parts.items() if found["parts"].get(name) != digest]
+        if other:
+            raise ModelError(
+                f"{self.path}: holds a run of {' and '.join(other)}; give another folder, or what that was begun with"
+            )
+        ran, runs = found.get("versions", {}).get("featherlane"), package_version("featherlane")
+        if ran != runs:
+            raise ModelError(
+                f"{self.path}: was begun with featherlane {ran}, this is {runs}, whose last bits may differ; "
+                "give another folder, or install that version"
+            )
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes out.
+
+        Raises:
+            ModelError: another process is at it.
+        """
+        with (self.path / "run.lock").open("a") as file:
+            try:
+                import fcntl  # not on Windows
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ModelError(f"{self.path}: another process works on this run") from None
+            except (ImportError, OSError):
+                pass  # a file system without locks
+            yield
+
+    # ---- chunks ------------------------------------------------------------------------------------------------------
+    def write_chunk(self, samples: np.ndarray, columns: Mapping[str, Any]) -> None:
+        """Keep the columns of neighbouring samples."""
+        first, after = int(samples[0]), int(samples[-1]) + 1
+        write_whole(self.chunks / f"{first:09d}-{after:09d}.npz", lambda part: np.savez(part, **columns))
+
+    def read_chunks(self, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
+        """Samples and columns of what is done; a file that cannot be read is told of, and done again."""
+        return list(_chunks(self.chunks, nsample))
+
+    def finish(self, write: Callable[[Path], None], suffix: str) -> Path:
+        """Write a file of results."""
+        path = self.path / f"result{suffix}"
+        write_whole(path, write)
+        return path
+
+
+def _read(note: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(note.read_text(encoding="utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ModelError(f"{note}: cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise ModelError(f"{note}: holds {type(found).__name__}, allowed is what a run writes")
+    return found
+
+
+def _chunks(folder: Path, nsample: int) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    done = np.zeros(nsample, bool)
+    for path in sorted(folder.iterdir()):
+        match = CHUNK.fullmatch(path.name)
+        if match is None:
+            continue
+        samples = np.arange(int(match[1]), int(match[2]))
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                columns = {name: file[name] for name in file.files}
+            if not len(samples) or samples[-1] >= nsample or any(len(a) != len(samples) for a in columns.values()):
+                raise ValueError("it has other samples than its name says")
+        except Exception as error:  # whatever a torn file makes of the reader
+            warnings.warn(f"{path}: cannot be read, its samples run again: {error}", RuntimeWarning, stacklevel=2)
+            continue
+        if not done[samples].any():
+            done[samples] = True
+            yield samples, columns

@@ -1,0 +1,111 @@
+"""What a sweep is, in hashes of its parts: a run goes on in a folder only where all of them are those of the folder."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import textwrap
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from featherlane.distributed.sweep_plan import Plan
+from featherlane.distributed.sweep_reduction import Named
+from featherlane.lanes import Kernel
+from featherlane.model.model import BUFFERS, KEYFRAME_FIELDS, Model
+
+
+def identity(plan: Plan) -> dict[str, str]:
+    """A hash of each part: model, parameters, rollout, reduce, seed, samples."""
+    run = plan.rollout
+    parameters = [
+        (path, source.kind, source.apply, source.each, list(source.options), source.function)
+        for path, source in plan.sources.items()
+    ]
+    return {
+        "model": _digest(_of_model(plan.model)),
+        "parameters": _digest(parameters),
+        "rollout": _digest([run.nstep, run.control, list(run.record), run.keyframe, run.dtype]),
+        "reduce": _digest(plan.reduce),
+        "seed": _digest(plan.seed),
+        "samples": _digest([plan.draws, plan.nsample]),
+    }
+
+
+def _of_model(model: Model) -> list[Any]:
+    """All that a step reads."""
+    functions = [sorted(vars(model)[name].items(), key=str) for name in ("user_sensors", "user_actuators")]
+    return [
+        model.size_values(),
+        *(model.__dict__[f"{kind}_buffer"] for kind in BUFFERS),
+        *(np.asarray(getattr(model, name)) for name in KEYFRAME_FIELDS),
+        list(model.link_names),
+        str(functions) if any(functions) else "",
+    ]
+
+
+def _digest(value: Any) -> str:
+    found = hashlib.sha256()
+    _feed(found, value, set())
+    return found.hexdigest()[:32]
+
+
+def _feed(found, value: Any, seen: set[int]) -> None:
+    """Put a value into a hash, functions by their source and what they hold."""
+    if isinstance(value, Named):
+        value = value.given
+    if isinstance(value, Kernel):
+        value = value.function
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        found.update(f"array {array.dtype.str} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    elif isinstance(value, Mapping):
+        found.update(b"dict")
+        for key in sorted(value, key=str):
+            _feed(found, [str(key), value[key]], seen)
+    elif isinstance(value, list | tuple):
+        found.update(f"list {len(value)}".encode())
+        for entry in value:
+            _feed(found, entry, seen)
+    elif isinstance(value, types.FunctionType):
+        if id(value) not in seen:
+            seen.add(id(value))
+            found.update(b"function" + _written(value))
+            cells = [cell.cell_contents for cell in value.__closure__ or () if _is_set(cell)]
+            _feed(found, [value.__defaults__, value.__kwdefaults__, cells], seen)
+    elif isinstance(value, types.MethodType):
+        _feed(found, [value.__func__, value.__self__], seen)
+    elif isinstance(value, functools.partial):
+        _feed(found, [value.func, value.args, value.keywords], seen)
+    elif isinstance(value, str | bytes | bool | int | float | type(None)):
+        found.update(f"{type(value).__name__} {json.dumps(str(value))}".encode())
+    else:
+        # an object: what it is, what it does when it is called, and what it holds
+        found.update(f"object {type(value).__module__}.{type(value).__qualname__}".encode())
+        called = vars(type(value)).get("__call__")
+        if isinstance(called, types.FunctionType):
+            _feed(found, called, seen)
+        if id(value) not in seen and hasattr(value, "__dict__"):
+            seen.add(id(value))
+            _feed(found, vars(value), seen)
+
+
+def _is_set(cell: types.CellType) -> bool:
+    """Whether a variable of an enclosing function has a value by now."""
+    try:
+        return cell.cell_contents is not None or True
+    except ValueError:
+        return False
+
+
+def _written(function: types.FunctionType) -> bytes:
+    """The source of a function; its bytecode where there is none."""
+    try:
+        return textwrap.dedent(inspect.getsource(function)).encode()
+    except (OSError, TypeError):
+        return function.__code__.co_code + repr(function.__code__.co_names).encode()

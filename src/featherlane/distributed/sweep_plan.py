@@ -1,0 +1,365 @@
+"""What a sweep computes: for each sample the numbers that it is made with, and the rollout of all of them.
+
+A plan is all that a process needs to compute any samples: it is shipped as it is, and what comes of a sample depends on
+the plan and the sample's number alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from featherlane.distributed.sweep_reduction import Function, Named
+from featherlane.distributed.sweep_target import INDEPENDENT, Part, Target, target_of
+from featherlane.distributed.sweep_values import LISTED, Source, generator, source_of
+from featherlane.errors import ModelError, near
+from featherlane.lanes import Kernel, kernel
+from featherlane.measure.controls import HOLD, control_range
+from featherlane.model.assign import assign, described, numbers
+from featherlane.model.limits import check_field
+from featherlane.model.model import Model, check_model
+from featherlane.simulation.batch.batch import field_names
+from featherlane.simulation.batch.worlds import _precision, count
+
+ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
+MOST_SAMPLES = 10**9
+EXAMPLE = "{'height': 'final qpos[2]'}"
+BLOCK = 1024  # samples that are checked at once
+RANDOM = "random"
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """What every sample runs: the arguments of `Batch.rollout`, and where a world starts."""
+
+    nstep: int
+    control: Any = None
+    record: tuple[str, ...] = ("qpos",)
+    keyframe: int | str = -1
+    dtype: str = "float64"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A kernel goes as its function: by its name it would not be found where it was defined in a program."""
+        own = self.__dict__
+        return own | {
+            "control": _Function(own["control"].function) if isinstance(own["control"], Kernel) else own["control"]
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        given = state["control"]
+        self.__dict__.update(state, control=kernel(given.function) if isinstance(given, _Function) else given)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A kernel's function, on its way."""
+
+    function: Any
+
+
+@dataclass(eq=False)
+class Plan:
+    """A whole sweep.
+
+    Attributes:
+        model: the model.
+        targets: what each parameter sets, by its path.
+        sources: its values, by its path.
+        rollout: what every sample runs.
+        reduce: what is kept of it.
+        seed: of all random numbers.
+        draws: samples at each point of the grids and lists.
+        nsample: samples in all.
+        names: of the numbers that `reduce` gives, once they are known.
+    """
+
+    model: Model
+    targets: dict[str, Target]
+    sources: dict[str, Source]
+    rollout: Rollout
+    reduce: Function
+    seed: int
+    draws: int
+    nsample: int
+    names: tuple[str, ...] | None = None
+    _variants: dict[tuple, Model] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_variants": {}}
+
+    # ---- samples -----------------------------------------------------------------------------------------------------
+    def values(self, samples: np.ndarray) -> dict[str, np.ndarray]:
+        """The numbers that samples are made with, (n, ...) for each parameter.
+
+        Raises:
+            ModelError: a function drew what does not fit.
+        """
+        places = self._places(samples)
+        return {path: self._drawn(path, samples, places) for path in self.targets}
+
+    def _drawn(self, path: str, samples: np.ndarray, places: dict[str, np.ndarray]) -> np.ndarray:
+        source, shape = self.sources[path], self.targets[path].shape
+        if source.kind in LISTED:
+            return source.listed[places[path]]
+        drawn = [source.draw(generator(self.seed, int(i), path), shape) for i in samples]
+        if source.kind != "drawn":
+            return np.array(drawn, source.listed.dtype if source.kind == "choice" else np.float64)
+        for i, value in zip(samples, drawn, strict=True):
+            _check_drawn(f"parameter {path!r}: sample {i}", value, shape)
+        return np.array(drawn, np.float64)
+
+    def _places(self, samples: np.ndarray) -> dict[str, np.ndarray]:
+        """Which value of each list and grid: of the last grid the next at each point, lists go together and last."""
+        rest, places = samples // self.draws, {}
+        lists = [path for path, source in self.sources.items() if source.kind == "values"]
+        if lists:
+            n = len(self.sources[lists[0]].listed)
+            places |= dict.fromkeys(lists, rest % n)
+            rest = rest // n
+        for path in reversed([path for path, source in self.sources.items() if source.kind == "grid"]):
+            n = len(self.sources[path].listed)
+            places[path] = rest % n
+            rest = rest // n
+        return places
+
+    def controls(self, model: Model, samples: np.ndarray) -> Any:
+        """What `Batch.rollout` takes for these samples."""
+        given = self.rollout.control
+        if isinstance(given, np.ndarray) and given.ndim == 3:
+            return given[samples]
+        if not (isinstance(given, str) and given == RANDOM):
+            return given
+        bounds, nstep = control_range(model), self.rollout.nstep
+        hold = max(1, round(HOLD / self.model.opt.timestep))
+        held = -(-nstep // hold)
+        unit = np.array([generator(self.seed, int(i), "ctrl").random((held, len(bounds))) for i in samples])
+        return np.repeat(bounds[:, 0] + unit * (bounds[:, 1] - bounds[:, 0]), hold, axis=1)[:, :nstep]
+
+    # ---- variants ----------------------------------------------------------------------------------------------------
+    def variants(self, values: Mapping[str, np.ndarray]) -> list[tuple[Model, np.ndarray]]:
+        """The models of samples with these values, and which of the samples each is for."""
+        paths = [path for path, target in self.targets.items() if target.parts[0].owner == "variant"]
+        n = len(next(iter(values.values()))) if values else 0
+        if not paths:
+            return [(self.model, np.arange(n))]
+        groups: dict[tuple, list[int]] = {}
+        for k in range(n):
+            groups.setdefault(tuple(values[path][k].item() for path in paths), []).append(k)
+        return [(self._variant(key, paths), np.array(members)) for key, members in groups.items()]
+
+    def _variant(self, key: tuple, paths: list[str]) -> Model:
+        if key not in self._variants:
+            model = copy.deepcopy(self.model)
+            for path, value in zip(paths, key, strict=True):
+                for part in self.targets[path].parts:
+                    _set_variant(model, path, part, value)
+            self._variants[key] = model
+        return self._variants[key]
+
+    # ---- checks ------------------------------------------------------------------------------------------------------
+    def check(self) -> None:
+        """Refuse numbers that a field cannot hold, of whichever sample.
+
+        Raises:
+            ModelError: with the sample, the element, what it would have and what is allowed.
+        """
+        for start in range(0, self.nsample, BLOCK):
+            samples = np.arange(start, min(start + BLOCK, self.nsample))
+            values = self.values(samples)
+            self.variants(values)
+            for name in self.fields("model"):
+                own = np.asarray(self.model.__dict__[name])
+                rows = np.broadcast_to(own, (len(samples), *own.shape)).astype(self.rollout.dtype)
+                self.enter(name, rows, values)
+                try:
+                    check_field(self.model, name, rows, worlds=True)
+                except ModelError:
+                    self._refuse(name, samples, rows)
+            for path, target in self.targets.items():
+                if target.parts[0].owner == "state" and not np.isfinite(values[path]).all():
+                    wrong = np.argwhere(~np.isfinite(values[path]))[0]
+                    raise ModelError(
+                        f"parameter {path!r}: sample {samples[wrong[0]]}: got {values[path][tuple(wrong)]}, "
+                        "allowed are finite numbers"
+                    )
+
+    def _refuse(self, name: str, samples: np.ndarray, rows: np.ndarray) -> None:
+        for sample, row in zip(samples, rows, strict=True):
+            try:
+                check_field(self.model, name, row)
+            except ModelError as error:
+                raise ModelError(f"parameters: sample {sample}: {error}") from None
+
+    # ---- what samples are made with ----------------------------------------------------------------------------------
+    def fields(self, owner: str) -> list[str]:
+        """Fields of the model or of the state that are swept."""
+        return list(dict.fromkeys(p.field for t in self.targets.values() for p in t.parts if p.owner == owner))
+
+    def needs_constants(self) -> bool:
+        """Whether fields are swept that others follow from."""
+        return any(not INDEPENDENT.fullmatch(name) for name in self.fields("model"))
+
+    def enter(self, name: str, rows: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
+        """Put the values of samples into the rows (n, ...) of a field."""
+        for path, target in self.targets.items():
+            for part in target.parts:
+                if part.field == name and part.owner != "variant":
+                    at = (slice(None), *part.index)
+                    value = _spread(values[path], rows[at].shape[1:])
+                    apply = self.sources[path].apply
+                    rows[at] = value if apply == "set" else rows[at] * value if apply == "scale" else rows[at] + value
+
+
+def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: Any, draws: Any) -> Plan:
+    """The plan of a sweep, with everything checked that can be told without running it.
+
+    Raises:
+        TypeError: `model` is no Model.
+        ModelError: whatever does not fit, by name.
+    """
+    check_model(model)
+    model.check_edits()
+    if not isinstance(parameters, Mapping):
+        raise ModelError(f"parameters: got {type(parameters).__name__}, allowed is a dict of values by field")
+    targets = {path: target_of(model, path) for path in parameters}
+    sources = {path: source_of(path, given) for path, given in parameters.items()}
+    for path, target in targets.items():
+        _check_source(target, sources[path])
+    draws = count("nsample", draws, 1)
+    points = _points(sources)
+    if points * draws > MOST_SAMPLES:
+        raise ModelError(f"parameters: {points} points with {draws} samples each, allowed are {MOST_SAMPLES} samples")
+    kept = _kept(model, reduce)
+    run = _rollout(model, rollout, kept, points * draws)
+    plan = Plan(copy.deepcopy(model), targets, sources, run, kept, count("seed", seed, 0), draws, points * draws)
+    plan.check()
+    return plan
+
+
+def _kept(model: Model, given: Any) -> Function:
+    """What reduces the recordings of a sample."""
+    if isinstance(given, Mapping) and given:
+        return Named(model, given)
+    if callable(given):
+        return cast(Function, given)
+    shown = "an empty dict" if isinstance(given, Mapping) else type(given).__name__
+    raise ModelError(f"reduce: got {shown}, allowed is a function, or reductions by name as {EXAMPLE}")
+
+
+def _points(sources: Mapping[str, Source]) -> int:
+    """Points of all grids and lists."""
+    lengths = {path: len(source.listed) for path, source in sources.items() if source.kind == "values"}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{path!r} {n}" for path, n in lengths.items())
+        raise ModelError(f"parameters: lists have one length, got {told}; a grid combines each value with each")
+    grids = [len(source.listed) for source in sources.values() if source.kind == "grid"]
+    return int(np.prod([*grids, *set(lengths.values())], dtype=object))
+
+
+def _check_source(target: Target, source: Source) -> None:
+    """Refuse values of a shape or a kind that the target does not take."""
+    what, shape = f"parameter {target.path!r}", target.shape
+    if target.parts[0].owner == "variant":
+        if source.kind not in (*LISTED, "choice") or source.apply != "set" or source.listed.ndim != 1:
+            raise ModelError(f"{what}: an option or a whole number takes a list, grid or choice of single values")
+        return
+    listed = source.options and source.kind in (*LISTED, "choice")
+    if listed and source.listed.dtype.kind == "U":
+        raise ModelError(f"{what}: got names, allowed are numbers")
+    given = source.listed.shape[1:] if listed else ()
+    for part in target.parts:
+        if not _fits(shape if source.each else given, part.shape):
+            raise ModelError(
+                f"{what}: got values of shape {shape if source.each else given}, allowed is () or {part.shape}"
+            )
+        single = part.whole and not source.each and given[-1:] != part.shape[-1:]
+        if single and source.apply == "set" and source.kind != "drawn":
+            raise ModelError(
+                f"{what}: got one number for {part.shape[-1]} that mean different things; allowed are entries as in "
+                f"{part.field}[:, 0], values of shape {part.shape[-1:]}, apply='scale'"
+            )
+
+
+def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a value spreads over entries: from the last axis, or from the first."""
+    if len(given) > len(shape):
+        return False
+    last = shape[len(shape) - len(given) :]
+    return all(a in (1, b) for a, b in zip(given, last, strict=True)) or given == shape[: len(given)]
+
+
+def _spread(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Values (n, ...) with axes to broadcast to (n, *shape)."""
+    given = value.shape[1:]
+    missing = (1,) * (len(shape) - len(given))
+    last = shape[len(missing) :]
+    if all(a in (1, b) for a, b in zip(given, last, strict=True)):
+        return value.reshape(len(value), *missing, *given)
+    return value.reshape(len(value), *given, *missing)
+
+
+def _check_drawn(what: str, value: Any, shape: tuple[int, ...]) -> None:
+    given = np.asarray(value)
+    if given.dtype.kind not in "biuf" or not _fits(given.shape, shape):
+        raise ModelError(f"{what}: the function drew {described(value)}, allowed is a number or an array {shape}")
+    if np.isnan(given).any():
+        raise ModelError(f"{what}: the function drew NaN, allowed are numbers")
+
+
+def _set_variant(model: Model, path: str, part: Part, value: Any) -> None:
+    """An option or a whole number of a variant."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    try:
+        if part.field.startswith("opt_"):
+            setattr(model.opt, part.field.removeprefix("opt_"), value)
+        else:
+            assign(part.field, getattr(model, part.field), value, part.index or ...)
+    except ModelError as error:
+        raise ModelError(f"parameter {path!r}: {error}") from None
+
+
+def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollout:
+    """Options of a rollout, checked."""
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        given = {"nstep": given}
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f"rollout: got {type(given).__name__}, allowed is a dict as {{'nstep': 100, 'record': ('qpos',)}}"
+        )
+    for name in given:
+        if name not in ROLLOUT:
+            raise ModelError(f"rollout: got {name!r}, allowed are {', '.join(ROLLOUT)}{near(name, ROLLOUT)}")
+    nstep = count("rollout: nstep", given.get("nstep"), 1)
+    if isinstance(reduce, Named):
+        if "record" in given:
+            raise ModelError("rollout: record is not allowed with reductions by name, which say what they record")
+        record = reduce.record
+    else:
+        record = tuple(field_names("record", given.get("record", ("qpos",))))
+    keyframe = given.get("keyframe", -1)
+    if isinstance(keyframe, str):
+        keyframe = model.keyframe(keyframe).id
+    elif not (isinstance(keyframe, int | np.integer) and -1 <= keyframe < model.nkey) or isinstance(keyframe, bool):
+        raise ModelError(f"rollout: keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1}, or a name")
+    dtype = _precision(given.get("dtype", "float64")).name
+    return Rollout(nstep, _control(model, given.get("control"), nstep, nsample), record, int(keyframe), dtype)
+
+
+def _control(model: Model, given: Any, nstep: int, nsample: int) -> Any:
+    """None, "random", a kernel, a function, or numbers."""
+    if given is None or callable(given) or (isinstance(given, str) and given == RANDOM):
+        return given
+    if isinstance(given, str):
+        raise ModelError(f"rollout: control: got {given!r}, allowed are 'random', numbers, a kernel or a function")
+    allowed = ((nstep, model.nu), (nsample, nstep, model.nu))
+    array = numbers("rollout: control", given, f"are numbers {allowed[0]} or {allowed[1]}")
+    if array.shape not in allowed:
+        raise ModelError(f"rollout: control: got shape {array.shape}, allowed is {allowed[0]} or {allowed[1]}")
+    if not np.isfinite(array).all():
+        at = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        raise ModelError(f"rollout: control: got {array[at]} at {at}, allowed are finite numbers")
+    return np.array(array, np.float64)

@@ -1,0 +1,284 @@
+"""`sweep`: many rollouts of one model, each with numbers of its own, reduced to a table; for work that takes hours.
+
+    result = sweep(
+        fl.load("humanoid"),
+        {"body_mass": uniform(0.8, 1.2, apply="scale"), "geom_friction[floor, 0]": grid([0.4, 0.8, 1.2])},
+        {"nstep": 500, "control": "random"},
+        {"height": "final qpos[2]"},
+        nsample=300,
+        out="runs/friction",
+    )
+
+Samples run in chunks, as worlds of batches, here or as tasks of Ray.  A sample is what it is whatever chunk it is in:
+its numbers are drawn from its own generator, its world has bits of its own, and it is reduced by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane.distributed.run_directory import RunDirectory
+from featherlane.distributed.sweep_chunk import Columns, Pace, timed_chunk, try_one
+from featherlane.distributed.sweep_identity import identity
+from featherlane.distributed.sweep_plan import Plan, make_plan
+from featherlane.distributed.sweep_reduction import Function, Named
+from featherlane.distributed.sweep_result import Sweep, joined, told
+from featherlane.distributed.sweep_values import Source
+from featherlane.errors import BadNumberWarning, InstallationError, ModelError
+from featherlane.lanes import Kernel
+from featherlane.model.model import Model
+from featherlane.simulation.batch.worlds import count
+
+Chunks = Iterator[tuple[np.ndarray, Columns]]
+Watcher = Callable[[int, int], None]
+
+
+# what sample 0 is compared with
+COMPANY = "it is {own} alone: `control` or `reduce` lets samples depend on their company"
+ELSEWHERE = "it is {own} here: the run directory was written by other kernels or libraries"
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C in a sweep, after all that was running here has ended.
+
+    Attributes:
+        done: samples that are computed.
+        nsample: samples of the sweep.
+        path: the run directory, which holds them; None where there is none.
+    """
+
+    def __init__(self, done: int, nsample: int, path: Path | None):
+        kept = f"; {path} keeps them, and the same call goes on" if path else ""
+        super().__init__(f"interrupted after {done} of {nsample} samples{kept}")
+        self.done, self.nsample, self.path = done, nsample, path
+
+
+def sweep(
+    model: Model,
+    parameters: Mapping[str, Any],
+    rollout: Mapping[str, Any] | int,
+    reduce: Function | Mapping[str, str],
+    *,
+    nsample: int = 1,
+    seed: int = 0,
+    out: str | Path | None = None,
+    chunk: int = 0,
+    nthread: int = 0,
+    progress: bool | Watcher = True,
+) -> Sweep:
+    """Roll out a model many times, each time with other numbers, and keep some numbers of each.
+
+    Args:
+        model: the model.
+        parameters: values by field.  A name is a real field of the model (`body_mass`), an option (`opt.timestep`), a
+            whole number that can be edited (`geom_contype`), or a field of the state at the start (`qpos`); in
+            brackets stand entries of it: `body_mass[torso]`, `geom_friction[:, 0]`, `qpos[2]`.  Two fields with ` + `
+            between them take the same value: `body_mass + body_inertia`.  Values are a list with one for each sample,
+            `grid`, `uniform`, `log_uniform`, `normal`, `choice` or `drawn`, in SI units.  What depends on a field
+            (`dof_invweight0`) is computed anew; what differs in an option or a whole number is a model of its own.
+        rollout: `nstep`; `control`: None, "random" (uniform within the actuators' ranges, held for 0.1 s), numbers
+            (nstep, nu) or (all samples, nstep, nu), a kernel or a function, as in `Batch.rollout`; `record`;
+            `keyframe`; `dtype`.  A number alone is `nstep`.
+        reduce: a function of the recordings of one sample, name -> (nstep, ...), that gives numbers by name; or
+            reductions by name, as {"height": "final qpos[2]"}: first, final, mean, std, rms, min, max, peak (the
+            greatest magnitude) or sum, and a field with its entries.
+        nsample: samples at each point of the grids and lists.
+        seed: of all random numbers.
+        out: a run directory; what is done stays there, and the same call goes on where it stopped.
+        chunk: samples that run at once; 0: as many as take some seconds.
+        nthread: threads, 0 for one for each core.
+        progress: a bar on stderr, where that is a terminal; or a function `progress(done, nsample)`.
+
+    Returns:
+        `Sweep`: parameters (n, ...), results (n,) and status (n,) of every sample.
+
+    Raises:
+        TypeError: `model` is no Model.
+        ModelError: an unknown field, values of a shape or a size that it cannot hold, a reduction that gives what is no
+            number, a run directory of something else: told before anything runs, of whichever sample.  A function whose
+            result for a sample depends on its company.
+        SweepInterrupted: Ctrl-C; a KeyboardInterrupt.
+
+    Source: MuJoCo has no such function; the order of samples is that of nested loops, the last grid the innermost but
+        for lists, and those but for the `nsample` draws.
+
+    Note:
+        The bits of a sample depend on the model, the parameters' names and values, the seed and its number: not on
+        chunks, threads, other samples, or where a run was interrupted.
+    """
+    plan = make_plan(model, parameters, rollout, reduce, seed, nsample)
+    pace, nthread = Pace(plan, count("chunk", chunk, 0)), count("nthread", nthread, 0)
+    watcher = _watcher(progress)
+    trial = try_one(plan)
+    store = None if out is None else open_run(out, plan)
+    with contextlib.ExitStack() as stack:
+        if store is not None:
+            stack.enter_context(store.held())
+        done = [] if store is None else store.read_chunks(plan.nsample)
+        for samples, columns in done:
+            _compare(trial, samples, columns, ELSEWHERE)
+        left = _left(done, plan.nsample)
+        say = stack.enter_context(watcher(plan.nsample))
+        _collect(plan, _local(plan, left, pace, nthread), trial, done, store, say)
+    result = joined(done, plan.nsample)
+    if store is not None:
+        _finish(store, result)
+    _tell_of_bad(result)
+    return result
+
+
+def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunDirectory | None, say) -> None:
+    """Keep chunks as they come."""
+    count_done = sum(len(samples) for samples, _ in done)
+    say(count_done)
+    try:
+        for samples, columns in chunks:
+            _compare(
+                trial,
+                samples,
+                columns,
+                COMPANY,
+            )
+            if store is not None:
+                store.write_chunk(samples, columns)
+            done.append((samples, columns))
+            count_done += len(samples)
+            say(count_done)
+    except KeyboardInterrupt:
+        raise SweepInterrupted(count_done, plan.nsample, store.path if store else None) from None
+
+
+def _local(plan: Plan, left: list[tuple[int, int]], pace: Pace, nthread: int) -> Chunks:
+    """Chunks that are computed here, one after the other."""
+    for start, stop in left:
+        while start < stop:
+            samples = np.arange(start, min(stop, start + pace.size))
+            columns, seconds = timed_chunk(plan, samples, nthread)
+            pace.saw(len(samples), seconds)
+            yield samples, columns
+            start += len(samples)
+
+
+def _left(done: list[tuple[np.ndarray, Columns]], nsample: int) -> list[tuple[int, int]]:
+    """Ranges of samples that are not done."""
+    is_done = np.zeros(nsample + 2, bool)
+    is_done[[0, -1]] = True
+    for samples, _ in done:
+        is_done[samples + 1] = True
+    change = np.flatnonzero(np.diff(is_done))
+    return [(int(a), int(b)) for a, b in zip(change[::2], change[1::2], strict=True)]
+
+
+def _compare(trial: Columns, samples: np.ndarray, columns: Columns, how: str) -> None:
+    """Refuse to go on where sample 0 has other bits than by itself."""
+    at = np.flatnonzero(samples == 0)
+    if not len(at):
+        return
+    for name, own in trial.items():
+        found = columns.get(name)
+        if found is None or found[at].tobytes() != own.astype(found.dtype).tobytes():
+            got = "nothing" if found is None else found[at[0]]
+            raise ModelError(f"sample 0: {name.partition(':')[2]}: got {got}, and {how.format(own=own[0])}")
+
+
+def open_run(out: str | Path, plan: Plan) -> RunDirectory:
+    """The run directory of a plan."""
+    import mujoco
+
+    if not isinstance(out, str | Path) or not str(out):
+        raise ModelError(f"out: got {out!r}, allowed is the path of a folder")
+    run, model = plan.rollout, plan.model
+    about = {
+        "source": model.source,
+        "nsample": plan.nsample,
+        "draws": plan.draws,
+        "seed": plan.seed,
+        "parameters": {path: _told(source) for path, source in plan.sources.items()},
+        "rollout": {
+            "nstep": run.nstep,
+            "control": run.control if isinstance(run.control, str | None) else _named(run.control),
+            "record": list(run.record),
+            "keyframe": run.keyframe,
+            "dtype": run.dtype,
+        },
+        "reduce": plan.reduce.given if isinstance(plan.reduce, Named) else _named(plan.reduce),
+        "results": list(plan.names or ()),
+    }
+    return RunDirectory(out, identity(plan), about, lambda path: mujoco.mj_saveModel(model.to_mujoco(), path, None))
+
+
+def _told(source: Source) -> dict[str, Any]:
+    """A parameter in words."""
+    told = {"kind": source.kind, "apply": source.apply, "each": source.each}
+    if source.function is not None:
+        return told | {"function": _named(source.function)}
+    return told | {"numbers": [np.asarray(option).tolist() for option in source.options]}
+
+
+def _named(given: Any) -> str:
+    """A function or an array, for a reader."""
+    if isinstance(given, np.ndarray):
+        return f"numbers {given.shape}"
+    function = given.function if isinstance(given, Kernel) else given
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
+
+
+def _finish(store: RunDirectory, result: Sweep) -> None:
+    """Files of all samples."""
+    store.finish(result.save, ".npz")
+    with contextlib.suppress(InstallationError):
+        store.finish(result.save, ".parquet")
+
+
+def _tell_of_bad(result: Sweep) -> None:
+    bad = result.bad()
+    if len(bad):
+        import warnings
+
+        warnings.warn(
+            f"samples {told(bad)} had bad numbers (NaN, or beyond 1e10), or results that are not finite: see "
+            "Sweep.status, Sweep.bad()",
+            BadNumberWarning,
+            stacklevel=3,
+        )
+
+
+# ---- progress --------------------------------------------------------------------------------------------------------
+def _watcher(progress: bool | Watcher) -> Callable[[int], contextlib.AbstractContextManager[Callable[[int], None]]]:
+    """What tells how far things are."""
+    if callable(progress):
+        return lambda total: contextlib.nullcontext(lambda done: progress(done, total))
+    if not isinstance(progress, bool | np.bool_):
+        raise ModelError(f"progress: got {progress!r}, allowed are True, False or a function progress(done, nsample)")
+    return _bar if progress else lambda total: contextlib.nullcontext(lambda done: None)
+
+
+@contextlib.contextmanager
+def _bar(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr, gone when done; nothing where nobody watches."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    screen = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("samples", total=total)
+        yield lambda done: bar.update(task, completed=done)

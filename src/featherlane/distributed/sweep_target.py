@@ -1,0 +1,171 @@
+"""What a parameter of a sweep names: `body_mass[torso]`, `geom_friction[:, 0]`, `opt.timestep`, `qpos[root, 2]`.
+
+A path is a field, and in brackets which entries of it: of the first axis a name or a number, of the others numbers,
+ranges `1:3` or `:` for all.  Several paths with ` + ` between them take the same value.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.lanes.layout import Field
+from featherlane.model.assign import is_mixed
+from featherlane.model.fields import EDITABLE_INTS, MODEL
+from featherlane.model.model import Model
+from featherlane.model.names import KINDS, named
+from featherlane.model.option import Option
+from featherlane.simulation.batch.worlds import STATE
+from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.workspace import Workspace
+
+PATH = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?:\[(.*)\])?\s*", re.DOTALL)
+RANGE = re.compile(r"(-?\d+)?\s*:\s*(-?\d+)?")
+WHOLE = re.compile(r"-?\d+")
+# what reads none of what depends on other fields: changing these leaves the constants of a model as they are
+INDEPENDENT = re.compile(
+    r"opt_\w+|\w*_sol(ref|imp)\w*|\w+_(friction|margin|gap|damping|stiffness|frictionloss|range|forcerange|ctrlrange|actrange)"
+    r"|actuator_(gain|bias|dyn)prm|sensor_\w+|geom_(erp|slip|restitution\w*)|site_size"
+)
+OPTIONS = tuple(name for name in dir(Option) if not name.startswith("_"))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Entries of one field.
+
+    Attributes:
+        field: its name.
+        owner: "model", a real field that differs by world; "state", where a world starts; "variant", an option or a
+            whole number of the model, which worlds of one batch share.
+        index: the entries, without the axis of worlds.
+        shape: their shape.
+        whole: the last axis is taken as a whole, and its entries mean different things.
+    """
+
+    field: str
+    owner: str
+    index: tuple[Any, ...]
+    shape: tuple[int, ...]
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """What one parameter sets.
+
+    Attributes:
+        path: as it was given.
+        parts: entries of one or several fields.
+    """
+
+    path: str
+    parts: tuple[Part, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a value that has a number for each entry."""
+        return self.parts[0].shape
+
+
+def target_of(model: Model, path: str) -> Target:
+    """The entries that a path names.
+
+    Raises:
+        ModelError: no such field, one that cannot be swept, entries that are not there.
+    """
+    if not isinstance(path, str) or not path.strip():
+        raise ModelError(
+            f"parameters: got {path!r} for a name, allowed are fields as 'body_mass[torso]' or 'opt.timestep'"
+        )
+    parts = tuple(_part(model, path, text) for text in re.split(r"\s\+\s", path))
+    if len({part.owner == "variant" for part in parts}) > 1:
+        raise ModelError(f"parameter {path!r}: options and fields that differ by world have no value in common")
+    return Target(path, parts)
+
+
+def _part(model: Model, path: str, text: str) -> Part:
+    match = PATH.fullmatch(text)
+    if match is None:
+        raise ModelError(f"parameter {path!r}: got {text!r}, allowed is FIELD, FIELD[NAME] or FIELD[NAME, NUMBER]")
+    name, entries = match[1].replace("opt.", "opt_"), match[2]
+    owner, field = _owner(path, name)
+    if owner == "variant" and field is None:
+        return Part(name, owner, (), ())
+    assert field is not None
+    sizes = model.size_values() if owner != "state" else Workspace.sizes_of(model, 0)
+    dims = field.dims(sizes)
+    index = () if entries is None else selection(model, f"parameter {path!r}", field, dims, entries)
+    shape = np.zeros(dims)[index].shape if 0 not in dims or index else dims
+    if 0 in shape:
+        raise ModelError(f"parameter {path!r}: the model has no entries there, {name} has shape {dims}")
+    if dims == (1,) and not index:
+        shape = ()  # options are numbers
+    full = is_mixed(name) and len(dims) > 0 and bool(shape) and len(index) < len(dims)
+    return Part(name, owner, index, shape, full)
+
+
+def _owner(path: str, name: str) -> tuple[str, Field | None]:
+    """Who has a field: the worlds of a batch, their state, or a variant of the model."""
+    if name in MODEL and MODEL[name].kind == "real":
+        return "model", MODEL[name]
+    if name in STATE and DATA[name].traits.shown:
+        return "state", DATA[name]
+    if name.startswith("opt_") and name.removeprefix("opt_") in OPTIONS:
+        return "variant", None
+    if name in EDITABLE_INTS:
+        return "variant", MODEL[name]
+    if name in MODEL:
+        raise ModelError(f"parameter {path!r}: {name} is fixed when the model is loaded")
+    known = [f.name for f in MODEL.fields if f.kind == "real"] + list(STATE) + sorted(EDITABLE_INTS)
+    known += [f"opt.{option}" for option in OPTIONS]
+    shown = name.replace("opt_", "opt.") if name.startswith("opt_") else name
+    raise ModelError(f"parameter {path!r}: {shown!r} is no field of a model or of a state{near(shown, known)}")
+
+
+# ---- entries ---------------------------------------------------------------------------------------------------------
+def selection(model: Model, what: str, field: Field, dims: tuple[int, ...], text: str) -> tuple[Any, ...]:
+    """The index that stands in brackets.
+
+    Args:
+        model: the model, for names.
+        what: what has the path, for messages.
+        field: the field.
+        dims: its shape.
+        text: what stands in the brackets.
+
+    Raises:
+        ModelError: too many indices, one out of range, a name that there is not.
+    """
+    words = [word.strip() for word in text.split(",")]
+    if len(words) > len(dims):
+        raise ModelError(f"{what}: got {len(words)} indices, {field.name} has shape {dims}")
+    index = tuple(_index(model, what, field, axis, dims[axis], word) for axis, word in enumerate(words))
+    return index
+
+
+def _index(model: Model, what: str, field: Field, axis: int, length: int, word: str) -> Any:
+    bounds = RANGE.fullmatch(word)
+    if bounds:
+        chosen = slice(*(None if bound is None else int(bound) for bound in bounds.groups()))
+        if not len(range(length)[chosen]):
+            raise ModelError(f"{what}: got {word!r}, allowed are entries 0 to {length - 1}")
+        return chosen
+    if WHOLE.fullmatch(word):
+        if not -length <= int(word) < length:
+            raise ModelError(f"{what}: got {word}, allowed are entries 0 to {length - 1} of {field.name}")
+        return int(word)
+    if axis:
+        raise ModelError(f"{what}: got {word!r}, allowed are numbers and ranges; names stand for the first axis alone")
+    for kind, entry in KINDS.items():
+        for own in entry.axes:
+            if own.size == field.shape[0]:
+                rows = own.rows(model, named(model, kind, word).id)
+                if isinstance(rows, slice) and not len(range(length)[rows]):
+                    raise ModelError(f"{what}: {kind} {word!r} has no {field.name}")
+                return rows
+    raise ModelError(f"{what}: got {word!r}, allowed are entries 0 to {length - 1}; {field.name} has no names")

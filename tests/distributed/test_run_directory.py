@@ -1,0 +1,303 @@
+"""Run directories: what is done stays, the same call goes on, and nothing else does."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import mujoco
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane import distributed as fd
+from featherlane.distributed import sweep_chunk, sweep_run
+from featherlane.distributed.run_directory import RunDirectory
+
+PARAMETERS = {"qvel": fd.uniform(-1.0, 1.0, each=True), "body_mass[1]": fd.grid([1.0, 2.0])}
+REDUCE = {"angle": "final qpos[0]", "fastest": "peak qvel"}
+STEPS = 5
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load("double_pendulum")
+
+
+def swept(model, out, parameters=None, **given):
+    settings = {"nsample": 8, "chunk": 4, "progress": False, "out": out} | given
+    return fd.sweep(model, parameters or PARAMETERS, STEPS, REDUCE, **settings)
+
+
+@pytest.fixture(scope="module")
+def whole(model):
+    return swept(model, None)
+
+
+def same(a, b):
+    assert a.columns.keys() == b.columns.keys()
+    for name, column in a.columns.items():
+        np.testing.assert_array_equal(column, b.columns[name], err_msg=name)
+
+
+def stop_after(samples):
+    """A progress that is interrupted as soon as so many samples are done."""
+
+    def progress(done, total):
+        if done >= samples:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_a_run_holds_the_model_the_options_and_the_columns(model, whole, tmp_path):
+    same(whole, swept(model, tmp_path / "run"))
+    note = json.loads((tmp_path / "run/run.json").read_text())
+    assert note["seed"] == 0 and note["nsample"] == 16 and note["rollout"]["nstep"] == STEPS
+    assert note["parameters"]["body_mass[1]"]["numbers"] == [[1.0, 2.0]] and note["reduce"] == REDUCE
+    assert {"featherlane", "mujoco", "numpy", "python", "cpu"} <= note["versions"].keys()
+    saved = mujoco.MjModel.from_binary_path(str(tmp_path / "run/model.mjb"))
+    np.testing.assert_array_equal(saved.body_mass, model.body_mass)
+    assert len(list((tmp_path / "run/chunks").iterdir())) == 4
+    same(whole, fd.load_sweep(tmp_path / "run"))
+    same(whole, fd.load_sweep(tmp_path / "run/result.npz"))
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(model, whole, tmp_path, monkeypatch):
+    with pytest.raises(fd.SweepInterrupted, match=r"interrupted after 8 of 16 samples; .*run keeps them") as stop:
+        swept(model, tmp_path / "run", progress=stop_after(8))
+    assert (stop.value.done, stop.value.nsample, stop.value.path) == (8, 16, tmp_path / "run")
+    assert isinstance(stop.value, KeyboardInterrupt)
+    part = fd.load_sweep(tmp_path / "run")
+    assert part.samples.tolist() == list(range(8)) and "8 of 16 samples" in repr(part)
+    computed = []
+    original = sweep_chunk.run_chunk
+    monkeypatch.setattr(sweep_chunk, "run_chunk", lambda plan, s, nthread=0: computed.extend(s) or original(plan, s))
+    same(whole, swept(model, tmp_path / "run", chunk=3))
+    assert sorted(computed) == [0, *range(8, 16)]  # the trial, and what was left
+    computed.clear()
+    same(whole, swept(model, tmp_path / "run"))
+    assert computed == [0]
+
+
+def test_what_is_missing_in_between_is_computed(model, whole, tmp_path):
+    swept(model, tmp_path / "run")
+    files = sorted((tmp_path / "run/chunks").iterdir())
+    files[0].unlink()
+    files[2].unlink()
+    same(whole, swept(model, tmp_path / "run", chunk=5))
+
+
+@pytest.mark.parametrize("damage", ["torn", "empty", "of others", "pickled"])
+def test_a_chunk_that_cannot_be_read_is_told_of_and_computed_again(model, whole, tmp_path, damage):
+    swept(model, tmp_path / "run")
+    victim = sorted((tmp_path / "run/chunks").iterdir())[1]
+    if damage == "torn":
+        victim.write_bytes(victim.read_bytes()[:-200])
+    elif damage == "empty":
+        victim.write_bytes(b"")
+    elif damage == "pickled":
+        np.savez(victim, what=np.array([{}], object))
+    else:
+        victim.rename(victim.with_name("000000014-000000018.npz"))
+        victim = victim.with_name("000000014-000000018.npz")
+    with pytest.warns(RuntimeWarning, match=f"{victim.name}: cannot be read, its samples run again"):
+        same(whole, swept(model, tmp_path / "run"))
+
+
+def reduce_one(recorded):
+    return {"angle": recorded["qpos"][-1, 0]}
+
+
+def reduce_other(recorded):
+    return {"angle": recorded["qpos"][-1, 1]}
+
+
+def test_a_run_of_something_else_is_refused_and_stays(model, tmp_path):
+    out, options = tmp_path / "run", {"progress": False, "out": tmp_path / "run", "nsample": 2}
+    fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    other = fl.load("double_pendulum")
+    other.body_mass[1] *= 2
+    edited = fl.load("double_pendulum")
+    edited.opt.timestep = 0.001
+    grids = PARAMETERS | {"body_mass[1]": fd.grid([1.0, 3.0])}
+    for arguments, changed, word in [
+        ((other, PARAMETERS, STEPS, reduce_one), {}, "another model"),
+        ((edited, PARAMETERS, STEPS, reduce_one), {}, "another model"),
+        ((model, grids, STEPS, reduce_one), {}, "other parameters"),
+        ((model, PARAMETERS, STEPS + 1, reduce_one), {}, "another rollout"),
+        ((model, PARAMETERS, {"nstep": STEPS, "dtype": "float32"}, reduce_one), {}, "another rollout"),
+        ((model, PARAMETERS, STEPS, reduce_other), {}, "another reduction"),
+        ((model, PARAMETERS, STEPS, reduce_one), {"seed": 1}, "another seed"),
+        ((model, PARAMETERS, STEPS, reduce_one), {"nsample": 3}, "another number of samples"),
+        ((other, grids, STEPS, reduce_one), {}, "another model and other parameters"),
+    ]:
+        with pytest.raises(fl.ModelError, match=f"run: holds a run of {word}; give another folder"):
+            fd.sweep(*arguments, **(options | changed))
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)
+
+
+def made(factor):
+    return lambda recorded: {"angle": factor * recorded["qpos"][-1, 0]}
+
+
+def test_a_function_is_what_it_holds(model, tmp_path):
+    """The same source around another number is another reduction."""
+    fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
+    fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
+    with pytest.raises(fl.ModelError, match="another reduction"):
+        fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(3.0), out=tmp_path / "run", progress=False)
+
+
+def test_another_version_and_another_format_are_refused(model, tmp_path):
+    swept(model, tmp_path / "run")
+    note = tmp_path / "run/run.json"
+    told = json.loads(note.read_text())
+    note.write_text(json.dumps(told | {"versions": {"featherlane": "0.0.1"}}))
+    with pytest.raises(fl.ModelError, match=r"was begun with featherlane 0\.0\.1, this is"):
+        swept(model, tmp_path / "run")
+    note.write_text(json.dumps(told | {"format": 99}))
+    with pytest.raises(fl.ModelError, match=r"run\.json is of format 99, allowed is 1"):
+        swept(model, tmp_path / "run")
+    note.write_text("{")
+    with pytest.raises(fl.ModelError, match=r"run\.json: cannot be read"):
+        swept(model, tmp_path / "run")
+    note.write_text("[]")
+    with pytest.raises(fl.ModelError, match=r"run\.json: holds list"):
+        swept(model, tmp_path / "run")
+
+
+def test_other_bits_than_in_the_folder_are_refused(model, tmp_path):
+    swept(model, tmp_path / "run")
+    first = sorted((tmp_path / "run/chunks").iterdir())[0]
+    with np.load(first) as file:
+        columns = dict(file)
+    columns["result:angle"][0] = np.nextafter(columns["result:angle"][0], 9.0)
+    np.savez(first, **columns)
+    with pytest.raises(fl.ModelError, match=r"sample 0: angle: got .* here: the run directory was written by other"):
+        swept(model, tmp_path / "run")
+
+
+def test_folders_that_are_something_else_are_refused(model, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("done")
+    with pytest.raises(fl.ModelError, match="mine: holds something else"):
+        swept(model, tmp_path / "mine")
+    with pytest.raises(fl.ModelError, match=r"thesis\.txt: cannot be a run directory"):
+        swept(model, tmp_path / "mine/thesis.txt")
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == ["thesis.txt"]
+
+
+def test_two_processes_do_not_work_on_one_run(model, tmp_path):
+    swept(model, tmp_path / "run", progress=False)
+    note = json.loads((tmp_path / "run/run.json").read_text())
+    held = RunDirectory(tmp_path / "run", note["parts"], {}, lambda path: None)
+    with held.held(), pytest.raises(fl.ModelError, match="run: another process works on this run"):
+        swept(model, tmp_path / "run")
+    swept(model, tmp_path / "run")
+
+
+def test_nothing_is_made_where_the_trial_fails(model, tmp_path):
+    with pytest.raises(fl.ModelError, match="ZeroDivisionError"):
+        fd.sweep(model, {"qvel[0]": [1.0]}, 1, lambda r: {"x": 1 / 0}, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_chunks_before_an_error_are_kept(model, tmp_path):
+    with pytest.raises(fl.ModelError, match="reduce: sample 2: ZeroDivisionError"):
+        fd.sweep(model, {"qpos[0]": [1.0, 2.0, 0.0]}, 1, _divided, out=tmp_path / "run", chunk=1, progress=False)
+    assert fd.load_sweep(tmp_path / "run").samples.tolist() == [0, 1]
+
+
+def _divided(recorded):
+    return {"x": 1 / int(recorded["qpos"][0, 0] > 0.5)}
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+def test_a_table_is_saved_and_loaded(whole, tmp_path):
+    whole.save(tmp_path / "table.npz")
+    found = fd.load_sweep(tmp_path / "table.npz")
+    same(whole, found)
+    assert found.nsample == 16 and found.samples.tolist() == list(range(16))
+
+
+def test_parquet_has_a_column_for_each_number(whole, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    whole.save(tmp_path / "table.parquet")
+    table = parquet.read_table(tmp_path / "table.parquet")
+    assert table.column_names[:4] == ["sample", "parameter:qvel.0", "parameter:qvel.1", "parameter:body_mass[1]"]
+    np.testing.assert_array_equal(table["result:angle"].to_numpy(), whole.results["angle"])
+    np.testing.assert_array_equal(table["parameter:qvel.1"].to_numpy(), whole.parameters["qvel"][:, 1])
+
+
+def test_parquet_without_its_library_is_one_clear_error(whole, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(fl.InstallationError, match=r"needs pyarrow; install it with:\n  pip install"):
+        whole.save(tmp_path / "table.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [("table.csv", r"got \.csv, allowed are \.npz and \.parquet"), ("no/table.npz", "there is no folder")],
+)
+def test_tables_in_wrong_places_are_refused(whole, tmp_path, name, message):
+    with pytest.raises(fl.ModelError, match=message):
+        whole.save(tmp_path / name)
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    (tmp_path / "a.npz").write_text("no")
+    np.savez(tmp_path / "b.npz", x=np.zeros(3))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "noted").mkdir()
+    (tmp_path / "noted/run.json").write_text("{}")
+    for name, message in [("a.npz", "cannot be read"), ("b.npz", "cannot be read"), ("c.npz", "no such file or folder"),
+                          ("folder", "no run directory"), ("noted", "says no number of samples")]:  # fmt: skip
+        with pytest.raises(fl.ModelError, match=message):
+            fd.load_sweep(tmp_path / name)
+
+
+# ---- a real interrupt ------------------------------------------------------------------------------------------------
+PROGRAM = """
+import os, signal, sys
+import featherlane as fl
+from featherlane import distributed as fd
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def tell(done, total):
+    print(done, flush=True)
+fd.sweep(fl.load("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000, {"z": "final qpos[2]"}, nsample=10**5,
+         chunk=16, out=sys.argv[1], progress=tell)
+"""
+
+
+def test_ctrl_c_ends_cleanly_and_keeps_what_is_done(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "run")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= 16:
+            os.kill(process.pid, signal.SIGINT)
+            break
+    shown = process.communicate(timeout=60)[1]
+    assert "SweepInterrupted: interrupted after" in shown
+    done = fd.load_sweep(tmp_path / "run")
+    assert len(done) >= 16 and len(done) % 16 == 0 and np.isfinite(done.results["z"]).all()
+    assert not [path for path in (tmp_path / "run").rglob(".*")]
+
+
+def test_progress_is_drawn_on_a_terminal_alone(model, capfd, monkeypatch):
+    swept(model, None, progress=True)
+    assert capfd.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with sweep_run._bar(10) as say:
+        say(5)
+    shown = capfd.readouterr().err
+    assert "samples" in shown and "5/10" in shown

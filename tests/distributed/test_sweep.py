@@ -1,0 +1,338 @@
+"""Sweeps: each sample is what it would be by itself, whatever chunk, batch or process it is computed in."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane import distributed as fd
+from featherlane.distributed import sweep_chunk
+
+STEPS = 12
+SCENE = """<mujoco><option timestep="0.002"/><worldbody><geom name="floor" type="plane" size="5 5 1"/>
+<body name="ball" pos="0 0 .11"><freejoint name="free"/><geom name="ball" size=".1" mass="1"/></body>
+<body name="arm" pos="1 0 1"><joint name="hinge" axis="0 1 0" damping=".1"/>
+<geom name="rod" type="capsule" size=".03 .2"/>
+</body></worldbody><actuator><motor name="motor" joint="hinge" ctrlrange="-2 2"/></actuator>
+<keyframe><key name="fast" qvel="1 0 0 0 0 0 0"/></keyframe></mujoco>"""
+PARAMETERS = {
+    "body_mass[ball] + body_inertia[ball]": fd.uniform(0.5, 2.0, apply="scale"),
+    "geom_friction[floor, 0]": fd.grid([0.3, 0.9]),
+    "opt.timestep": fd.grid([0.001, 0.002]),
+    "opt.solver": fd.choice(["newton", "cg"]),
+    "qvel": fd.normal(0.0, 0.2, each=True, apply="add"),
+}
+ROLLOUT = {"nstep": STEPS, "control": "random", "keyframe": "fast"}
+REDUCE = {"place": "final qpos[0]", "swing": "peak qvel[hinge]", "height": "mean xpos[ball, 2]"}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load(SCENE)
+
+
+def swept(model, **given):
+    settings = {"nsample": 7, "seed": 5, "progress": False} | given
+    return fd.sweep(model, PARAMETERS, ROLLOUT, REDUCE, **settings)
+
+
+def same(a: fd.Sweep, b: fd.Sweep) -> None:
+    assert a.columns.keys() == b.columns.keys()
+    for name, column in a.columns.items():
+        np.testing.assert_array_equal(column, b.columns[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def whole(model):
+    return swept(model)
+
+
+@pytest.mark.parametrize("chunk, nthread", [(1, 1), (3, 2), (5, 1), (28, 2)])
+def test_chunks_and_threads_change_no_bit(model, whole, chunk, nthread):
+    same(whole, swept(model, chunk=chunk, nthread=nthread))
+
+
+def test_a_sample_is_what_its_world_alone_does(model, whole):
+    """Sample 9 by hand: a model with its numbers, a data, its controls."""
+    i, own = 9, fl.load(SCENE)
+    values = {path: column[i] for path, column in whole.parameters.items()}
+    scale = values["body_mass[ball] + body_inertia[ball]"]
+    own.body_mass[1] *= scale
+    own.body_inertia[1] *= scale
+    own.geom_friction[0, 0] = values["geom_friction[floor, 0]"]
+    own.opt.timestep = float(values["opt.timestep"])
+    own.opt.solver = str(values["opt.solver"])
+    fl.set_const(own)
+    data = fl.Data(own)
+    fl.reset_data_keyframe(own, data, "fast")
+    data.qvel += values["qvel"]
+    held = np.random.Generator(np.random.PCG64(np.random.SeedSequence(5, spawn_key=(i, 35811706)))).random((1, 1))
+    data.ctrl = -2.0 + held[0] * 4.0
+    speeds, heights = [], []
+    for _ in range(STEPS):
+        fl.step(own, data)
+        speeds.append(data.qvel[6])
+        heights.append(data.xpos[1, 2])
+    assert whole.results["place"][i] == data.qpos[0]
+    assert whole.results["swing"][i] == np.abs(speeds).max()
+    assert whole.results["height"][i] == np.mean(heights)
+
+
+def test_grids_are_nested_loops_and_draws_their_innermost(whole):
+    friction, timestep = whole.parameters["geom_friction[floor, 0]"], whole.parameters["opt.timestep"]
+    np.testing.assert_array_equal(friction, np.repeat([0.3, 0.9], 14))
+    np.testing.assert_array_equal(timestep, np.tile(np.repeat([0.001, 0.002], 7), 2))
+    drawn = whole.parameters["body_mass[ball] + body_inertia[ball]"]
+    assert len(np.unique(drawn)) == 28 and (drawn >= 0.5).all() and (drawn <= 2.0).all()
+    assert {"newton", "cg"} == set(whole.parameters["opt.solver"].tolist())
+    assert whole.parameters["qvel"].shape == (28, 7)
+
+
+def test_a_sample_does_not_know_what_else_is_swept(model, whole):
+    """Its random numbers are those of its name and number."""
+    alone = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, REDUCE, nsample=4, seed=5, progress=False)
+    np.testing.assert_array_equal(alone.parameters["qvel"], whole.parameters["qvel"][:4])
+    other = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, REDUCE, nsample=4, seed=6, progress=False)
+    assert (other.parameters["qvel"] != alone.parameters["qvel"]).all()
+
+
+def test_lists_go_side_by_side(model):
+    found = fd.sweep(
+        model,
+        {
+            "body_mass[ball]": [1.0, 2.0, 3.0],
+            "qpos[free]": np.eye(3, 7) + [0, 0, 3, 1, 0, 0, 0],
+            "qvel[0]": fd.grid([0, 1]),
+        },
+        {"nstep": 1},
+        {"x": "final qpos[0]"},
+        progress=False,
+    )
+    np.testing.assert_array_equal(found.parameters["body_mass[ball]"], [1, 2, 3, 1, 2, 3])
+    np.testing.assert_allclose(found.results["x"], [1, 0, 0, 1.002, 0.002, 0.002], atol=1e-12)
+
+
+def test_a_function_reduces_each_sample_by_itself(model, whole):
+    def reduce(recorded):
+        assert recorded["qpos"].shape == (STEPS, 8) and not recorded["qpos"].flags.writeable
+        return {"place": recorded["qpos"][-1, 0], "swing": np.abs(recorded["qvel"][:, 6]).max()}
+
+    found = fd.sweep(
+        model, PARAMETERS, ROLLOUT | {"record": ("qpos", "qvel")}, reduce, nsample=7, seed=5, progress=False
+    )
+    np.testing.assert_array_equal(found.results["place"], whole.results["place"])
+    np.testing.assert_array_equal(found.results["swing"], whole.results["swing"])
+
+
+def test_controls_of_numbers_kernels_and_functions(model):
+    tape = np.linspace(-1.0, 1.0, STEPS)[:, None]
+
+    @fl.kernel
+    def push(m, d):
+        d.ctrl[0] = 0.5 * d.qvel[6] + 1.0
+
+    def follow(batch, step):
+        return batch.qvel[:, 6:] * 0.5 + 1.0
+
+    def place(control):
+        parameters, rollout = {"qvel[hinge]": fd.uniform(-1, 1)}, {"nstep": STEPS, "control": control}
+        found = fd.sweep(model, parameters, rollout, {"at": "final qpos[hinge]"}, nsample=6, progress=False)
+        return found.results["at"]
+
+    np.testing.assert_array_equal(place(tape), place(np.broadcast_to(tape, (6, STEPS, 1))))
+    np.testing.assert_array_equal(place(push), place(follow))
+    assert (place(tape) != place(None)).all()
+
+
+def test_whole_numbers_of_the_model_are_variants(model):
+    found = fd.sweep(model, {"opt.iterations": fd.grid([1, 50]), "opt.integrator": fd.grid(["euler", "rk4"])}, 4,
+                     {"x": "final qpos[2]"}, progress=False)  # fmt: skip
+    assert found.parameters["opt.integrator"].tolist() == ["euler", "rk4"] * 2
+    assert len(set(found.results["x"].tolist())) > 1
+
+
+def test_float32(model):
+    found = fd.sweep(model, {"body_mass[ball]": [1.0, 2.0]}, {"nstep": 3, "dtype": "float32"}, {"x": "final qpos[2]"},
+                     progress=False)  # fmt: skip
+    assert (found.results["x"].astype(np.float32) == found.results["x"]).all()
+
+
+def test_bad_worlds_are_told_of_and_their_results_kept(model):
+    with pytest.warns(fl.BadNumberWarning, match="samples 2 had bad numbers"):
+        found = fd.sweep(model, {"qvel[0]": [0.0, 1.0, 1e9]}, {"nstep": 30}, {"x": "final qpos[0]"}, progress=False)
+    assert found.status["bad_number"].tolist() == [0, 0, 1]
+    assert found.bad().tolist() == [2] and len(found) == 3 and "3 samples" in repr(found)
+
+
+def test_results_that_are_not_finite_are_told_of(model):
+    def reduce(recorded):
+        return {"x": np.nan if recorded["qpos"][0, 0] > 0.5 else 1.0}
+
+    with pytest.warns(fl.BadNumberWarning, match="samples 1 had"):
+        found = fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce, progress=False)
+    assert np.isnan(found.results["x"][1])
+    with pytest.raises(fl.ModelError, match="reduce: sample 0: x: got nan, allowed are finite numbers"):
+        fd.sweep(model, {"qpos[0]": [1.0, 0.0]}, 1, reduce, progress=False)
+
+
+def test_progress_goes_to_a_function(model):
+    seen = []
+    swept(model, chunk=10, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 28), (10, 28), (20, 28), (28, 28)]
+
+
+def test_chunks_grow_while_they_take_no_time(model, monkeypatch):
+    monkeypatch.setattr(sweep_chunk, "FIRST", 2)
+    sizes = []
+    fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=30,
+             progress=lambda done, total: sizes.append(done))  # fmt: skip
+    assert np.diff(sizes).tolist() == [2, 4, 8, 16]
+    monkeypatch.setattr(sweep_chunk, "ROOM", 8 * 8 * 3)  # bytes for three samples of one step
+    sizes.clear()
+    fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=8,
+             progress=lambda done, total: sizes.append(done))  # fmt: skip
+    assert np.diff(sizes).tolist() == [2, 3, 3]
+
+
+def test_the_model_stays_as_it_is(model):
+    before = model.real_buffer.copy()
+    swept(model)
+    np.testing.assert_array_equal(before, model.real_buffer)
+
+
+# ---- what is refused, before anything runs ---------------------------------------------------------------------------
+WRONG = {
+    "unknown field": ({"body_masss": [1.0]}, "'body_masss' is no field .* did you mean 'body_mass'"),
+    "unknown option": ({"opt.timestpe": [1.0]}, "'opt.timestpe' is no field .*'opt.timestep'"),
+    "unknown name": ({"body_mass[bal]": [1.0]}, "no body 'bal'; did you mean 'ball'"),
+    "out of range": ({"body_mass[9]": [1.0]}, "got 9, allowed are entries 0 to 2 of body_mass"),
+    "empty range": ({"body_mass[2:1]": [1.0]}, "allowed are entries 0 to 2"),
+    "too many indices": ({"body_mass[0, 0]": [1.0]}, "got 2 indices, body_mass has shape"),
+    "name of another axis": ({"geom_friction[0, ball]": [1.0]}, "names stand for the first axis alone"),
+    "no path": ({"body mass": [1.0]}, r"got 'body mass', allowed is FIELD, FIELD\[NAME\]"),
+    "no text": ({3: [1.0]}, "got 3 for a name"),
+    "fixed": ({"body_parentid": [1.0]}, "is fixed when the model is loaded"),
+    "one number": ({"body_mass[1]": 2.0}, "got 2.0, allowed is a list with a value for each sample, or grid"),
+    "a text": ({"body_mass[1]": "abc"}, "allowed is a list"),
+    "no values": ({"body_mass[1]": []}, "values: got .*, allowed is a list of numbers or of names"),
+    "NaN": ({"body_mass[1]": [1.0, np.nan]}, "got NaN at"),
+    "names for numbers": ({"body_mass[1]": ["a"]}, "got names, allowed are numbers"),
+    "a wrong shape": ({"body_mass[1]": np.ones((4, 2))}, r"got values of shape \(2,\), allowed is \(\) or \(\)"),
+    "a mixed axis": ({"geom_friction": [1.0]}, "got one number for 3 that mean different things"),
+    "lengths": (
+        {"body_mass[1]": [1.0, 2.0], "qvel[0]": [1.0]},
+        "lists have one length, got 'body_mass.*' 2, 'qvel.*' 1",
+    ),
+    "a negative mass": ({"body_mass[1]": [1.0, 1.0, -2.0]}, "sample 2: body_mass of body 'ball': got -2, allowed are"),
+    "an infinite state": ({"qvel[0]": [1.0, np.inf]}, "sample 1: got inf, allowed are finite numbers"),
+    "a wrong option": ({"opt.solver": ["newtn"]}, "parameter 'opt.solver': option solver: got 'newtn'"),
+    "a distribution of an option": ({"opt.iterations": fd.uniform(1, 3)}, "takes a list, grid or choice"),
+    "option and field": ({"opt.iterations + body_mass[1]": [1]}, "have no value in common"),
+    "drawn shape": (
+        {"body_mass[1]": fd.drawn(lambda rng: [1, 2])},
+        "sample 0: the function drew .*, allowed is a number",
+    ),
+    "drawn NaN": ({"body_mass[1]": fd.drawn(lambda rng: np.nan)}, "the function drew NaN"),
+    "no dict": ([1.0], "parameters: got list, allowed is a dict"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_parameters_are_refused(model, case, tmp_path):
+    parameters, message = WRONG[case]
+    with pytest.raises(fl.ModelError, match=message):
+        fd.sweep(model, parameters, 1, {"x": "final qpos[0]"}, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+OPTIONS = {
+    "rollout": [
+        ({"nsteps": 3}, "rollout: got 'nsteps', allowed are nstep, .*; did you mean 'nstep'"),
+        ({}, "rollout: nstep: got None"),
+        ({"nstep": 0}, "rollout: nstep: got 0"),
+        ("many", "rollout: got str"),
+        ({"nstep": 3, "control": "ramdom"}, "control: got 'ramdom', allowed are 'random'"),
+        ({"nstep": 3, "control": np.zeros((2, 1))}, r"control: got shape \(2, 1\), allowed is \(3, 1\) or \(1, 3, 1\)"),
+        ({"nstep": 3, "control": np.full((3, 1), np.nan)}, r"control: got nan at \(0, 0\)"),
+        ({"nstep": 3, "keyframe": "slow"}, "no keyframe 'slow'"),
+        ({"nstep": 3, "keyframe": 4}, "keyframe: got 4, allowed are -1 to 0"),
+        ({"nstep": 3, "dtype": "float16"}, "float16"),
+        ({"nstep": 3, "record": ("qpos",)}, "record is not allowed with reductions by name"),
+        ({"nstep": 3, "control": lambda batch, step: np.zeros(9)}, "control: step 0 gave"),
+    ],
+    "reduce": [
+        (None, "reduce: got NoneType"),
+        ({}, "reduce: got an empty dict"),
+        ({"x": "last qpos[0]"}, "reduce: x: got 'last qpos"),
+        ({"x": "final qpoos[0]"}, "reduce: x: 'qpoos' is no field of a world; did you mean 'qpos'"),
+        ({"x": "final qpos"}, r"is of 8 numbers of \(8,\), allowed is one, as in qpos\[0\]"),
+        ({"a b": "final qpos[0]"}, "reduce: got 'a b' for a name"),
+        (lambda recorded: 3.0, "sample 0: got 3.0, allowed are numbers by name"),
+        (lambda recorded: {}, "sample 0: got an empty dict"),
+        (lambda recorded: {"x": recorded["qpos"]}, r"sample 0: x: got float64 \(1, 8\), allowed is one number"),
+        (lambda recorded: {"x": "high"}, "sample 0: x: got str"),
+        (lambda recorded: recorded["qvel"], "sample 0: KeyError: 'qvel'"),
+        (lambda recorded: recorded["qpos"].fill(0), "sample 0: ValueError: assignment destination is read-only"),
+    ],
+    "nsample": [(0, "nsample: got 0"), (10**10, "nsample: got"), ("3", "nsample: got '3'")],
+    "seed": [(-1, "seed: got -1"), (0.5, "seed: got 0.5")],
+    "chunk": [(-1, "chunk: got -1")],
+    "nthread": [(-1, "nthread: got -1")],
+    "progress": [("yes", "progress: got 'yes'")],
+    "out": [(3, "out: got 3"), ("", "out: got ''")],
+}
+
+
+@pytest.mark.parametrize("name, given, message", [(k, *case) for k, cases in OPTIONS.items() for case in cases])
+def test_wrong_options_are_refused(model, name, given, message):
+    arguments = {"rollout": 1, "reduce": {"x": "final qpos[0]"}, "progress": False} | {name: given}
+    with pytest.raises(fl.ModelError, match=message):
+        fd.sweep(model, {"qvel[0]": [0.0]}, **arguments)
+
+
+SOURCES = [
+    (lambda: fd.uniform(2, 1), "uniform: got low 2 above high 1"),
+    (lambda: fd.uniform(np.nan, 1), "uniform: low: got nan"),
+    (lambda: fd.uniform(0, 1, each=1), "each: got 1"),
+    (
+        lambda: fd.uniform(0, 1, apply="sclae"),
+        "apply: got 'sclae', allowed are 'set', 'scale', 'add'; did you mean 'scale'",
+    ),
+    (lambda: fd.log_uniform(0, 1), "log_uniform: got 0 for low, allowed are numbers above 0"),
+    (lambda: fd.normal(0, -1), "normal: deviation: got -1"),
+    (lambda: fd.choice([]), "choice: got"),
+    (lambda: fd.choice([[1, 2]], each=True), r"choice: got values \(1, 2\) with each"),
+    (lambda: fd.grid("newton"), "grid: got"),
+    (lambda: fd.grid([["a"]]), "grid: got names"),
+    (lambda: fd.grid(["a"], apply="add"), "apply: got 'add' for names"),
+    (lambda: fd.grid([[1], [1, 2]]), "rows of several lengths"),
+    (lambda: fd.values(3), "values: got 3"),
+    (lambda: fd.drawn(3), "drawn: got int"),
+]
+
+
+@pytest.mark.parametrize("make, message", SOURCES)
+def test_wrong_values_are_refused(make, message):
+    with pytest.raises(fl.ModelError, match=message):
+        make()
+
+
+def test_a_reduction_with_other_names_is_told_with_its_sample(model):
+    def reduce(recorded):
+        return {"x": 1.0} if recorded["qpos"][0, 0] < 0.5 else {"y": 1.0}
+
+    with pytest.raises(fl.ModelError, match=r"sample 1: got \['y'\], allowed are the names of sample 0: \['x'\]"):
+        fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce, progress=False)
+
+
+def test_what_depends_on_company_is_found(model):
+    def together(batch, step):
+        return batch.qvel[:, 6:].sum() + 1.0
+
+    with pytest.raises(fl.ModelError, match=r"sample 0: at: got .* alone: `control` or `reduce` lets samples depend"):
+        rollout = {"nstep": 3, "control": together}
+        fd.sweep(model, {"qvel[hinge]": [0.5, 1.0, 2.0]}, rollout, {"at": "final qpos[hinge]"}, progress=False)
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(TypeError, match="model: got str"):
+        fd.sweep("pendulum", {}, 1, {"x": "final qpos[0]"})
