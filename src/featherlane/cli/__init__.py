@@ -1,4 +1,4 @@
-"""The command line: `featherlane simulate | view | inspect | doctor | bench | compare | compile`.
+"""The command line: `featherlane simulate | sweep | view | inspect | doctor | bench | compare | compile`.
 
 Whatever a user can do wrong ends as one message on stderr and exit code 2; worlds whose numbers turned bad as one that
 names them and exit code 3, after all results; Ctrl-C as one that says how far things came, and 130.

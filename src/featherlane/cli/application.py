@@ -41,6 +41,9 @@ MODEL_HELP = (
     "A bundled model (pendulum, double_pendulum, cartpole, slider_crank, arm, quadruped, quadruped_elliptic, humanoid, "
     "rope, chain, box_stack, stacks, pile, pyramid, hand), or an MJCF or URDF file."
 )
+SWEEP_HELP = (
+    "What to run: model, samples, seed, [options], [parameters], [rollout], [reduce]; docs/sweep.md has the format."
+)
 Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
 Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
@@ -154,6 +157,31 @@ def _simulate(
             as_json=as_json,
         )
     )
+
+
+@application.command("sweep")
+def _sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help=SWEEP_HELP, show_default=False)],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Run directory: the model, what runs, and samples as they come; at the end result.npz, and "
+            "result.parquet where pyarrow is installed.",
+            show_default=False,
+        ),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in DIR stopped.")] = False,
+    threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: all cores.")] = 0,
+    chunk: Annotated[
+        int, typer.Option(metavar="N", help="Samples that run at once; 0: as many as take some seconds.")
+    ] = 0,
+    as_json: Json = False,
+) -> int:
+    """Run a model many times, each time with other numbers, and keep some numbers of each."""
+    from featherlane.cli.sweep import Request, run_sweep
+
+    return run_sweep(Request(file=file, out=out, resume=resume, threads=threads, chunk=chunk, as_json=as_json))
 
 
 @application.command("view")

@@ -26,10 +26,26 @@ def set_options(model: Model, settings: Iterable[str]) -> None:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name or not value:
             raise ModelError(f"set: got {text!r}, allowed is NAME=VALUE, as in timestep=0.001")
-        known = [option for option in dir(model.opt) if not option.startswith("_")]
-        if name not in known:
-            raise ModelError(f"set: no option {name!r}{near(name, known)}")
-        setattr(model.opt, name, _value(value))
+        set_option(model, name, _value(value), "set")
+
+
+def set_option(model: Model, name: str, value: Any, what: str = "options") -> None:
+    """Set one option of `model.opt`.
+
+    Args:
+        model: the model.
+        name: the option.
+        value: what it takes.
+        what: who asks, for messages.
+
+    Raises:
+        ModelError: an unknown option, a value that the option does not take.
+        UnsupportedFeatureError: an option that does not go with the others.
+    """
+    known = [option for option in dir(model.opt) if not option.startswith("_")]
+    if name not in known:
+        raise ModelError(f"{what}: no option {name!r}{near(name, known)}")
+    setattr(model.opt, name, value)
 
 
 def _value(text: str) -> Any:

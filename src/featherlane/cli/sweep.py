@@ -1,0 +1,106 @@
+"""`featherlane sweep`: many rollouts with other numbers each, from a TOML file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain
+from featherlane.cli.output import console, pairs, print_json, progress, table
+from featherlane.cli.sweep_file import read_sweep
+from featherlane.distributed.sweep_result import Sweep, told
+from featherlane.distributed.sweep_run import SweepInterrupted, sweep
+from featherlane.errors import ModelError
+
+
+@dataclass
+class Request:
+    """What the user asked for."""
+
+    file: Path
+    out: Path | None = None
+    resume: bool = False
+    threads: int = 0
+    chunk: int = 0
+    as_json: bool = False
+
+
+def run_sweep(request: Request) -> int:
+    """Run a sweep, write what comes of it, print a summary.
+
+    Returns:
+        The exit code: BAD_WORLDS where numbers of a sample turned bad, INTERRUPTED after Ctrl-C.
+
+    Raises:
+        ModelError: anything wrong with the file or the folder; nothing is written then.
+    """
+    if request.resume and request.out is None:
+        raise ModelError("resume: goes on in the folder of --out, and there is none")
+    if request.out and not request.resume and (request.out / "run.json").exists():
+        raise ModelError(f"{request.out}: holds a run; --resume goes on with it")
+    arguments = read_sweep(request.file)
+    try:
+        with progress(request.as_json) as bar:
+            task = bar.add_task("samples", total=None)
+            found = sweep(
+                **arguments,
+                out=request.out,
+                chunk=request.chunk,
+                nthread=request.threads,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+    except SweepInterrupted as stop:
+        again = f"; {stop.path} keeps them, --resume goes on" if stop.path else ""
+        return complain(f"interrupted after {stop.done:,} of {stop.nsample:,} samples{again}", INTERRUPTED)
+    result = summary(found, arguments["model"].source, request)
+    if request.as_json:
+        print_json(result)
+    else:
+        _print(result)
+    bad = found.bad()
+    if len(bad):
+        return complain(f"numbers turned bad in {len(bad)} of {len(found)} samples: {told(bad)}", BAD_WORLDS)
+    return 0
+
+
+def summary(found: Sweep, source: str, request: Request) -> dict[str, Any]:
+    """A sweep in a few numbers."""
+    results = {
+        name: dict(zip(("mean", "std", "min", "max"), (v.mean(), v.std(), v.min(), v.max()), strict=True))
+        for name, v in found.results.items()
+    }
+    files = sorted(str(path) for path in request.out.glob("result.*")) if request.out else []
+    return {
+        "model": source,
+        "samples": len(found),
+        "parameters": {name: _range(values) for name, values in found.parameters.items()},
+        "results": results,
+        "status": {name: int(counts.sum()) for name, counts in found.status.items()},
+        "bad_samples": found.bad().tolist(),
+        "files": files,
+    }
+
+
+def _range(values: np.ndarray) -> dict[str, Any]:
+    """The least and the greatest of a parameter, or its names."""
+    if values.dtype.kind == "U":
+        return {"names": sorted(set(values.tolist()))}
+    return {"min": values.min(), "max": values.max()}
+
+
+def _print(result: dict[str, Any]) -> None:
+    screen = console()
+    rows = [[name, *(f"{value:.6g}" for value in numbers.values())] for name, numbers in result["results"].items()]
+    screen.print(table(f"Results of {result['samples']:,} samples", ["name", "mean", "std", "min", "max"], rows))
+    lines = {"model": result["model"]}
+    for name, told_of in result["parameters"].items():
+        shown = ", ".join(told_of["names"]) if "names" in told_of else f"{told_of['min']:.6g} to {told_of['max']:.6g}"
+        lines[name] = shown
+    status = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result["status"].items() if count)
+    lines["status"] = status or "all steps good"
+    if result["files"]:
+        lines["wrote"] = ", ".join(result["files"])
+    screen.print(pairs("Sweep", lines))

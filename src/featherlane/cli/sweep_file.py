@@ -1,0 +1,176 @@
+"""A sweep as a TOML file: `featherlane sweep FILE`.
+
+model = "humanoid"                  # a bundled name, or a file beside this one
+samples = 100                       # at each point of the grids and lists
+seed = 0
+
+[options]                           # of the model, for all samples
+integrator = "implicitfast"
+
+[parameters]
+"geom_friction[floor, 0]" = { grid = [0.4, 0.8, 1.2] }
+"body_mass + body_inertia" = { uniform = [0.8, 1.2], apply = "scale" }
+
+[rollout]
+seconds = 2.0                       # or steps = 400
+control = "random"                  # or zero, FILE.npy, FILE.py:NAME
+
+[reduce]                            # or, above: reduce = "FILE.py:NAME"
+height = "final qpos[2]"
+"""
+
+from __future__ import annotations
+
+import runpy
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from featherlane.cli.settings import set_option
+from featherlane.distributed import sweep_values
+from featherlane.errors import ModelError, near
+from featherlane.model.load import bundled_names, load
+
+TOP = ("model", "samples", "seed", "options", "parameters", "rollout", "reduce")
+ROLLOUT = ("steps", "seconds", "control", "keyframe", "dtype", "record")
+SOURCES: dict[str, Callable[..., Any]] = {
+    "grid": sweep_values.grid,
+    "values": sweep_values.values,
+    "choice": sweep_values.choice,
+    "uniform": sweep_values.uniform,
+    "log_uniform": sweep_values.log_uniform,
+    "normal": sweep_values.normal,
+    "drawn": sweep_values.drawn,
+}
+OF_TWO = ("uniform", "log_uniform", "normal")
+EACH = ("choice", *OF_TWO)
+MOST_STEPS = 1e12  # as `featherlane simulate`
+
+
+def read_sweep(path: Path) -> dict[str, Any]:
+    """The arguments of `fl.distributed.sweep` that a file says.
+
+    Raises:
+        ModelError: it cannot be read, or says what is not allowed, with the file and the entry.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: cannot be read as text: {error}") from None
+    except OSError as error:
+        raise ModelError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    try:
+        told = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ModelError(f"{path}: {error}") from None
+    try:
+        return _arguments(told, path.parent)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _arguments(told: dict[str, Any], folder: Path) -> dict[str, Any]:
+    _known("the file", told, TOP)
+    for name in ("model", "rollout", "reduce"):
+        if name not in told:
+            raise ModelError(f"lacks {name}; a file has {', '.join(TOP)}")
+    source = told["model"]
+    if not isinstance(source, str):
+        raise ModelError(f"model: got {source!r}, allowed is a bundled name or a path")
+    model = load(source if source in bundled_names() else str(folder / Path(source).expanduser()))
+    for name, value in _table(told, "options").items():
+        set_option(model, name, tuple(value) if isinstance(value, list) else value)
+    parameters = {path: _source(path, given, folder) for path, given in _table(told, "parameters").items()}
+    reduce = told["reduce"]
+    return {
+        "model": model,
+        "parameters": parameters,
+        "rollout": _rollout(_table(told, "rollout"), model, folder),
+        "reduce": _function("reduce", reduce, folder) if isinstance(reduce, str) else _table(told, "reduce"),
+        "nsample": told.get("samples", 1),
+        "seed": told.get("seed", 0),
+    }
+
+
+def _known(what: str, table: dict[str, Any], allowed: tuple[str, ...]) -> None:
+    for name in table:
+        if name not in allowed:
+            raise ModelError(f"{what} has {name!r}, allowed are {', '.join(allowed)}{near(name, allowed)}")
+
+
+def _table(told: dict[str, Any], name: str) -> dict[str, Any]:
+    given = told.get(name, {})
+    if not isinstance(given, dict):
+        raise ModelError(f"{name}: got {given!r}, allowed is a table [{name}]")
+    return given
+
+
+def _source(path: str, given: Any, folder: Path) -> Any:
+    """The values of a parameter: a list, or a table as { uniform = [0.8, 1.2], apply = "scale" }."""
+    if not isinstance(given, dict):
+        return given
+    what = f"parameter {path!r}"
+    _known(what, given, (*SOURCES, "apply", "each"))
+    kinds = [name for name in given if name in SOURCES]
+    if len(kinds) != 1:
+        raise ModelError(f"{what}: got {given!r}, allowed is one of {', '.join(SOURCES)}")
+    kind, value = kinds[0], given[kinds[0]]
+    if "each" in given and kind not in EACH:
+        raise ModelError(f"{what}: {kind} does not take each, {', '.join(EACH)} do")
+    if kind in OF_TWO and not (isinstance(value, list) and len(value) == 2):
+        raise ModelError(f"{what}: {kind}: got {value!r}, allowed are two numbers")
+    arguments = value if kind in OF_TWO else [_function(what, value, folder) if kind == "drawn" else value]
+    try:
+        return SOURCES[kind](*arguments, **{name: given[name] for name in ("apply", "each") if name in given})
+    except ModelError as error:
+        raise ModelError(f"{what}: {error}") from None
+
+
+def _rollout(given: dict[str, Any], model, folder: Path) -> dict[str, Any]:
+    """Options of the rollouts."""
+    _known("rollout", given, ROLLOUT)
+    if ("steps" in given) == ("seconds" in given):
+        raise ModelError("rollout: allowed is one of steps and seconds")
+    result = {name: given[name] for name in ("keyframe", "dtype", "record") if name in given}
+    result["nstep"] = given["steps"] if "steps" in given else _steps(given["seconds"], model.opt.timestep)
+    control = given.get("control", "zero")
+    if not isinstance(control, str):
+        raise ModelError(f"rollout: control: got {control!r}, allowed are zero, random, FILE.npy, FILE.py:NAME")
+    if control.endswith(".npy"):
+        try:
+            result["control"] = np.load(folder / Path(control).expanduser(), allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise ModelError(f"rollout: control: {control}: cannot be read: {error}") from None
+    elif ".py" in control:
+        result["control"] = _function("rollout: control", control, folder)
+    elif control != "zero":
+        result["control"] = control
+    return result
+
+
+def _steps(seconds: Any, timestep: float) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds / timestep <= MOST_STEPS:
+        raise ModelError(f"rollout: seconds: got {seconds!r}, allowed are finite numbers > 0")
+    return max(1, round(seconds / timestep))
+
+
+def _function(what: str, given: Any, folder: Path) -> Any:
+    """The function that FILE.py:NAME means."""
+    if not isinstance(given, str) or ".py:" not in given:
+        raise ModelError(f"{what}: got {given!r}, allowed is FILE.py:NAME")
+    file, _, name = given.rpartition(":")
+    path = folder / Path(file).expanduser()
+    if not path.is_file():
+        raise ModelError(f"{what}: {path}: no such file")
+    try:
+        found = runpy.run_path(str(path))
+    except Exception as error:  # whatever a user's file does
+        raise ModelError(f"{what}: {path}: {type(error).__name__}: {error}") from error
+    if not callable(found.get(name)):
+        raise ModelError(
+            f"{what}: {path}: has no function {name}{near(name, [n for n in found if callable(found[n])])}"
+        )
+    return found[name]

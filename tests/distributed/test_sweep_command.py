@@ -1,0 +1,222 @@
+"""`featherlane sweep FILE`: the same as the function, from a file; whatever is wrong with it is one message."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane import distributed as fd
+from featherlane.cli import BAD_WORLDS, INTERRUPTED, run
+
+WHOLE = """
+model = "scene.xml"
+samples = 3
+seed = 4
+[options]
+timestep = 0.004
+gravity = [0, 0, -1.6]
+[parameters]
+"geom_friction[ball, 0]" = { grid = [0.4, 1.2] }
+"body_mass[ball] + body_inertia[ball]" = { uniform = [0.5, 2.0], apply = "scale" }
+"qvel" = { normal = [0.0, 0.2], each = true }
+"opt.solver" = { choice = ["newton", "cg"] }
+"qpos[2]" = { drawn = "own.py:height" }
+"opt.tolerance" = { log_uniform = [1e-9, 1e-8] }
+[rollout]
+seconds = 0.04
+control = "random"
+keyframe = "fast"
+dtype = "float32"
+[reduce]
+place = "final qpos[0]"
+"""
+SCENE = """<mujoco><worldbody><geom type="plane" size="5 5 1"/><body name="ball" pos="0 0 .2"><freejoint/>
+<geom name="ball" size=".1"/></body></worldbody>
+<keyframe><key name="fast" qvel="1 0 0 0 0 0"/></keyframe></mujoco>"""
+OWN = """
+import featherlane as fl
+def height(rng):
+    return rng.uniform(0.2, 0.3)
+def reduce(recorded):
+    return {"place": recorded["qpos"][-1, 0]}
+def push(batch, step):
+    return 0.0
+@fl.kernel
+def kernel(m, d):
+    d.qfrc_applied[0] = 1.0
+"""
+SHORT = 'model = "pendulum"\n[rollout]\nsteps = 2\n[reduce]\nx = "final qpos[0]"\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "scene.xml").write_text(SCENE)
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "sweep.toml").write_text(WHOLE)
+    return tmp_path
+
+
+def swept(*arguments):
+    return run(["sweep", *map(str, arguments)])
+
+
+def test_a_file_says_what_the_function_is_told(folder, capfd):
+    assert swept(folder / "sweep.toml", "--out", folder / "run", "--chunk", "4", "--json") == 0
+    shown = json.loads(capfd.readouterr().out)
+    model = fl.load(SCENE)
+    model.opt.timestep, model.opt.gravity = 0.004, (0, 0, -1.6)
+    found = fd.sweep(
+        model,
+        {
+            "geom_friction[ball, 0]": fd.grid([0.4, 1.2]),
+            "body_mass[ball] + body_inertia[ball]": fd.uniform(0.5, 2.0, apply="scale"),
+            "qvel": fd.normal(0.0, 0.2, each=True),
+            "opt.solver": fd.choice(["newton", "cg"]),
+            "qpos[2]": fd.drawn(lambda rng: rng.uniform(0.2, 0.3)),
+            "opt.tolerance": fd.log_uniform(1e-9, 1e-8),
+        },
+        {"nstep": 10, "control": "random", "keyframe": "fast", "dtype": "float32"},
+        {"place": "final qpos[0]"},
+        nsample=3,
+        seed=4,
+        progress=False,
+    )
+    told = fd.load_sweep(folder / "run")
+    for name, column in found.columns.items():
+        np.testing.assert_array_equal(column, told.columns[name], err_msg=name)
+    assert shown["samples"] == 6 and shown["results"]["place"]["mean"] == pytest.approx(found.results["place"].mean())
+    assert shown["parameters"]["opt.solver"] == {"names": ["cg", "newton"]}
+    assert str(folder / "run/result.npz") in shown["files"]
+
+
+def test_the_summary_names_results_and_parameters(folder, capfd):
+    assert swept(folder / "sweep.toml", "--out", folder / "run") == 0
+    shown = capfd.readouterr().out
+    for text in (
+        "Results of 6 samples",
+        "place",
+        "geom_friction[ball, 0]",
+        "0.4 to 1.2",
+        "all steps good",
+        "result.npz",
+    ):
+        assert text in shown
+
+
+@pytest.mark.parametrize("control", ['"zero"', '"own.py:push"', '"own.py:kernel"', '"tape.npy"'])
+def test_controls_and_reductions_of_files(folder, control):
+    np.save(folder / "tape.npy", np.zeros((2, 0)))
+    text = 'model = "scene.xml"\nreduce = "own.py:reduce"\n[parameters]\n"qvel[0]" = [0.0, 1.0]\n'
+    (folder / "sweep.toml").write_text(text + f"[rollout]\nsteps = 2\nrecord = ['qpos']\ncontrol = {control}\n")
+    assert swept(folder / "sweep.toml", "--out", folder / "run") == 0
+    assert len(fd.load_sweep(folder / "run")) == 2
+
+
+def test_a_run_goes_on_only_when_that_is_asked_for(folder, capfd):
+    arguments = folder / "sweep.toml", "--out", folder / "run"
+    assert swept(*arguments, "--resume") == 0  # a run that is not there yet begins: a queue may start it again
+    assert swept(*arguments) == 2
+    assert "holds a run; --resume goes on with it" in capfd.readouterr().err
+    assert swept(*arguments, "--resume") == 0
+    (folder / "sweep.toml").write_text(WHOLE.replace("seed = 4", "seed = 5"))
+    assert swept(*arguments, "--resume") == 2
+    assert "holds a run of another seed" in capfd.readouterr().err
+    assert swept(folder / "sweep.toml", "--resume") == 2
+    assert "resume: goes on in the folder of --out" in capfd.readouterr().err
+
+
+def test_bad_samples_have_an_exit_code_of_their_own(folder, capfd):
+    (folder / "sweep.toml").write_text(SHORT + '[parameters]\n"qvel[0]" = [0.0, 1e9]\n[options]\ntimestep = 20\n')
+    assert swept(folder / "sweep.toml") == BAD_WORLDS
+    shown = capfd.readouterr()
+    assert "numbers turned bad in 1 of 2 samples: 1" in shown.err and "bad number" in shown.out
+
+
+PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from featherlane.cli import run
+import featherlane.distributed.run_directory as runs
+write = runs.RunDirectory.write_chunk
+def told(self, *arguments):
+    write(self, *arguments)
+    print("kept", flush=True)
+runs.RunDirectory.write_chunk = told
+sys.exit(run(["sweep", sys.argv[1], "--out", sys.argv[2], "--chunk", "8"]))
+"""
+
+
+def test_ctrl_c_says_how_far_things_came(folder):
+    text = SHORT.replace("pendulum", "humanoid").replace("steps = 2", "steps = 2000")
+    text = "samples = 9999\n" + text
+    (folder / "sweep.toml").write_text(text)
+    command = [sys.executable, "-c", PROGRAM, str(folder / "sweep.toml"), str(folder / "run")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "kept\n"
+    process.send_signal(signal.SIGINT)
+    shown = process.communicate(timeout=60)[1]
+    assert process.returncode == INTERRUPTED
+    assert "interrupted after" in shown and "--resume goes on" in shown and "Traceback" not in shown
+    assert len(fd.load_sweep(folder / "run")) >= 8
+
+
+WRONG = {
+    "nothing": ("", "lacks model; a file has model, samples"),
+    "no TOML": ("model = ", r"sweep.toml: Invalid value"),
+    "an unknown entry": (SHORT + "[parameter]\n", "the file has 'parameter', allowed are .*did you mean 'parameters'"),
+    "no model": (SHORT.replace('"pendulum"', '"pendulun"'), "pendulun"),
+    "a number for a model": (SHORT.replace('"pendulum"', "3"), "model: got 3, allowed is a bundled name or a path"),
+    "an unknown option": (
+        SHORT + "[options]\ntimestpe = 1\n",
+        "no option 'timestpe'; did you mean 'timestep'",
+    ),
+    "no table": ("options = 3\n" + SHORT, "options: got 3, allowed is a table"),
+    "two distributions": (SHORT + "[parameters]\nqvel = {uniform=[0, 1], normal=[0, 1]}\n", "allowed is one of grid"),
+    "an unknown one": (SHORT + "[parameters]\nqvel = {unifrom=[0, 1]}\n", "'unifrom', allowed are .*'uniform'"),
+    "one number of two": (
+        SHORT + "[parameters]\nqvel = {uniform=[1]}\n",
+        r"uniform: got \[1\], allowed are two",
+    ),
+    "each of a grid": (SHORT + "[parameters]\nqvel = {grid=[1], each=true}\n", "grid does not take each"),
+    "a wrong apply": (SHORT + "[parameters]\nqvel = {grid=[1], apply='x'}\n", "parameter 'qvel': apply: got 'x'"),
+    "an unknown field": (SHORT + "[parameters]\nqvell = [1]\n", "'qvell' is no field"),
+    "steps and seconds": (SHORT.replace("steps = 2", "steps = 2\nseconds = 1"), "allowed is one of steps and seconds"),
+    "no seconds": (SHORT.replace("steps = 2", "seconds = -1"), "seconds: got -1"),
+    "endless seconds": (SHORT.replace("steps = 2", "seconds = inf"), "seconds: got inf"),
+    "an unknown rollout": (SHORT.replace("steps", "step"), "rollout has 'step', allowed are steps"),
+    "no control": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x'"), "control: got 'x'"),
+    "a number for controls": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 3"), "control: got 3"),
+    "no file": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.npy'"), "x.npy: cannot be read"),
+    "no program": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.py:f'"), "x.py: no such file"),
+    "no function": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'own.py:reduec'"), "no function reduec; did you"),
+    "a program that fails": (
+        SHORT.replace("steps = 2", "steps = 2\ncontrol = 'bad.py:f'"),
+        "ZeroDivisionError",
+    ),
+    "no name": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'own.py'"), "allowed is FILE.py:NAME"),
+    "samples": ("samples = 0\n" + SHORT, "nsample: got 0"),
+    "a reduction": (SHORT.replace("final", "last"), "reduce: x: got 'last qpos"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_file_is_one_message(folder, capfd, case):
+    text, message = WRONG[case]
+    (folder / "bad.py").write_text("1 / 0")
+    (folder / "sweep.toml").write_text(text)
+    assert swept(folder / "sweep.toml", "--out", folder / "run") == 2
+    shown = capfd.readouterr().err
+    assert shown.startswith("featherlane: ") and "Traceback" not in shown and re.search(message, shown), shown
+    assert not (folder / "run").exists()
+
+
+def test_a_file_that_is_none_is_one_message(folder, capfd):
+    (folder / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    for name, message in [("no.toml", "no such file"), ("binary.toml", "cannot be read as text"), (".", "directory")]:
+        assert swept(folder / name) == 2
+        assert message in capfd.readouterr().err
