@@ -171,6 +171,15 @@ def _sweep(
             show_default=False,
         ),
     ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|N",
+            help="A cluster of Ray that computes, HOST:PORT of its head node or auto; or how many workers on this "
+            "machine; needs: pip install 'featherlane[distributed]'.",
+            show_default=False,
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in DIR stopped.")] = False,
     threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: all cores.")] = 0,
     chunk: Annotated[
@@ -181,7 +190,9 @@ def _sweep(
     """Run a model many times, each time with other numbers, and keep some numbers of each."""
     from featherlane.cli.sweep import Request, run_sweep
 
-    return run_sweep(Request(file=file, out=out, resume=resume, threads=threads, chunk=chunk, as_json=as_json))
+    return run_sweep(
+        Request(file=file, out=out, nodes=nodes, resume=resume, threads=threads, chunk=chunk, as_json=as_json)
+    )
 
 
 @application.command("view")

@@ -22,6 +22,7 @@ class Request:
 
     file: Path
     out: Path | None = None
+    nodes: str | None = None
     resume: bool = False
     threads: int = 0
     chunk: int = 0
@@ -50,6 +51,7 @@ def run_sweep(request: Request) -> int:
                 out=request.out,
                 chunk=request.chunk,
                 nthread=request.threads,
+                **where(request.nodes),
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )
     except SweepInterrupted as stop:
@@ -64,6 +66,13 @@ def run_sweep(request: Request) -> int:
     if len(bad):
         return complain(f"numbers turned bad in {len(bad)} of {len(found)} samples: {told(bad)}", BAD_WORLDS)
     return 0
+
+
+def where(nodes: str | None) -> dict[str, Any]:
+    """What `--nodes` means: workers on this machine, or the address of a cluster; nothing where it is not given."""
+    if nodes is None:
+        return {}
+    return {"nodes": int(nodes)} if nodes.isdigit() else {"address": nodes}
 
 
 def summary(found: Sweep, source: str, request: Request) -> dict[str, Any]:

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.configuration import package_version
+from featherlane.distributed.machine import versions
 from featherlane.errors import ModelError
 from featherlane.lanes import processor
-from featherlane.model.reader import installed
 
 FORMAT = 1
+ENGINE = ("featherlane", "the layout of records", "kernels")  # versions on which a world's bits depend
 CHUNK = re.compile(r"(\d+)-(\d+)\.npz")
 WORDS = {
     "model": "another model",
@@ -40,16 +40,9 @@ WORDS = {
 }
 
 
-def versions() -> dict[str, str]:
-    """What computes here."""
-    return {
-        "featherlane": package_version("featherlane"),
-        "mujoco": installed(),
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "cpu": processor.cpu_level(),
-        "system": platform.platform(),
-    }
+def about_here() -> dict[str, str]:
+    """What bits do not depend on, for a reader."""
+    return {"cpu": processor.cpu_level(), "system": platform.platform(), "host": platform.node()}
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -100,7 +93,9 @@ class RunDirectory:
         self.chunks.mkdir(exist_ok=True)
         if self.is_new:
             write_whole(self.path / "model.mjb", lambda part: save_model(str(part)))
-            text = json.dumps({"format": FORMAT, "parts": parts, "versions": versions(), **about}, indent=2)
+            text = json.dumps(
+                {"format": FORMAT, "parts": parts, "versions": versions(), "system": about_here(), **about}, indent=2
+            )
             write_whole(note, lambda part: part.write_text(text + "\n", encoding="utf-8"))
 
     def _compare(self, found: Mapping[str, Any], parts: Mapping[str, str]) -> None:
@@ -112,12 +107,13 @@ class RunDirectory:
             raise ModelError(
                 f"{self.path}: holds a run of {' and '.join(other)}; give another folder, or what that was begun with"
             )
-        ran, runs = found.get("versions", {}).get("featherlane"), package_version("featherlane")
-        if ran != runs:
-            raise ModelError(
-                f"{self.path}: was begun with featherlane {ran}, this is {runs}, whose last bits may differ; "
-                "give another folder, or install that version"
-            )
+        began, here = found.get("versions", {}), versions()
+        for name in ENGINE:
+            if began.get(name) != here[name]:
+                raise ModelError(
+                    f"{self.path}: was begun with {name} {began.get(name)}, here is {here[name]}, whose last bits may "
+                    "differ; give another folder, or go on with what it was begun with"
+                )
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ its numbers are drawn from its own generator, its world has bits of its own, and
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from featherlane.distributed.run_directory import RunDirectory
 from featherlane.distributed.sweep_chunk import Columns, Pace, timed_chunk, try_one
 from featherlane.distributed.sweep_identity import identity
 from featherlane.distributed.sweep_plan import Plan, make_plan
+from featherlane.distributed.sweep_ray import Workers
 from featherlane.distributed.sweep_reduction import Function, Named
 from featherlane.distributed.sweep_result import Sweep, joined, told
 from featherlane.distributed.sweep_values import Source
@@ -34,12 +35,13 @@ from featherlane.lanes import Kernel
 from featherlane.model.model import Model
 from featherlane.simulation.batch.worlds import count
 
-Chunks = Iterator[tuple[np.ndarray, Columns]]
+Chunks = Generator[tuple[np.ndarray, Columns]]
 Watcher = Callable[[int, int], None]
 
 
 # what sample 0 is compared with
 COMPANY = "it is {own} alone: `control` or `reduce` lets samples depend on their company"
+WORKER = "it is {own} here: a worker computes with other kernels, libraries or functions"
 ELSEWHERE = "it is {own} here: the run directory was written by other kernels or libraries"
 
 
@@ -69,6 +71,8 @@ def sweep(
     out: str | Path | None = None,
     chunk: int = 0,
     nthread: int = 0,
+    address: str | None = None,
+    nodes: int | None = None,
     progress: bool | Watcher = True,
 ) -> Sweep:
     """Roll out a model many times, each time with other numbers, and keep some numbers of each.
@@ -91,7 +95,9 @@ def sweep(
         seed: of all random numbers.
         out: a run directory; what is done stays there, and the same call goes on where it stopped.
         chunk: samples that run at once; 0: as many as take some seconds.
-        nthread: threads, 0 for one for each core.
+        nthread: threads, 0 for one for each core; with Ray of each task.
+        address: a cluster of Ray that computes, HOST:PORT of its head node, see `connect`; what it gives is kept here.
+        nodes: workers of a Ray that is started on this machine, in place of a cluster.
         progress: a bar on stderr, where that is a terminal; or a function `progress(done, nsample)`.
 
     Returns:
@@ -101,7 +107,8 @@ def sweep(
         TypeError: `model` is no Model.
         ModelError: an unknown field, values of a shape or a size that it cannot hold, a reduction that gives what is no
             number, a run directory of something else: told before anything runs, of whichever sample.  A function whose
-            result for a sample depends on its company.
+            result for a sample depends on its company, or cannot be shipped.
+        InstallationError: no Ray, or other versions on a node.
         SweepInterrupted: Ctrl-C; a KeyboardInterrupt.
 
     Source: MuJoCo has no such function; the order of samples is that of nested loops, the last grid the innermost but
@@ -115,8 +122,12 @@ def sweep(
     pace, nthread = Pace(plan, count("chunk", chunk, 0)), count("nthread", nthread, 0)
     watcher = _watcher(progress)
     trial = try_one(plan)
-    store = None if out is None else open_run(out, plan)
     with contextlib.ExitStack() as stack:
+        workers = _workers(plan, address, nodes, nthread)
+        if workers is not None:
+            stack.enter_context(workers)
+            _compare(trial, np.zeros(1, np.int64), workers.try_one(), WORKER)
+        store = None if out is None else open_run(out, plan)
         if store is not None:
             stack.enter_context(store.held())
         done = [] if store is None else store.read_chunks(plan.nsample)
@@ -124,7 +135,9 @@ def sweep(
             _compare(trial, samples, columns, ELSEWHERE)
         left = _left(done, plan.nsample)
         say = stack.enter_context(watcher(plan.nsample))
-        _collect(plan, _local(plan, left, pace, nthread), trial, done, store, say)
+        chunks = _local(plan, left, pace, nthread) if workers is None else workers.chunks(left, pace)
+        with contextlib.closing(chunks):
+            _collect(plan, chunks, trial, done, store, say)
     result = joined(done, plan.nsample)
     if store is not None:
         _finish(store, result)
@@ -151,6 +164,15 @@ def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunD
             say(count_done)
     except KeyboardInterrupt:
         raise SweepInterrupted(count_done, plan.nsample, store.path if store else None) from None
+
+
+def _workers(plan: Plan, address: str | None, nodes: int | None, nthread: int) -> Workers | None:
+    """Where chunks are computed by Ray; None for here."""
+    if address is None and nodes is None:
+        return None
+    if address is not None and nodes is not None:
+        raise ModelError("nodes: a cluster has its own; allowed is one of address and nodes")
+    return Workers(plan, address, 1 if nodes is None else count("nodes", nodes, 1), nthread)
 
 
 def _local(plan: Plan, left: list[tuple[int, int]], pace: Pace, nthread: int) -> Chunks:

@@ -1,0 +1,190 @@
+"""Sweeps by a real Ray: the bits of a sweep without it, whoever is lost, and errors as they would be here."""
+
+import os
+import re
+import signal
+import threading
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane import distributed as fd
+
+ray = pytest.importorskip("ray")
+SAMPLES, CHUNK, STEPS = 40, 4, 6
+PARAMETERS = {"qvel": fd.normal(0.0, 1.0, each=True), "body_mass[1]": fd.uniform(0.5, 2.0, apply="scale")}
+REDUCE = {"angle": "final qpos[0]", "fastest": "peak qvel"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    with fd.connect(cores=2, options={"object_store_memory": 100 << 20}) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load("double_pendulum")
+
+
+def swept(model, reduce=None, rollout=STEPS, **given):
+    settings = {"nsample": SAMPLES, "chunk": CHUNK, "progress": False, "nthread": 1} | given
+    return fd.sweep(model, PARAMETERS, rollout, reduce or REDUCE, **settings)
+
+
+@pytest.fixture(scope="module")
+def whole(model):
+    return swept(model)
+
+
+def same(a, b):
+    assert a.columns.keys() == b.columns.keys()
+    for name, column in a.columns.items():
+        np.testing.assert_array_equal(column, b.columns[name], err_msg=name)
+
+
+def test_workers_give_the_same_bits(model, whole, tmp_path):
+    seen = []
+    out = tmp_path / "run"
+    found = swept(model, nodes=2, out=out, progress=lambda done, total: seen.append((done, total)))
+    same(whole, found)
+    same(whole, fd.load_sweep(out))
+    assert seen[-1] == (SAMPLES, SAMPLES) and len(seen) == 1 + SAMPLES // CHUNK
+    assert ray.is_initialized()  # a Ray that was there stays
+
+
+def test_a_cluster_is_named_by_its_address(model, whole, cluster):
+    same(whole, swept(model, address=cluster.address))
+
+
+def reduce_and_die(marker, recorded):
+    """Kill the worker that computes, once for each marker that is there: none of them is in the trials."""
+    if abs(recorded["qvel"][0, 0]) > 1.5:
+        for path in sorted(Path(marker).iterdir()):
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)
+    return {"angle": recorded["qpos"][-1, 0]}
+
+
+def test_workers_that_die_are_replaced_and_the_bits_stay(model, whole, tmp_path):
+    """Three of them, in the middle."""
+    for k in range(3):
+        (tmp_path / str(k)).touch()
+    rollout = {"nstep": STEPS, "record": ("qpos", "qvel")}
+    assert abs(whole.parameters["qvel"][0, 0]) < 1.5 < np.abs(whole.parameters["qvel"][:, 0]).max()
+    found = swept(model, partial(reduce_and_die, str(tmp_path)), rollout, nodes=2)
+    np.testing.assert_array_equal(found.results["angle"], whole.results["angle"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_done_here_goes_on_there_and_back(model, whole, tmp_path):
+    def stop(at):
+        def progress(done, total):
+            if done >= at:
+                raise KeyboardInterrupt
+
+        return progress
+
+    with pytest.raises(fd.SweepInterrupted, match=f"interrupted after 8 of {SAMPLES} samples"):
+        swept(model, out=tmp_path / "run", progress=stop(8))
+    with pytest.raises(fd.SweepInterrupted):
+        swept(model, out=tmp_path / "run", progress=stop(20), nodes=2)
+    assert len(fd.load_sweep(tmp_path / "run")) == 20
+    same(whole, swept(model, out=tmp_path / "run"))
+
+
+def test_kernels_and_functions_of_a_program_are_shipped(model, whole):
+    strength = 0.5
+
+    @fl.kernel
+    def push(m, d):
+        d.ctrl[0] = 0.5 * d.qvel[0]
+
+    def follow(batch, step):
+        return np.concatenate([strength * batch.qvel[:, :1], np.zeros((batch.nworld, 1))], axis=1)
+
+    for control in (push, follow):
+        rollout = {"nstep": STEPS, "control": control, "record": ("qpos",)}
+        here = swept(model, lambda recorded: {"angle": recorded["qpos"][-1, 0]}, rollout)
+        there = swept(model, lambda recorded: {"angle": recorded["qpos"][-1, 0]}, rollout, nodes=2)
+        same(here, there)
+        assert (here.results["angle"] != whole.results["angle"]).any()
+
+
+def test_a_function_that_cannot_be_shipped_is_refused_before_anything_runs(model, tmp_path):
+    lock = threading.Lock()
+
+    def reduce(recorded):
+        with lock:
+            return {"x": 1.0}
+
+    assert len(swept(model, reduce)) == SAMPLES  # here it can be called
+    with pytest.raises(fl.ModelError, match=r"cannot be shipped to other processes: TypeError: .*lock.*; allowed"):
+        swept(model, reduce, nodes=2, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def only_here(pid, recorded):
+    if os.getpid() != pid:
+        raise OSError("no such file: /data/here")
+    return {"x": 1.0}
+
+
+def other_there(pid, recorded):
+    return {"x": 1.0 if os.getpid() == pid else 2.0}
+
+
+@pytest.mark.parametrize(
+    ("reduce", "message"),
+    [
+        (only_here, "reduce: sample 0: OSError: no such file: /data/here"),
+        (other_there, "sample 0: x: got 2.0, and it is 1.0 here: a worker computes with other kernels"),
+    ],
+)
+def test_a_function_that_does_something_else_there_is_found_before_anything_runs(model, tmp_path, reduce, message):
+    with pytest.raises(fl.ModelError, match=re.escape(message)):
+        swept(model, partial(reduce, os.getpid()), nodes=2, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def divided(recorded):
+    return {"x": 1 / int(abs(recorded["qvel"][0, 0]) < 1.5)}
+
+
+def test_an_error_of_a_later_sample_names_it_and_keeps_what_is_done(model, tmp_path):
+    with pytest.raises(fl.ModelError, match=r"^reduce: sample \d+: ZeroDivisionError: division by zero$"):
+        swept(model, divided, {"nstep": 1, "record": ("qvel",)}, nodes=2, out=tmp_path / "run")
+    assert set(fd.load_sweep(tmp_path / "run").results) <= {"x"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"nodes": 2, "address": "10.0.0.1:6379"}, "nodes: a cluster has its own; allowed is one of address and nodes"),
+        ({"nodes": 0}, "nodes: got 0, allowed is a whole number from 1"),
+        ({"address": 3}, "address: got int"),
+        ({"address": "nowhere"}, "address: got 'nowhere'"),
+    ],
+)
+def test_places_that_are_none_are_refused(model, given, message):
+    with pytest.raises(fl.ModelError, match=message):
+        swept(model, **given)
+
+
+def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
+    from featherlane.cli import run
+
+    text = 'model = "pendulum"\nsamples = 5\n[parameters]\nqvel = { normal = [0, 1] }\n[rollout]\nsteps = 2\n'
+    (tmp_path / "sweep.toml").write_text(text + '[reduce]\nx = "final qpos[0]"\n')
+    tables, file = [], str(tmp_path / "sweep.toml")
+    for k, nodes in enumerate(([], ["--nodes", "2"], ["--nodes", cluster.address])):
+        assert run(["sweep", file, "--out", str(tmp_path / str(k)), "--threads", "1", *nodes]) == 0
+        tables.append(fd.load_sweep(tmp_path / str(k)))
+    same(tables[0], tables[1])
+    same(tables[0], tables[2])
