@@ -14,6 +14,7 @@ import numpy as np
 from featherlane.distributed.sweep_plan import Plan
 from featherlane.distributed.sweep_reduction import numbers_of
 from featherlane.errors import BadNumberWarning, ModelError
+from featherlane.lanes import Kernel
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA, STATUS
@@ -22,6 +23,7 @@ from featherlane.simulation.tile.workspace import Workspace
 ROOM = 64 << 20  # bytes of recordings and controls that a chunk may hold
 SECONDS = 20.0  # that a chunk should take at most: what Ctrl-C loses, and how often progress is seen
 LARGEST = 1024  # samples; more in a call are no quicker
+KEPT = 4  # batches that wait for the next chunk; variants may be many
 FIRST = 64  # samples of the first chunk, whose time says how many the next may have
 
 Columns = dict[str, np.ndarray]
@@ -52,29 +54,44 @@ def run_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> Columns:
         for row, k in enumerate(members):
             numbers[k] = numbers_of(plan.reduce, _of_one(recorded, row), int(samples[k]), known)
             known = known or tuple(numbers[k])
-        status[members] = np.stack([batch.status[name] for name in STATUS], axis=-1)
+        counts = batch.status
+        status[members] = np.stack([counts[name][: len(members)] for name in STATUS], axis=-1)
     columns = {f"parameter:{path}": value for path, value in values.items()}
     columns |= {f"result:{name}": np.array([row[name] for row in numbers]) for name in known or ()}
     return columns | {f"status:{name}": status[:, k] for k, name in enumerate(STATUS)}
 
 
 def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, nthread: int) -> tuple[Batch, Columns]:
-    """The worlds of samples of one model after their rollout, and what was recorded."""
-    run = plan.rollout
-    batch = Batch(model, len(samples), nthread=nthread, dtype=run.dtype)
-    swept = plan.fields("model")
-    for name in swept:
-        plan.enter(name, batch.expand(name), values)
-    if swept and plan.needs_constants():
-        batch.set_const()
-    batch.reset(keyframe=run.keyframe)
+    """Worlds after the rollout of samples of one model, which are the first of them, and what was recorded."""
+    run, n = plan.rollout, len(samples)
+    batch, ids = _worlds(plan, model, n, nthread), np.arange(n)
+    for name in plan.fields("model"):
+        plan.enter(name, batch.expand(name)[:n], values)
+    if plan.needs_constants():
+        batch.set_const(ids)
+    batch.reset(ids, keyframe=run.keyframe)
     for name in plan.fields("state"):
-        rows = np.array(batch._rows_of(name))
+        rows = batch._rows_of(name)[:n]
         plan.enter(name, rows, values)
-        setattr(batch, name, rows.reshape(getattr(batch, name).shape))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BadNumberWarning)  # the result says which samples
-        return batch, batch.rollout(run.nstep, plan.controls(model, samples), run.record)
+        return batch, batch.rollout(run.nstep, plan.controls(model, samples), run.record, ids)
+
+
+def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:
+    """At least n worlds, with the model's own numbers: those of an earlier chunk, whose memory is there already."""
+    control = plan.rollout.control
+    exact = callable(control) and not isinstance(
+        control, Kernel
+    )  # a function sees the batch, and no other worlds in it
+    batch = plan.batches.get((id(model), nthread))
+    if batch is None or batch.nworld < n or (exact and batch.nworld != n):
+        if len(plan.batches) >= KEPT:
+            plan.batches.clear()
+        batch = plan.batches[id(model), nthread] = Batch(model, n, nthread=nthread, dtype=plan.rollout.dtype)
+    for name, rows in batch._expanded.items():
+        rows[...] = model.__dict__[name]
+    return batch
 
 
 def _of_one(recorded: Columns, row: int) -> Columns:

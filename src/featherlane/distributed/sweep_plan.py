@@ -15,7 +15,7 @@ import numpy as np
 
 from featherlane.distributed.sweep_reduction import Function, Named
 from featherlane.distributed.sweep_target import INDEPENDENT, Part, Target, target_of
-from featherlane.distributed.sweep_values import LISTED, Source, generator, source_of
+from featherlane.distributed.sweep_values import LISTED, Source, Streams, source_of
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel, kernel
 from featherlane.measure.controls import HOLD, control_range
@@ -75,6 +75,7 @@ class Plan:
         draws: samples at each point of the grids and lists.
         nsample: samples in all.
         names: of the numbers that `reduce` gives, once they are known.
+        batches: worlds that were made in this process, by model and number of threads.
     """
 
     model: Model
@@ -86,10 +87,11 @@ class Plan:
     draws: int
     nsample: int
     names: tuple[str, ...] | None = None
+    batches: dict[tuple[int, int], Any] = field(default_factory=dict)
     _variants: dict[tuple, Model] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_variants": {}}
+        return self.__dict__ | {"batches": {}, "_variants": {}}
 
     # ---- samples -----------------------------------------------------------------------------------------------------
     def values(self, samples: np.ndarray) -> dict[str, np.ndarray]:
@@ -105,7 +107,8 @@ class Plan:
         source, shape = self.sources[path], self.targets[path].shape
         if source.kind in LISTED:
             return source.listed[places[path]]
-        drawn = [source.draw(generator(self.seed, int(i), path), shape) for i in samples]
+        streams = Streams(self.seed, path)
+        drawn = [source.draw(streams.of(i), shape) for i in samples.tolist()]
         if source.kind != "drawn":
             return np.array(drawn, source.listed.dtype if source.kind == "choice" else np.float64)
         for i, value in zip(samples, drawn, strict=True):
@@ -136,7 +139,8 @@ class Plan:
         bounds, nstep = control_range(model), self.rollout.nstep
         hold = max(1, round(HOLD / self.model.opt.timestep))
         held = -(-nstep // hold)
-        unit = np.array([generator(self.seed, int(i), "ctrl").random((held, len(bounds))) for i in samples])
+        streams = Streams(self.seed, "control")
+        unit = np.array([streams.of(i).random((held, len(bounds))) for i in samples.tolist()])
         return np.repeat(bounds[:, 0] + unit * (bounds[:, 1] - bounds[:, 0]), hold, axis=1)[:, :nstep]
 
     # ---- variants ----------------------------------------------------------------------------------------------------

@@ -187,10 +187,24 @@ def source_of(path: str, given: Any) -> Source:
         raise ModelError(f"parameter {path!r}: {error}") from None
 
 
-def generator(seed: int, sample: int, name: str) -> np.random.Generator:
-    """The random numbers of one parameter of one sample."""
-    key = (sample, zlib.crc32(name.encode()))
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+class Streams:
+    """The random numbers of one parameter: a stream for each sample, which depends on the seed and the name, too.
+
+    Philox counts: the seed and the name are its key, the sample's number stands in its counter, so that a stream is
+    found by setting two numbers, in a microsecond, where a generator of its own would take ten.
+    Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011; numpy.random.Philox.
+    """
+
+    def __init__(self, seed: int, name: str):
+        key = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),)).generate_state(2, np.uint64)
+        self._bits = np.random.Philox(key=key)
+        self._start, self._generator = self._bits.state, np.random.Generator(self._bits)
+
+    def of(self, sample: int) -> np.random.Generator:
+        """The stream of a sample, from its beginning; good until the next is asked for."""
+        self._start["state"]["counter"][2] = sample
+        self._bits.state = self._start
+        return self._generator
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
