@@ -7,8 +7,8 @@ the solution than at the minimum along p.  It saves up to 3 % of the iterations,
 
 A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
 In float32 it is asked of each component whether it is rounding of its terms (rounding.py): contacts that push against
-each other leave of their forces a thousandth, and its last digits would be sought in vain.  Where that is more than
-`LARGE32` of what moves the bodies it says so.
+each other leave of their forces a thousandth, and its last digits would be sought in vain.  Where rounding is more than
+`LARGE` of what moves the bodies it says so.
 What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
 `warning`.  A gain of cost below the tolerance ends nothing: where the cost is large, or a step short, it tells nothing
 of the gradient.
@@ -36,7 +36,7 @@ from featherlane.solver.primal.problem import (
     store_forces,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
+from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_lowest
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
@@ -78,9 +78,9 @@ def newton(m, d):
     start_lowest(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
-    noise, small = real(d, 1e-15), real(d, SMALL)
+    noise, small, large = real(d, 1e-15), real(d, SMALL), real(d, LARGE)
     if single_precision(d):
-        noise, small = real(d, 5e-7), real(d, SMALL32)
+        noise, small, large = real(d, 5e-7), real(d, SMALL32), real(d, LARGE32)
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsettled, slow = live, live & not_(live)
@@ -138,9 +138,7 @@ def newton(m, d):
     # what no step lowers may be small all the same, and what is rounding may be large
     forces = size_of_forces(m, d)
     unsettled = unsettled & (live | not_(gradient <= small * forces))
-    if single_precision(d):
-        large = (scale * gradient > tolerance) & not_(gradient <= LARGE32 * forces)
-        unsettled = unsettled | (large & (d.active[0] > 0.0))
+    unsettled = unsettled | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & (d.active[0] > 0.0))
     # beyond what float32 can square
     unsettled = unsettled | (not_(gradient < FAR) & (d.active[0] > 0.0))
     d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])
