@@ -1,5 +1,7 @@
 """Rollouts in JAX: its own checker of gradients, both contact models, both precisions; jit, vmap; what is refused."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -123,6 +125,59 @@ def test_vmap_and_scan_go_through_steps():
     value, gradient = jax.jit(jax.value_and_grad(along))(control[0])
     assert value == pytest.approx(float(loss(qpos[0], control[0])), rel=1e-12)
     assert jnp.abs(gradient - jax.grad(loss, 1)(qpos[0], control[0])).max() < 1e-9
+
+
+# ---- without Python --------------------------------------------------------------------------------------------------
+def test_a_compiled_rollout_has_no_callback(world):
+    """What XLA compiles calls the engine itself; with fields of the model it comes back to Python."""
+    model, batch, given = world
+    worlds = fj.Dynamics(batch)
+    text = jax.jit(worlds.rollout).lower(*given).as_text()
+    assert "featherlane_rollout" in text and "callback" not in text
+    mass = jnp.tile(model.body_mass, (2, 1))
+    assert "callback" in jax.jit(worlds.rollout).lower(*given, body_mass=mass).as_text()
+
+
+@pytest.mark.parametrize("of_worlds", ["float64", "float32"])
+@pytest.mark.parametrize("of_arrays", ["float64", "float32"])
+def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, monkeypatch):
+    """Whatever has to be converted; as does one under 32-bit JAX, and one beside another."""
+    model, rng = sliding(), np.random.default_rng(SEED)
+    batch = started(model, rng, 11, of_worlds)
+    worlds = fj.Dynamics(batch)
+    given = [a.astype(of_arrays) for a in arrays(batch, 7, rng)]
+    found = jax.jit(lambda *a: (worlds.rollout(*a), worlds.rollout(a[0], 2 * a[1], *a[2:])))(*given)
+    if of_arrays == "float32":
+        with jax.enable_x64(False):
+            narrow = worlds.rollout(*given)
+        assert all((a == b).all() for a, b in zip(narrow, found[0], strict=True))
+    monkeypatch.setattr(worlds, "_native", lambda *what: None)
+    assert all((a == b).all() for a, b in zip(worlds.rollout(*given), found[0], strict=True))
+    faster = worlds.rollout(given[0], 2 * given[1], *given[2:])
+    assert all((a == b).all() for a, b in zip(faster, found[1], strict=True))
+
+
+def test_worlds_that_step_by_plain_python_go_through_it():
+    model = fl.load("""<mujoco><worldbody><body><joint name="j"/><geom size="0.1" pos="0.2 0 0"/></body></worldbody>
+        <actuator><general joint="j" gaintype="user"/></actuator></mujoco>""")
+    fl.set_user_actuator(model, 0, gain=lambda m, d, i: 2.0)
+    worlds = fj.Dynamics(fl.Batch(model, 1, nthread=1))
+    given = jnp.zeros((1, 1)), jnp.zeros((1, 1)), None, jnp.ones((1, 2, 1))
+    assert "callback" in jax.jit(worlds.rollout).lower(*given).as_text()
+    assert worlds.rollout(*given)[1][0, -1, 0] > 0.0
+
+
+def test_a_program_that_outlives_its_worlds_says_so():
+    """Its table is gone, and so is the memory behind."""
+    worlds = fj.Dynamics(fl.Batch(carts()[0], 1, nthread=1))
+    given = jnp.zeros((1, 2)), jnp.zeros((1, 2)), None, jnp.ones((1, 2, 2))
+    program = jax.jit(worlds.rollout).lower(*given).compile()
+    program(*given)
+    jax.clear_caches()
+    del worlds
+    gc.collect()
+    with pytest.raises(Exception, match="the Dynamics that this program was made with is gone"):
+        jax.block_until_ready(program(*given))
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------------

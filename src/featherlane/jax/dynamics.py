@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.jax.handler import NAME, handler
+from featherlane.jax.native import NativeRollout
 from featherlane.simulation.adjoint import dynamics
 from featherlane.simulation.batch.batch import Batch
 
@@ -46,6 +48,7 @@ class Dynamics:
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
         self._dynamics, self._lock = dynamics.Dynamics(batch, nthread, frictionloss), threading.Lock()
         self.model, self.nworld = self._dynamics.model, batch.nworld
+        self._rollouts: dict[tuple[int, np.dtype], NativeRollout] = {}
         self._rollout = _with_adjoint(self._run, self._pull_back)
 
     def step(self, qpos, qvel, act, ctrl, **fields):
@@ -112,6 +115,10 @@ class Dynamics:
         """The states after each step."""
         dtype, nstep = arrays[0].dtype, arrays[3].shape[1]
         shapes = tuple(jax.ShapeDtypeStruct((self.nworld, nstep, n), dtype) for n in self._dynamics.sizes)
+        native = None if names else self._native(nstep, np.dtype(dtype))
+        if native is not None:
+            call = jax.ffi.ffi_call(NAME, shapes, vmap_method="sequential")
+            return tuple(call(*arrays, place=np.int64(native.place), token=np.int64(native.token)))
 
         def host(*given):
             with self._lock:
@@ -131,6 +138,18 @@ class Dynamics:
                 return tuple(g.astype(dtype) for g in (*found, *(by_fields[name] for name in run.fields)))
 
         return jax.pure_callback(host, shapes, arrays, cotangents, vmap_method="sequential")
+
+    def _native(self, nstep: int, dtype: np.dtype) -> NativeRollout | None:
+        """Rollouts of this length without Python, where that can be."""
+        made = handler()
+        if made is None:
+            return None
+        with self._lock:
+            key = nstep, dtype
+            if key not in self._rollouts:
+                self._rollouts[key] = NativeRollout(self._dynamics, nstep, dtype, made)
+            found = self._rollouts[key]
+        return found if found.place >= 0 else None
 
     def _ran(self, names: tuple[str, ...], given) -> dynamics.Run:
         state, fields = [np.asarray(a) for a in given[:4]], [np.asarray(a) for a in given[4:]]

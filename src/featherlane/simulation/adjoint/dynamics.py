@@ -76,6 +76,10 @@ class Dynamics:
         shapes = {name: (self.nworld, n) for name, n in zip(STATE, self.sizes, strict=True)}
         return shapes | {"control": (self.nworld, nstep, self.model.nu)}
 
+    def start(self) -> Batch:
+        """The worlds as they were when this was made; they are this one's own, and go on with its next call."""
+        return self._worlds({})
+
     def field_shapes(self, names) -> dict[str, tuple[int, ...]]:
         """Of model fields that are given, by the names that the model has for them; checked."""
         known = Parameters(self.model, tuple(names)).names
