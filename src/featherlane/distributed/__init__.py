@@ -1,21 +1,29 @@
 """Worlds on many machines, by Ray (`pip install 'featherlane[distributed]'`), which is imported when it is needed.
 
-cluster = fl.distributed.connect("10.0.0.1:6379")   a cluster, or a Ray on this machine
-fl.distributed.sweep(model, parameters, ...)        parameter sweeps and Monte Carlo, in a table; without Ray, too
+batch = fl.distributed.Batch(model, 100_000, nodes="10.0.0.1:6379")   worlds of one model on a cluster
+cluster = fl.distributed.connect("10.0.0.1:6379")                     a cluster, or a Ray on this machine
+result = fl.distributed.sweep(model, parameters, rollout, reduce)     parameter sweeps and Monte Carlo; without Ray, too
 """
 
+from featherlane.distributed.batch import Batch
 from featherlane.distributed.cluster import Cluster, connect
+from featherlane.distributed.recording import Recorded, gathered
+from featherlane.distributed.reduction import Histogram
 from featherlane.distributed.sweep_result import Sweep, load_sweep
 from featherlane.distributed.sweep_run import SweepInterrupted, sweep
 from featherlane.distributed.sweep_values import choice, drawn, grid, log_uniform, normal, uniform, values
 
 __all__ = [
+    "Batch",
     "Cluster",
+    "Histogram",
+    "Recorded",
     "Sweep",
     "SweepInterrupted",
     "choice",
     "connect",
     "drawn",
+    "gathered",
     "grid",
     "load_sweep",
     "log_uniform",

@@ -107,6 +107,7 @@ def connect(
     """
     if address is not None and not isinstance(address, str):
         raise ModelError(f"address: got {type(address).__name__}, {ADDRESS}")
+    _check_form(address)
     ray = ray_module()
     given = {"log_to_driver": True, "logging_level": "WARNING", **(options or {})}
     is_own = not ray.is_initialized()
@@ -137,11 +138,14 @@ def _check_same(ray: Any, address: str | None) -> None:
         raise ModelError(f"address: got {address!r}, this process is in the cluster at {here}; ray.shutdown() ends it")
 
 
+def _check_form(address: str | None) -> None:
+    host, _, port = (address or "").rpartition(":")
+    if address not in (None, "auto") and not (host and "/" not in address and port.isdigit() and 0 < int(port) < 65536):
+        raise ModelError(f"address: got {address!r}, {ADDRESS}")
+
+
 def _check_answers(address: str, timeout: float) -> None:
     """Ask whether a Ray is there, in a process that can be ended: Ray's own functions try for ever."""
-    host, _, port = address.rpartition(":")
-    if address != "auto" and not (host and "/" not in address and port.isdigit() and 0 < int(port) < 65536):
-        raise ModelError(f"address: got {address!r}, {ADDRESS}")
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check"]
     command += [] if address == "auto" else ["--address", address]
     try:

@@ -1,0 +1,130 @@
+"""What the user edits on this side, and workers have to be told: the model, and its fields that differ by world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from featherlane.distributed.node import Order
+from featherlane.distributed.ship import packed
+from featherlane.model.lent import Lent
+from featherlane.model.limits import check_field
+from featherlane.model.model import KEYFRAME_FIELDS, Model
+
+REALS, OTHERS = "real_buffer", ("int_buffer", "scalar_buffer")
+
+
+class ModelEdits:
+    """Which orders bring workers' models to what this one is now.
+
+    Args:
+        model: as workers have it.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self._take()
+
+    def _take(self) -> None:
+        """Remember the model as it is."""
+        model = self.model
+        self._buffers = {name: getattr(model, name).copy() for name in (REALS, *OTHERS)}
+        self._mark = self._marked()
+
+    def _marked(self) -> tuple:
+        """What grows with each edit of options and functions; and keyframes."""
+        return self.model.revision, *(np.array(getattr(self.model, name)).tobytes() for name in KEYFRAME_FIELDS)
+
+    def orders(self) -> list[Order]:
+        """What to tell workers.
+
+        Raises:
+            ModelError: a field has a number that it cannot hold.
+        """
+        model = self.model
+        model.check_edits()
+        if self._marked() != self._mark or not all(self._is_same(name) for name in OTHERS):
+            self._take()
+            return [("model", (packed("model", model),))]
+        if not self._is_same(REALS):
+            self._take()
+            return [("model_reals", (self._buffers[REALS],))]
+        return []
+
+    def _is_same(self, name: str) -> bool:
+        return np.array_equal(self._buffers[name], getattr(self.model, name))
+
+
+class Fields:
+    """Fields of the model with a row for each world, as the user holds them.
+
+    Args:
+        model: the model.
+        nworld: worlds.
+        dtype: of the rows.
+        fetch: gives the rows of a field that workers have computed.
+    """
+
+    def __init__(self, model: Model, nworld: int, dtype: np.dtype, fetch: Callable[[str], np.ndarray]):
+        self.model, self.nworld, self.dtype, self._fetch = model, nworld, dtype, fetch
+        self.names: list[str] = []  # those that workers have rows of
+        self._lent: dict[str, Lent] = {}
+        self._sent: dict[str, np.ndarray] = {}
+        self._edited: set[str] = set()
+        self._stale: set[str] = set()
+
+    def lend(self, name: str) -> np.ndarray:
+        """A live array (nworld, ...), at first the model's values."""
+        if name not in self._lent:
+            if name in self.names:
+                rows = self._fetch(name)
+            else:
+                value = self.model.__dict__[name]
+                rows = np.broadcast_to(value, (self.nworld, *value.shape))
+            own = np.array(rows, self.dtype, order="C")
+            self._lent[name], self._sent[name] = Lent(own), own.copy()
+        elif name in self._stale:
+            self._refresh(name)
+        self._edited.add(name)
+        return self._lent[name].view
+
+    def recomputed(self, names: list[str]) -> None:
+        """Workers have computed these anew."""
+        self.names += [name for name in names if name not in self.names]
+        for name in self._lent.keys() & set(names):
+            self._stale.add(name)
+            if self._lent[name].is_held():
+                self._refresh(name)
+
+    def _refresh(self, name: str) -> None:
+        self._lent[name].array[...] = self._sent[name] = self._fetch(name)
+        self._stale.discard(name)
+
+    def edited(self) -> dict[str, np.ndarray]:
+        """Fields with rows that workers do not have; they count as told.
+
+        Raises:
+            ModelError: a field has a number that it cannot hold.
+        """
+        found = {}
+        for name in sorted(self._edited):
+            rows = self._lent[name].array
+            if name not in self.names or not np.array_equal(rows, self._sent[name]):
+                check_field(self.model, name, rows, worlds=True)
+                found[name] = rows
+        for name, rows in found.items():
+            self._sent[name] = rows.copy()
+            if name not in self.names:
+                self.names.append(name)
+        self._edited = {name for name in self._edited if self._lent[name].is_held()}
+        return found
+
+    def taken(self, name: str, rows: np.ndarray) -> None:
+        """Workers have got these rows."""
+        if name not in self.names:
+            self.names.append(name)
+        if name in self._lent:
+            self._lent[name].array[...] = rows
+            self._sent[name] = self._lent[name].array.copy()
+            self._stale.discard(name)

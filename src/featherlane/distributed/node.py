@@ -1,0 +1,277 @@
+"""What lives on a node: some of the worlds, as a batch of their own, and what is asked of them.
+
+A request is a list of orders, each the name of a method of `Orders` and its arguments; it gives a report and results.
+The same class works in the process of the user, where there is one node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from featherlane.distributed.machine import Machine, free_memory, this_machine
+from featherlane.distributed.reduction import reduced
+from featherlane.distributed.ship import packed, unpacked
+from featherlane.errors import ModelError
+from featherlane.lanes import Kernel
+from featherlane.model.model import BUFFERS, Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.running import BAD, NAMED
+from featherlane.simulation.tile.workspace import Workspace
+
+Order = tuple[str, tuple[Any, ...]]
+
+
+class Place(NamedTuple):
+    """Where an array stands among those that travel beside a request."""
+
+    index: int
+
+
+class Report(NamedTuple):
+    """What every request gives back.
+
+    Attributes:
+        seconds: how long it took.
+        bad: the first worlds that had bad numbers since their last reset, by their numbers here.
+        nbad: how many such worlds there are.
+        error: what went wrong; the request was not done, or not to its end.
+    """
+
+    seconds: float
+    bad: tuple[int, ...] = ()
+    nbad: int = 0
+    error: Exception | None = None
+
+
+class Spec(NamedTuple):
+    """What worlds are made of.
+
+    Attributes:
+        nworld, nthread, dtype, given_contacts, record_bad: as of `featherlane.Batch`.
+        first: the number of the first world among all.
+        cores: those to run on; empty: all that the process may use.
+    """
+
+    nworld: int
+    nthread: int
+    dtype: str
+    given_contacts: int
+    record_bad: int
+    first: int = 0
+    cores: tuple[int, ...] = ()
+
+
+class Worlds:
+    """Some worlds of a batch that is spread over nodes."""
+
+    def __init__(self):
+        self.batch: Any = None
+        self.spec: Any = None
+        self._kernels: dict[str, Kernel] = {}
+
+    # ---- as an actor -------------------------------------------------------------------------------------------------
+    def machine(self) -> tuple[Machine, int]:
+        """The machine, and the number of this process."""
+        return this_machine(), os.getpid()
+
+    def do(self, orders: Sequence[Order], *arrays: np.ndarray) -> tuple[Report, Any]:
+        """Carry out orders.
+
+        Args:
+            orders: one after the other.
+            arrays: those that `Place`s in the orders' arguments stand for.
+
+        Returns:
+            The report, and what the last order gave.
+        """
+        start, result = time.perf_counter(), None
+        try:
+            for name, arguments in orders:
+                given = (arrays[a.index] if isinstance(a, Place) else a for a in arguments)
+                result = getattr(self, f"order_{name}")(*given)
+        except Exception as error:
+            return Report(time.perf_counter() - start, error=_portable(error)), None
+        return Report(time.perf_counter() - start, *self._bad()), result
+
+    def _bad(self) -> tuple[tuple[int, ...], int]:
+        if self.batch is None:
+            return (), 0
+        bad = np.flatnonzero(self.batch._arrays["warning"][:, BAD])
+        return tuple(bad[:NAMED].tolist()), len(bad)
+
+    # ---- making ------------------------------------------------------------------------------------------------------
+    def order_make(self, model: bytes | Model, spec: Spec) -> None:
+        """Worlds as the model starts them, in memory near the cores that step them."""
+        made = unpacked("model", model) if isinstance(model, bytes) else model
+        self._settle(spec)
+        self._check_memory(made)
+        self.batch = Batch(made, spec.nworld, spec.nthread, spec.dtype, spec.given_contacts, spec.record_bad)
+        self.batch.__dict__["_told"] = True  # of bad numbers whoever asks tells, for all nodes
+
+    def _settle(self, spec: Spec) -> None:
+        """Run on the cores that are named."""
+        self.spec = spec
+        if spec.cores and hasattr(os, "sched_setaffinity"):
+            # threads that are started from here on inherit it, and memory is where it is first written to
+            with contextlib.suppress(OSError):  # cores that were taken away meanwhile
+                os.sched_setaffinity(0, spec.cores)
+
+    def _check_memory(self, model: Model) -> None:
+        need, free = memory_of(model, self.spec), free_memory()
+        if need > free:
+            raise ModelError(
+                f"nworld: {self.spec.nworld} worlds on {this_machine().name} need {need / 2**30:.3g} GiB, of which "
+                f"{free / 2**30:.3g} are free; allowed are fewer worlds, or more nodes"
+            )
+
+    # ---- what may be ordered -----------------------------------------------------------------------------------------
+    def order_model_reals(self, reals: np.ndarray) -> None:
+        """Real fields of the model, edited."""
+        self.batch.model.real_buffer[...] = reals
+        self.batch.model.__dict__["_edited"].update(self.batch.model._lent)
+        self.batch.model.__dict__["_stamp"] = None
+
+    def order_model(self, model: bytes) -> None:
+        """The model, edited in other ways."""
+        take_over(self.batch.model, unpacked("model", model))
+
+    def order_set(self, name: str, rows: np.ndarray, ids: np.ndarray | None) -> None:
+        """State fields."""
+        target = getattr(self.batch, name)
+        target[... if ids is None else ids] = rows
+
+    def order_expand(self, name: str, rows: np.ndarray | None) -> None:
+        """A field of the model for each world; rows of it, where they are given."""
+        target = self.batch.expand(name)
+        if rows is not None:
+            target[...] = rows
+
+    def order_bind(self, name: str) -> None:
+        self.batch.bind(name)
+
+    def order_reset(self, ids, keyframe, forward: bool) -> None:
+        self.batch.reset(ids, keyframe, forward)
+
+    def order_set_const(self, ids) -> None:
+        self.batch.set_const(ids)
+
+    def order_forward(self, ids) -> None:
+        self.batch.forward(ids)
+
+    def order_step(self, nstep: int, ids) -> None:
+        self.batch.step(nstep, ids)
+
+    def order_rollout(self, nstep: int, control, record, ids, reduction=None, out=None) -> dict[str, Any]:
+        """A rollout; with a reduction, what it leaves of the recording."""
+        if isinstance(control, bytes):
+            control = self._kernel(control)
+        result = self.batch.rollout(nstep, control, record, ids, out)
+        if reduction is None:
+            return result
+        worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
+        return {name: reduced(reduction, rows, worlds) for name, rows in result.items()}
+
+    def _kernel(self, packet: bytes) -> Kernel:
+        """A control kernel, the same object each time it is shipped."""
+        key = hashlib.sha256(packet).hexdigest()
+        if key not in self._kernels:
+            self._kernels[key] = unpacked("control", packet)
+        return self._kernels[key]
+
+    def order_get(self, names: Sequence[str], ids) -> dict[str, np.ndarray]:
+        """Fields, copied."""
+        return {name: np.array(getattr(self.batch, name)[... if ids is None else ids]) for name in names}
+
+    def order_expanded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Fields of the model that differ by world."""
+        return {name: self.batch._expanded[name].copy() for name in names}
+
+    def order_reduce(self, reduction, name: str, ids) -> Any:
+        """What a reduction leaves of a field."""
+        rows = getattr(self.batch, name)[... if ids is None else ids]
+        worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
+        return reduced(reduction, rows, worlds)
+
+    def order_method(self, name: str, *arguments) -> Any:
+        """What a method of the batch gives."""
+        return getattr(self.batch, name)(*arguments)
+
+    def order_call(self, function: bytes | Callable) -> Any:
+        """What a function gives for this batch."""
+        called = unpacked("function", function) if isinstance(function, bytes) else function
+        return called(self.batch)
+
+    # ---- keeping -----------------------------------------------------------------------------------------------------
+    def order_keep(self, folder: str | None, name: str) -> bytes | str:
+        """All that lasts, as bytes or as a file that all nodes see."""
+        packet = packed("batch", self.batch)
+        if folder is None:
+            return packet
+        path, part = Path(folder) / name, Path(folder) / f".{name}.{os.getpid()}"
+        part.write_bytes(packet)
+        part.replace(path)
+        return str(path)
+
+    def order_take(self, spec: Spec, packet: bytes | str) -> None:
+        """What `order_keep` kept."""
+        self._settle(spec)
+        self.batch = unpacked("batch", Path(packet).read_bytes() if isinstance(packet, str) else packet)
+
+    def order_kept_names(self) -> list[str]:
+        """Names of what `checkpoint` of the batch holds."""
+        return [*self.batch._arrays, *(f"model.{name}" for name in self.batch._expanded)]
+
+    def order_checkpoint(self, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Fields by these names, made where nobody here has asked for them."""
+        for name in names:
+            if not name.startswith("model."):
+                getattr(self.batch, name, None)
+        kept = self.batch.checkpoint()
+        return {name: kept[name] for name in names}
+
+    def order_restore(self, names: Sequence[str], *arrays: np.ndarray) -> None:
+        self.batch.restore(dict(zip(names, arrays, strict=True)))
+
+    def order_nothing(self) -> None:
+        """For a request whose result nobody waits for."""
+
+
+def take_over(model: Model, other: Model) -> None:
+    """Make a model equal to another of its sizes, in place: batches hold it."""
+    for name in (f"{kind}_buffer" for kind in BUFFERS):
+        getattr(model, name)[...] = getattr(other, name)
+    own = model.__dict__
+    own["mj_model"], own["user_sensors"], own["user_actuators"] = (
+        other.mj_model,
+        other.user_sensors,
+        other.user_actuators,
+    )
+    own["_edited"].update(own["_lent"])
+    own["_sizes"].update(other._sizes)
+    own["_stamp"], own["_own_stamp"], own["revision"] = None, object(), max(own["revision"] + 1, other.revision)
+
+
+def memory_of(model: Model, spec: Spec) -> int:
+    """Bytes that worlds need on a node, about: rows of each world, and a tile for each thread."""
+    one = Batch(model, 1, 1, spec.dtype, spec.given_contacts)
+    memory = Workspace.sizes_of(model, one.ngiven, one.width)["nmemory"] * 8
+    rows = sum(a.nbytes for a in one._arrays.values()) + memory
+    return spec.nworld * (rows + spec.record_bad * rows // 2)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error itself, where it can travel; else one with its text."""
+    try:
+        packed("error", error)
+        error.__traceback__ = None
+        return error
+    except ModelError:
+        return RuntimeError(f"{type(error).__name__}: {error}")

@@ -1,0 +1,150 @@
+"""Where workers run: cores that a placement group of Ray's holds for them, one worker for each NUMA node."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from featherlane.distributed.cluster import Cluster, Node, last_line
+from featherlane.distributed.machine import Machine
+from featherlane.distributed.node import Worlds
+from featherlane.errors import ModelError
+
+PATIENCE = 20.0  # [s] for a reserved place to come back after a node was lost
+
+
+class Started(NamedTuple):
+    """An actor that answers.
+
+    Attributes:
+        actor: its handle.
+        machine: where it runs.
+        pid: the number of its process there.
+        cores: those of the NUMA node that it shall use.
+    """
+
+    actor: Any
+    machine: Machine
+    pid: int
+    cores: tuple[int, ...]
+
+
+class Pool:
+    """Places for workers, and actors in them.
+
+    Args:
+        cluster: the nodes.
+        number: of workers; None for one for each NUMA node.
+        nthread: threads of each; 0 for one for each of its cores.
+        timeout: how long places may take to be free [s].
+        most: workers that there is work for.
+
+    Attributes:
+        threads: of each worker.
+        where: what was last started in each place.
+
+    Raises:
+        ModelError: there is no room.
+    """
+
+    def __init__(self, cluster: Cluster, number: int | None, nthread: int, timeout: float, most: int):
+        self.ray, self.timeout = cluster.ray, timeout
+        cores = shares(cluster.nodes, number, nthread)[:most]
+        self.threads = [nthread or max(1, int(c)) for c in cores]
+        self._used: Counter = Counter()  # threads by machine and NUMA node
+        self.where: list[Started | None] = [None] * len(cores)
+        group = importlib.import_module("ray.util.placement_group")
+        self._bundles = [{"CPU": c} for c in cores]
+        self._group: Any = group.placement_group(self._bundles, strategy="PACK")
+        self._remove = group.remove_placement_group
+        if not self._group.wait(timeout):
+            free = self.ray.available_resources().get("CPU", 0.0)
+            self.close()
+            raise ModelError(
+                f"nodes: {len(cores)} workers with {' + '.join(f'{c:g}' for c in cores)} cores have no room on the "
+                f"cluster, where {free:g} of {cluster.cores} cores are free (waited {timeout:g} s); allowed are fewer"
+            )
+
+    def start_all(self) -> list[Started]:
+        """An actor in each place.
+
+        Raises:
+            ModelError: one does not start.
+        """
+        actors = [self._actor(k, True) for k in range(len(self.threads))]
+        asked = [actor.machine.remote() for actor in actors]
+        for k, (actor, ref) in enumerate(zip(actors, asked, strict=True)):
+            try:
+                self._settle(k, actor, self.ray.get(ref, timeout=self.timeout))
+            except self.ray.exceptions.RayError as error:
+                raise ModelError(f"nodes: worker {k} does not start: {last_line(error)}") from None
+        return [started for started in self.where if started is not None]
+
+    def start(self, k: int) -> Started:
+        """Another actor in place of one that was lost; where its place does not come back, on any node that is left.
+
+        Raises:
+            RuntimeError: none starts.
+        """
+        wrong: Exception = RuntimeError("no actor starts")
+        for reserved, patience in ((True, PATIENCE), (False, self.timeout)):
+            actor = self._actor(k, reserved)
+            try:
+                return self._settle(k, actor, self.ray.get(actor.machine.remote(), timeout=patience))
+            except self.ray.exceptions.RayError as error:
+                wrong = error
+                self.ray.kill(actor, no_restart=True)
+        raise RuntimeError(f"worker {k} was lost, and no node is left that takes its worlds: {last_line(wrong)}")
+
+    def _actor(self, k: int, reserved: bool) -> Any:
+        strategies = importlib.import_module("ray.util.scheduling_strategies")
+        options: dict[str, Any] = {"num_cpus": 0, "scheduling_strategy": "SPREAD"}
+        if reserved:
+            place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=k)
+            options = {"num_cpus": self._bundles[k]["CPU"], "scheduling_strategy": place}
+        return self.ray.remote(Worlds).options(max_restarts=0, max_task_retries=0, **options).remote()
+
+    def _settle(self, k: int, actor: Any, told: tuple[Machine, int]) -> Started:
+        """Choose the NUMA node that has most cores left."""
+        machine, pid = told
+        before = self.where[k]
+        if before is not None:
+            self._used[before.machine.boot, before.cores] -= self.threads[k]
+        cores = max(machine.cores, key=lambda group: len(group) - self._used[machine.boot, group])
+        self._used[machine.boot, cores] += self.threads[k]
+        self.where[k] = started = Started(actor, machine, pid, cores)
+        return started
+
+    def close(self) -> None:
+        """Give the places back."""
+        if self._group is not None and self.ray.is_initialized():
+            self._remove(self._group)
+        self._group = None
+
+
+def shares(nodes: Sequence[Node], number: int | None, nthread: int) -> list[float]:
+    """Cores of each worker.
+
+    Args:
+        nodes: of the cluster.
+        number: of workers; None for one for each NUMA node.
+        nthread: threads of each, 0 for as many as there is room for.
+    """
+    if number is None:
+        found = []
+        for node in nodes:
+            groups = [len(group) for group in node.machine.cores]
+            if node.cores < len(groups):
+                groups = [sum(groups)]
+            found += [float(max(1, node.cores * size // sum(groups))) for size in groups]
+        return [float(min(c, nthread)) if nthread else c for c in found]
+    if nthread:
+        return [float(nthread)] * number
+    for each in range(max(node.cores for node in nodes), 0, -1):
+        if sum(node.cores // each for node in nodes) >= number:
+            return [float(each)] * number
+    # more workers than cores: they share them
+    per_core = -(-number // sum(node.cores for node in nodes))
+    return [1.0 / per_core] * number

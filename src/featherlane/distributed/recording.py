@@ -1,0 +1,76 @@
+"""Recordings that stay on the nodes, until somebody wants them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from featherlane.errors import ModelError
+
+
+class Recorded(NamedTuple):
+    """A part of a recording.
+
+    Attributes:
+        worlds: (n,) numbers of the worlds.
+        start: the first step of the rollout that is in it.
+        nstep: steps.
+        reference: Ray's, to what `get` gives; where there is no Ray, that itself.
+
+    Note:
+        It lies on the node of its worker, and is lost with that node.
+    """
+
+    worlds: np.ndarray
+    start: int
+    nstep: int
+    reference: Any
+
+    def get(self) -> dict[str, np.ndarray]:
+        """Fields by name, each (n, nstep, ...).
+
+        Raises:
+            ModelError: the node where it lay was lost.
+        """
+        if isinstance(self.reference, dict):
+            return self.reference
+        ray = sys.modules["ray"]
+        try:
+            return ray.get(self.reference)
+        except (ray.exceptions.ObjectLostError, ray.exceptions.RayActorError):
+            raise ModelError(
+                f"the recording of {len(self.worlds)} worlds from step {self.start} on was lost with its node; what "
+                "rollout returns without out='refs' is not"
+            ) from None
+
+
+def gathered(parts: Sequence[Recorded]) -> dict[str, np.ndarray]:
+    """Parts of a recording, put together.
+
+    Args:
+        parts: as `Batch.rollout(..., out="refs")` returns them: all, or those of some worlds or steps.
+
+    Returns:
+        name -> (n, nstep, ...), worlds ascending.
+
+    Raises:
+        ModelError: no part; parts that do not make up a whole; a node where one lay was lost.
+    """
+    if not parts:
+        raise ModelError("parts: got none, allowed are those of a rollout")
+    worlds = np.unique(np.concatenate([part.worlds for part in parts]))
+    first, end = min(part.start for part in parts), max(part.start + part.nstep for part in parts)
+    filled = sum(len(part.worlds) * part.nstep for part in parts)
+    if filled != len(worlds) * (end - first):
+        raise ModelError("parts: they leave out some steps of some worlds, or have some twice")
+    out: dict[str, np.ndarray] = {}
+    for part in parts:
+        at = np.searchsorted(worlds, part.worlds)
+        for name, rows in part.get().items():
+            if name not in out:
+                out[name] = np.empty((len(worlds), end - first, *rows.shape[2:]), rows.dtype)
+            out[name][at, part.start - first : part.start - first + part.nstep] = rows
+    return out

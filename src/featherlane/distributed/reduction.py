@@ -1,0 +1,124 @@
+"""Reductions over worlds whose bits do not depend on where the worlds are.
+
+A sum of floating-point numbers depends on its order.  So worlds are added along one binary tree over their numbers,
+whoever adds: worlds 2k and 2k + 1, then pairs of pairs, ...  A node adds what lies whole inside its part, at most two
+blocks of each size, and the rest of the tree is added where the parts meet.
+
+    numbers  0 1 2 3 4 5 | 6 7      a part has 0 to 5: blocks 0-3 and 4-5, another 6-7;
+             -+- -+- -+- | -+-      4-5 and 6-7 are added where they meet, then 0-3 and 4-7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+
+NAMES = ("mean", "sum", "min", "max")
+
+
+class Histogram(NamedTuple):
+    """How many values fall between edges, over worlds.
+
+    Attributes:
+        edges: (nbin + 1,) ascending; the last bin has its right edge, too.
+    """
+
+    edges: tuple[float, ...]
+
+
+Reduction = str | Histogram
+
+
+def checked(reduction: Any) -> Reduction:
+    """A reduction, by name or a `Histogram`.
+
+    Raises:
+        ModelError: there is no such one; edges that do not ascend.
+    """
+    if isinstance(reduction, Histogram):
+        edges = np.asarray(reduction.edges, float)
+        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
+            raise ModelError("edges: allowed are finite numbers (nbin + 1,), ascending")
+        return Histogram(tuple(edges.tolist()))
+    if not isinstance(reduction, str) or reduction not in NAMES:
+        raise ModelError(
+            f"reduce: got {reduction!r}, allowed are {', '.join(NAMES)} and Histogram{near(reduction, NAMES)}"
+        )
+    return reduction
+
+
+def reduced(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:
+    """What a node finds out about its worlds.
+
+    Args:
+        reduction: which.
+        rows: (n, ...) values.
+        worlds: (n,) numbers of the worlds among all.
+    """
+    if isinstance(reduction, Histogram):
+        return _counts(rows, np.asarray(reduction.edges))
+    if reduction in ("min", "max"):
+        if not len(rows):
+            return None
+        return rows.min(axis=0) if reduction == "min" else rows.max(axis=0)
+    return len(rows), _blocks(rows, worlds)
+
+
+def merged(reduction: Reduction, parts: Sequence[Any]) -> np.ndarray:
+    """What nodes found out, together; at least one world is among them."""
+    if isinstance(reduction, Histogram):
+        return np.sum(parts, axis=0)
+    if reduction in ("min", "max"):
+        some = [part for part in parts if part is not None]
+        return (np.minimum if reduction == "min" else np.maximum).reduce(some)
+    number = sum(n for n, _ in parts)
+    # 0.0: a zero has no sign that a part without worlds could take from it
+    total = _sum({key: value for _, blocks in parts for key, value in blocks.items()}) + 0.0
+    return total / number if reduction == "mean" else total
+
+
+def _counts(rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """(..., nbin) how many of (n, ...) values fall into each bin; NaN falls into none."""
+    flat = rows.reshape(len(rows), -1)
+    counts = [np.histogram(column[~np.isnan(column)], edges)[0] for column in flat.T]
+    return np.array(counts, np.int64).reshape(*rows.shape[1:], len(edges) - 1)
+
+
+Blocks = dict[tuple[int, int], np.ndarray]  # (level, number): sum over the worlds from number 2^level on
+
+
+def _blocks(rows: np.ndarray, worlds: np.ndarray) -> Blocks:
+    """Sums over the largest blocks between the first and the last of these worlds; others there count as zero."""
+    if not len(rows):
+        return {}
+    first, end = int(worlds.min()), int(worlds.max()) + 1
+    level = np.zeros((end - first, *rows.shape[1:]))
+    level[worlds - first] = rows
+    found: Blocks = {}
+    k = 0
+    while end > first:
+        if first % 2:
+            found[k, first], level, first = level[0], level[1:], first + 1
+        if end % 2 and end > first:
+            found[k, end - 1], level, end = level[-1], level[:-1], end - 1
+        level = level[0::2] + level[1::2]
+        k, first, end = k + 1, first // 2, end // 2
+    return found
+
+
+def _sum(blocks: Blocks) -> np.ndarray:
+    """The sum of blocks, along the tree up to the level where one is left."""
+    level = 0
+    while True:
+        here = sorted(number for k, number in blocks if k == level)
+        if len(blocks) == 1 and here:
+            return blocks[level, here[0]]
+        for number in here:
+            value = blocks.pop((level, number))
+            other = blocks.get((level + 1, number // 2))
+            blocks[level + 1, number // 2] = value if other is None else other + value
+        level += 1

@@ -1,0 +1,295 @@
+"""A batch on several workers is a local batch, bit for bit; without Ray, and on a real one."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.distributed import Batch, Histogram, gathered
+from featherlane.distributed.reduction import merged, reduced
+from featherlane.lanes import sincos
+
+N = 50
+HINTS = {"signature"}  # which worlds share tiles: of the company, not of the world
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load("humanoid")
+
+
+@fl.kernel
+def swing(m, d):
+    for i in range(m.nu):
+        d.ctrl[i] = 0.5 * sincos(10.0 * d.time[0])[0]
+
+
+@pytest.fixture(scope="module", params=[None, 2], ids=["here", "two workers"])
+def batch(request, model):
+    """A batch that a test puts into its own state."""
+    if request.param:
+        request.getfixturevalue("cluster")
+    with Batch(model, N, request.param, 1, checkpoint_every=25) as made:
+        yield made
+
+
+@pytest.fixture
+def pair(batch, model):
+    """The batch and a local one, at the start and in the same state."""
+    local = fl.Batch(model, N, nthread=1)
+    batch.restore(local.checkpoint())
+    rng = np.random.default_rng(1)
+    local.qvel = rng.normal(0, 0.3, local.qvel.shape)
+    batch.qvel = local.qvel
+    return batch, local
+
+
+def assert_equal(batch, local):
+    there, here = batch.checkpoint(), local.checkpoint()
+    assert there.keys() == here.keys()
+    assert [k for k in here if k not in HINTS and not np.array_equal(here[k], there[k])] == []
+
+
+def test_steps_and_resets_of_some_worlds(pair):
+    batch, local = pair
+    for b in pair:
+        b.step(3)
+        b.reset([1, 40, 33])
+        b.step(5, ids=[49, 2, 30])
+        b.step(2, ids=np.arange(N) % 2 == 0)
+        b.reset(ids=[3], keyframe=-1, forward=False)
+        b.step(ids=[])
+    assert_equal(batch, local)
+    assert np.array_equal(batch.time, local.time)
+
+
+def test_state_is_scattered_and_gathered(pair):
+    batch, local = pair
+    batch.ctrl = local.ctrl = 0.3
+    batch.set("qpos", local.qpos[[7, 48]] + 0.01, ids=[7, 48])
+    local.qpos[[7, 48]] += 0.01
+    assert np.array_equal(batch.qpos, local.qpos)
+    assert np.array_equal(batch.get("qpos", [48, 0, 7]), local.qpos[[48, 0, 7]])
+    with pytest.raises(ValueError):
+        batch.qpos[0] = 1.0  # a copy: what is written to it would be lost
+    for b in pair:
+        b.step(4)
+    assert_equal(batch, local)
+
+
+def test_rollouts_record_what_a_local_batch_records(pair, rng):
+    batch, local = pair
+    control = rng.uniform(-1, 1, (N, 6, local.model.nu))
+    record = ("qpos", "cvel", "time")
+    for ids in (None, [4, 45, 3]):
+        own = control if ids is None else control[ids]
+        there, here = (b.rollout(6, own, record, ids) for b in pair)
+        for name in record:
+            assert np.array_equal(there[name], here[name]), name
+    shared = np.full((3, local.model.nu), 0.1)
+    mine = {"qpos": np.empty((N, 3, local.model.nq))}
+    assert batch.rollout(3, shared, "qpos", out=mine)["qpos"] is mine["qpos"]
+    assert np.array_equal(mine["qpos"], local.rollout(3, shared, "qpos")["qpos"])
+    assert_equal(batch, local)
+
+
+def test_kernels_and_functions_control_rollouts(pair):
+    batch, local = pair
+    for control in (swing, lambda b, k: 0.1 * b.qpos[:, -b.model.nu :]):
+        there, here = (b.rollout(4, control, ("qpos", "ctrl")) for b in pair)
+        assert np.array_equal(there["qpos"], here["qpos"]) and np.array_equal(there["ctrl"], here["ctrl"])
+    assert_equal(batch, local)
+
+
+def test_recordings_may_stay_where_they_are(pair):
+    batch, local = pair
+    parts = batch.rollout(5, record=("qpos", "qvel"), out="refs")
+    assert sum(len(part.worlds) * part.nstep for part in parts) == 5 * N
+    there, here = gathered(parts), local.rollout(5, record=("qpos", "qvel"))
+    assert all(np.array_equal(there[name], here[name]) for name in here)
+    driven = batch.rollout(2, lambda b, k: 0.0, out="refs")
+    assert np.array_equal(gathered(driven)["qpos"], local.rollout(2, lambda b, k: 0.0)["qpos"])
+    if len(parts) > 1:
+        with pytest.raises(fl.ModelError, match="leave out"):
+            gathered([parts[0], driven[0]])
+
+
+def test_outputs_are_bound_and_refreshed(pair):
+    batch, local = pair
+    for b in pair:
+        b.bind("xpos")
+        b.bind("sensordata")
+        b.forward()
+    assert np.array_equal(batch.xpos, local.xpos)
+    for b in pair:
+        b.step(2)
+    assert np.array_equal(batch.xpos, local.xpos) and np.array_equal(batch.sensordata, local.sensordata)
+    assert np.array_equal(batch.ncon, local.ncon) and np.array_equal(batch.solver_niter, local.solver_niter)
+    assert batch.status.keys() == local.status.keys()
+
+
+def test_edits_of_the_model_reach_all_workers(pair):
+    batch, local = pair
+    model = local.model
+    before = model.opt.gravity.copy()
+    try:
+        model.opt.gravity[2] = -3.0
+        for b in pair:
+            b.step(2)
+        model.opt.iterations = 3
+        for b in pair:
+            b.step(2)
+    finally:
+        model.opt.gravity[:], model.opt.iterations = before, 100
+    assert_equal(batch, local)
+
+
+def test_reductions_are_those_of_the_gathered_field(pair, rng):
+    batch, local = pair
+    for b in pair:
+        b.step(3)
+    np.testing.assert_allclose(batch.mean("qpos"), local.qpos.mean(axis=0), rtol=1e-12, atol=1e-12)
+    whole = merged("mean", [reduced("mean", local.qpos, np.arange(N))])
+    assert batch.mean("qpos").tobytes() == whole.tobytes()  # however worlds are spread
+    assert np.array_equal(batch.max("qvel"), local.qvel.max(axis=0))
+    assert np.array_equal(batch.min("qvel", ids=[3, 44]), local.qvel[[3, 44]].min(axis=0))
+    edges = [-1.0, 0.0, 1.0]
+    assert np.array_equal(batch.histogram("qvel", edges)[5], np.histogram(local.qvel[:, 5], edges)[0])
+    there = batch.rollout(4, record="qpos", reduce="mean")["qpos"]
+    here = local.rollout(4)["qpos"]
+    np.testing.assert_allclose(there, here.mean(axis=0), rtol=1e-12, atol=1e-12)
+    counts = batch.rollout(2, record="time", reduce=Histogram((0.0, 100.0)))["time"]
+    assert counts.tolist() == [[[N]], [[N]]]
+
+
+def test_functions_run_where_the_worlds_are(pair):
+    batch, local = pair
+    found = batch.call(lambda b: (b.nworld, float(b.qvel[0, 0])))
+    assert [n for n, _ in found] == np.diff(batch.starts).tolist()
+    assert [v for _, v in found] == local.qvel[batch.starts[:-1], 0].tolist()
+    data = batch.get_data(47)
+    assert np.array_equal(data.qvel, local.qvel[47])
+
+
+def test_a_checkpoint_goes_to_a_local_batch_and_back(pair, model):
+    batch, local = pair
+    batch.step(4)
+    other = fl.Batch(model, N)
+    other.restore(batch.checkpoint())
+    other.step(3)
+    batch.step(3)
+    assert_equal(batch, other)
+
+
+def test_bad_numbers_are_told_of_with_the_worlds_numbers(model, request, cluster):
+    with Batch(model, 20, 2, 1) as batch:
+        qpos = np.array(batch.qpos)
+        qpos[18] = np.nan
+        batch.qpos = qpos
+        with pytest.warns(fl.BadNumberWarning, match="world 18 had"):
+            batch.step(2)
+        assert batch.nbad.tolist() == [0] * 18 + [1, 0]
+        assert batch.status["bad_number"][18] == 1
+
+
+@pytest.mark.parametrize("nodes", [None, 2])
+def test_fields_of_the_model_differ_by_world(model, nodes, request):
+    if nodes:
+        request.getfixturevalue("cluster")
+    local = fl.Batch(model, N, nthread=1)
+    with Batch(model, N, nodes, 1) as batch:
+        for b in (batch, local):
+            b.expand("body_mass")[:] *= np.linspace(0.8, 1.2, N)[:, None]
+            b.set_const()
+            b.step(2)
+            held = b.expand("opt.gravity")
+            held[3:45, 2] = -1.0
+            b.step(2)
+            held[44, 2] = -20.0  # a live array, held from call to call
+            b.step(2)
+            b.set_const([3])
+        assert np.array_equal(batch.expand("body_subtreemass"), local.expand("body_subtreemass"))
+        assert_equal(batch, local)
+        assert batch.get_model(49).body_mass.tolist() == local.get_model(49).body_mass.tolist()
+        with pytest.raises(fl.ModelError, match="body_mass"):
+            batch.expand("body_mass")[7, 2] = -1.0
+            batch.step()
+        batch.expand("body_mass")[7, 2] = 1.0
+
+
+def test_failures_have_the_numbers_of_all_worlds(model, cluster):
+    with Batch(model, 20, 2, 1, record_bad=3) as batch:
+        batch.step(2)
+        qvel = np.array(batch.qvel)
+        qvel[19] = np.inf
+        batch.qvel = qvel
+        with pytest.warns(fl.BadNumberWarning):
+            batch.step(2)
+        [failure] = batch.failures
+        assert failure.world == 19 and "bad_number" in failure.causes
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda b: b.step(0), "nstep"),
+        (lambda b: b.step(1, ids=[N]), "ids: got 50"),
+        (lambda b: b.step(1, ids=[1, 1]), "twice"),
+        (lambda b: b.set("xpos", 0.0), "no state field"),
+        (lambda b: b.set("qpos", np.zeros((2, 3))), "qpos: got float64"),
+        (lambda b: b.get("qpod"), "did you mean"),
+        (lambda b: b.get(3), "no field"),
+        (lambda b: b.reset(keyframe="nothing"), "nothing"),
+        (lambda b: b.rollout(2, np.zeros((3, 3))), "control: got shape"),
+        (lambda b: b.rollout(2, record="nothing"), "record"),
+        (lambda b: b.rollout(2, out="here"), "'refs'"),
+        (lambda b: b.rollout(2, out=[1]), "'refs'"),
+        (lambda b: b.rollout(2, out={"qpos": np.zeros(3)}), "out"),
+        (lambda b: b.rollout(2, reduce="median"), "allowed are mean"),
+        (lambda b: b.rollout(2, reduce="mean", out="refs"), "allowed is None"),
+        (lambda b: b.reduce("mean", "qpos", ids=[]), "one world at least"),
+        (lambda b: b.expand("body_parentid"), "no real field"),
+        (lambda b: b.expand(3), "no real field"),
+        (lambda b: b.restore({}), "lacks"),
+        (lambda b: b.restore(3), "got int"),
+        (lambda b: b.restore(b.checkpoint() | {"qpos": np.zeros((3, 28))}), "allowed are rows of 50"),
+        (lambda b: b.call(3), "function"),
+        (lambda b: b.get_data(N), "allowed are 0 to 49"),
+        (lambda b: gathered([]), "got none"),
+    ],
+)
+def test_wrong_calls_are_refused_before_anything_runs(batch, call, said):
+    before = batch.checkpoint()
+    with pytest.raises(fl.ModelError, match=said):
+        call(batch)
+    after = batch.checkpoint()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"nodes": 0}, "nodes: got 0"),
+        ({"nodes": True}, "nodes: got bool"),
+        ({"nodes": 1.5}, "nodes: got float"),
+        ({"nodes": "nowhere"}, "HOST:PORT"),
+        ({"nworld": 0}, "nworld"),
+        ({"nthread": -1}, "nthread"),
+        ({"dtype": "float16"}, "dtype|float16"),
+        ({"checkpoint_every": 0}, "checkpoint_every"),
+    ],
+)
+def test_wrong_arguments_are_refused(model, given, said):
+    with pytest.raises(fl.ModelError, match=said):
+        Batch(model, **{"nworld": 4, **given})
+
+
+def test_no_model_is_refused():
+    with pytest.raises(TypeError, match="got str"):
+        Batch("humanoid", 3)
+
+
+def test_unknown_names_are_attribute_errors(batch):
+    with pytest.raises(AttributeError, match="did you mean"):
+        batch.qpod  # noqa: B018
+    with pytest.raises(AttributeError, match="cannot be set"):
+        batch.xpos = 0.0
