@@ -171,7 +171,7 @@ def test_functions_run_where_the_worlds_are(pair):
 
 
 def test_a_checkpoint_goes_to_a_local_batch_and_back(pair, model):
-    batch, local = pair
+    batch, _ = pair
     batch.step(4)
     other = fl.Batch(model, N)
     other.restore(batch.checkpoint())

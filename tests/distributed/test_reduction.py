@@ -1,5 +1,7 @@
 """Sums over worlds have the bits of one tree, wherever the worlds are; no Ray needed."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ def over(parts, how, rows, worlds):
     """A reduction of worlds that are cut at some numbers."""
     cuts = [0, *parts, N]
     found = []
-    for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+    for a, b in pairwise(cuts):
         here = (worlds >= a) & (worlds < b)
         found.append(reduced(how, rows[here], worlds[here]))
     return merged(how, found)

@@ -82,7 +82,7 @@ class Batch(Calls):
     ):
         super().__init__(model, nworld, nodes, nthread, dtype, record_bad, checkpoint_every, checkpoint_folder, timeout)
         own = self.__dict__
-        own["_edits"] = ModelEdits(model)
+        own["_edits"] = ModelEdits(model, not self.is_remote)
         own["_fields"] = Fields(model, self.nworld, self.dtype, self._fetch)
         own["_bound"] = set()
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.distributed.cluster import ADDRESS, Cluster, connect
+from featherlane.distributed.cluster import ADDRESS, Cluster, check_form, connect, ray_module
 from featherlane.distributed.edits import Fields, ModelEdits
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order, Report, Spec
@@ -92,6 +92,8 @@ class Calls:
     # ---- workers -----------------------------------------------------------------------------------------------------
     def _start(self, spec: Spec, nodes: Any, nthread: int, timeout: float) -> None:
         """Connect, find room, and have workers make their worlds."""
+        _check_nodes(nodes)
+        ray_module()  # or its error
         packet = packed("model", self.model)
         cluster, number = _cluster_of(nodes, nthread, timeout)
         own = self.__dict__
@@ -341,13 +343,21 @@ def _actor_and_cores(started) -> tuple[Any, tuple[int, ...]]:
     return started.actor, started.cores
 
 
+def _check_nodes(nodes: Any) -> None:
+    if isinstance(nodes, str):
+        check_form(nodes)
+    elif isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
+        count("nodes", nodes, 1)
+    elif not isinstance(nodes, Cluster):
+        raise ModelError(
+            f"nodes: got {type(nodes).__name__}, allowed is None, a number of workers, a Cluster; {ADDRESS}"
+        )
+
+
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:
     """The cluster that is meant, and how many workers; None for one for each NUMA node."""
     if isinstance(nodes, Cluster):
         return nodes, None
     if isinstance(nodes, str):
         return connect(nodes, timeout=timeout), None
-    if isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
-        number = count("nodes", nodes, 1)
-        return connect(cores=max(cores(), number * nthread), timeout=timeout), number
-    raise ModelError(f"nodes: got {type(nodes).__name__}, allowed is None, a number of workers, a Cluster; {ADDRESS}")
+    return connect(cores=max(cores(), nodes * nthread), timeout=timeout), int(nodes)

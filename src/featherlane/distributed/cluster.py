@@ -107,7 +107,7 @@ def connect(
     """
     if address is not None and not isinstance(address, str):
         raise ModelError(f"address: got {type(address).__name__}, {ADDRESS}")
-    _check_form(address)
+    check_form(address)
     ray = ray_module()
     given = {"log_to_driver": True, "logging_level": "WARNING", **(options or {})}
     is_own = not ray.is_initialized()
@@ -138,7 +138,8 @@ def _check_same(ray: Any, address: str | None) -> None:
         raise ModelError(f"address: got {address!r}, this process is in the cluster at {here}; ray.shutdown() ends it")
 
 
-def _check_form(address: str | None) -> None:
+def check_form(address: str | None) -> None:
+    """Refuse what is no address."""
     host, _, port = (address or "").rpartition(":")
     if address not in (None, "auto") and not (host and "/" not in address and port.isdigit() and 0 < int(port) < 65536):
         raise ModelError(f"address: got {address!r}, {ADDRESS}")

@@ -20,10 +20,11 @@ class ModelEdits:
 
     Args:
         model: as workers have it.
+        is_shared: do they have it itself, and need not be told?
     """
 
-    def __init__(self, model: Model):
-        self.model = model
+    def __init__(self, model: Model, is_shared: bool):
+        self.model, self.is_shared = model, is_shared
         self._take()
 
     def _take(self) -> None:
@@ -44,6 +45,8 @@ class ModelEdits:
         """
         model = self.model
         model.check_edits()
+        if self.is_shared:
+            return []
         if self._marked() != self._mark or not all(self._is_same(name) for name in OTHERS):
             self._take()
             return [("model", (packed("model", model),))]
