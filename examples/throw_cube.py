@@ -32,23 +32,20 @@ def load(contact_model, reach):
 
 
 def throw(model, releases):
-    """Positions and velocities of throws after each step, (n, STEPS + 1, nq) and (n, STEPS + 1, nv)."""
+    """How far the puck goes [m] with each of the releases (n, 2)."""
     batch = fl.Batch(model, len(releases))
     batch.qvel[:, :2] = releases
-    first = {"qpos": batch.qpos[:, None].copy(), "qvel": batch.qvel[:, None].copy()}
-    out = batch.rollout(STEPS, record=("qpos", "qvel"))
-    return [np.concatenate([first[name], out[name]], axis=1) for name in first]
+    batch.step(STEPS)
+    return batch.qpos[:, PUCK].copy()
 
 
 def slope(model, release):
-    """How far the puck goes, and how that moves with the release: a product of the derivatives of all steps."""
-    qpos, qvel = throw(model, release[None])
-    path = fl.Batch(model, STEPS)  # each step of the throw is a world
-    path.qpos[:], path.qvel[:] = qpos[0, :-1], qvel[0, :-1]
-    moved = np.eye(2 * model.nv)[:, model.nv : model.nv + 2]
-    for A in fl.transition(model, path).A:
-        moved = A @ moved
-    return qpos[0, -1, PUCK], moved[PUCK]
+    """How far the puck goes [m], and how that moves with the release: backwards through all steps."""
+    batch = fl.Batch(model, 1)
+    batch.qvel[0, :2] = release
+    far = np.eye(2 * model.nv)[PUCK]  # the loss's gradient by the last state
+    found = fl.rollout_gradient(model, batch, np.zeros((STEPS, model.nu)), far[None])
+    return found.end.qpos[0, PUCK], found.state[0, model.nv : model.nv + 2]
 
 
 def aim(model, release, rounds=20):
@@ -59,7 +56,7 @@ def aim(model, release, rounds=20):
             break
         step = (MARK - distance) * by_release / (by_release @ by_release)
         tries = release + 0.7 ** np.arange(16)[:, None] * step
-        release = tries[abs(throw(model, tries)[0][:, -1, PUCK] - MARK).argmin()]
+        release = tries[abs(throw(model, tries) - MARK).argmin()]
     print(f"    released with {release[0]:.3f} and {release[1]:.3f} m/s the puck goes {distance:.4f} m")
     assert abs(distance - MARK) < 1e-3
     return release
@@ -68,7 +65,7 @@ def aim(model, release, rounds=20):
 def smoothed_slope(model, release, spread=0.3, n=256):
     """How the mean distance of throws at random around one moves with it: their covariance with the throws."""
     random = np.random.default_rng(0).normal(size=(n, 2))
-    distance = throw(model, release + spread * random)[0][:, -1, PUCK]
+    distance = throw(model, release + spread * random)
     return (distance - distance.mean()) @ random / (n * spread)
 
 

@@ -108,7 +108,7 @@ def throw_cube() -> None:
     titles = "convex, felt from 2 cm on", "lcp: hard", "convex, felt from 50 cm on"
     for panel, title, given in zip(axes, titles, (("convex", 0.02), ("lcp", 0.001), ("convex", 0.5)), strict=True):
         model, speed = throws.load(*given), np.linspace(1.2, 2.8, 161)
-        panel.plot(speed, throws.throw(model, np.stack([speed, 0 * speed + 0.5], 1))[0][:, -1, throws.PUCK], "C0")
+        panel.plot(speed, throws.throw(model, np.stack([speed, 0 * speed + 0.5], 1)), "C0")
         for v in np.linspace(1.31, 2.71, 8):
             distance, slope = throws.slope(model, np.array([v, 0.5]))
             part = np.array([-0.08, 0.08])

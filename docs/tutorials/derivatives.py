@@ -73,6 +73,17 @@ print(f"the puck goes {distance:.3f} m; by the speed {exact:.6f}, by differences
 assert abs(exact - (high - low) / 2e-5) < 1e-5
 
 # %% [markdown]
+# That asked how all moves with one number. How one number moves with all, with the start, with every control and with
+# the model, is a product from the other end: `fl.rollout_gradient`, for many worlds at once.
+
+# %%
+batch = fl.Batch(model, 2)
+batch.qvel[:, 0] = 3.0, 2.5
+backwards = fl.rollout_gradient(model, batch, np.zeros((STEPS, 0)), np.tile([0.0, 1.0, 0.0, 0.0], (2, 1)))
+print("backwards, by the speed, from 3 and from 2.5 m/s:", backwards.state[:, 2])
+assert abs(backwards.state[0, 2] - exact) < 1e-9
+
+# %% [markdown]
 # ## A model from a motion
 #
 # Somebody shoves a cube and writes down where cube and puck are, to a tenth of a millimetre. How heavy is the puck,
@@ -244,5 +255,6 @@ for kind, name in ((model, "soft"), (hard, "hard")):
 
 # %% [markdown]
 # [throw_cube.py](../../examples/throw_cube.py) throws, lands, slides and hits under both contact models, and gets to
-# its mark from a throw without a gradient both ways. `switching`, which comes with A and B, says how near a contact
-# is to begin or to end: where it is tiny, what the derivatives say holds to one side only.
+# its mark from a throw without a gradient both ways; [Gradients of rollouts](../gradients.md#smoothing) has more
+# on what helps when. `switching`, which comes with A and B, says how near a contact is to begin or to end: where it is
+# tiny, what the derivatives say holds to one side only.
