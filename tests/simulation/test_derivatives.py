@@ -233,6 +233,27 @@ def test_worlds_may_differ_in_their_model(rng):
     assert np.abs(found.B[0] - found.B[8]).max() > 1e-3 * np.abs(found.B[0]).max()
 
 
+@pytest.mark.parametrize("by_formulas", [True, False])
+def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monkeypatch):
+    """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
+    monkeypatch.setattr(fl.simulation.derivative.implicit, "serves", lambda model: by_formulas)
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 19, nthread=1)
+    for name in ("opt.timestep", "dof_damping", "jnt_stiffness", "actuator_gainprm", "geom_friction", "jnt_solref"):
+        rows = batch.expand(name)
+        rows[:] *= rng.uniform(0.5, 1.0, (19, *[1] * (rows.ndim - 1)))
+    batch.expand("opt.gravity")[:] *= rng.uniform(0.5, 1.0, (19, 1))
+    batch.set_const()
+    batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1
+    batch.step(80)
+    found = fl.transition(model, batch)
+    for w in (3, 11, 18):
+        data = batch.get_data(w)
+        alone = fl.transition(data.model, data)
+        for name in ("A", "B", "switching"):
+            assert getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes(), name
+
+
 def test_a_bad_world_spoils_no_other():
     model = fl.load("quadruped")
     batch = fl.Batch(model, 5, nthread=1)

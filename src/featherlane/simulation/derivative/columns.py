@@ -16,7 +16,7 @@ from featherlane.dynamics.inertia.articulated import inertia_times, uses_articul
 from featherlane.dynamics.inertia.metric import metric
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
-from featherlane.lanes import fma, kernel, real, where
+from featherlane.lanes import fma, kernel, real, stage, where, width
 from featherlane.model.integrator import has_metric
 from featherlane.simulation.derivative.points import move, move_pos
 from featherlane.simulation.derivative.residual import (
@@ -32,7 +32,7 @@ from featherlane.simulation.derivative.switching import switching_distance
 from featherlane.simulation.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_velocity
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
-from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.solve import solve
@@ -65,17 +65,20 @@ def accelerate(m, d):
             implicit_acceleration_of(m, d, d.qacc)
 
 
-@over_tiles
-def base_tiles(m, d, b, thread, tile, W):
+@stage
+def base_tile(m, d, b, thread, tile):
     """Accelerations of the worlds at the states where derivatives are taken: qacc, and qacc_step of the integrator.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; part, con_fresh, active, recall_address, tree_settled, qacc_step, dof_touched,
-            qfrc_constraint, and all else of this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec
-            for itself.
+    Writes: those that they take back; part, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else of
+            this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
+    W = width(d)
     accelerate(m, d)
     write_records(b, thread, tile, W, 0)
+
+
+base_tiles = in_each_tile("base_tiles", base_tile)
 
 
 # ---- rates of the residual -------------------------------------------------------------------------------------------
@@ -101,16 +104,17 @@ def difference_quotient(m, d, span):
         d.rk_act[a] = (d.rk_act[a] - d.act[a]) * s
 
 
-@over_tiles
-def position_columns(m, d, b, thread, tile, W):
+@stage
+def position_columns_of_tile(m, d, b, thread, tile):
     """Rates of the residual by positions, dof by dof: central differences at fixed acceleration.
 
     Contacts are found anew at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qpos, act, grad,
-            con_fresh, con_overflow, active, recall_address, tree_settled, and all else of this thread's workspace; Ma,
-            Mhat, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+            con_fresh, con_overflow, active, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc, qH,
+            qHDiagInv, qproduct, qvec for itself.
     """
+    W = width(d)
     for s in range(b.nstep):
         load_worlds(b, thread, tile, W)
         read_controls(b, thread, tile, W, s)
@@ -125,6 +129,9 @@ def position_columns(m, d, b, thread, tile, W):
         write_records(b, thread, tile, W, s)
 
 
+position_columns = in_each_tile("position_columns", position_columns_of_tile)
+
+
 @kernel
 def move_forces(m, d, at, step):
     """Velocity, activation or control number `at` moved."""
@@ -133,16 +140,17 @@ def move_forces(m, d, at, step):
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
 
 
-@over_tiles
-def force_columns(m, d, b, thread, tile, W):
+@stage
+def force_columns_of_tile(m, d, b, thread, tile):
     """Rates of the residual by velocities, activations and controls: central differences at fixed acceleration.
 
     Bodies and contacts stay where they are.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, act, ctrl,
-            grad, con_fresh, con_overflow, active, recall_address, tree_settled, and all else of this thread's
-            workspace; Ma, Mhat, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+            grad, con_fresh, con_overflow, active, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc,
+            qH, qHDiagInv, qproduct, qvec for itself.
     """
+    W = width(d)
     overflow = place(m, d)
     for s in range(b.nstep):
         load_worlds(b, thread, tile, W)
@@ -158,18 +166,25 @@ def force_columns(m, d, b, thread, tile, W):
         write_records(b, thread, tile, W, s)
 
 
-@over_tiles
-def parameter_points(m, d, b, thread, tile, W):
+force_columns = in_each_tile("force_columns", force_columns_of_tile)
+
+
+@stage
+def parameter_points_of_tile(m, d, b, thread, tile):
     """The residual of worlds that have each a number of its model moved, and their next activations.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act; act, grad, con_fresh, con_overflow,
-            active, recall_address, tree_settled, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc,
-            qH, qHDiagInv, qproduct, qvec for itself.
+            active, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec
+            for itself.
     """
+    W = width(d)
     push(m, d, place(m, d))
     keep_upper(m, d)
     write_records(b, thread, tile, W, 0)
+
+
+parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
 
 
 # ---- what the acceleration makes of them -----------------------------------------------------------------------------
@@ -207,16 +222,17 @@ def step_column(m, d, at, damped):
     advance_tangent(m, d, d.qvec, d.rk_velocity, d.rk_qvel, h, d.rk_rate)
 
 
-@over_tiles
-def solve_columns(m, d, b, thread, tile, W):
+@stage
+def solve_columns_of_tile(m, d, b, thread, tile):
     """From rates of the residual to those of the acceleration and of the next state, column by column.
 
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
     Reads:  the rows that the transfers of b bring in: dg in grad, dp in qfrc_inverse, room for da in rk_acceleration.
     Writes: those that they take back; part, rk_qvel, rk_acceleration (da), qacc_step, rk_rate (dq'), rk_velocity (dv');
-            qvec, qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, recall_address, tree_settled, and all
-            else of this thread's workspace; Ma, Mv, search, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
+            qvec, qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace;
+            Ma, Mv, search, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
     """
+    W = width(d)
     accelerate(m, d)
     h = m.opt_timestep[0]
     for i in range(m.nv):
@@ -246,3 +262,6 @@ def solve_columns(m, d, b, thread, tile, W):
                 solve_column(m, d)
                 step_column(m, d, at, damped)
                 write_records(b, thread, tile, W, s)
+
+
+solve_columns = in_each_tile("solve_columns", solve_columns_of_tile)

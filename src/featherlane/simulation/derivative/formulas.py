@@ -41,7 +41,7 @@ from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas, -1 where a world has to go alone
 
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
-INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT)
+INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 
@@ -254,7 +254,7 @@ def _next_column(m, d, b, t, thread, tile, W, s):
 
 @kernel
 def _load(m, d, b, thread, tile, W):
-    """The worlds of a tile, as `over_tiles` brings them."""
+    """The worlds of a tile, as `in_each_tile` brings them."""
     load_worlds(b, thread, tile, W)
     find_memory(d, b, tile, W)
     d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
@@ -262,7 +262,7 @@ def _load(m, d, b, thread, tile, W):
 
 
 @stage
-def formula_columns(m, d, b, t, thread, first, last):
+def formula_columns_of_tile(m, d, b, t, thread, tile):
     """Rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
@@ -271,24 +271,35 @@ def formula_columns(m, d, b, t, thread, first, last):
             crb_rate, cvel, cacc, cfrc, qvec for itself.
     """
     W = width(d)
-    for tile in range(first, last):
-        _load(m, d, b, thread, tile, W)
-        accelerate(m, d)
-        if d.con_overflow[0] == 0:
-            _prepare(m, d, t)
-            for s in range(b.nstep):
-                _next_column(m, d, b, t, thread, tile, W, s)
-                for i in range(m.nv):
-                    d.rk_acceleration[i] = t.dof_g[i]
-                    d.rk_velocity[i] = t.dof_p[i]
-                write_records(b, thread, tile, W, s)
-        else:
-            d.part[KNOWN] = real(d, 0.0)
-            write_records(b, thread, tile, W, 0)
+    accelerate(m, d)
+    if d.con_overflow[0] == 0:
+        _prepare(m, d, t)
+        for s in range(b.nstep):
+            _next_column(m, d, b, t, thread, tile, W, s)
+            for i in range(m.nv):
+                d.rk_acceleration[i] = t.dof_g[i]
+                d.rk_velocity[i] = t.dof_p[i]
+            write_records(b, thread, tile, W, s)
+    else:
+        d.part[KNOWN] = real(d, 0.0)
+        write_records(b, thread, tile, W, 0)
 
 
 @stage
-def formula_steps(m, d, b, t, thread, first, last):
+def formula_columns(m, d, b, t, thread, first, last):
+    """`formula_columns_of_tile` in each tile.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: what it writes; active, recall_address, tree_settled.
+    """
+    W = width(d)
+    for tile in range(first, last):
+        _load(m, d, b, thread, tile, W)
+        formula_columns_of_tile(m, d, b, t, thread, tile)
+
+
+@stage
+def formula_steps_of_tile(m, d, b, t, thread, tile):
     """Rates of the acceleration and of the next state by formulas, column by column, as `solve_columns` leaves them.
 
     Not for models that go by recursion, whose factors lie where these formulas keep forces.
@@ -299,25 +310,36 @@ def formula_steps(m, d, b, t, thread, first, last):
             search for itself.
     """
     W, h = width(d), m.opt_timestep[0]
+    accelerate(m, d)
+    for i in range(m.nv):
+        d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+    if d.con_overflow[0] == 0:
+        _prepare(m, d, t)
+        factor_hessian(m, d)
+    damped = is_damped(m, d)
+    if d.con_overflow[0] == 0:
+        d.part[KNOWN] = where(leaves_out(d), fmin(d.part[KNOWN], 0.0), d.part[KNOWN])
+        for s in range(b.nstep):
+            at = _next_column(m, d, b, t, thread, tile, W, s)
+            for i in range(m.nv):
+                d.grad[i] = t.dof_g[i]
+                d.qfrc_inverse[i] = t.dof_p[i]
+            solve_column(m, d)
+            step_column(m, d, at, damped)
+            write_records(b, thread, tile, W, s)
+    else:
+        d.part[KNOWN] = real(d, 0.0)
+        write_records(b, thread, tile, W, 0)
+
+
+@stage
+def formula_steps(m, d, b, t, thread, first, last):
+    """`formula_steps_of_tile` in each tile.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: what it writes; active, recall_address, tree_settled.
+    """
+    W = width(d)
     for tile in range(first, last):
         _load(m, d, b, thread, tile, W)
-        accelerate(m, d)
-        for i in range(m.nv):
-            d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
-        if d.con_overflow[0] == 0:
-            _prepare(m, d, t)
-            factor_hessian(m, d)
-        damped = is_damped(m, d)
-        if d.con_overflow[0] == 0:
-            d.part[KNOWN] = where(leaves_out(d), fmin(d.part[KNOWN], 0.0), d.part[KNOWN])
-            for s in range(b.nstep):
-                at = _next_column(m, d, b, t, thread, tile, W, s)
-                for i in range(m.nv):
-                    d.grad[i] = t.dof_g[i]
-                    d.qfrc_inverse[i] = t.dof_p[i]
-                solve_column(m, d)
-                step_column(m, d, at, damped)
-                write_records(b, thread, tile, W, s)
-        else:
-            d.part[KNOWN] = real(d, 0.0)
-            write_records(b, thread, tile, W, 0)
+        formula_steps_of_tile(m, d, b, t, thread, tile)

@@ -24,14 +24,14 @@ from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import tendon_armature
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
-from featherlane.lanes import fma, kernel, not_, real, where
+from featherlane.lanes import fma, kernel, not_, real, stage, where, width
 from featherlane.model.enums import IMPLICIT
 from featherlane.simulation.derivative.columns import move_forces
 from featherlane.simulation.derivative.points import move_pos
 from featherlane.simulation.derivative.residual import implicit_product, is_implicit
 from featherlane.simulation.step.forward import control_and_actuate, forward_position
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
-from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.primal.problem import bounded_force
 
 
@@ -113,15 +113,15 @@ def _upper(m, d):
         d.rk_act[a] = d.act[a]
 
 
-@over_tiles
-def rest_positions(m, d, b, thread, tile, W):
+@stage
+def rest_positions_of_tile(m, d, b, thread, tile):
     """Rates by positions, dof by dof, of what formulas leave.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qpos, act, grad,
-            active, recall_address, tree_settled, and all else of this thread's workspace; Ma, block, cacc, cfrc, qH,
-            qHDiagInv, qproduct, qvec for itself.
+            and all else of this thread's workspace; Ma, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
+    W = width(d)
     # M may stay as it is at the worlds' own positions: it cancels
     forward_position(m, d)
     for s in range(b.nstep):
@@ -138,15 +138,19 @@ def rest_positions(m, d, b, thread, tile, W):
         write_records(b, thread, tile, W, s)
 
 
-@over_tiles
-def rest_forces(m, d, b, thread, tile, W):
+rest_positions = in_each_tile("rest_positions", rest_positions_of_tile)
+
+
+@stage
+def rest_forces_of_tile(m, d, b, thread, tile):
     """Rates by velocities, activations and controls of what formulas leave: bodies stay where they are.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, act, ctrl,
-            grad, active, recall_address, tree_settled, and all else of this thread's workspace; Ma, block, cacc, cfrc,
-            qH, qHDiagInv, qproduct, qvec for itself.
+            grad, and all else of this thread's workspace; Ma, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for
+            itself.
     """
+    W = width(d)
     forward_position(m, d)
     _place(m, d)
     for s in range(b.nstep):
@@ -159,3 +163,6 @@ def rest_forces(m, d, b, thread, tile, W):
         move_forces(m, d, at, -down)
         _quotients(m, d, up + down)
         write_records(b, thread, tile, W, s)
+
+
+rest_forces = in_each_tile("rest_forces", rest_forces_of_tile)

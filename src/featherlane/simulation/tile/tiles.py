@@ -35,6 +35,31 @@ def over_tiles(function: Callable) -> Stage:
     return stage(loop)
 
 
+def in_each_tile(name: str, do: Stage) -> Stage:
+    """The loop of `over_tiles` about a stage `(m, d, b, thread, tile)`.
+
+    For what reads numbers of the model itself, not through stages that it calls: worlds may have their own, which tiles
+    bring, and compiled code takes a number of the model to stay what it is as long as a stage runs.
+    """
+
+    def loop(m, d, b, thread, first, last):
+        W = width(d)
+        for tile in range(first, last):
+            load_worlds(b, thread, tile, W)
+            find_memory(d, b, tile, W)
+            d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+            unsettle(m, d)
+            do(m, d, b, thread, tile)
+
+    loop.__name__, loop.__qualname__, loop.__module__ = name, name, do.function.__module__
+    loop.__doc__ = f"""`{do.name}` in each tile.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: what `{do.name}` writes; active, recall_address, tree_settled.
+    """
+    return stage(loop)
+
+
 @stage
 def sign_contacts(m, d):
     """Which candidate pairs touch in each world, as bits: worlds with like bits make narrow tiles.
