@@ -96,7 +96,7 @@ def test_other_models_have_the_derivatives_of_their_steps(name, steps):
     close(fl.transition(model, data), data, model, CONTACT)
 
 
-@pytest.mark.parametrize("change", [{"integrator": "rk4"}, {"noslip_iterations": 3}, {"contact_model": "lcp"}])
+@pytest.mark.parametrize("change", [{"noslip_iterations": 3}, {"contact_model": "lcp"}])
 def test_what_the_theorem_does_not_serve_goes_by_steps(change):
     model = carts()[0]
     for name, value in change.items():

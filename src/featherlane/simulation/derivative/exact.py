@@ -1,7 +1,7 @@
 """Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at moved points.
 
 Worlds that the theorem does not serve go by differences of whole steps: under the contact model lcp, the pass against
-slip, and integrators of several accelerations; `docs/derivatives.md` says which are which.
+slip, and activations under the integrator rk4; `docs/derivatives.md` says which are which.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.assign import flag
-from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, Disable
+from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.implicit import ImplicitWorlds
 from featherlane.simulation.derivative.moved import Borrowed
 from featherlane.simulation.derivative.parameters import Parameters
+from featherlane.simulation.derivative.rk4 import rk4_rates
 from featherlane.simulation.derivative.transition import SensorTransition, check, threads, transition_fd
 from featherlane.simulation.world.data import Data
 
-SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE)  # integrators of one acceleration whose metric is known
+SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
 
 
 class StepDerivatives(NamedTuple):
@@ -83,7 +84,7 @@ def transition(
     active set at hand, and `switching` says how near another one is.
 
     Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the
-    contact model lcp, the pass against slip, the integrator rk4) the result is that of `transition_fd`; C and D are
+    contact model lcp, the pass against slip, rk4 with activations) the result is that of `transition_fd`; C and D are
     always.
 
     Args:
@@ -112,7 +113,7 @@ def transition(
     # most calls ask for none
     asked = None if parameters == () else Parameters(model, parameters)
     served, count = _served(sizes), 0 if asked is None else asked.n
-    if count and not served:
+    if count and (not served or sizes["opt_integrator"] == RK4):
         raise UnsupportedFeatureError(
             ["option contact_model, integrator or noslip_iterations"],
             what="there are no derivatives by parameters with it",
@@ -127,10 +128,14 @@ def transition(
             unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
             return StepDerivatives(found.A, found.B, C, D, {}, unknown)
     n = nx + sizes["nu"]
-    if asked is not None and count:
+    if sizes["opt_integrator"] == RK4:
+        with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
+            worlds.load(data)
+            out, nearest, left = rk4_rates(worlds)
+    elif asked is not None and count:
         worlds = ImplicitWorlds(model, data, False, threads(nthread), disabled, True, asked)
         worlds.load(data)
-        out, _, nearest, left = _each_pass(worlds)
+        out, _, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
                 [f"world {w}: its rows found no room" for w in left],
@@ -139,7 +144,7 @@ def transition(
     else:
         with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
             worlds.load(data)
-            out, _, nearest, left = _each_pass(worlds)
+            out, _, nearest, left = worlds.rates()
     out = out.swapaxes(1, 2)
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
@@ -188,7 +193,7 @@ def acceleration_derivatives(
     if nv:
         with Borrowed(ImplicitWorlds, model, data, True, threads(nthread), disabled) as worlds:
             worlds.load(data)
-            _, out, nearest, left = _each_pass(worlds)
+            _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
                 [f"world {w}: its rows found no room" for w in left],
@@ -202,39 +207,11 @@ def acceleration_derivatives(
     return AccelerationDerivatives(q, v, act, u, tau, nearest)
 
 
-# ---- passes ----------------------------------------------------------------------------------------------------------
+# ---- models ----------------------------------------------------------------------------------------------------------
 def _served(sizes: dict[str, int]) -> bool:
     """Does the theorem serve the model's solver and integrator?"""
     convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
+    if sizes["opt_integrator"] == RK4:
+        # what it makes of activations, and of springs that yield, has no chain here
+        convex = convex and sizes["na"] == 0 and sizes["nplastic"] == 0
     return convex and sizes["opt_integrator"] in SERVED and sizes["nv"] > 0
-
-
-def _each_pass(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """All worlds, pass by pass, those that do not fit into a tile together one by one.
-
-    Returns:
-        Rates of the next state (nworld, n, 2 nv + na) and of the acceleration (nworld, n or 0, nv), distances to the
-        nearest switch (nworld,), and the numbers of worlds that are left over.
-    """
-    passes, nworld = worlds.passes(worlds.width), worlds.batch.nworld
-    rates = passes.run(worlds.every[: passes.each])
-    if nworld <= passes.each and rates.is_kept:
-        return rates.state, rates.acceleration, rates.nearest, worlds.every[:0]
-    state = acceleration = np.empty(0)
-    nearest, todo = np.empty(nworld), worlds.every
-    for width in dict.fromkeys((worlds.width, 1)):
-        passes, left = worlds.passes(width), []
-        for first in range(0, len(todo), passes.each):
-            chosen = todo[first : first + passes.each]
-            if first or width != worlds.width:
-                rates = passes.run(chosen)
-            if not state.size:
-                state = np.empty((nworld, *rates.state.shape[1:]))
-                acceleration = np.empty((nworld, *rates.acceleration.shape[1:]))
-            state[chosen], nearest[chosen] = rates.state, rates.nearest
-            acceleration[chosen] = rates.acceleration
-            left.append(chosen[~rates.fits])
-        todo = np.concatenate(left)
-        if not len(todo):
-            break
-    return state, acceleration, nearest, todo

@@ -135,6 +135,7 @@ class _Passes:
                 "record": [
                     Transfer("qacc", worlds.qacc[:, None]),
                     Transfer("qacc_step", worlds.qacc_step[:, None]),
+                    Transfer("part", worlds.fitted[:, None]),
                 ],
             },
             self.each,
@@ -283,6 +284,13 @@ class _Passes:
             fits &= self.known[:k, KNOWN] >= 0.0
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
+    def accelerate(self, chosen: np.ndarray) -> None:
+        """Accelerations of some worlds, to where the worlds keep them."""
+        self.worlds._prepared(self.width)
+        for first in range(0, len(chosen), self.each):
+            some = chosen[first : first + self.each]
+            self._go(self.base, 1, some, some)
+
     def _take_rest(self, chosen: np.ndarray) -> None:
         """Rates by differences of what formulas leave, to where they read them."""
         self.worlds._prepared(self.width)
@@ -351,6 +359,7 @@ class ImplicitWorlds(OwnWorlds):
 
     Attributes:
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
+        fitted: (nworld, 2) what the accelerations' pass reported: FITS, NEAREST.
         every: (nworld,) all numbers of worlds.
     """
 
@@ -368,6 +377,7 @@ class ImplicitWorlds(OwnWorlds):
         super().__init__(model, source, n, nthread, disabled)
         self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
+        self.fitted = np.zeros((self.batch.nworld, 2))
         self.every = np.arange(self.batch.nworld)
         self._passes: dict[int, _Passes] = {}
         self._revision = None
@@ -389,3 +399,42 @@ class ImplicitWorlds(OwnWorlds):
         up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
         up[:, nx:], down[:, nx:] = control_steps(self.model, self.batch._arrays["ctrl"][chosen], EPS)
         return up, down
+
+    def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All worlds, pass by pass, those that do not fit into a tile together one by one.
+
+        Returns:
+            Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n or 0, nv), distances to the
+            nearest switch (nworld,), and the numbers of worlds that are left over.
+        """
+        passes, nworld = self.passes(self.width), self.batch.nworld
+        rates = passes.run(self.every[: passes.each])
+        if nworld <= passes.each and rates.is_kept:
+            return rates.state, rates.acceleration, rates.nearest, self.every[:0]
+        state = acceleration = np.empty(0)
+        nearest, todo = np.empty(nworld), self.every
+        for width in dict.fromkeys((self.width, 1)):
+            passes, left = self.passes(width), []
+            for first in range(0, len(todo), passes.each):
+                chosen = todo[first : first + passes.each]
+                if first or width != self.width:
+                    rates = passes.run(chosen)
+                if not state.size:
+                    state = np.empty((nworld, *rates.state.shape[1:]))
+                    acceleration = np.empty((nworld, *rates.acceleration.shape[1:]))
+                state[chosen], nearest[chosen] = rates.state, rates.nearest
+                acceleration[chosen] = rates.acceleration
+                left.append(chosen[~rates.fits])
+            todo = np.concatenate(left)
+            if not len(todo):
+                break
+        return state, acceleration, nearest, todo
+
+    def accelerations(self) -> np.ndarray:
+        """(nworld, nv) those of forward dynamics, of worlds that find room for their rows."""
+        todo = self.every
+        for width in dict.fromkeys((self.width, 1)):
+            if len(todo):
+                self.passes(width).accelerate(todo)
+            todo = todo[self.fitted[todo, FITS] == 0.0]
+        return self.qacc
