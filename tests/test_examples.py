@@ -15,6 +15,7 @@ ARGUMENTS = {
     "batch_rollout": ["16", "5"],
     "end_effector": ["1.5"],
     "first_steps": ["0.5"],
+    "five_quadrupeds": ["12"],
     "hop": [],
     "identify": [],
     "jacobian": ["20"],
@@ -34,6 +35,7 @@ ARGUMENTS = {
 }
 LONGER = {
     "balance_humanoid",
+    "five_quadrupeds",
     "hop",
     "identify",
     "swing_up",

@@ -28,12 +28,20 @@ def example(name: str):
     return importlib.import_module(name).main()
 
 
+def dull(model):
+    """The model with shadows as far as one sees, and a floor that does not shine."""
+    mj = model.to_mujoco()
+    mj.vis.map.shadowclip, mj.vis.quality.shadowsize = 8.0, 8192
+    mj.mat_reflectance[:] = 0.0
+    return fl.load(mj)
+
+
 def balance_humanoid() -> None:
     """Above with the regulator, below without."""
     model, qpos, _ = example("balance_humanoid")
     second, rows = round(1 / model.opt.timestep), []
     look = {"distance": 2.9, "azimuth": 115, "elevation": -8, "lookat": [0, 0, 0.85]}
-    with Painter(model, look, (224, 288)) as painter:
+    with Painter(dull(model), look, (224, 288)) as painter:
         for world, times in ((0, (0.0, 2.15, 4.15, 6.15, 9.15)), (1, (0.0, 0.4, 0.6, 0.8, 1.2))):
             rows.append(np.hstack([painter.picture(qpos[world, round(t * second)]).copy() for t in times]))
     picture = Image.fromarray(np.vstack(rows)).quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
@@ -120,7 +128,23 @@ def throw_cube() -> None:
     figure.savefig(FOLDER / "control_throw_cube.png", dpi=DOTS)
 
 
-PICTURES_OF = {f.__name__: f for f in (balance_humanoid, swing_up, hop, identify, throw_cube)}
+def five_quadrupeds() -> None:
+    """Each robot on its way, at three moments."""
+    five, path = example("five_quadrupeds")
+    columns = []
+    for world, (model, _) in enumerate(five.models):
+        column = []
+        for k in (50, 53, 56):
+            qpos = path[k, world, : model.nq]
+            look = {"distance": 1.6, "azimuth": 120, "elevation": -14, "lookat": [*qpos[:2], 0.22]}
+            with Painter(dull(model), look, (224, 176)) as painter:
+                column.append(painter.picture(qpos).copy())
+        columns.append(np.vstack(column))
+    picture = Image.fromarray(np.hstack(columns)).quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+    picture.save(FOLDER / "control_five_quadrupeds.png", optimize=True)
+
+
+PICTURES_OF = {f.__name__: f for f in (balance_humanoid, swing_up, hop, identify, throw_cube, five_quadrupeds)}
 
 if __name__ == "__main__":
     prepare(PICTURES)
