@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.adjoint import sweep
+from featherlane.simulation.adjoint import jacobians, product_worlds
 from featherlane.simulation.adjoint.cotangent import Coordinates
 from scenes.states import kicked
 from simulation.test_transition import carts, exact
@@ -223,7 +223,8 @@ def test_what_is_kept_changes_no_bit(interval, rng, monkeypatch):
     batch, control = started(model, rng), rng.uniform(-0.5, 0.5, (3, 11, model.nu))
     weights = rng.standard_normal((3, 12, 2 * model.nv + model.na))
     all_kept = fl.rollout_gradient(model, batch, control, weights)
-    monkeypatch.setattr(sweep, "REALS", 2000 * interval)  # few steps at a time
+    monkeypatch.setattr(jacobians, "REALS", 2000 * interval)  # few steps at a time
+    monkeypatch.setattr(product_worlds, "EACH", 1 + interval)
     for one, other in zip(
         numbers(all_kept), numbers(fl.rollout_gradient(model, batch, control, weights, (), interval)), strict=True
     ):

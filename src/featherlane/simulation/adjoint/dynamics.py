@@ -14,7 +14,8 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.assign import flag, reals
 from featherlane.simulation.adjoint.cotangent import Coordinates
-from featherlane.simulation.adjoint.sweep import Points, sweep
+from featherlane.simulation.adjoint.steps import steps_of
+from featherlane.simulation.adjoint.sweep import Steps, sweep
 from featherlane.simulation.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.parameters import Parameters
@@ -69,7 +70,7 @@ class Dynamics:
         self._start = worlds_like(batch, 1, self.nthread or batch.nthread, self.model)
         self._kept = {name: rows.copy() for name, rows in self._start._arrays.items()}
         self._fields = {name: rows.copy() for name, rows in self._start._expanded.items()}
-        self._coordinates, self._points = Coordinates(self.model), {}
+        self._coordinates, self._steps = Coordinates(self.model), {}
 
     def shapes(self, nstep: int) -> dict[str, tuple[int, ...]]:
         """Of the arguments of a rollout."""
@@ -136,7 +137,7 @@ class Dynamics:
             return (None if k == 0 else by_dof[:, k - 1]), None
 
         self._worlds(run.fields)
-        found = sweep(trajectory, by_dof[:, -1], loss, self._points_of(trajectory, tuple(run.fields)))
+        found = sweep(trajectory, by_dof[:, -1], loss, self._steps_of(trajectory, tuple(run.fields)))
         start = trajectory.states()["qpos"][:, 0] if nq else np.zeros((self.nworld, 0))
         by_qpos = self._coordinates.from_tangent(start.astype(float), found.state[:, :nv])
         by_qvel, by_act = found.state[:, nv : 2 * nv], found.state[:, 2 * nv :]
@@ -158,12 +159,12 @@ class Dynamics:
             worlds.set_const()
         return worlds
 
-    def _points_of(self, trajectory: Trajectory, names: tuple[str, ...]) -> Points:
+    def _steps_of(self, trajectory: Trajectory, names: tuple[str, ...]) -> Steps:
         """Where the derivatives of such a rollout's steps are computed, which is kept from call to call."""
         key = trajectory.control.shape[1], names, tuple(self._start._expanded)
-        if key not in self._points:
-            self._points = {key: Points(trajectory, names, self.nthread, self.frictionloss)}
-        return self._points[key]
+        if key not in self._steps:
+            self._steps = {key: steps_of(trajectory, names, self.nthread, self.frictionloss)}
+        return self._steps[key]
 
 
 def _fitting(name: str, value, shape: tuple[int, ...]) -> np.ndarray:

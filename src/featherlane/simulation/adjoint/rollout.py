@@ -12,7 +12,8 @@ from featherlane.errors import ModelError
 from featherlane.model.assign import flag, numbers, reals
 from featherlane.model.model import Model
 from featherlane.simulation.adjoint.cotangent import Coordinates
-from featherlane.simulation.adjoint.sweep import Points, sweep
+from featherlane.simulation.adjoint.steps import steps_of
+from featherlane.simulation.adjoint.sweep import sweep
 from featherlane.simulation.adjoint.trajectory import States, Trajectory, root_interval, worlds_like
 from featherlane.simulation.batch.batch import Batch, controls_of_rollout
 from featherlane.simulation.batch.worlds import count
@@ -113,7 +114,7 @@ def rollout_gradient(
     def at_step(k: int, states: States) -> tuple[np.ndarray | None, np.ndarray | None]:
         return loss(k, states, given[:, k])
 
-    found = sweep(trajectory, final, at_step, Points(trajectory, names, nthread, frictionloss))
+    found = sweep(trajectory, final, at_step, steps_of(trajectory, names, nthread, frictionloss))
     return RolloutGradient(*found, _state(trajectory.last, None))
 
 

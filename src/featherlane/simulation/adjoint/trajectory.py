@@ -19,7 +19,7 @@ from featherlane.simulation.batch.worlds import EVOLVING, LASTING
 States = dict[str, np.ndarray]  # field -> (nworld, ...)
 
 
-def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = None) -> Batch:
+def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = None, chosen=None) -> Batch:
     """A batch that has each world of another `times` times, one after the other, in its present state.
 
     Args:
@@ -27,14 +27,16 @@ def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = No
         times: how often.
         nthread: threads of the new one.
         model: a copy of its model, to take in its place.
+        chosen: which of its worlds, by number; None: all.
     """
-    made = Batch(model or batch.model, batch.nworld * times, nthread, batch.dtype, batch.ngiven)
+    chosen = np.arange(batch.nworld) if chosen is None else chosen
+    made = Batch(model or batch.model, len(chosen) * times, nthread, batch.dtype, batch.ngiven)
     for name, rows in batch._arrays.items():
         if name in LASTING or name == "ordered":
             getattr(made, name)
-            made._arrays[name][...] = np.repeat(rows, times, 0)
+            made._arrays[name][...] = np.repeat(rows[chosen], times, 0)
     for name, rows in batch._expanded.items():
-        made._expand(name)[...] = np.repeat(rows, times, 0)
+        made._expand(name)[...] = np.repeat(rows[chosen], times, 0)
     return made
 
 

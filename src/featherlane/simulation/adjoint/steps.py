@@ -1,0 +1,15 @@
+"""Which way costates are taken back through the steps of a trajectory: by products alone, or by derivatives."""
+
+from __future__ import annotations
+
+from featherlane.simulation.adjoint.jacobians import JacobianSteps
+from featherlane.simulation.adjoint.product_worlds import ProductSteps, by_products
+from featherlane.simulation.adjoint.sweep import Steps
+from featherlane.simulation.adjoint.trajectory import Trajectory
+
+
+def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
+    """What serves a trajectory and others like it; the model decides, and fields by which to differentiate."""
+    if parameters or not by_products(trajectory.model):
+        return JacobianSteps(trajectory, parameters, nthread, frictionloss)
+    return ProductSteps(trajectory, nthread, frictionloss)
