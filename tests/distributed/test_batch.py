@@ -28,7 +28,7 @@ def batch(request, model):
     """A batch that a test puts into its own state."""
     if request.param:
         request.getfixturevalue("cluster")
-    with Batch(model, N, request.param, 1, checkpoint_every=25) as made:
+    with Batch(model, N, request.param, 1, record_bad=3, checkpoint_every=25) as made:
         yield made
 
 

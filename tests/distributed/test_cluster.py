@@ -6,9 +6,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed import connect
-
-ray = pytest.importorskip("ray")
-SMALL = {"object_store_memory": 100 << 20}
+from featherlane.distributed.cluster import _check_answers
+from featherlane.distributed.machine import versions
 
 
 @pytest.fixture
@@ -20,17 +19,16 @@ def nobody():
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
-def test_a_ray_is_started_and_ended():
-    with connect(cores=2, options=SMALL) as cluster:
-        assert cluster.is_own and cluster.cores == 2
-        [node] = cluster.nodes
-        assert node.machine.versions == fl.distributed.machine.versions()
-        with connect() as again:
-            assert not again.is_own
-        assert ray.is_initialized()  # what was there stays
-        with pytest.raises(fl.ModelError, match=r"this process is in the cluster at"):
-            connect("10.0.0.1:6379")
-    assert not ray.is_initialized()
+def test_a_ray_is_started_once_and_its_nodes_run_what_runs_here(cluster):
+    assert cluster.is_own and cluster.cores == 6
+    [node] = cluster.nodes
+    assert node.machine.versions == versions()
+    with connect() as again:
+        assert not again.is_own
+    assert cluster.ray.is_initialized()  # what was there stays
+    assert not connect(cluster.address).is_own
+    with pytest.raises(fl.ModelError, match=r"this process is in the cluster at"):
+        connect("10.0.0.1:6379")
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "ray://10.0.0.1:10001", ":1", "a:b", "10.0.0.1:0", ""])
@@ -45,7 +43,7 @@ def test_an_address_of_another_type_is_refused():
 
 
 def test_an_address_that_does_not_answer_is_an_error_in_time(nobody):
+    pytest.importorskip("ray")
     with pytest.raises(fl.ModelError, match="no Ray answers") as refused:
-        connect(nobody, timeout=3)
+        _check_answers(nobody, 3)
     assert "leave the address out" in str(refused.value)
-    assert not ray.is_initialized()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import uuid
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -63,6 +64,9 @@ class Calls:
     _folder: str | None
     _keeping: dict[int, Request]  # checkpoints that were asked for, by worker
     _nkept: int
+    _name: str  # of files in the folder
+    _cluster: Any
+    _pool: Any
     _at_once: int  # steps of worlds that take PIECE_SECONDS, about
     _told: bool  # of bad numbers
     _bad: dict[int, tuple[tuple[int, ...], int]]  # by worker, as its reports have them
@@ -73,9 +77,11 @@ class Calls:
         own = self.__dict__
         own["_one"] = one = Local(model, 1, nthread, dtype, 0, record_bad)  # says what is allowed
         own["model"], own["dtype"], own["nworld"] = model, one.dtype, count("nworld", nworld, 1)
-        own["_every"], own["_lock"], own["_told"] = count("checkpoint_every", every, 1), threading.Lock(), False
-        own["_at_once"], own["_keeping"], own["_nkept"], own["_bad"] = AT_ONCE, {}, 0, {}
-        own["_pool"], own["_cluster"], own["_folder"] = None, None, None if folder is None else str(Path(folder))
+        own["_every"] = count("checkpoint_every", every, 1)
+        own["_folder"] = None if folder is None else str(Path(folder).absolute())
+        own["_name"] = f"worlds-{uuid.uuid4().hex[:12]}"
+        own["_lock"], own["_pool"], own["_cluster"] = threading.Lock(), None, None
+        own["_told"], own["_bad"], own["_at_once"], own["_keeping"], own["_nkept"] = False, {}, AT_ONCE, {}, 0
         own["is_remote"] = nodes is not None
         spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, 0, record_bad)
         if nodes is None:
@@ -102,10 +108,11 @@ class Calls:
         try:
             own["_pool"] = pool = Pool(cluster, number, nthread, timeout, self.nworld)
             self._place(pool.threads)
-            if self._folder is not None:
-                self._check_folder()
             model = cluster.ray.put(packet)
-            for k, started in enumerate(pool.start_all()):
+            everyone = pool.start_all()
+            if self._folder is not None:
+                self._check_folder(pool)
+            for k, started in enumerate(everyone):
                 here = spec._replace(
                     nworld=self._spread.number(k),
                     nthread=self.threads[k],
@@ -120,8 +127,25 @@ class Calls:
             self.close()
             raise
 
-    def _check_folder(self) -> None:
-        """Do all nodes see the folder?"""
+    def _check_folder(self, pool: Pool) -> None:
+        """Refuse a folder that workers do not see as we do."""
+        folder = Path(str(self._folder))
+        mark = folder / f".seen-{uuid.uuid4().hex}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            mark.write_text("")
+        except OSError as error:
+            raise ModelError(f"checkpoint_folder: {folder} cannot be written to ({error})") from None
+        try:
+            seen = self._cluster.ray.get([s.actor.sees.remote(str(mark)) for s in pool.where if s is not None])
+        finally:
+            mark.unlink(missing_ok=True)
+        blind = [s.machine.name for s, one in zip(pool.where, seen, strict=True) if s is not None and not one]
+        if blind:
+            raise ModelError(
+                f"checkpoint_folder: {folder} is not seen on {', '.join(sorted(set(blind)))}; allowed is a folder that "
+                "all nodes can write to, or None"
+            )
 
     @property
     def losses(self) -> list[int]:
@@ -136,6 +160,9 @@ class Calls:
         own = self.__dict__
         if own["is_remote"]:
             own["_workers"] = []
+        if own["_folder"] is not None:
+            for file in Path(own["_folder"]).glob(f"{own['_name']}-*"):
+                file.unlink(missing_ok=True)
         if own["_pool"] is not None:
             own["_pool"].close()
         _open.discard(self)
@@ -318,7 +345,7 @@ class Calls:
         for k, worker in enumerate(self._workers):
             if worker.steps >= self._every or worker.nbytes > INPUTS or worker.requests > REQUESTS:
                 self.__dict__["_nkept"] += 1
-                self._keeping[k] = worker.keep(self._folder, f"worlds-{self.starts[k]}-{self._nkept % 2}.batch")
+                self._keeping[k] = worker.keep(self._folder, f"{self._name}-{self.starts[k]}-{self._nkept % 2}.batch")
 
     # ---- bad numbers -------------------------------------------------------------------------------------------------
     def _note_bad(self, answers: list[tuple[Part, tuple[Report, Any]]]) -> None:

@@ -82,6 +82,10 @@ class Worlds:
         """The machine, and the number of this process."""
         return this_machine(), os.getpid()
 
+    def sees(self, file: str) -> bool:
+        """Is there such a file, in a folder that can be written to?"""
+        return Path(file).exists() and os.access(Path(file).parent, os.W_OK)
+
     def do(self, orders: Sequence[Order], *arrays: np.ndarray) -> tuple[Report, Any]:
         """Carry out orders.
 

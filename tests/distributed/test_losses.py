@@ -1,0 +1,175 @@
+"""Workers that are killed in the middle: the worlds come to the same bits."""
+
+import contextlib
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.distributed import Batch, worker
+
+ray = pytest.importorskip("ray")
+N, STEPS = 48, 240
+RECORD = ("qpos", "cvel")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load("humanoid")
+
+
+@pytest.fixture(scope="module")
+def controls(model):
+    return np.random.default_rng(3).uniform(-1, 1, (N, STEPS, model.nu))
+
+
+def session(batch, controls, between=lambda k: None):
+    """What a program does with a batch, with a word between its calls; what it found out."""
+    found = {}
+    batch.expand("body_mass")[:] = batch.model.body_mass * np.linspace(0.8, 1.2, N)[:, None]
+    batch.set_const()
+    batch.bind("xpos")
+    for k in range(4):
+        between(k)
+        batch.reset([5 * k, 40])
+        part = controls[:, 60 * k : 60 * (k + 1)]
+        for name, rows in batch.rollout(60, part, RECORD).items():
+            found[f"{name}{k}"] = rows
+        batch.step(3, ids=[1, 2, 47])
+        batch.qfrc_applied = np.full((N, batch.model.nv), 0.1 * k)
+    batch.step(20)
+    found |= {"xpos": np.array(batch.xpos), "nbad": np.array(batch.nbad)}
+    return found | {key: value for key, value in batch.checkpoint().items() if key != "signature"}
+
+
+@pytest.fixture(scope="module")
+def workers(model, cluster):
+    """A batch on two workers, for all tests."""
+    with Batch(model, N, 2, 1) as made:
+        yield made
+
+
+@pytest.fixture
+def batch(workers, model):
+    """The batch, at the start; nobody was lost yet."""
+    workers.restore(fl.Batch(model, N).checkpoint())
+    for w in workers._workers:
+        w.losses = 0
+    return workers
+
+
+def every(batch, steps):
+    """Keep worlds after so many steps."""
+    batch.__dict__["_every"] = steps
+
+
+@pytest.fixture(scope="module")
+def expected(model, controls):
+    return session(fl.Batch(model, N, nthread=1), controls)
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if not np.array_equal(found[name], expected[name])] == []
+
+
+def kill(batch, k):
+    """End a worker's process, by its handle."""
+    ray.kill(batch._workers[k].actor, no_restart=True)
+
+
+@pytest.mark.parametrize("steps", [10_000, 70], ids=["from the start", "from a checkpoint"])
+def test_a_worker_killed_between_calls_is_made_anew(batch, controls, expected, steps):
+    every(batch, steps)
+    found = session(batch, controls, lambda k: kill(batch, 1) if k == 2 else None)
+    assert_same(found, expected)
+    assert batch.losses == [0, 1]
+
+
+def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, expected, monkeypatch):
+    monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)  # six pieces a rollout, two under way
+    every(batch, 50)
+    timers = []
+
+    def between(k):
+        if k in (1, 2):
+            pid = batch._pool.where[k - 1].pid
+            timers.append(threading.Timer(0.02, os.kill, (pid, signal.SIGKILL)))
+            timers[-1].start()
+
+    found = session(batch, controls, between)
+    [timer.join() for timer in timers]
+    assert_same(found, expected)
+    assert sum(batch.losses) == 2
+
+
+def test_an_error_in_one_worker_takes_all_back(batch):
+    batch.step(3)
+    before = batch.checkpoint()
+    with pytest.raises(AttributeError, match="no_such"):
+        batch._run_all(lambda k: [("step", (2, None)), *[("method", ("no_such",))] * k])
+    after = batch.checkpoint()
+    assert [name for name in before if not np.array_equal(before[name], after[name])] == []
+
+
+@pytest.mark.slow
+def test_checkpoints_in_a_folder(model, cluster, controls, expected, tmp_path):
+    with Batch(model, N, 2, 1, checkpoint_every=50, checkpoint_folder=tmp_path) as batch:
+        found = session(batch, controls, lambda k: kill(batch, 0) if k in (1, 3) else None)
+        assert_same(found, expected)
+        assert batch.losses == [2, 0]
+        assert list(tmp_path.glob("worlds-*.batch"))
+    assert not list(tmp_path.iterdir())  # what was kept for losses is of no use later
+
+
+@pytest.mark.slow
+def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
+    monkeypatch.setattr(worker, "ATTEMPTS", 1)
+    batch.step(3)
+    before = batch.checkpoint()
+    with pytest.raises(RuntimeError, match="lost 2 times in a row"):
+        batch.call(lambda b: os.kill(os.getpid(), signal.SIGKILL))
+    after = batch.checkpoint()  # the batch goes on
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_an_interrupt_leaves_all_worlds_at_the_same_step(batch, model):
+    batch.step(500)
+    timer = threading.Timer(0.7, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        batch.step(10_000_000)
+    done = np.rint(batch.time / model.opt.timestep).astype(int)
+    assert len(set(done.tolist())) == 1 and 500 < done[0] < 1_000_000
+    local = fl.Batch(model, N)
+    local.step(int(done[0]))
+    assert np.array_equal(batch.qpos, local.qpos)
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random_moments(batch, controls, model, expected, monkeypatch, rng):
+    kills = rounds = 0
+    while kills < 20:
+        batch.restore(fl.Batch(model, N).checkpoint())
+        monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)
+        every(batch, int(rng.integers(20, 200)))
+        before, over = sum(batch.losses), threading.Event()
+
+        def hunt(over=over):
+            while not over.wait(float(rng.uniform(0.05, 2.0))):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(batch._pool.where[int(rng.integers(2))].pid, signal.SIGKILL)
+
+        hunter = threading.Thread(target=hunt)
+        hunter.start()
+        try:
+            found = session(batch, controls)
+        finally:
+            over.set()
+            hunter.join()
+        assert_same(found, expected)
+        kills, rounds = kills + sum(batch.losses) - before, rounds + 1
+    print(f"{kills} kills in {rounds} runs")
