@@ -29,6 +29,7 @@ PAGES = {
     "exact_derivatives": ROOT / "docs" / "derivatives.md",
     "memory": ROOT / "docs" / "speed.md",
     "viewer": ROOT / "docs" / "viewer.md",
+    "distributed": ROOT / "docs" / "distributed.md",
     "mixed": ROOT / "docs" / "mixed.md",
     "environments": ROOT / "docs" / "environments.md",
     "robots": ROOT / "docs" / "robots.md",

@@ -137,7 +137,7 @@ class Batch(Calls):
         chosen = self._ids(ids)
         rows = np.empty((len(chosen), *self._shape(name)), self.dtype)
         assign(name, rows, value, mixed=is_mixed(name))
-        self._tell_parts(chosen, lambda part: [("set", (name, rows[part.at], part.ids))])
+        self._post_parts(chosen, lambda part: [("set", (name, rows[part.at], part.ids))])
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return getattr(self._one, name).shape[1:]

@@ -212,6 +212,14 @@ class Calls:
             self._piece([(part, orders(part)) for part in parts])
             self._keep_where_due()
 
+    def _post_parts(self, chosen: np.ndarray, orders: OrdersOf) -> None:
+        """Orders that cannot go wrong, for workers that have some of these worlds: nobody waits."""
+        self._tell_edits()
+        parts = list(self._spread.parts(chosen))
+        with self._entered():
+            for part in parts:
+                self._workers[part.worker].post(orders(part))
+
     def _tell_all(self, orders: Sequence[Order]) -> None:
         """The same orders for all workers."""
         self._run_all(lambda k: list(orders))
@@ -225,17 +233,18 @@ class Calls:
     def _tell_edits(self) -> None:
         """What the user edited since the last call, for all workers."""
         orders = self._edits.orders()
+        if orders:
+            try:
+                self._tell_all(orders)
+            except BaseException:
+                self._edits.forget()  # it is told anew by the next call
+                raise
         fields = self._fields.edited()
-        if orders or fields:
-            self._run_all(
-                lambda k: [
-                    *orders,
-                    *(
-                        ("expand", (name, rows[self.starts[k] : self.starts[k + 1]]))
-                        for name, rows in sorted(fields.items())
-                    ),
-                ]
-            )
+        if fields:
+            with self._entered():
+                for k, worker in enumerate(self._workers):
+                    here = slice(self.starts[k], self.starts[k + 1])
+                    worker.post([("expand", (name, rows[here])) for name, rows in fields.items()])
 
     def _piece(self, asked: list[tuple[Part, list[Order]]], changes: bool = True) -> list[tuple[Part, Any]]:
         """Orders to workers, and what they answer; undone in all of them where one fails."""

@@ -31,11 +31,15 @@ class ModelEdits:
         """Remember the model as it is."""
         model = self.model
         self._buffers = {name: getattr(model, name).copy() for name in (REALS, *OTHERS)}
-        self._mark = self._marked()
+        self._mark: tuple = self._marked()
 
     def _marked(self) -> tuple:
         """What grows with each edit of options and functions; and keyframes."""
         return self.model.revision, *(np.array(getattr(self.model, name)).tobytes() for name in KEYFRAME_FIELDS)
+
+    def forget(self) -> None:
+        """Workers do not have the model as it is."""
+        self._mark = ()
 
     def orders(self) -> list[Order]:
         """What to tell workers.

@@ -15,6 +15,7 @@ from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
 
 LARGE = 1 << 15  # bytes; smaller arrays travel within the request
 Restart = Callable[[], tuple[Any, tuple[int, ...]]]
+POSTED = 100  # requests that nobody waited for, at most
 ATTEMPTS = 8  # deaths one after the other, without anything done between them
 
 
@@ -49,6 +50,9 @@ class InProcess:
     def submit(self, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Any:
         return self._answered(self.worlds.do(orders))
 
+    def post(self, orders: Sequence[Order]) -> None:
+        self.submit(orders)
+
     @staticmethod
     def _answered(answer: tuple[Report, Any]) -> tuple[Report, Any]:
         if answer[0].error is not None:
@@ -78,6 +82,7 @@ class Worker:
         self.ray, self.actor, self._restart, self._model, self.spec = ray, actor, restart, model, spec
         self.losses, self.steps, self.nbytes, self._deaths = 0, 0, 0, 0
         self._log: list[Request] = []
+        self._posted: list[Request] = []  # whose answers nobody waited for
         self._base: Any = None  # reference or name of the last checkpoint
         errors = ray.exceptions
         self._lost = (
@@ -117,6 +122,12 @@ class Worker:
         self._send(request)
         return request
 
+    def post(self, orders: Sequence[Order]) -> None:
+        """Ask, and wait for no answer: if something goes wrong, the next `collect` says so."""
+        self._posted.append(self.submit(orders))
+        if len(self._posted) >= POSTED:
+            self._raise(self.collect(self.submit([("nothing", ())], changes=False))[0])
+
     def _send(self, request: Request, repeated: bool = False) -> None:
         """Hand a request to the actor; a repeated one whose answer is known gives nothing."""
         orders = [*request.orders, ("nothing", ())] if repeated else request.orders
@@ -144,6 +155,7 @@ class Worker:
                     report, result = self.ray.get(request.report), request.result
                 else:
                     report, result = self.ray.get(request.report)
+                posted = self.ray.get([other.report for other in self._posted])
                 break
             except self._lost as error:
                 self._replace(error)
@@ -151,6 +163,10 @@ class Worker:
         request.done, request.report, request.result = True, None, None
         if not request.changes:
             self._log.remove(request)
+        for other, (told, _) in zip(self._posted, posted, strict=True):
+            other.done, other.report = True, None
+            report = report if told.error is None else told
+        self._posted = []
         return report, result
 
     @staticmethod
@@ -177,6 +193,7 @@ class Worker:
         """Undo a request and all that followed it: the worlds go back to where they were before."""
         if request in self._log:
             del self._log[self._log.index(request) :]
+            self._posted = [other for other in self._posted if other in self._log]
         self._repeat()
 
     @property

@@ -1,0 +1,100 @@
+"""What travels to other processes: kernels whole, the rest as Ray ships it; and what cannot."""
+
+import importlib.util
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.distributed import Batch, node
+from featherlane.distributed.ship import packed, unpacked
+
+KERNELS = """
+import featherlane as fl
+
+GAIN = 0.25
+
+
+@fl.kernel
+def half(x):
+    return 0.5 * x
+
+
+@fl.kernel
+def lean(m, d):
+    for i in range(m.nu):
+        d.ctrl[i] = half(d.time[0]) + GAIN
+"""
+PROGRAM = """
+import sys
+import featherlane as fl
+from featherlane.distributed.ship import unpacked
+
+control = unpacked("control", open(sys.argv[1], "rb").read())
+batch = fl.Batch(fl.load("humanoid"), 3)
+batch.rollout(2, control)
+print(batch.ctrl[0, 0].hex())
+"""
+
+
+@pytest.fixture
+def model():
+    return fl.load("humanoid")
+
+
+def test_a_kernel_arrives_with_its_source_where_its_file_is_not(tmp_path, model):
+    pytest.importorskip("ray")
+    file, packet = tmp_path / "kernels_of_a_user.py", tmp_path / "kernel"
+    file.write_text(KERNELS)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    batch = fl.Batch(model, 3)
+    batch.rollout(2, module.lean)
+    packet.write_bytes(packed("control", module.lean))
+    file.unlink()
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(packet)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == float(batch.ctrl[0, 0]).hex()
+
+
+def test_what_cannot_be_shipped_is_named(model):
+    pytest.importorskip("ray")
+    lock = threading.Lock()
+    with pytest.raises(fl.ModelError, match=r"function: .* cannot be shipped"):
+        packed("function", lambda batch: lock)
+
+
+def test_what_a_process_lacks_is_named():
+    with pytest.raises(fl.ModelError, match=r"function: .*no_such_module.*install that on the nodes"):
+        unpacked("function", b"cno_such_module\nthing\n.")
+
+
+def test_a_function_that_cannot_be_shipped_stops_nothing(model, cluster):
+    lock = threading.Lock()
+    with Batch(model, 16, 2, 1) as batch:
+        with pytest.raises(fl.ModelError, match="cannot be shipped"):
+            batch.call(lambda b: lock)
+        with pytest.raises(ZeroDivisionError):
+            batch.call(lambda b: 1 / 0)
+        with pytest.raises((RuntimeError, TypeError)):
+            batch.call(lambda b: threading.Lock())  # what it gives cannot come back
+        batch.step()
+        assert np.allclose(batch.time, model.opt.timestep)
+
+
+def test_a_node_without_memory_is_named_with_what_is_missing(model, monkeypatch):
+    monkeypatch.setattr(node, "free_memory", lambda: 1 << 20)
+    with pytest.raises(fl.ModelError, match=r"10000 worlds on .* need .* GiB, of which .* are free; allowed are fewer"):
+        Batch(model, 10_000)
+
+
+def test_the_memory_that_worlds_need_is_about_what_they_take(model):
+    spec = node.Spec(2000, 1, "float64", 0, 0)
+    batch = fl.Batch(model, 2000, 1)
+    batch.step()
+    taken = sum(a.nbytes for a in batch._arrays.values()) + batch._memory.nbytes
+    assert 0.9 * taken < node.memory_of(model, spec) < 1.5 * taken
