@@ -70,9 +70,14 @@ class Spec(NamedTuple):
 
 
 class Worlds:
-    """Some worlds of a batch that is spread over nodes."""
+    """Some worlds of a batch that is spread over nodes.
 
-    def __init__(self):
+    Args:
+        is_apart: are they in another process than who asks?
+    """
+
+    def __init__(self, is_apart: bool = True):
+        self.is_apart = is_apart
         self.batch: Any = None
         self.spec: Any = None
         self._kernels: dict[str, Kernel] = {}
@@ -102,6 +107,8 @@ class Worlds:
                 given = (arrays[a.index] if isinstance(a, Place) else a for a in arguments)
                 result = getattr(self, f"order_{name}")(*given)
         except Exception as error:
+            if not self.is_apart:
+                raise
             return Report(time.perf_counter() - start, error=_portable(error)), None
         return Report(time.perf_counter() - start, *self._bad()), result
 

@@ -44,20 +44,14 @@ class InProcess:
     """The same without Ray: requests are carried out when they are made."""
 
     def __init__(self, spec: Spec, model):
-        self.spec, self.worlds, self.losses = spec, Worlds(), 0
-        self._answered(self.worlds.do([("make", (model, spec))]))
+        self.spec, self.worlds, self.losses = spec, Worlds(False), 0
+        self.worlds.do([("make", (model, spec))])
 
     def submit(self, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Any:
-        return self._answered(self.worlds.do(orders))
+        return self.worlds.do(orders)
 
     def post(self, orders: Sequence[Order]) -> None:
         self.submit(orders)
-
-    @staticmethod
-    def _answered(answer: tuple[Report, Any]) -> tuple[Report, Any]:
-        if answer[0].error is not None:
-            raise answer[0].error
-        return answer
 
     def collect(self, request) -> tuple[Report, Any]:
         return request
