@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.dynamics.integrator.runge_kutta import rotation_rate
 from featherlane.simulation.derivative.rk4 import _rotation_rates, _tangent
 from scenes.states import kicked
 from simulation.test_derivatives import CONTACT, JOINTS, ROUNDING, close
@@ -84,12 +85,11 @@ def test_rates_of_rotations_move_with_angle_and_velocity(angle, rng):
     """Angles from the series' to more than a whole turn, where what is over a turn does not count."""
     model = fl.load("<mujoco><worldbody><body><joint type='ball'/><geom size='1'/></body></worldbody></mujoco>")
     axis = rng.normal(size=3)
-    u, w = angle * axis / np.linalg.norm(axis), rng.normal(size=3)
-    eps, none = 1e-5, np.zeros((1, 1, 3))
+    u, w, eps = angle * axis / np.linalg.norm(axis), rng.normal(size=3), 1e-5
     for du, dw in (*((e, 0 * e) for e in np.eye(3)), *((0 * e, e) for e in np.eye(3))):
-        ends = [_rotation_rates(model, (u + s * du)[None], none, (w + s * dw)[None], none)[0] for s in (eps, -eps)]
-        _, found = _rotation_rates(model, u[None], du[None, None], w[None], dw[None, None])
-        assert np.abs(found[0, 0] - (ends[0] - ends[1])[0] / (2 * eps)).max() < 1e-8
+        ends = [rotation_rate(tuple(u + s * du), tuple(w + s * dw)) for s in (eps, -eps)]
+        found = _rotation_rates(model, u[None], du[None, None], w[None], dw[None, None])[0, 0]
+        assert np.abs(found - np.subtract(*ends) / (2 * eps)).max() < 1e-8
         qpos = [fl.integrate_pos(model, [1, 0, 0, 0], u + s * du, 1.0) for s in (eps, -eps)]
         moved = fl.differentiate_pos(model, 2 * eps, qpos[1], qpos[0])
         assert np.abs(_tangent(model, np.zeros((1, 3)), du[None, None], u[None])[0, 0] - moved).max() < 1e-8

@@ -11,6 +11,7 @@ while all is turned.
 from __future__ import annotations
 
 from featherlane.collision.collision import collision
+from featherlane.collision.given import NO_CANDIDATE
 from featherlane.lanes import fma, kernel, not_, real, where
 from featherlane.solver.rows.rows import moving_body
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3, sub3
@@ -80,35 +81,53 @@ def _same(d, t, s, k):
 
 
 @kernel
-def _leave_out(t, mask):
-    """Worlds whose contacts are others."""
-    t.slot_known[0] = where(mask & (t.slot_known[0] > 0.0), 0.0, t.slot_known[0])
+def _find(d, t, k, first):
+    """Where slot k of the world's own pose stands now, looked for from `first` on and then before it; -1: nowhere."""
+    n, at = d.ncon_slot[0], -1
+    if t.slot_cand[k] == NO_CANDIDATE:
+        at = k  # a contact that the caller gave moves with nothing
+    else:
+        s = first
+        while s < n and at < 0:
+            at = s if _same(d, t, s, k) else -1
+            s += 1
+        s = 0
+        while s < first and s < n and at < 0:
+            at = s if _same(d, t, s, k) else -1
+            s += 1
+    return at
 
 
 @kernel
 def _find_slots(d, t, n):
-    """slot_at <- where the n slots of the worlds' own pose stand now, -1: nowhere; slot_known as in `contact_moves`.
+    """slot_at <- where the n slots of the worlds' own pose stand now, -1: nowhere; slot_known and slot_near as in
+    `contact_moves`.
 
-    Slots have one order, but a pose may have more or fewer: those of a world's mates are none of its business.
+    A pose may have more slots or fewer, in another order: those of a world's mates are none of its business.
     """
     if d.con_overflow[0]:
         t.slot_known[0] = real(d, -1.0)
-    first = 0
-    for k in range(n):
-        at = first
-        while at < d.ncon_slot[0] and not _same(d, t, at, k):
-            at += 1
-        if d.con_overflow[0] == 0 and at < d.ncon_slot[0]:
-            for s in range(first, at):
-                _leave_out(t, d.con_present[s] > 0.0)
-            _leave_out(t, not_(d.con_present[at] == t.slot_present[k]))
-            t.slot_at[k] = at
-            first = at + 1
-        else:
-            _leave_out(t, t.slot_present[k] > 0.0)
+        for k in range(n):
             t.slot_at[k] = -1
-    for s in range(first, d.ncon_slot[0]):
-        _leave_out(t, d.con_present[s] > 0.0)
+    else:
+        for s in range(d.ncon_slot[0]):
+            t.slot_taken[s] = 0
+        first, touching = 0, real(d, 0.0)
+        for k in range(n):
+            at, ends = _find(d, t, k, first), t.slot_present[k] > 0.0
+            touching = touching + t.slot_present[k]
+            t.slot_at[k] = at
+            if at >= 0:
+                t.slot_near[0] = where((d.con_present[at] > 0.0) & not_(ends), 1.0, t.slot_near[0])
+                ends = ends & not_(d.con_present[at] > 0.0)
+                t.slot_taken[at] = 1
+                first = at + 1
+            t.slot_known[0] = where(ends & (t.slot_known[0] > 0.0), 0.0, t.slot_known[0])
+        for s in range(d.ncon_slot[0]):
+            if t.slot_taken[s] == 0:
+                t.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, t.slot_near[0])
+        # a world without contacts is not looked at when it is alone
+        t.slot_near[0] = where(touching > 0.0, t.slot_near[0], 0.0)
 
 
 @kernel
@@ -268,10 +287,11 @@ def moved_by_translation(t, k, u, zero):
 def contact_moves(m, d, t):
     """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are found once more at the end.
 
-    Writes slot_known: 0 in worlds whose contacts are others at a displaced pose, -1 where the tile has no room there.
+    Writes slot_known: 0 in worlds that lack a contact of theirs at a displaced pose, -1 where the tile has no room;
+    slot_near: 1 where a contact more begins at one, in worlds that have some.
     """
     n, zero = d.ncon_slot[0], real(d, 0.0)
-    t.slot_known[0] = real(d, 1.0)
+    t.slot_known[0], t.slot_near[0] = real(d, 1.0), zero
     if n > 0:
         _keep_poses(m, d, t)
         for k in range(n):

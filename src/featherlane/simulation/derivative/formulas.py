@@ -108,7 +108,8 @@ def _prepare(m, d, t):
     contact_moves(m, d, t)
     same = t.slot_known[0] > 0.0
     d.part[KNOWN] = where(served & same, d.part[FITS], where(t.slot_known[0] < 0.0, -1.0, 0.0))
-    d.part[NEAREST] = where(same, d.part[NEAREST], fmin(d.part[NEAREST], STEP))
+    quiet = same & not_(t.slot_near[0] > 0.0)
+    d.part[NEAREST] = where(quiet, d.part[NEAREST], fmin(d.part[NEAREST], STEP))
     if not needs_inertia(m, d):
         crb(m, d)
     for i in range(m.nv):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
-from featherlane.lanes import Record, Stage, allocate
+from featherlane.lanes import Stage
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -37,10 +37,9 @@ from featherlane.simulation.derivative.formulas import (
 from featherlane.simulation.derivative.moved import OwnWorlds
 from featherlane.simulation.derivative.parameters import Parameters
 from featherlane.simulation.derivative.rest_rates import rest_forces, rest_positions
+from featherlane.simulation.derivative.room import room
 from featherlane.simulation.derivative.transition import control_steps
-from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.transfer import Plan, Transfer
-from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data
 
 EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
@@ -135,7 +134,6 @@ class _Passes:
                 "record": [
                     Transfer("qacc", worlds.qacc[:, None]),
                     Transfer("qacc_step", worlds.qacc_step[:, None]),
-                    Transfer("part", worlds.fitted[:, None]),
                 ],
             },
             self.each,
@@ -216,7 +214,7 @@ class _Passes:
             "control": [Transfer(name, a[:, :n] if a.ndim == 3 else a[:, :n, None]) for name, a in brought.items()],
             "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items()), Transfer("part", report)],
         }
-        rooms, loop = [_room(w, worlds.rest) for w in workspaces], formula_steps if self.whole else formula_columns
+        rooms, loop = [room(w, worlds.rest) for w in workspaces], formula_steps if self.whole else formula_columns
         plan = Plan(workspaces, kinds, self.each, wanted, loop, rooms=rooms)
         plan.workspaces[0].calls.require(loop)
         self.rows = plan.record.arrays["record_row"]
@@ -284,13 +282,6 @@ class _Passes:
             fits &= self.known[:k, KNOWN] >= 0.0
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
-    def accelerate(self, chosen: np.ndarray) -> None:
-        """Accelerations of some worlds, to where the worlds keep them."""
-        self.worlds._prepared(self.width)
-        for first in range(0, len(chosen), self.each):
-            some = chosen[first : first + self.each]
-            self._go(self.base, 1, some, some)
-
     def _take_rest(self, chosen: np.ndarray) -> None:
         """Rates by differences of what formulas leave, to where they read them."""
         self.worlds._prepared(self.width)
@@ -340,14 +331,6 @@ class _Passes:
         self.worlds._go(plan, -(-len(order) // (width or self.width)))
 
 
-def _room(workspace: Workspace, rest: bool) -> Record:
-    """Memory of a thread for rates by formulas; rest: there are differences besides."""
-    names = {"rate_nv": "nv", "rate_na": "na", "rate_nbody": "nbody", "rate_ngeom": "ngeom", "rate_ncon": "nconmax"}
-    sizes = {name: int(workspace.sizes[size]) for name, size in names.items()} | {"rate_rest": int(rest)}
-    arrays = allocate(RATES, sizes, workspace.width, workspace.dtype)
-    return Record(RATES, sizes, arrays, workspace.width, workspace.dtype)
-
-
 class ImplicitWorlds(OwnWorlds):
     """The worlds of a data or a batch, and their derivatives.
 
@@ -359,7 +342,6 @@ class ImplicitWorlds(OwnWorlds):
 
     Attributes:
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
-        fitted: (nworld, 2) what the accelerations' pass reported: FITS, NEAREST.
         every: (nworld,) all numbers of worlds.
     """
 
@@ -377,7 +359,6 @@ class ImplicitWorlds(OwnWorlds):
         super().__init__(model, source, n, nthread, disabled)
         self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
-        self.fitted = np.zeros((self.batch.nworld, 2))
         self.every = np.arange(self.batch.nworld)
         self._passes: dict[int, _Passes] = {}
         self._revision = None
@@ -429,12 +410,3 @@ class ImplicitWorlds(OwnWorlds):
             if not len(todo):
                 break
         return state, acceleration, nearest, todo
-
-    def accelerations(self) -> np.ndarray:
-        """(nworld, nv) those of forward dynamics, of worlds that find room for their rows."""
-        todo = self.every
-        for width in dict.fromkeys((self.width, 1)):
-            if len(todo):
-                self.passes(width).accelerate(todo)
-            todo = todo[self.fitted[todo, FITS] == 0.0]
-        return self.qacc

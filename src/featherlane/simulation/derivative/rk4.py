@@ -11,16 +11,46 @@ Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; dynamics
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
+from featherlane.dynamics.integrator.runge_kutta import rk4_stage, rk4_start
+from featherlane.lanes import stage, width
 from featherlane.model.joint import has_quaternion, is_free
 from featherlane.model.model import Model
 from featherlane.simulation.derivative.implicit import ImplicitWorlds
-from featherlane.simulation.query.position import integrate_pos
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.simulation.tile.transfer import Plan, Transfer
 
 NODES, WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0)
 SMALL_ANGLE = 0.3  # below: series, whose first neglected term is then below 1e-13
 TURN = 2.0 * np.pi
+
+
+@stage
+def rk4_states_of_tile(m, d, b, thread, tile):
+    """The states of a step at which accelerations are evaluated, and these: step s of the call is the s-th of four.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; in_stage; what `forward`, `rk4_start` and `rk4_stage` write.
+    """
+    W = width(d)
+    forward(m, d)
+    rk4_start(m, d)
+    write_records(b, thread, tile, W, 0)
+    for k in range(1, 4):
+        d.in_stage[0] = 2 if k == 3 else 1
+        rk4_stage(m, d, k)
+        forward(m, d)
+        write_records(b, thread, tile, W, k)
+    d.in_stage[0] = 0
+
+
+rk4_states = in_each_tile("rk4_states", rk4_states_of_tile)
 
 
 def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -34,36 +64,47 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
         whose rows found no room, which have none.
     """
     model, rows = worlds.model, worlds.batch._arrays
-    nv, n = model.nv, 2 * model.nv + model.nu
-    h = _timesteps(worlds)
-    q0, v0, t0 = (rows[name].copy() for name in ("qpos", "qvel", "time"))
+    nv, n, nworld = model.nv, 2 * model.nv + model.nu, worlds.batch.nworld
+    h, states = _timesteps(worlds), _states(worlds)
     dq0, dv0 = np.eye(n, nv), np.eye(n, nv, -nv)
-    rate, drate = v0, np.broadcast_to(dv0, (len(v0), n, nv))
-    dq, dv = np.broadcast_to(dq0, drate.shape), drate
-    sums = [np.zeros_like(v0), np.zeros(drate.shape), np.zeros(drate.shape)]
-    nearest, left = np.ones(len(v0)), np.zeros(0, int)
-    a, da = np.zeros_like(v0), np.zeros(drate.shape)
-    for c, b in zip(NODES, WEIGHTS, strict=True):
-        if c:
-            shift = c * h
-            dq = _tangent(model, dq0, shift[:, None] * drate, shift * rate)
-            velocity, dv = v0 + shift * a, dv0 + shift[:, None] * da
-            rows["qpos"][...] = integrate_pos(model, q0, shift * rate, 1.0)
-            rows["qvel"][...], rows["time"][...] = velocity, t0 + shift
-            rate, drate = _rotation_rates(model, shift * rate, shift[:, None] * drate, velocity, dv)
-        a = worlds.accelerations().copy()
-        state, _, near, without = worlds.rates()
+    drate = dv = np.broadcast_to(dv0, (nworld, n, nv))
+    dq, da = np.broadcast_to(dq0, drate.shape), np.zeros(drate.shape)
+    sum_rate, sums = np.zeros((nworld, nv)), np.zeros((2, *drate.shape))
+    nearest, left = np.ones(nworld), np.zeros(0, int)
+    for k, (c, b) in enumerate(zip(NODES, WEIGHTS, strict=True)):
+        if k:
+            shift, before = c * h, states["rk_rate"][:, k - 1]
+            dq = _tangent(model, dq0, shift[:, None] * drate, shift * before)
+            dv = dv0 + shift[:, None] * da
+            drate = _rotation_rates(model, shift * before, shift[:, None] * drate, states["qvel"][:, k], dv)
+            for name in ("qpos", "qvel", "time"):
+                rows[name][...] = states[name][:, k]
+        rates, _, near, without = worlds.rates()
         # v' = v + h a in the rates of the passes
-        by = (state[:, :n, nv : 2 * nv] - dv0) / h[:, None]
+        by = (rates[:, :n, nv : 2 * nv] - dv0) / h[:, None]
         da = np.matmul(dq, by[:, :nv]) + np.matmul(dv, by[:, nv : 2 * nv])
         da[:, 2 * nv :] += by[:, 2 * nv :]
-        for total, x in zip(sums, (rate, drate, da), strict=True):
+        sum_rate += b * states["rk_rate"][:, k]
+        for total, x in zip(sums, (drate, da), strict=True):
             total += b * x
         nearest, left = np.minimum(nearest, near), np.union1d(left, without)
-    out = np.empty((len(v0), n, 2 * nv))
-    out[..., :nv] = _tangent(model, dq0, h[:, None] * sums[1], h * sums[0])
-    out[..., nv:] = dv0 + h[:, None] * sums[2]
+    out = np.empty((nworld, n, 2 * nv))
+    out[..., :nv] = _tangent(model, dq0, h[:, None] * sums[0], h * sum_rate)
+    out[..., nv:] = dv0 + h[:, None] * sums[1]
     return out, nearest, left
+
+
+def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
+    """Field -> (nworld, 4, ...) at the four accelerations, with the bits of a step."""
+    every, workspaces = worlds.every, worlds._prepared(worlds.width)
+    sizes = {"qpos": worlds.model.nq, "qvel": worlds.model.nv, "time": 1, "rk_rate": worlds.model.nv}
+    found = {name: np.zeros((len(every), 4, size)) for name, size in sizes.items()}
+    transfers = {"load": worlds._loads(), "record": [Transfer(name, a) for name, a in found.items()]}
+    plan = Plan(workspaces, transfers, len(every), worlds.batch._wanted(set()), rk4_states)
+    plan.workspaces[0].calls.require(rk4_states)
+    plan.begin(4, every, every)
+    worlds._go(plan, -(-len(every) // worlds.width))
+    return found
 
 
 def _timesteps(worlds: ImplicitWorlds) -> np.ndarray:
@@ -83,11 +124,10 @@ def _coefficients(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """sin t / t, (1 - cos t) / t^2, (t - sin t) / t^3."""
     z, small = t * t, t < SMALL_ANGLE
     s = np.where(small, 1.0, t)
-    sine = np.where(small, 1 - z / 6 * (1 - z / 20 * (1 - z / 42 * (1 - z / 72))), np.sin(s) / s)
-    cosine = np.where(small, (1 - z / 12 * (1 - z / 30 * (1 - z / 56 * (1 - z / 90)))) / 2, (1 - np.cos(s)) / (s * s))
-    third = np.where(
-        small, (1 - z / 20 * (1 - z / 42 * (1 - z / 72 * (1 - z / 110)))) / 6, (s - np.sin(s)) / (s * s * s)
-    )
+    sin, cos = _each(math.sin, s), _each(math.cos, s)
+    sine = np.where(small, 1 - z / 6 * (1 - z / 20 * (1 - z / 42 * (1 - z / 72))), sin / s)
+    cosine = np.where(small, (1 - z / 12 * (1 - z / 30 * (1 - z / 56 * (1 - z / 90)))) / 2, (1 - cos) / (s * s))
+    third = np.where(small, (1 - z / 20 * (1 - z / 42 * (1 - z / 72 * (1 - z / 110)))) / 6, (s - sin) / (s * s * s))
     return sine, cosine, third
 
 
@@ -110,14 +150,12 @@ def _tangent(model: Model, dq: np.ndarray, dr: np.ndarray, r: np.ndarray) -> np.
     return out
 
 
-def _rotation_rates(
-    model: Model, u: np.ndarray, du: np.ndarray, w: np.ndarray, dw: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rates of coordinates that are u from the start, at velocity w, and how they move with both.
+def _rotation_rates(model: Model, u: np.ndarray, du: np.ndarray, w: np.ndarray, dw: np.ndarray) -> np.ndarray:
+    """How the rates of coordinates move with these and with the velocity: u from the start, at velocity w.
 
-    w; of a rotation w + u x w / 2 + k(|u|) u x (u x w), u less its whole turns.
+    They are w; of a rotation w + u x w / 2 + k(|u|) u x (u x w), u less its whole turns.
     """
-    rate, drate = w.copy(), np.array(np.broadcast_to(dw, du.shape))
+    drate = np.array(np.broadcast_to(dw, du.shape))
     for part in _turning(model):
         x, dx, y, dy = u[:, None, part], du[..., part], w[:, None, part], drate[..., part]
         t = np.sqrt(_square(x))
@@ -127,11 +165,9 @@ def _rotation_rates(
         x, dx = (1.0 - whole) * x, (1.0 - whole) * dx + whole * along * x
         k, slope = _third_coefficient(np.sqrt(_square(x)))
         xy, dxy = _cross(x, y), _cross(dx, y) + _cross(x, dy)
-        xxy = _cross(x, xy)
-        rate[:, part] = (y + 0.5 * xy + k * xxy)[:, 0]
-        change = k * (_cross(dx, xy) + _cross(x, dxy)) + slope * _dot(x, dx) * xxy
+        change = k * (_cross(dx, xy) + _cross(x, dxy)) + slope * _dot(x, dx) * _cross(x, xy)
         drate[..., part] = dy + 0.5 * dxy + change
-    return rate, drate
+    return drate
 
 
 def _third_coefficient(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,13 +176,19 @@ def _third_coefficient(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     k = 1 / 12 + z * (1 / 720 + z * (1 / 30240 + z * (1 / 1209600 + z / 47900160)))
     slope = 1 / 360 + z * (1 / 7560 + z * (1 / 201600 + z * (1 / 5987520 + z * (691 / 130767436800))))
     s = np.where(small, 1.0, t)
-    sine, cotangent = np.sin(0.5 * s), np.cos(0.5 * s) / np.sin(0.5 * s)
+    sine = _each(math.sin, 0.5 * s)
+    cotangent = _each(math.cos, 0.5 * s) / sine
     far = 1 / s**2 - cotangent / (2 * s)
     steep = (-2 / s**3 + cotangent / (2 * s**2) + 1 / (4 * s * sine**2)) / s
     return np.where(small, k, far), np.where(small, slope, steep)
 
 
-# component by component: a world's bits do not depend on how many there are
+# ---- a world's bits do not depend on how many there are --------------------------------------------------------------
+def _each(function: Callable[[float], float], a: np.ndarray) -> np.ndarray:
+    """One number after the other: NumPy takes several at once, with other roundings than those that are left over."""
+    return np.array([function(x) for x in a.ravel().tolist()]).reshape(a.shape)
+
+
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a x b along the last axis."""
     return np.stack(

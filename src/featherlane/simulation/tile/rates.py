@@ -50,6 +50,7 @@ RATES = Layout(
         Field("slot_geom", "int", ("rate_ncon", 2), "1", "geoms of the slot", "formula_columns", "scratch"),
         Field("slot_carrier", "int", ("rate_ncon", 2), "1", "bodies of the slot", "formula_columns", "scratch"),
         Field("slot_at", "int", ("rate_ncon",), "1", "where it is at a displaced pose", "formula_columns", "scratch"),
+        Field("slot_taken", "int", ("rate_ncon",), "1", "1: a slot there is known", "formula_columns", "scratch"),
         _real("slot_present", ("rate_ncon",), "1", "1 where the world has the contact"),
         _real("slot_upper", ("rate_ncon", 13), "m, 1", "distance, position and frame at a displaced pose"),
         _real("slot_moves", ("rate_ncon", 42), "1", "rates of distance, position and frame's turn by a relative twist"),
@@ -60,6 +61,7 @@ RATES = Layout(
         _real("slot_motion", ("rate_ncon", 12), "m/s^2, m/s", "relative acceleration and velocity, angular first"),
         _real("slot_slope", ("rate_ncon", 2), "1/m, 1/s^2", "rates by distance: of all stiffnesses, of aref"),
         _real("slot_curvature", ("rate_ncon", 36), "kg", "second derivative of the cost in the contact's basis"),
+        _real("slot_near", (1,), "1", "1 where a contact more begins at a displaced pose"),
         _real("slot_known", (1,), "1", "1 where all displaced poses have the contacts of the world, -1 no room"),
     ),
 )
