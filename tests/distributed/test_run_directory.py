@@ -73,7 +73,8 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(model, whole, tmp_path, mon
     assert part.samples.tolist() == list(range(8)) and "8 of 16 samples" in repr(part)
     computed = []
     original = sweep_chunk.run_chunk
-    monkeypatch.setattr(sweep_chunk, "run_chunk", lambda plan, s, nthread=0: computed.extend(s) or original(plan, s))
+    told = lambda plan, samples, nthread: computed.extend(samples) or original(plan, samples, nthread)  # noqa: E731
+    monkeypatch.setattr(sweep_chunk, "run_chunk", told)
     same(whole, swept(model, tmp_path / "run", chunk=3))
     assert sorted(computed) == [0, *range(8, 16)]  # the trial, and what was left
     computed.clear()

@@ -339,3 +339,14 @@ def test_what_depends_on_company_is_found(model):
 def test_what_is_no_model_is_refused():
     with pytest.raises(TypeError, match="model: got str"):
         fd.sweep("pendulum", {}, 1, {"x": "final qpos[0]"})
+
+
+def test_a_share_is_worth_sending_and_leaves_none_idle():
+    from featherlane.distributed.sweep_ray import LEAST, share
+
+    assert share(10_000, 2, 0.0) == 2500  # nobody knows: some for each place, and as many again
+    assert share(10_000, 2, 1e3) == 2500
+    assert share(20, 2, 1e3) == 100  # a tenth of a second
+    assert share(3, 2, 10.0) == LEAST
+    assert share(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the slowest
+    assert share(10**9, 640, 1e3) == -(-(10**9) // 1280)

@@ -57,6 +57,15 @@ Settings = Annotated[
         show_default=False,
     ),
 ]
+Nodes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|N",
+        help="A cluster of Ray that computes, HOST:PORT of its head node or auto; or how many workers on this "
+        "machine; needs: pip install 'featherlane[distributed]'.",
+        show_default=False,
+    ),
+]
 
 
 def _show_version(asked: bool) -> None:
@@ -97,6 +106,7 @@ def _simulate(
         str | None, typer.Option(metavar="NAME|N", help="Keyframe of the model to start from.", show_default=False)
     ] = None,
     threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: all cores.")] = 0,
+    nodes: Nodes = None,
     dtype: Dtype = Precision.float64,
     fps: Annotated[
         float | None,
@@ -151,6 +161,7 @@ def _simulate(
             fps=fps,
             out=out,
             record_bad=record_bad,
+            nodes=nodes,
             video=video,
             camera=camera,
             settings=tuple(settings or ()),
@@ -171,15 +182,7 @@ def _sweep(
             show_default=False,
         ),
     ] = None,
-    nodes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS|N",
-            help="A cluster of Ray that computes, HOST:PORT of its head node or auto; or how many workers on this "
-            "machine; needs: pip install 'featherlane[distributed]'.",
-            show_default=False,
-        ),
-    ] = None,
+    nodes: Nodes = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in DIR stopped.")] = False,
     threads: Annotated[int, typer.Option(metavar="N", help="Threads; 0: all cores.")] = 0,
     chunk: Annotated[

@@ -11,6 +11,7 @@ import numpy as np
 from featherlane import painter
 from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain, video
 from featherlane.cli.controls import read_controls
+from featherlane.cli.nodes import opened, rows_of, threads_of, workers_of
 from featherlane.cli.output import check_target, console, pairs, print_json, progress, table
 from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
@@ -25,6 +26,7 @@ STORY_ROWS = 10
 NAMED = 20  # bad worlds that a message names
 LISTED = 3  # files of failures that the closing table names
 METER_WORLDS = 256  # worlds whose energy is computed at once
+FIRST = np.arange(1)  # the world whose story is told
 
 
 @dataclass
@@ -42,6 +44,7 @@ class Request:
     fps: float | None = None
     out: Path | None = None
     record_bad: int = 0
+    nodes: str | None = None
     video: Path | None = None
     camera: str | None = None
     settings: tuple[str, ...] = ()
@@ -63,14 +66,15 @@ class Samples:
 
     def take(self, batch) -> None:
         """The last step's reports."""
-        self.contacts.append(float(batch.ncon.mean()))
-        self.most_contacts = max(self.most_contacts, int(batch.ncon.max()))
-        self.iterations.append(float(batch.solver_niter.mean()))
-        self.most_iterations = max(self.most_iterations, int(batch.solver_niter.max()))
-        self.residuals.append(float(np.median(batch.solver_residual)))
-        self.worst_residual = max(self.worst_residual, float(batch.solver_residual.max()))
-        self.gaps.append(float(np.median(batch.solver_gap)))
-        self.worst_gap = max(self.worst_gap, float(batch.solver_gap.max()))
+        ncon, niter, residual, gap = batch.ncon, batch.solver_niter, batch.solver_residual, batch.solver_gap
+        self.contacts.append(float(ncon.mean()))
+        self.most_contacts = max(self.most_contacts, int(ncon.max()))
+        self.iterations.append(float(niter.mean()))
+        self.most_iterations = max(self.most_iterations, int(niter.max()))
+        self.residuals.append(float(np.median(residual)))
+        self.worst_residual = max(self.worst_residual, float(residual.max()))
+        self.gaps.append(float(np.median(gap)))
+        self.worst_gap = max(self.worst_gap, float(gap.max()))
 
 
 class Meter:
@@ -83,7 +87,7 @@ class Meter:
 
     def _look(self, first: int, count: int) -> None:
         for name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
-            getattr(self.probe, name)[:count] = getattr(self.batch, name)[first : first + count]
+            getattr(self.probe, name)[:count] = rows_of(self.batch, name, np.arange(first, first + count))
         self.probe.forward(np.arange(count))
 
     def mean_energy(self) -> tuple[float, float]:
@@ -98,14 +102,14 @@ class Meter:
     def world(self) -> dict[str, float]:
         """World 0 in a few numbers."""
         self._look(0, 1)
-        qvel = self.batch.qvel[0]
+        qvel = self.probe.qvel[0]
         return {
-            "time": float(self.batch.time[0]),
+            "time": float(rows_of(self.batch, "time", FIRST)[0]),
             "height": self._height(),
             "potential": float(self.energy[0, 0]),
             "kinetic": float(self.energy[0, 1]),
             "speed": float(np.abs(qvel).max()) if qvel.size else 0.0,
-            "contacts": int(self.batch.ncon[0]),
+            "contacts": int(rows_of(self.batch, "ncon", FIRST)[0]),
         }
 
     def _height(self) -> float:
@@ -141,7 +145,14 @@ def simulate(request: Request) -> int:
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
     kept = request.record_bad if request.out else 0
-    batch = Batch(model, request.worlds, nthread=request.threads, dtype=request.dtype, record_bad=kept)
+    options = {"nthread": request.threads, "dtype": request.dtype, "record_bad": kept}
+    with opened(request.nodes, model, request.worlds, **options) as batch:
+        return _simulated(request, batch, camera)
+
+
+def _simulated(request: Request, batch, camera: int) -> int:
+    """The simulation of a batch that is there, and what is written and told of it."""
+    model = batch.model
     if request.keyframe is not None:
         batch.reset(keyframe=keyframe_of(model, request.keyframe))
     controls = read_controls(request.controls, model, batch.nworld, request.seed)
@@ -263,7 +274,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
         if recording is not None:
             recording.take()
         if pictures is not None:
-            pictures.append(batch.qpos[0].astype(np.float64))
+            pictures.append(rows_of(batch, "qpos", FIRST)[0].astype(np.float64))
 
     meter, samples, story = Meter(batch), Samples(), []
     energy = meter.mean_energy()  # and every kernel is loaded, or compiled, before the clock starts
@@ -298,7 +309,8 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
         "model": model.source,
         "dropped": model.dropped,
         "worlds": batch.nworld,
-        "threads": batch.nthread,
+        "workers": workers_of(batch),
+        "threads": threads_of(batch),
         "dtype": batch.dtype.name,
         "kernels": library().configuration()["kernels"],
         "steps": nstep,
@@ -344,7 +356,9 @@ def _print(result: dict) -> None:
     gap = result["solver_gap"]
     closing = {
         "model": result["model"],
-        "worlds": f"{result['worlds']:,} in {result['dtype']} on {result['threads']} threads, {result['kernels']}",
+        "worlds": f"{result['worlds']:,} in {result['dtype']} on {result['threads']} threads"
+        + f" of {result['workers']} workers" * (result["workers"] > 1)
+        + f", {result['kernels']}",
         "steps": f"{result['steps']:,} of {result['timestep']:g} s: {result['simulated_seconds']:g} s simulated",
         "wall time": f"{result['wall_seconds']:.3g} s",
         "world-steps/s": f"{result['world_steps_per_second']:,.0f}",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain
+from featherlane.cli.nodes import where
 from featherlane.cli.output import console, pairs, print_json, progress, table
 from featherlane.cli.sweep_file import read_sweep
 from featherlane.distributed.sweep_result import Sweep, told
@@ -51,7 +52,7 @@ def run_sweep(request: Request) -> int:
                 out=request.out,
                 chunk=request.chunk,
                 nthread=request.threads,
-                **where(request.nodes),
+                nodes=where(request.nodes),
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )
     except SweepInterrupted as stop:
@@ -66,13 +67,6 @@ def run_sweep(request: Request) -> int:
     if len(bad):
         return complain(f"numbers turned bad in {len(bad)} of {len(found)} samples: {told(bad)}", BAD_WORLDS)
     return 0
-
-
-def where(nodes: str | None) -> dict[str, Any]:
-    """What `--nodes` means: workers on this machine, or the address of a cluster; nothing where it is not given."""
-    if nodes is None:
-        return {}
-    return {"nodes": int(nodes)} if nodes.isdigit() else {"address": nodes}
 
 
 def summary(found: Sweep, source: str, request: Request) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:
     if batch is None or batch.nworld < n or (exact and batch.nworld != n):
         if len(plan.batches) >= KEPT:
             plan.batches.clear()
-        batch = plan.batches[id(model), nthread] = Batch(model, n, nthread=nthread, dtype=plan.rollout.dtype)
+        nworld = n if exact else max(n, min(plan.nsample, most_samples(plan)))
+        batch = plan.batches[id(model), nthread] = Batch(model, nworld, nthread=nthread, dtype=plan.rollout.dtype)
     for name, rows in batch._expanded.items():
         rows[...] = model.__dict__[name]
     return batch
@@ -102,13 +103,13 @@ def _of_one(recorded: Columns, row: int) -> Columns:
     return own
 
 
-def try_one(plan: Plan) -> Columns:
+def try_one(plan: Plan, nthread: int = 1) -> Columns:
     """Sample 0 by itself, before hours of work; the plan knows the names of results from then on.
 
     Raises:
         ModelError: what `run_chunk` raises; a reduction gave NaN or infinity.
     """
-    columns = run_chunk(plan, np.zeros(1, np.int64), nthread=1)
+    columns = run_chunk(plan, np.zeros(1, np.int64), nthread)
     for name, value in columns.items():
         if name.startswith("result:") and not np.isfinite(value[0]):
             raise ModelError(
@@ -133,6 +134,10 @@ def most_samples(plan: Plan) -> int:
 class Pace:
     """How many samples the next chunk has: few at first, then as many as take some seconds.
 
+    Attributes:
+        size: samples of the next chunk.
+        rate: samples per second where a chunk is computed; 0 as long as nobody knows.
+
     Args:
         plan: the sweep.
         fixed: samples of every chunk, where the user says; 0: by their time.
@@ -141,13 +146,14 @@ class Pace:
     def __init__(self, plan: Plan, fixed: int = 0):
         self._most = fixed or most_samples(plan)
         self.size = fixed or min(FIRST, self._most)
+        self.rate = 0.0
         self._fixed = bool(fixed)
 
     def saw(self, nsample: int, seconds: float) -> None:
         """A chunk of so many samples took so long."""
+        self.rate = nsample / max(seconds, 1e-9)
         if not self._fixed and nsample >= self.size:
-            fitting = int(nsample * SECONDS / max(seconds, 1e-9))
-            self.size = int(np.clip(fitting, 1, min(2 * self.size, self._most)))
+            self.size = int(np.clip(int(self.rate * SECONDS), 1, min(2 * self.size, self._most)))
 
 
 def timed_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> tuple[Columns, float]:

@@ -17,7 +17,6 @@ from featherlane.distributed.sweep_reduction import Function, Named
 from featherlane.distributed.sweep_target import INDEPENDENT, Part, Target, target_of
 from featherlane.distributed.sweep_values import LISTED, Source, Streams, source_of
 from featherlane.errors import ModelError, near
-from featherlane.lanes import Kernel, kernel
 from featherlane.measure.controls import HOLD, control_range
 from featherlane.model.assign import assign, described, numbers
 from featherlane.model.limits import check_field
@@ -41,24 +40,6 @@ class Rollout:
     record: tuple[str, ...] = ("qpos",)
     keyframe: int | str = -1
     dtype: str = "float64"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A kernel goes as its function: by its name it would not be found where it was defined in a program."""
-        own = self.__dict__
-        return own | {
-            "control": _Function(own["control"].function) if isinstance(own["control"], Kernel) else own["control"]
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        given = state["control"]
-        self.__dict__.update(state, control=kernel(given.function) if isinstance(given, _Function) else given)
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A kernel's function, on its way."""
-
-    function: Any
 
 
 @dataclass(eq=False)

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import pickle
 from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.cluster import Cluster, connect, last_line
+from featherlane.distributed.cluster import ADDRESS, Cluster, check_form, connect, last_line
+from featherlane.distributed.ship import packed, unpacked
 from featherlane.distributed.sweep_chunk import Columns, Pace, timed_chunk
 from featherlane.distributed.sweep_plan import Plan
 from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.lanes.cores import cores
+from featherlane.simulation.batch.worlds import count
 
 THREADS = 4  # of a task, where the user does not say: what is done between rollouts is done by one
 AHEAD = 2  # tasks for each place where one can run: the next waits there when one is done
-LEAST = 16  # samples of a chunk near the end
+LEAST, LEAST_SECONDS = 16, 0.1  # of a chunk: samples, and the time that they take in one place
+SENDING = 0.5e-3  # [s] of the driver for a chunk (docs/planning.md)
 RETRIES = 20  # of a task that was lost
 
 
@@ -30,8 +32,8 @@ class Workers:
 
     Args:
         plan: the sweep.
-        address: of a cluster; None for a Ray on this machine.
-        nodes: workers of a Ray on this machine, which share its cores.
+        nodes: a number of workers, on the Ray that this process is connected to or on one that is started here; the
+            address of a cluster; or a `Cluster`, which stays.
         nthread: threads of a task, 0 for a share of the machine's cores, on a cluster for 4.
 
     Raises:
@@ -39,39 +41,33 @@ class Workers:
         InstallationError: as `connect` does.
     """
 
-    def __init__(self, plan: Plan, address: str | None, nodes: int, nthread: int):
-        self.plan = plan
-        if address is None:
-            nthread = nthread or max(1, cores() // nodes)
-        self.cluster: Cluster = connect(address, None if address is not None else nodes * nthread)
+    def __init__(self, plan: Plan, nodes: int | str | Cluster, nthread: int):
+        _check_nodes(nodes)
+        self.plan, self._ends = plan, not isinstance(nodes, Cluster)
+        self.cluster, number, nthread = _cluster_of(nodes, nthread)
         try:
-            least = min(node.cores for node in self.cluster.nodes)
-            self.nthread = min(nthread or THREADS, least)
-            self.places = max(1, sum(node.cores // self.nthread for node in self.cluster.nodes))
+            self.nthread = min(nthread or THREADS, *(node.cores for node in self.cluster.nodes))
+            places = sum(node.cores // self.nthread for node in self.cluster.nodes)
+            self.places = max(1, min(places, number or places))
             self._ray = self.cluster.ray
             options = {"num_cpus": self.nthread, "max_retries": RETRIES, "retry_exceptions": False}
             self._task = self._ray.remote(compute).options(**options)
-            self._shipped = self._ship()
+            packet = packed("what is to be computed", self.plan)
+            self._shipped = self._ray.put((hashlib.sha256(packet).hexdigest(), packet))
         except BaseException:
-            self.cluster.close()
+            self.close()
             raise
+
+    def close(self) -> None:
+        """End what was started."""
+        if self._ends:
+            self.cluster.close()
 
     def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *error) -> None:
-        self.cluster.close()
-
-    def _ship(self) -> Any:
-        """The plan in the object store, as bytes that a worker unpacks once."""
-        try:
-            packed = self._ray.cloudpickle.dumps(self.plan)
-        except Exception as error:  # whatever an object makes of it
-            raise ModelError(
-                f"what is to be computed cannot be shipped to other processes: {type(error).__name__}: {error}; "
-                "allowed are functions that hold no open files, locks, generators or the like"
-            ) from error
-        return self._ray.put((hashlib.sha256(packed).hexdigest(), packed))
+        self.close()
 
     def try_one(self) -> Columns:
         """Sample 0 in another process, before hours of work."""
@@ -84,8 +80,7 @@ class Workers:
         try:
             while waiting.nsample or running:
                 while waiting.nsample and len(running) < AHEAD * self.places:
-                    fair = max(LEAST, -(-waiting.nsample // (AHEAD * self.places)))
-                    start, stop = waiting.take(min(pace.size, fair))
+                    start, stop = waiting.take(min(pace.size, share(waiting.nsample, self.places, pace.rate)))
                     running[self._task.remote(self._shipped, start, stop, self.nthread)] = start, stop
                 ready, _ = ray.wait(list(running), num_returns=1)
                 start, stop = running.pop(ready[0])
@@ -108,6 +103,44 @@ class Workers:
             raise ModelError(f"{what}: {last_line(error)}") from error
         except ray.exceptions.RayError as error:
             raise ModelError(f"{what}: {type(error).__name__}: {last_line(error)}") from error
+
+
+def _check_nodes(nodes: Any) -> None:
+    """Refuse what names no workers, before Ray is looked for."""
+    if isinstance(nodes, str):
+        check_form(nodes)
+    elif isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
+        count("nodes", nodes, 1)
+    elif not isinstance(nodes, Cluster):
+        raise ModelError(
+            f"nodes: got {type(nodes).__name__}, allowed is None, a number of workers, a Cluster; {ADDRESS}"
+        )
+
+
+def _cluster_of(nodes: int | str | Cluster, nthread: int) -> tuple[Cluster, int | None, int]:
+    """The cluster, how many tasks may run at once (None: as many as fit), and threads of each (0: nobody says)."""
+    if isinstance(nodes, Cluster):
+        return nodes, None, nthread
+    if isinstance(nodes, str):
+        return connect(nodes), None, nthread
+    nthread = nthread or max(1, cores() // nodes)
+    return connect(cores=nodes * nthread), int(nodes), nthread
+
+
+def share(waiting: int, places: int, rate: float) -> int:
+    """How many of the samples that wait the next chunk has.
+
+    So many that all places have something to do until the end, but no fewer than are worth sending: a driver that
+    sends k chunks of S seconds in all takes k d + S / k, which is least where a chunk takes sqrt(S d); where there are
+    fewer places than that makes chunks, a chunk takes as long as sending one to each.
+
+    Args:
+        waiting: samples that wait.
+        places: where a chunk can be computed.
+        rate: samples per second in one place; 0 where nobody knows.
+    """
+    worth = max(LEAST_SECONDS, min(places * SENDING, np.sqrt(waiting / rate * SENDING))) if rate else 0.0
+    return max(LEAST, int(worth * rate), -(-waiting // (AHEAD * places)))
 
 
 class _Ranges:
@@ -134,7 +167,7 @@ _unpacked: tuple[str, Plan] | None = None
 def compute(shipped: tuple[str, bytes], start: int, stop: int, nthread: int) -> tuple[Columns, float]:
     """A task: the columns of neighbouring samples, and the seconds that they took."""
     global _unpacked
-    name, packed = shipped
+    name, packet = shipped
     if _unpacked is None or _unpacked[0] != name:
-        _unpacked = name, pickle.loads(packed)
+        _unpacked = name, unpacked("what is to be computed", packet)
     return timed_chunk(_unpacked[1], np.arange(start, stop), nthread)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.distributed.cluster import Cluster
 from featherlane.distributed.run_directory import RunDirectory
 from featherlane.distributed.sweep_chunk import Columns, Pace, timed_chunk, try_one
 from featherlane.distributed.sweep_identity import identity
@@ -71,8 +72,7 @@ def sweep(
     out: str | Path | None = None,
     chunk: int = 0,
     nthread: int = 0,
-    address: str | None = None,
-    nodes: int | None = None,
+    nodes: int | str | Cluster | None = None,
     progress: bool | Watcher = True,
 ) -> Sweep:
     """Roll out a model many times, each time with other numbers, and keep some numbers of each.
@@ -96,8 +96,9 @@ def sweep(
         out: a run directory; what is done stays there, and the same call goes on where it stopped.
         chunk: samples that run at once; 0: as many as take some seconds.
         nthread: threads, 0 for one for each core; with Ray of each task.
-        address: a cluster of Ray that computes, HOST:PORT of its head node, see `connect`; what it gives is kept here.
-        nodes: workers of a Ray that is started on this machine, in place of a cluster.
+        nodes: None for this process alone, without Ray; a number of workers, on the Ray that this process is connected
+            to, or on one that is started on this machine; the address of a cluster, "HOST:PORT" or "auto", or a
+            `Cluster`.  What they compute is kept here.
         progress: a bar on stderr, where that is a terminal; or a function `progress(done, nsample)`.
 
     Returns:
@@ -121,11 +122,10 @@ def sweep(
     plan = make_plan(model, parameters, rollout, reduce, seed, nsample)
     pace, nthread = Pace(plan, count("chunk", chunk, 0)), count("nthread", nthread, 0)
     watcher = _watcher(progress)
-    trial = try_one(plan)
+    trial = try_one(plan, nthread if nodes is None else 1)
     with contextlib.ExitStack() as stack:
-        workers = _workers(plan, address, nodes, nthread)
+        workers = None if nodes is None else stack.enter_context(Workers(plan, nodes, nthread))
         if workers is not None:
-            stack.enter_context(workers)
             _compare(trial, np.zeros(1, np.int64), workers.try_one(), WORKER)
         store = None if out is None else open_run(out, plan)
         if store is not None:
@@ -164,15 +164,6 @@ def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunD
             say(count_done)
     except KeyboardInterrupt:
         raise SweepInterrupted(count_done, plan.nsample, store.path if store else None) from None
-
-
-def _workers(plan: Plan, address: str | None, nodes: int | None, nthread: int) -> Workers | None:
-    """Where chunks are computed by Ray; None for here."""
-    if address is None and nodes is None:
-        return None
-    if address is not None and nodes is not None:
-        raise ModelError("nodes: a cluster has its own; allowed is one of address and nodes")
-    return Workers(plan, address, 1 if nodes is None else count("nodes", nodes, 1), nthread)
 
 
 def _local(plan: Plan, left: list[tuple[int, int]], pace: Pace, nthread: int) -> Chunks:
