@@ -17,7 +17,7 @@ from pages import links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["featherlane", "featherlane.environments", "featherlane.lcp", "featherlane.tree", "featherlane.lanes"]
+MODULES = [f"featherlane{part}" for part in ("", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
 # functions that compute nothing of given numbers, and cannot refuse
@@ -60,7 +60,7 @@ def test_a_public_name_has_an_example_that_uses_it(module, name):
     """tests/test_blocks.py runs it."""
     assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
-    used = rf"\b(?:fl|environments|lcp|tree|lanes)\.{name}\b"
+    used = rf"\b(?:fl|environments|distributed|lcp|tree|lanes)\.{name}\b"
     by_result = {"Solution": "Solution", "Model": "Model"}  # a class that a function makes is named in a comment
     assert re.search(used, code) or by_result.get(name, "\0") in code
 
@@ -100,7 +100,7 @@ UNITLESS = {
 }
 
 
-@pytest.mark.parametrize("module", ["featherlane.lcp", "featherlane.tree", "featherlane.environments"])
+@pytest.mark.parametrize("module", [f"featherlane.{part}" for part in ("lcp", "tree", "environments", "distributed")])
 def test_other_functions_say_their_errors_and_shapes(module):
     for name in importlib.import_module(module).__all__:
         made = thing(module, name)

@@ -30,6 +30,7 @@ EXAMPLES = ROOT / "docs" / "reference" / "examples.md"
 MODULES = {
     "api": "featherlane",
     "environments": "featherlane.environments",
+    "distributed": "featherlane.distributed",
     "lcp": "featherlane.lcp",
     "tree": "featherlane.tree",
     "lanes": "featherlane.lanes",
