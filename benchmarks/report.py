@@ -31,6 +31,8 @@ PAGES = {
     "viewer": ROOT / "docs" / "viewer.md",
     "distributed": ROOT / "docs" / "distributed.md",
     "mixed": ROOT / "docs" / "mixed.md",
+    "sweep": ROOT / "docs" / "sweep.md",
+    "planning": ROOT / "docs" / "planning.md",
     "environments": ROOT / "docs" / "environments.md",
     "robots": ROOT / "docs" / "robots.md",
     "accuracy": ROOT / "docs" / "accuracy.md",

@@ -27,6 +27,7 @@ ARGUMENTS = {
     "register_points": ["50"],
     "suction_gripper": [],
     "swing_up": [],
+    "sweep_friction": ["48", "150"],
     "tendon_finger": [],
     "throw_cube": [],
     "tree_factorization": [],
@@ -41,20 +42,48 @@ LONGER = {
     "swing_up",
     "throw_cube",
 }  # those that solve a problem of control from its model to its result
+# those that start a Ray, and what else they import
+BY_RAY = {
+    "rllib_halfcheetah": (["2", "1", "4", "16"], "ray.rllib", "torch"),
+    "tune_balance": (["4", "16", "60"], "ray.tune"),
+}
+MOST_SECONDS = 300  # before an example that waits for ever is an error
 
 
 def test_all_examples_are_run():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*ARGUMENTS, "ppo"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {*ARGUMENTS, *BY_RAY, "ppo"}
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
-def test_the_example_runs(name):
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *ARGUMENTS[name]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_the_example_runs(name, tmp_path):
+    assert ran(name, ARGUMENTS[name], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BY_RAY)
+def test_the_example_runs_by_ray(name, tmp_path):
+    arguments, *needed = BY_RAY[name]
+    for module in needed:
+        pytest.importorskip(module)
+    shown = ran(name, arguments, tmp_path)
+    assert "update 2: 128 steps" in shown if name == "rllib_halfcheetah" else "poles stay up" in shown
+
+
+def ran(name, arguments, folder):
+    """What an example prints; its files go to the folder."""
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=MOST_SECONDS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() and "nan" not in done.stdout
+    return done.stdout
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_sweep_is_drawn(tmp_path):
+    shown = ran("sweep_friction", ARGUMENTS["sweep_friction"], tmp_path)
+    assert "48 humanoids" not in shown and "correlation of distance with friction -0." in shown
+    assert (tmp_path / "sweep_friction.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", [*ARGUMENTS, *BY_RAY])
 def test_the_example_is_short(name):
     assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < (120 if name in LONGER else 80)

@@ -1,5 +1,6 @@
 """Run directories: what is done stays, the same call goes on, and nothing else does."""
 
+import errno
 import json
 import os
 import signal
@@ -213,6 +214,23 @@ def test_chunks_before_an_error_are_kept(model, tmp_path):
     assert fd.load_sweep(tmp_path / "run").samples.tolist() == [0, 1]
 
 
+def test_a_disk_that_is_full_is_one_message_and_keeps_what_is_done(model, whole, tmp_path, monkeypatch):
+    savez, written = np.savez, []
+
+    def fill(path, **columns):
+        written.append(path)
+        if len(written) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        savez(path, **columns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", fill)
+        with pytest.raises(fl.ModelError, match=r"-000000012\.npz: cannot be written: No space left.*kept"):
+            swept(model, tmp_path / "run")
+    assert len(fd.load_sweep(tmp_path / "run")) == 8
+    same(whole, swept(model, tmp_path / "run"))
+
+
 def _divided(recorded):
     return {"x": 1 / int(recorded["qpos"][0, 0] > 0.5)}
 
@@ -232,6 +250,9 @@ def test_parquet_has_a_column_for_each_number(whole, tmp_path):
     assert table.column_names[:4] == ["sample", "parameter:qvel.0", "parameter:qvel.1", "parameter:body_mass[1]"]
     np.testing.assert_array_equal(table["result:angle"].to_numpy(), whole.results["angle"])
     np.testing.assert_array_equal(table["parameter:qvel.1"].to_numpy(), whole.parameters["qvel"][:, 1])
+    named = fd.Sweep(np.arange(2), {"parameter:opt.solver": np.array(["newton", "cg"])}, 2)
+    named.save(tmp_path / "named.parquet")
+    assert parquet.read_table(tmp_path / "named.parquet")["parameter:opt.solver"].to_pylist() == ["newton", "cg"]
 
 
 def test_parquet_without_its_library_is_one_clear_error(whole, tmp_path, monkeypatch):

@@ -135,9 +135,18 @@ class RunDirectory:
 
     # ---- chunks ------------------------------------------------------------------------------------------------------
     def write_chunk(self, samples: np.ndarray, columns: Mapping[str, Any]) -> None:
-        """Keep the columns of neighbouring samples."""
+        """Keep the columns of neighbouring samples.
+
+        Raises:
+            ModelError: they cannot be written.
+        """
         first, after = int(samples[0]), int(samples[-1]) + 1
-        write_whole(self.chunks / f"{first:09d}-{after:09d}.npz", lambda part: np.savez(part, **columns))
+        path = self.chunks / f"{first:09d}-{after:09d}.npz"
+        try:
+            write_whole(path, lambda part: np.savez(part, **columns))
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise ModelError(f"{path}: cannot be written: {why}; what was done before is kept") from None
 
     def read_chunks(self, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Samples and columns of what is done; a file that cannot be read is told of, and done again."""

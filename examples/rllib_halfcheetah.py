@@ -1,0 +1,53 @@
+"""A half-cheetah learns to run: PPO by RLlib, whose runners have many worlds each; needs pip install '.[rllib]'."""
+
+import sys
+import time
+import warnings
+
+import ray
+from ray.rllib.algorithms.ppo import PPOConfig
+
+# what stands before the colon makes the name known in every process, whose environments are many worlds at once
+TASK = "featherlane.environments:featherlane/HalfCheetah-v5"
+
+
+def configuration(runners, worlds, length):
+    """PPO with `runners` processes of `worlds` worlds, which step `length` times between updates."""
+    steps = max(1, runners) * worlds * length
+    return (
+        PPOConfig()
+        .environment(TASK, env_config={"nthread": 1})
+        .env_runners(
+            gym_env_vectorize_mode="vector_entry_point",
+            num_env_runners=runners,
+            num_envs_per_env_runner=worlds,
+            rollout_fragment_length=length,
+        )
+        .training(
+            train_batch_size=steps,
+            minibatch_size=min(4096, steps),
+            num_epochs=10,
+            lr=3e-4,
+            gamma=0.99,
+            lambda_=0.95,
+            clip_param=0.2,
+        )
+        .debugging(seed=0)
+    )
+
+
+def main(updates=100, runners=2, worlds=64, length=64):
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    with ray.init(address="local", num_cpus=1 + runners, include_dashboard=False, log_to_driver=False):
+        algorithm, start = configuration(runners, worlds, length).build_algo(), time.perf_counter()
+        for update in range(1, updates + 1):
+            found = algorithm.train()
+            steps = int(found["num_env_steps_sampled_lifetime"])
+            return_mean = found["env_runners"].get("episode_return_mean")
+            told = "no episode has ended" if return_mean is None else f"mean return {return_mean:.0f}"
+            print(f"update {update}: {steps} steps in {time.perf_counter() - start:.0f} s, {told}", flush=True)
+        algorithm.stop()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
