@@ -1,5 +1,8 @@
 """A batch on several workers is a local batch, bit for bit; without Ray, and on a real one."""
 
+import copy
+import gc
+
 import numpy as np
 import pytest
 
@@ -284,3 +287,21 @@ def test_unknown_names_are_attribute_errors(batch):
         batch.qpod  # noqa: B018
     with pytest.raises(AttributeError, match="cannot be set"):
         batch.xpos = 0.0
+
+
+@pytest.mark.slow
+def test_a_batch_that_nobody_closes_gives_its_places_back(model, cluster):
+    Batch(model, 8, 1, 4)  # more than half of the cores
+    gc.collect()
+    with Batch(model, 8, 1, 4, timeout=20) as batch:
+        batch.step()
+        with pytest.raises(fl.ModelError, match=r"no room on the cluster, where \d of 6 cores are free"):
+            Batch(model, 8, 1, 4, timeout=5)
+    with pytest.raises(RuntimeError, match="closed"):
+        batch.step()
+    batch.close()  # again
+
+
+def test_a_batch_is_not_copied(batch):
+    with pytest.raises(TypeError, match="checkpoint"):
+        copy.deepcopy(batch)

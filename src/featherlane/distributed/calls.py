@@ -81,6 +81,7 @@ class Calls:
         own["_folder"] = None if folder is None else str(Path(folder).absolute())
         own["_name"] = f"worlds-{uuid.uuid4().hex[:12]}"
         own["_lock"], own["_pool"], own["_cluster"] = threading.Lock(), None, None
+        own["_end"] = None
         own["_told"], own["_bad"], own["_at_once"], own["_keeping"], own["_nkept"] = False, {}, AT_ONCE, {}, 0
         own["is_remote"] = nodes is not None
         spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, 0, record_bad)
@@ -107,6 +108,9 @@ class Calls:
         _open.add(self)
         try:
             own["_pool"] = pool = Pool(cluster, number, nthread, timeout, self.nworld)
+            # at the end of the program, too, and where nobody closes it
+            files = None if self._folder is None else (self._folder, self._name)
+            own["_end"] = weakref.finalize(self, _end, self._workers, pool, files)
             self._place(pool.threads)
             model = cluster.ray.put(packet)
             everyone = pool.start_all()
@@ -154,21 +158,16 @@ class Calls:
 
     def close(self) -> None:
         """End the workers, and the Ray that was started for them; a local batch has nothing to end."""
-        for worker in self._workers:
-            if isinstance(worker, Worker):
-                worker.end()
         own = self.__dict__
-        if own["is_remote"]:
-            own["_workers"] = []
-        if own["_folder"] is not None:
-            for file in Path(own["_folder"]).glob(f"{own['_name']}-*"):
-                file.unlink(missing_ok=True)
-        if own["_pool"] is not None:
-            own["_pool"].close()
+        if own["_end"] is not None:
+            own["_end"]()
         _open.discard(self)
-        if own["_cluster"] is not None and not any(other._cluster.ray is own["_cluster"].ray for other in _open):
+        if own["_cluster"] is not None and not _open:
             own["_cluster"].close()
         own["_pool"] = own["_cluster"] = None
+
+    def __reduce__(self):
+        raise TypeError("a batch that is spread over workers is not pickled or copied; checkpoint() gives what lasts")
 
     def __enter__(self):
         return self
@@ -373,6 +372,16 @@ class Calls:
         more = f" and {number - len(first)} more" * (number > len(first))
         who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
         warn_of_bad_numbers(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
+
+
+def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> None:
+    """End workers, give their places back, and remove what was kept for losses."""
+    for worker in workers:
+        worker.end()
+    workers.clear()
+    pool.close()
+    for file in Path(files[0]).glob(f"{files[1]}-*") if files else ():
+        file.unlink(missing_ok=True)
 
 
 def _actor_and_cores(started) -> tuple[Any, tuple[int, ...]]:

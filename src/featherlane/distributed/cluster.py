@@ -164,13 +164,17 @@ def _no_answer(address: str, why: str) -> ModelError:
 
 
 # ---- nodes -----------------------------------------------------------------------------------------------------------
+_known: dict[str, Node] = {}  # nodes that were asked before, by Ray's number
+
+
 def _nodes(ray: Any, timeout: float) -> list[Node]:
     """The cluster's nodes, each asked what it has."""
     places = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
-    asked = [ask(ray, n["NodeID"], describer()) for n in places]
-    found = []
-    for place, ref in zip(places, asked, strict=True):
-        where = place["NodeManagerAddress"]
+    asked = {n["NodeID"]: ask(ray, n["NodeID"], describer()) for n in places if n["NodeID"] not in _known}
+    for place in places:
+        if place["NodeID"] not in asked:
+            continue
+        where, ref = place["NodeManagerAddress"], asked[place["NodeID"]]
         try:
             machine = ray.get(ref, timeout=timeout)
         except ray.exceptions.GetTimeoutError:
@@ -180,10 +184,11 @@ def _nodes(ray: Any, timeout: float) -> list[Node]:
         if isinstance(machine, str):
             raise InstallationError(f"the node {where} has no Featherlane that works ({machine}): {PUT_THERE}")
         check_versions(where, machine[4])
-        found.append(Node(place["NodeID"], where, int(place["Resources"]["CPU"]), Machine(*machine)))
-    if not found:
+        cores = int(place["Resources"]["CPU"])
+        _known[place["NodeID"]] = Node(place["NodeID"], where, cores, Machine(*machine))
+    if not places:
         raise ModelError("the cluster has no node with a core for work")
-    return found
+    return [_known[place["NodeID"]] for place in places]
 
 
 PUT_THERE = "install there what is here, or ship it with connect(options={'runtime_env': ...})"
