@@ -36,6 +36,8 @@ from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.state import get_state, set_keyframe, set_state, state_size
 from featherlane.simulation.derivative.exact import acceleration_derivatives, transition
+from featherlane.simulation.derivative.inverse import inverse_derivatives
+from featherlane.simulation.derivative.rnea import rnea_derivatives
 from featherlane.simulation.derivative.transition import inverse_fd, transition_fd
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.distance import geom_distance
@@ -161,6 +163,8 @@ __all__ = [  # noqa: RUF022  in groups
     # derivatives
     "inverse_fd",
     "acceleration_derivatives",
+    "inverse_derivatives",
+    "rnea_derivatives",
     "rollout_gradient",
     "transition",
     "transition_fd",

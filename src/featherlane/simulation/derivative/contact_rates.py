@@ -324,8 +324,8 @@ def add_position_column(m, d, t, j, out):
 
 
 @kernel
-def add_velocity_column(m, d, t, j, out):
-    """out -= rates of J^T f by the velocity of dof j."""
+def add_velocity_column(m, d, t, j, accelerates, out):
+    """out -= rates of J^T f by the velocity of dof j; accelerates: by its acceleration."""
     found = 0
     for k in range(d.ncon_slot[0]):
         place = _takes(m, d, j, k)
@@ -337,6 +337,8 @@ def add_velocity_column(m, d, t, j, out):
             w = (S[0], S[1], S[2])
             u = add3((S[3], S[4], S[5]), cross(w, load3(d.con_arm, 6 * k + 3 * place)))
             B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
+            if accelerates:
+                B, friction = real(d, sign), real(d, sign)
             y, z = _along_basis(d, k, scale3(B, u), scale3(friction, u), scale3(friction, w))
             f, g = _push_by(d, t, k, y, z)
             moment = scale3(real(d, 0.0), u)

@@ -75,11 +75,12 @@ def _rows(m, d, t):
             f = -(D * x)
             acts = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
         t.dof_friction[i] = t.dof_friction[i] + where(acts, D * B, 0.0)
+        t.dof_curvature[i] = t.dof_curvature[i] + where(acts, D, 0.0)
 
 
 @kernel
 def dof_rates(m, d, t):
-    """dof_stiffness, dof_friction, dof_lag_friction: rates of the residual on the diagonal.
+    """dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal.
 
     Of limits and dry friction alone where all else goes by differences.
     """
@@ -87,6 +88,7 @@ def dof_rates(m, d, t):
         t.dof_stiffness[i] = real(d, 0.0)
         t.dof_friction[i] = real(d, 0.0)
         t.dof_lag_friction[i] = real(d, 0.0)
+        t.dof_curvature[i] = real(d, 0.0)
     if not (t.rate_rest or m.opt_disableflags & DISABLE_SPRING):
         _springs(m, d, t)
     if not (t.rate_rest or m.opt_disableflags & DISABLE_DAMPER):

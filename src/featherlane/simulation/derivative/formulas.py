@@ -102,7 +102,7 @@ def _numbers_serve(m, d, t):
 
 
 @kernel
-def _prepare(m, d, t):
+def prepare_rates(m, d, t):
     """All that columns need, after `accelerate`; part[KNOWN]: worlds in which all rates have formulas."""
     served = _numbers_serve(m, d, t)
     contact_moves(m, d, t)
@@ -124,7 +124,7 @@ def _prepare(m, d, t):
 
 
 @kernel
-def _position(m, d, t, k):
+def position_rates(m, d, t, k):
     """dg and dp by the position of dof k."""
     position_column(m, d, t, k, t.dof_g, t.dof_p)
     if not t.rate_rest:
@@ -134,11 +134,11 @@ def _position(m, d, t, k):
 
 
 @kernel
-def _velocity(m, d, t, k):
+def velocity_rates(m, d, t, k):
     """dg and dp by the velocity of dof k."""
     velocity_column(m, d, t, k, t.dof_g)
     t.dof_g[k] = t.dof_g[k] + t.dof_friction[k]
-    add_velocity_column(m, d, t, k, t.dof_g)
+    add_velocity_column(m, d, t, k, 0, t.dof_g)
     if is_implicit(m) and not t.rate_rest:
         t.dof_p[k] = -(m.opt_timestep[0] * t.dof_lag_friction[k])
 
@@ -199,14 +199,23 @@ def _control(m, d, t, i, c):
 
 
 @kernel
-def _begin(m, d, t):
-    """dg and dp <- 0, or the rates by differences that the call brought; activations do not move with bodies."""
+def clear_rates(m, d, t):
+    """dg and dp <- 0; activations do not move with bodies, but as the call says where it does."""
     for i in range(m.nv):
         t.dof_g[i] = real(d, 0.0)
         t.dof_p[i] = real(d, 0.0)
     if not t.rate_rest:
         for a in range(m.na):
             d.rk_act[a] = real(d, 0.0)
+
+
+@kernel
+def add_brought(m, d, t):
+    """dg and dp += rates by differences that the call brought, where it does."""
+    if t.rate_rest:
+        for i in range(m.nv):
+            t.dof_g[i] = t.dof_g[i] + d.grad[i]
+            t.dof_p[i] = t.dof_p[i] + d.qfrc_inverse[i]
 
 
 @kernel
@@ -227,21 +236,18 @@ def _drive(m, d, t, c, up, down):
 def _column(m, d, t, c, up, down):
     """The column of coordinate c."""
     force = 2 * m.nv + m.na + m.nu
-    _begin(m, d, t)
+    clear_rates(m, d, t)
     if c >= 0 and c < m.nv:
-        _position(m, d, t, c)
+        position_rates(m, d, t, c)
     elif c >= m.nv and c < 2 * m.nv:
-        _velocity(m, d, t, c - m.nv)
+        velocity_rates(m, d, t, c - m.nv)
     elif not t.rate_rest:
         if c >= force:
             # a force of its own
             t.dof_g[c - force] = real(d, -1.0)
         elif c >= 2 * m.nv:
             _drive(m, d, t, c - 2 * m.nv, up, down)
-    if t.rate_rest:
-        for i in range(m.nv):
-            t.dof_g[i] = t.dof_g[i] + d.grad[i]
-            t.dof_p[i] = t.dof_p[i] + d.qfrc_inverse[i]
+    add_brought(m, d, t)
 
 
 @kernel
@@ -254,7 +260,7 @@ def _next_column(m, d, b, t, thread, tile, W, s):
 
 
 @kernel
-def _load(m, d, b, thread, tile, W):
+def load_tile(m, d, b, thread, tile, W):
     """The worlds of a tile, as `in_each_tile` brings them."""
     load_worlds(b, thread, tile, W)
     find_memory(d, b, tile, W)
@@ -274,7 +280,7 @@ def formula_columns_of_tile(m, d, b, t, thread, tile):
     W = width(d)
     accelerate(m, d)
     if d.con_overflow[0] == 0:
-        _prepare(m, d, t)
+        prepare_rates(m, d, t)
         for s in range(b.nstep):
             _next_column(m, d, b, t, thread, tile, W, s)
             for i in range(m.nv):
@@ -295,7 +301,7 @@ def formula_columns(m, d, b, t, thread, first, last):
     """
     W = width(d)
     for tile in range(first, last):
-        _load(m, d, b, thread, tile, W)
+        load_tile(m, d, b, thread, tile, W)
         formula_columns_of_tile(m, d, b, t, thread, tile)
 
 
@@ -315,7 +321,7 @@ def formula_steps_of_tile(m, d, b, t, thread, tile):
     for i in range(m.nv):
         d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     if d.con_overflow[0] == 0:
-        _prepare(m, d, t)
+        prepare_rates(m, d, t)
         factor_hessian(m, d)
     damped = is_damped(m, d)
     if d.con_overflow[0] == 0:
@@ -342,5 +348,5 @@ def formula_steps(m, d, b, t, thread, first, last):
     """
     W = width(d)
     for tile in range(first, last):
-        _load(m, d, b, thread, tile, W)
+        load_tile(m, d, b, thread, tile, W)
         formula_steps_of_tile(m, d, b, t, thread, tile)

@@ -27,7 +27,7 @@ from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import fma, kernel, not_, real, stage, where, width
 from featherlane.model.enums import IMPLICIT
 from featherlane.simulation.derivative.columns import move_forces
-from featherlane.simulation.derivative.points import move_pos
+from featherlane.simulation.derivative.points import move, move_pos
 from featherlane.simulation.derivative.residual import implicit_product, is_implicit
 from featherlane.simulation.step.forward import control_and_actuate, forward_position
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
@@ -143,12 +143,12 @@ rest_positions = in_each_tile("rest_positions", rest_positions_of_tile)
 
 @stage
 def rest_forces_of_tile(m, d, b, thread, tile):
-    """Rates by velocities, activations and controls of what formulas leave: bodies stay where they are.
+    """Rates by velocities, activations, controls, accelerations of what formulas leave: bodies stay where they are.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, act, ctrl,
-            grad, and all else of this thread's workspace; Ma, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for
-            itself.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, qacc, act,
+            ctrl, grad, and all else of this thread's workspace; Ma, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec
+            for itself.
     """
     W = width(d)
     forward_position(m, d)
@@ -158,9 +158,11 @@ def rest_forces_of_tile(m, d, b, thread, tile):
         read_controls(b, thread, tile, W, s)
         at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
         move_forces(m, d, at, up)
+        move(d.qacc, m.nv, at, up, 2 * m.nv + m.na + m.nu)
         _upper(m, d)
         load_worlds(b, thread, tile, W)
         move_forces(m, d, at, -down)
+        move(d.qacc, m.nv, at, -down, 2 * m.nv + m.na + m.nu)
         _quotients(m, d, up + down)
         write_records(b, thread, tile, W, s)
 

@@ -169,3 +169,16 @@ def velocity_column(m, d, t, k, g):
         j = m.D_colind[a + c]
         drag = dot3(load3(t.dof_drag, 3 * j), (S[0], S[1], S[2]))
         g[j] = dot6(load6(t.dof_momentum, 6 * j), w) + drag
+
+
+@kernel
+def acceleration_column(m, d, t, k, g):
+    """g <- column k of the bodies' inertia matrix; 0 beforehand."""
+    f, S = load6(t.dof_momentum, 6 * k), load6(d.cdof, 6 * k)
+    a, above = m.D_rowadr[k], m.D_diag[k]
+    for c in range(above + 1):
+        j = m.D_colind[a + c]
+        g[j] = dot6(load6(d.cdof, 6 * j), f)
+    for c in range(above + 1, m.D_rownnz[k]):
+        j = m.D_colind[a + c]
+        g[j] = dot6(load6(t.dof_momentum, 6 * j), S)

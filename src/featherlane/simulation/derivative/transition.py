@@ -170,7 +170,7 @@ def inverse_fd(
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
     with Borrowed(MovedWorlds, model, data, inverse_points, outputs, 3 * nv, centered, threads(nthread)) as worlds:
         worlds.load(data)
-        acceleration = _accelerations(model, data, worlds.batch.nworld, qacc)
+        acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
         worlds.set_steps(eps)
         out = _differentiate(worlds, _force_difference, 1 + actuation, acceleration)
     if isinstance(data, Data):
@@ -254,7 +254,7 @@ def _state_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) ->
     return np.concatenate([position, high[..., nq:] - low[..., nq:]], -1)
 
 
-def _accelerations(model: Model, data: Data | Batch, nworld: int, qacc) -> np.ndarray:
+def given_accelerations(model: Model, data: Data | Batch, nworld: int, qacc) -> np.ndarray:
     """(nworld, nv): what is given, or what data hold, or forward dynamics."""
     if qacc is None and isinstance(data, Data):
         qacc = data.qacc

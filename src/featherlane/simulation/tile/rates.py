@@ -34,6 +34,7 @@ RATES = Layout(
         _real("dof_stiffness", ("rate_nv",), "N/m, N m/rad", "springs, actuators and limits of the dof alone"),
         _real("dof_friction", ("rate_nv",), "N s/m, N m s/rad", "the same by its velocity"),
         _real("dof_lag_friction", ("rate_nv",), "N/m, N m/rad", "rate of what the integrator damps, over -h"),
+        _real("dof_curvature", ("rate_nv",), "kg, kg m^2", "rate by its acceleration: of limits and dry friction"),
         _real("dof_g", ("rate_nv",), "N, N m", "rates of the residual, in one column"),
         _real("dof_p", ("rate_nv",), "N, N m", "the same of what the integrator takes off"),
         _real("act_upper", ("rate_na",), "1", "next activations at an upper point"),
