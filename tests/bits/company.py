@@ -5,7 +5,8 @@ with every field bound, is the truth; the same world is then looked at as `fl.Da
 places, beside wild mates (hard states, asleep, numbers that turn bad), on more threads, with other fields bound, step
 by step or in parts or as a rollout, after a copy, a pickle and a checkpoint, in a batch that was used before, in tiles
 that have to be split.  Where worlds have models of their own, `get_model` stands beside the expanded fields.  Every
-public field and report is compared bit for bit, at some steps; so are inverse dynamics and rays at the start.
+public field and report is compared bit for bit, at some steps; so are inverse dynamics,
+derivatives and rays at the start.
 
 As a program: `python tests/bits company SECONDS [SEED] [FOLDER or part of a model's name ...]` prints what it found,
 over the bundled models and those of the folders, without any those of the wheels.
@@ -392,13 +393,16 @@ def look_at_model(report: Report, truth: Truth) -> None:
 
 
 def asked_of(batch, rng) -> dict[str, np.ndarray]:
-    """Inverse dynamics and rays of all worlds, (nworld, ...)."""
+    """Inverse dynamics, derivatives and rays of all worlds, (nworld, ...)."""
     model = batch.model
     qacc, point, way = rng.standard_normal(model.nv), rng.uniform(-1, 1, (4, 3)), rng.standard_normal((4, 3))
     hits = batch.ray(point, way)
     out = {"ray": hits.distance, "normal": hits.normal}
     if model.opt.contact_model == "convex":
         out |= {"inverse": batch.inverse(), "inverse of qacc": batch.inverse(qacc)}
+        if not model.opt.enableflags & Enable.SLEEP:
+            found = fl.transition(model, batch)
+            out |= {"A": found.A, "B": found.B, "switching": found.switching}
     return out
 
 

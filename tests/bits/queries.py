@@ -98,6 +98,19 @@ def derivatives(batch, rng):
     return {f"{what} {k}": v for what, r in results.items() for k, v in r._asdict().items()}
 
 
+@query
+def exact_derivatives(batch, rng):
+    """Of a step and of the acceleration by the theorem, in company and alone, after a step and after some more."""
+    model, out = batch.model, {}
+    for steps in (1, 20):
+        batch.step(steps)
+        results = {"step": fl.transition(model, batch, nthread=1), "force": fl.acceleration_derivatives(model, batch)}
+        results["alone"] = fl.transition(model, batch.get_data(1), nthread=1)
+        for what, r in results.items():
+            out |= {f"{what} {steps} {k}": v for k, v in r._asdict().items() if isinstance(v, np.ndarray)}
+    return out
+
+
 STAGES = (
     "forward_position forward_velocity kinematics frames cameras com_pos tendon crb factor_m transmission collision "
     "com_vel passive rne subtree_vel actuation smooth_acceleration make_constraint solve rne_post_constraint energy "
@@ -154,6 +167,9 @@ def queries() -> dict[str, Scene]:
     add("forward and inverse", forward_and_inverse, heap(), DATA_ALONE)
     for name in ("arm", "double_pendulum"):
         add(f"derivatives, {name}", derivatives, name)
+    for name, xml in {"arm": "arm", "quadruped": "quadruped", "heap": heap(), "mechanism": MECHANISM}.items():
+        for integrator in ("euler", "implicit", "implicitfast"):
+            add(f"exact derivatives, {name} {integrator}", exact_derivatives, xml, DATA_ALONE, integrator=integrator)
     for seed in (0, 1, 5):
         light = tree(seed).replace('armature=".01"', "")  # of tendons: `aba` knows none
         add(f"stages, tree {seed}", stages, light, DATA_ALONE)
