@@ -14,6 +14,7 @@ import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
 import featherlane.jax as fj  # noqa: E402
+from featherlane.jax.native import NativeAdjoint  # noqa: E402
 
 SEED = 0  # both worlds touch the ground, and no switch is within 1e-6 of their states
 CLOSE = {"modes": ["rev"], "atol": 1e-5, "rtol": 1e-5, "eps": 1e-7}
@@ -155,6 +156,58 @@ def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, m
     assert all((a == b).all() for a, b in zip(worlds.rollout(*given), found[0], strict=True))
     faster = worlds.rollout(given[0], 2 * given[1], *given[2:])
     assert all((a == b).all() for a, b in zip(faster, found[1], strict=True))
+
+
+@pytest.mark.parametrize("of_arrays", ["float64", "float32"])
+def test_a_compiled_gradient_is_that_of_the_callback(of_arrays, monkeypatch):
+    """Where formulas serve all steps the way back is compiled, too; else, and for other models, Python takes it."""
+    model, rng = sliding(), np.random.default_rng(SEED)
+    batch = started(model, rng, 11)
+    assert batch.ncon.any()
+    worlds = fj.Dynamics(batch)
+    given = [a.astype(of_arrays) for a in arrays(batch, 6, rng)]
+    weights = [jnp.array(rng.standard_normal((11, 6, n)), of_arrays) for n in (model.nq, model.nv, model.na)]
+
+    def loss(given):
+        return sum((w * a).sum() for w, a in zip(weights, worlds.rollout(*given), strict=True))
+
+    called, back = [], worlds._dynamics.pull_back
+    monkeypatch.setattr(worlds._dynamics, "pull_back", lambda *what: called.append(1) or back(*what))
+    found = jax.jit(jax.grad(loss))(given)
+    served = not called
+    monkeypatch.setattr(NativeAdjoint, "serves", lambda dynamics: False)
+    expected = jax.grad(loss)(given)
+    assert served and called
+    for one, other in zip(found, expected, strict=True):
+        rounding = 1e-13 if of_arrays == "float64" else 1e-6
+        assert jnp.abs(one - other).max() <= rounding * jnp.abs(other).max()
+
+
+def test_a_step_that_formulas_do_not_serve_comes_back_to_python(monkeypatch):
+    """Contact begins within 1e-6 m."""
+    model = fl.load("""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
+        <body pos="0 0 0.1"><freejoint/><geom size="0.1"/></body>
+        <body pos="1 0 0.1"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>""")
+    batch, called = fl.Batch(model, 2, nthread=1), []
+    batch.qpos[:, 2], batch.qpos[:, 9], batch.qvel[:, 8] = 0.099, 0.1205, -0.5
+    worlds = fj.Dynamics(batch)
+    back = worlds._dynamics.pull_back
+    monkeypatch.setattr(worlds._dynamics, "pull_back", lambda *what: called.append(1) or back(*what))
+    control = jnp.zeros((2, 5, 0))
+    gradient = jax.jit(jax.grad(lambda q, v: worlds.rollout(q, v, None, control)[0][:, -1, 9].sum(), (0, 1)))
+    for height, served in ((0.1205, True), (0.1 + 5e-7 + 0.001 * 3, False)):
+        called.clear()
+        by_q, by_v = gradient(jnp.array(batch.qpos).at[1, 9].set(height), jnp.array(batch.qvel))
+        assert served is not bool(called)
+        assert by_q[0, 9] == pytest.approx(1.0) and by_v[0, 8] == pytest.approx(5 * 0.002)
+
+
+def test_a_world_that_is_reset_has_no_gradient():
+    model = fl.load("cartpole")
+    worlds = fj.Dynamics(fl.Batch(model, 3, nthread=1))
+    qvel = jnp.zeros((3, 2)).at[1, 0].set(1e12)
+    gradient = jax.grad(lambda v: worlds.rollout(jnp.zeros((3, 2)), v, None, jnp.zeros((4, 1)))[0].sum())(qvel)
+    assert jnp.isnan(gradient[1]).all() and jnp.isfinite(gradient[jnp.array([0, 2])]).all()
 
 
 def test_worlds_that_step_by_plain_python_go_through_it():

@@ -12,8 +12,9 @@ import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
 from featherlane.jax.handler import NAME, handler
-from featherlane.jax.native import NativeRollout
+from featherlane.jax.native import NativeAdjoint, NativeRollout, reported
 from featherlane.simulation.adjoint import dynamics
+from featherlane.simulation.adjoint.cotangent import Coordinates
 from featherlane.simulation.batch.batch import Batch
 
 try:
@@ -48,7 +49,8 @@ class Dynamics:
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
         self._dynamics, self._lock = dynamics.Dynamics(batch, nthread, frictionloss), threading.Lock()
         self.model, self.nworld = self._dynamics.model, batch.nworld
-        self._rollouts: dict[tuple[int, np.dtype], NativeRollout] = {}
+        self._natives: dict[tuple[type, int, np.dtype], Any] = {}
+        self._coordinates = Coordinates(self.model, jax.numpy)
         self._rollout = _with_adjoint(self._run, self._pull_back)
 
     def step(self, qpos, qvel, act, ctrl, **fields):
@@ -115,7 +117,7 @@ class Dynamics:
         """The states after each step."""
         dtype, nstep = arrays[0].dtype, arrays[3].shape[1]
         shapes = tuple(jax.ShapeDtypeStruct((self.nworld, nstep, n), dtype) for n in self._dynamics.sizes)
-        native = None if names else self._native(nstep, np.dtype(dtype))
+        native = None if names else self._native(NativeRollout, nstep, np.dtype(dtype))
         if native is not None:
             call = jax.ffi.ffi_call(NAME, shapes, vmap_method="sequential")
             return tuple(call(*arrays, place=np.int64(native.place), token=np.int64(native.token)))
@@ -126,8 +128,18 @@ class Dynamics:
 
         return jax.pure_callback(host, shapes, *arrays, vmap_method="sequential")
 
-    def _pull_back(self, names: tuple[str, ...], arrays, cotangents):
-        """Gradients by the arrays, of what has these cotangents by the states after each step."""
+    def _pull_back(self, names: tuple[str, ...], arrays, after, cotangents):
+        """Gradients by the arrays, of what has these cotangents by the states after each step, `after` their qpos."""
+        dtype = arrays[0].dtype
+        native = None
+        if not names and NativeAdjoint.serves(self._dynamics):
+            native = self._native(NativeAdjoint, arrays[3].shape[1], np.dtype(dtype))
+        if native is not None:
+            return self._adjoint(native, arrays, after, cotangents)
+        return self._called_back(names, arrays, cotangents)
+
+    def _called_back(self, names: tuple[str, ...], arrays, cotangents):
+        """The same by Python."""
         dtype = arrays[0].dtype
         shapes = tuple(jax.ShapeDtypeStruct(array.shape, dtype) for array in arrays)
 
@@ -139,16 +151,44 @@ class Dynamics:
 
         return jax.pure_callback(host, shapes, arrays, cotangents, vmap_method="sequential")
 
-    def _native(self, nstep: int, dtype: np.dtype) -> NativeRollout | None:
-        """Rollouts of this length without Python, where that can be."""
+    def _adjoint(self, native: NativeAdjoint, arrays, after, cotangents):
+        """The same without Python, but for rollouts with a step that formulas do not serve."""
+        jnp, (qpos, qvel, act, control), dtype = jax.numpy, arrays, arrays[0].dtype
+        nstep, (_, nv, na), nu = control.shape[1], self._dynamics.sizes, self.model.nu
+        by_dof = jnp.concatenate([self._coordinates.to_tangent(after, cotangents[0]), *cotangents[1:]], -1)
+
+        def in_rows(first: int, values):
+            """Rows of each world, zeros but for these."""
+            more = native.nrow - first - values.shape[1]
+            return jnp.pad(values, ((0, 0), (first, more), (0, 0)))
+
+        start = [in_rows(nstep, a[:, None]) for a in (qpos, qvel, act)]
+        rest = in_rows(1, control[:, ::-1]), in_rows(1, by_dof[:, ::-1])
+        shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape in native.results]
+        call = jax.ffi.ffi_call(NAME, shapes, vmap_method="sequential")
+        place, token = np.int64(native.place), np.int64(native.token)
+        found, nbad = call(qpos, qvel, act, *start, *rest, place=place, token=token)
+        costate, by_control, served = reported(found, 2 * nv + na, nu)
+        bad = (nbad > native.nbad.astype(dtype))[:, :, None]
+
+        def here():
+            spoilt = jnp.where(bad[:, 0], jnp.nan, costate)
+            by_qpos = self._coordinates.from_tangent(qpos, spoilt[:, :nv])
+            by_u = jnp.where(bad, jnp.nan, by_control)
+            return by_qpos, spoilt[:, nv : 2 * nv], spoilt[:, 2 * nv :], by_u
+
+        return jax.lax.cond(served, here, lambda: self._called_back((), arrays, cotangents))
+
+    def _native(self, kind: type, nstep: int, dtype: np.dtype) -> Any:
+        """A `NativeRollout` or `NativeAdjoint` of this length, where there can be one."""
         made = handler()
         if made is None:
             return None
         with self._lock:
-            key = nstep, dtype
-            if key not in self._rollouts:
-                self._rollouts[key] = NativeRollout(self._dynamics, nstep, dtype, made)
-            found = self._rollouts[key]
+            key = kind, nstep, dtype
+            if key not in self._natives:
+                self._natives[key] = kind(self._dynamics, nstep, dtype, made)
+            found = self._natives[key]
         return found if found.place >= 0 else None
 
     def _ran(self, names: tuple[str, ...], given) -> dynamics.Run:
@@ -161,10 +201,11 @@ def _with_adjoint(run, pull_back):
     function = jax.custom_vjp(run, nondiff_argnums=(0,))
 
     def forward(names, *arrays):
-        return _once(lambda *given: run(names, *given))(*arrays), arrays
+        after = _once(lambda *given: run(names, *given))(*arrays)
+        return after, (arrays, after[0])
 
-    def backward(names, arrays, cotangents):
-        return _once(lambda given, by: pull_back(names, given, by))(arrays, cotangents)
+    def backward(names, kept, cotangents):
+        return _once(lambda given, by: pull_back(names, *given, by))(kept, cotangents)
 
     function.defvjp(forward, backward)
     return function

@@ -7,7 +7,8 @@ that Python has made ready; programs name it by its place in a registry and by a
 table, or comes from another process, ends in an error.
 
     registry entry   lock, token, table
-    table            function, its three records, number of tiles, copies in, copies out; then the copies
+    table            numbers of calls, of copies in and of copies out; then the calls, then the copies
+    call             function, its records (the fourth may be none), number of tiles
     copy             destination, source, argument or result in place of one (-1: none), count, kind
 
 Source: XLA, xla/ffi/api/c_api.h (its structs, version 0).
@@ -29,7 +30,7 @@ import numpy as np
 from featherlane.lanes import processor
 
 NAME, RETIRE = "featherlane_rollout", "featherlane_retire"
-ENTRIES, HEAD, COPY = 4096, 8, 5  # of the registry; whole numbers before a table's copies, and of a copy
+ENTRIES, HEAD, CALL, COPY = 4096, 3, 6, 5  # of the registry; whole numbers of a table's head, a call, a copy
 BYTES, WIDEN, NARROW = 0, 1, 2  # kinds of copies: as it is, float32 to float64, float64 to float32
 GONE = b"featherlane: the Dynamics that this program was made with is gone\0"
 
@@ -152,6 +153,35 @@ done:
   ret void
 }}
 
+; n calls of loops over tiles, one or more
+define internal void @calls(ptr %first, i64 %n) {{
+  br label %next
+next:
+  %k = phi i64 [ 0, %0 ], [ %k1, %done ]
+  %byte = mul i64 %k, {call}
+  %c = getelementptr i8, ptr %first, i64 %byte
+  %function = call ptr @pointer(ptr %c, i64 0)
+  %m = call ptr @pointer(ptr %c, i64 8)
+  %d = call ptr @pointer(ptr %c, i64 16)
+  %b = call ptr @pointer(ptr %c, i64 24)
+  %t = call ptr @pointer(ptr %c, i64 32)
+  %ntile = call i64 @number(ptr %c, i64 40)
+  %three = icmp eq ptr %t, null
+  br i1 %three, label %short, label %long
+short:
+  call void %function(ptr %m, ptr %d, ptr %b, i64 0, i64 0, i64 %ntile)
+  br label %done
+long:
+  call void %function(ptr %m, ptr %d, ptr %b, ptr %t, i64 0, i64 0, i64 %ntile)
+  br label %done
+done:
+  %k1 = add i64 %k, 1
+  %more = icmp slt i64 %k1, %n
+  br i1 %more, label %next, label %end
+end:
+  ret void
+}}
+
 define ptr @{name}(ptr %frame) {{
   %extension = call ptr @pointer(ptr %frame, i64 8)
   %plain = icmp eq ptr %extension, null
@@ -180,16 +210,14 @@ enter:
   br i1 %same, label %run, label %leave
 run:
   %table = call ptr @pointer(ptr %entry, i64 16)
-  %function = call ptr @pointer(ptr %table, i64 0)
-  %m = call ptr @pointer(ptr %table, i64 8)
-  %d = call ptr @pointer(ptr %table, i64 16)
-  %b = call ptr @pointer(ptr %table, i64 24)
-  %ntile = call i64 @number(ptr %table, i64 32)
-  %nin = call i64 @number(ptr %table, i64 40)
-  %nout = call i64 @number(ptr %table, i64 48)
-  %in = getelementptr i8, ptr %table, i64 {head}
+  %ncall = call i64 @number(ptr %table, i64 0)
+  %nin = call i64 @number(ptr %table, i64 8)
+  %nout = call i64 @number(ptr %table, i64 16)
+  %calls = getelementptr i8, ptr %table, i64 {head}
+  %over = mul i64 %ncall, {call}
+  %in = getelementptr i8, ptr %calls, i64 %over
   call void @copies(ptr %frame, i64 72, ptr %in, i64 %nin)
-  call void %function(ptr %m, ptr %d, ptr %b, i64 0, i64 0, i64 %ntile)
+  call void @calls(ptr %calls, i64 %ncall)
   %after = mul i64 %nin, {copy}
   %out = getelementptr i8, ptr %in, i64 %after
   call void @copies(ptr %frame, i64 112, ptr %out, i64 %nout)
@@ -228,7 +256,7 @@ class Handler:
         self._free, self._lock = list(range(ENTRIES - 1, -1, -1)), threading.Lock()
         text = TEXT.format(
             name=NAME, major=major, minor=minor, entries=ENTRIES, registry=self.registry.ctypes.data,
-            head=8 * HEAD, copy=8 * COPY, widen=WIDEN, narrow=NARROW,
+            head=8 * HEAD, call=8 * CALL, copy=8 * COPY, widen=WIDEN, narrow=NARROW,
             length=len(GONE), gone=GONE[:-1].decode() + "\\00",
         )  # fmt: skip
         self._engine, level = Engine(), processor.cpu_level()

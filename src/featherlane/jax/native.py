@@ -1,4 +1,4 @@
-"""A rollout made ready for the handler: memory of its own, the plan of its tiles, the table of what is copied."""
+"""Rollouts and their adjoints made ready for the handler: memory, plans of tiles, tables of calls and copies."""
 
 from __future__ import annotations
 
@@ -8,55 +8,135 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.jax.handler import BYTES, COPY, HEAD, NARROW, WIDEN, Handler
+from featherlane.jax.handler import BYTES, CALL, COPY, HEAD, NARROW, WIDEN, Handler
+from featherlane.model.enums import Disable
 from featherlane.simulation.adjoint.dynamics import STATE, Dynamics
+from featherlane.simulation.adjoint.product_worlds import ProductWorlds, by_products
+from featherlane.simulation.adjoint.products import REPORTS
 from featherlane.simulation.adjoint.trajectory import worlds_like
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import EVOLVING
 from featherlane.simulation.tile.transfer import Plan, Transfer
 
 
-class NativeRollout:
-    """Rollouts of one length in a table that the handler reads.
-
-    Args:
-        dynamics: the worlds.
-        nstep: steps.
-        dtype: of arguments and results, float64 or float32.
-        handler: the handler.
+class Native:
+    """A table that the handler reads.
 
     Attributes:
         place, token: by which programs name the table; place -1: there is none, for these worlds step by plain
             Python, or the registry is full.
     """
 
+    place, token = -1, 0
+
+    def _register(self, handler: Handler, calls, before, after, alive) -> None:
+        """Put the table together, where all that it calls is compiled."""
+        if any(call is None for call in calls):
+            return
+        before, after = ([copy for copy in copies if copy[3]] for copies in (before, after))
+        head = [len(calls), len(before), len(after)]
+        table = np.array([*head, *np.reshape([*calls], -1), *np.reshape([*before, *after], -1)], np.int64)
+        assert table.size == HEAD + CALL * len(calls) + COPY * (len(before) + len(after))
+        self.place, self.token = handler.add(self, table, (calls, alive))
+
+
+class NativeRollout(Native):
+    """Rollouts of one length: (qpos, qvel, act, control) to states after each step.
+
+    Args:
+        dynamics: the worlds.
+        nstep: steps.
+        dtype: of arguments and results, float64 or float32.
+        handler: the handler.
+    """
+
     def __init__(self, dynamics: Dynamics, nstep: int, dtype: np.dtype, handler: Handler):
         # threads are Python's: a program that was compiled has one
-        worlds = self._worlds = worlds_like(dynamics.start(), 1, 1)
-        nworld, every, self.place, self.token = worlds.nworld, np.arange(worlds.nworld), -1, 0
+        worlds = worlds_like(dynamics.start(), 1, 1)
+        nworld, ends = worlds.nworld, zip(STATE, dynamics.sizes, strict=True)
         control = np.zeros((nworld, nstep, worlds.model.nu), worlds.dtype)
-        ends = zip(STATE, dynamics.sizes, strict=True)
         results = {name: np.zeros((nworld, nstep, n), worlds.dtype) for name, n in ends}
-        extra = {"control": [Transfer("ctrl", control)], "record": [Transfer(name, a) for name, a in results.items()]}
-        worlds._prepare(worlds.width)
-        plan: Plan = worlds._plan(nstep, extra, worlds.width)
-        plan.workspaces[0].calls.require(plan.loop)
-        plan.begin(nstep, every, every)
-        run = plan.run[0]
-        if plan.workspaces[0].calls.calls_python or not isinstance(run, functools.partial):
-            return
+        plan = _steps(worlds, control, results)
         kept = {name: rows.copy() for name, rows in worlds._arrays.items()}
         before = [_copy(worlds._arrays[name], rows, -1, None) for name, rows in kept.items()]
         arguments = [*(worlds._arrays[name] for name in STATE), control]
         before += [_copy(rows, None, k, dtype) for k, rows in enumerate(arguments)]
         after = [_copy(None, rows, k, dtype) for k, rows in enumerate(results.values())]
-        before, after = ([copy for copy in copies if copy[3]] for copies in (before, after))
-        function: Any = run.func  # of ctypes
-        address = ctypes.cast(function, ctypes.c_void_p).value
-        ntile = -(-nworld // plan.width)
-        head = [address, *run.args, ntile, len(before), len(after)]
-        head += [0] * (HEAD - len(head))
-        table = np.array([*head, *np.reshape([*before, *after], -1)], np.int64)
-        assert table.size == HEAD + COPY * (len(before) + len(after))
-        self.place, self.token = handler.add(self, table, (worlds, plan, kept, control, results, run))
+        self._register(handler, [_call(plan, nworld)], before, after, (worlds, plan, kept, control, results))
+
+
+class NativeAdjoint(Native):
+    """A rollout of one length and its way back: to what `ProductWorlds` finds, of worlds in float64.
+
+    The steps stand in reverse, as there; row `nstep - k` has the state before step k, row 0 that at the end.
+
+    Args:
+        dynamics, nstep, dtype, handler: as for `NativeRollout`.
+
+    Attributes:
+        nrow: rows of each world.
+        arguments: shapes of what a program brings: qpos, qvel, act; these in rows of their own; controls and how the
+            loss moves with states, in rows.
+        results: shapes of what it gets: costates, gradients and reports, in rows; how often worlds were reset.
+        nbad: how often they were before.
+    """
+
+    def __init__(self, dynamics: Dynamics, nstep: int, dtype: np.dtype, handler: Handler):
+        source, model = dynamics.start(), dynamics.model
+        worlds, nworld = worlds_like(source, 1, 1), source.nworld
+        fields = tuple(name for name in EVOLVING if source._arrays[name].size)
+        disabled = 0 if dynamics.frictionloss else int(Disable.FRICTIONLOSS)
+        back = ProductWorlds(model, source, 1, disabled, nstep + 1, fields)
+        back.load(source)
+        recorded = {name: rows[:, nstep - 1 :: -1] for name, rows in back.states.items() if name in fields}
+        plan = _steps(worlds, back.states["ctrl"][:, nstep:0:-1], recorded)
+        kept = {name: rows.copy() for name, rows in worlds._arrays.items()}
+        for name in fields:
+            back.states[name][:, nstep] = kept[name].reshape(nworld, -1)
+        width = back.width if nworld > 1 else 1
+        plan_back = back.prepared(np.arange(nworld), 1, nstep, width)
+        before = [_copy(worlds._arrays[name], rows, -1, None) for name, rows in kept.items()]
+        in_rows = [back.states.get(name, np.zeros((nworld, back.nrow, 0))) for name in (*STATE, "ctrl")]
+        arguments = [*(worlds._arrays[name] for name in STATE), *in_rows, back.direct]
+        results = [back.found, worlds._arrays["nbad"]]
+        before += [_copy(rows, None, k, dtype) for k, rows in enumerate(arguments)]
+        after = [_copy(None, rows, k, dtype) for k, rows in enumerate(results)]
+        self.nrow, self.nbad = back.nrow, kept["nbad"]
+        self.arguments, self.results = [a.shape for a in arguments], [a.shape for a in results]
+        calls = [_call(plan, nworld), _call(plan_back, nworld)]
+        self._register(handler, calls, before, after, (worlds, back, plan, plan_back, kept, arguments, results))
+
+    @staticmethod
+    def serves(dynamics: Dynamics) -> bool:
+        """Do products serve the worlds?"""
+        return dynamics.dtype == np.float64 and by_products(dynamics.model)
+
+
+def reported(found, nx: int, nu: int):
+    """Of what an adjoint found: costates at the start, gradients by controls, whether formulas served all steps."""
+    return found[:, -1, :nx], found[:, :1:-1, nx : nx + nu], (found[:, 2:, -REPORTS] > 0.0).all()
+
+
+def _steps(worlds: Batch, control: np.ndarray, results: dict[str, np.ndarray]) -> Plan:
+    """The plan of a rollout, begun."""
+    every = np.arange(worlds.nworld)
+    results = {name: a for name, a in results.items() if a.size}
+    extra = {"control": [Transfer("ctrl", control)], "record": [Transfer(name, a) for name, a in results.items()]}
+    worlds._prepare(worlds.width)
+    plan: Plan = worlds._plan(control.shape[1], extra, worlds.width)
+    plan.workspaces[0].calls.require(plan.loop)
+    plan.begin(control.shape[1], every, every)
+    return plan
+
+
+def _call(plan: Plan, nworld: int) -> list[int] | None:
+    """A call of the table; None where what is called is no compiled function, or calls plain Python."""
+    run: Any = plan.run[0]
+    if plan.workspaces[0].calls.calls_python or not isinstance(run, functools.partial):
+        return None
+    function: Any = run.func  # of ctypes
+    records = [*run.args, 0][:4]
+    return [ctypes.cast(function, ctypes.c_void_p).value or 0, *records, -(-nworld // plan.width)]
 
 
 def _copy(to: np.ndarray | None, source: np.ndarray | None, index: int, outside: np.dtype | None) -> list[int]:

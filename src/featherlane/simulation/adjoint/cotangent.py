@@ -9,6 +9,8 @@ Source: Sola, Quaternion kinematics for the error-state Kalman filter (2017), se
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from featherlane.model.joint import has_quaternion, is_free, is_scalar
@@ -19,47 +21,58 @@ from featherlane.spatial.vector import MINVAL
 class Coordinates:
     """Where quaternions and plain coordinates of a model's positions stand.
 
-    Attributes:
-        flat: is each position a number of its own dof?
+    Args:
+        model: the model.
+        arrays: a module with NumPy's functions for the arrays at hand.
     """
 
-    def __init__(self, model: Model):
+    def __init__(self, model: Model, arrays: Any = np):
         kind, position, dof = model.jnt_type, model.jnt_qposadr, model.jnt_dofadr
         free, single, turning = is_free(kind), is_scalar(kind), has_quaternion(kind)
-        self.nq, self.nv, self.na = model.nq, model.nv, model.na
-        self.flat = not turning.any()
+        self.nq, self.nv, self.na, self._np = model.nq, model.nv, model.na, arrays
         self._plain = np.concatenate([_span(position[free], 3).ravel(), position[single]])
         self._plain_dof = np.concatenate([_span(dof[free], 3).ravel(), dof[single]])
         shift = np.where(free, 3, 0)
         self._quats = _span((position + shift)[turning], 4)
         self._turns = _span((dof + shift)[turning], 3)
+        # from plain coordinates and then quaternions back to their order
+        self._position_order = np.argsort(np.concatenate([self._plain, self._quats.ravel()]))
+        self._dof_order = np.argsort(np.concatenate([self._plain_dof, self._turns.ravel()]))
 
-    def to_tangent(self, qpos: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def to_tangent(self, qpos, gradient):
         """(..., nq) by coordinates of positions with unit quaternions -> (..., nv) by dof."""
-        out = np.zeros((*gradient.shape[:-1], self.nv))
-        out[..., self._plain_dof] = gradient[..., self._plain]
-        axes, g = _axes(qpos[..., self._quats]), gradient[..., self._quats]
-        out[..., self._turns] = 0.5 * np.stack([_dot(axis, g) for axis in axes], -1)
-        return out
+        g = gradient[..., self._quats]
+        turns = 0.5 * self._np.stack([_dot(axis, g) for axis in self._axes(qpos[..., self._quats])], -1)
+        return self._ordered(gradient[..., self._plain], turns, self._dof_order)
 
-    def from_tangent(self, qpos: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def from_tangent(self, qpos, gradient):
         """(..., nv) by dof -> (..., nq) by coordinates, of positions whose quaternions may have any length but 0."""
-        out = np.zeros((*gradient.shape[:-1], self.nq))
-        out[..., self._plain] = gradient[..., self._plain_dof]
         q, turn = qpos[..., self._quats], gradient[..., self._turns]
-        length = np.sqrt(_dot(q, q))[..., None]
+        length = self._np.sqrt(_dot(q, q))[..., None]
         known = length > MINVAL  # what has no direction stands for the identity, and nothing moves that
-        size = np.where(known, length, 1.0)
-        x, y, z = _axes(q / size)
+        size = self._np.where(known, length, 1.0)
+        x, y, z = self._axes(q / size)
         total = turn[..., :1] * x + turn[..., 1:2] * y + turn[..., 2:] * z
-        out[..., self._quats] = np.where(known, 2.0 * total / size, 0.0)
-        return out
+        quats = self._np.where(known, 2.0 * total / size, 0.0)
+        return self._ordered(gradient[..., self._plain_dof], quats, self._position_order)
 
-    def state_to_tangent(self, qpos: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def state_to_tangent(self, qpos, gradient):
         """(..., nq + nv + na) by (qpos, qvel, act) -> (..., 2 nv + na); what is by dof already stays as it is."""
         if self.nq == self.nv or gradient.shape[-1] == 2 * self.nv + self.na:
             return gradient
-        return np.concatenate([self.to_tangent(qpos, gradient[..., : self.nq]), gradient[..., self.nq :]], -1)
+        by_dof = self.to_tangent(qpos, gradient[..., : self.nq])
+        return self._np.concatenate([by_dof, gradient[..., self.nq :]], -1)
+
+    def _ordered(self, plain, others, order: np.ndarray):
+        """Numbers of plain coordinates (..., n) and of quaternions (..., k, 3 or 4), in the model's order."""
+        others = others.reshape(*plain.shape[:-1], -1) if others.size else plain[..., :0]
+        return self._np.concatenate([plain, others], -1)[..., order]
+
+    def _axes(self, q):
+        """q e_i for the three imaginary units, each (..., 4)."""
+        w, x, y, z = (q[..., i] for i in range(4))
+        rows = (-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w)
+        return [self._np.stack(row, -1) for row in rows]
 
 
 def _span(first: np.ndarray, n: int) -> np.ndarray:
@@ -67,13 +80,6 @@ def _span(first: np.ndarray, n: int) -> np.ndarray:
     return first[:, None] + np.arange(n)
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _dot(a, b):
     """Of quaternions (..., 4), in an order that no shape changes."""
     return (a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1]) + (a[..., 2] * b[..., 2] + a[..., 3] * b[..., 3])
-
-
-def _axes(q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q e_i for the three imaginary units, each (..., 4)."""
-    w, x, y, z = np.moveaxis(q, -1, 0)
-    rows = (-x, w, z, -y), (-y, -z, w, x), (-z, y, -x, w)
-    return tuple(np.stack(row, -1) for row in rows)  # type: ignore[return-value]

@@ -92,9 +92,13 @@ class ProductWorlds(OwnWorlds):
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:
         """Steps of some worlds, from number `first` in the order of this."""
+        self._go(self.prepared(worlds, first, nstep, width), -(-len(worlds) // width))
+
+    def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
+        """The plan of such a pass, begun."""
         plan = self._plan(width)
         plan.begin(nstep, worlds, worlds * self.nrow + first)
-        self._go(plan, -(-len(worlds) // width))
+        return plan
 
     def known(self, nstep: int) -> np.ndarray:
         """(nworld, nstep) of each step: 1 formulas serve, 0 they do not, -1 they may where the world is alone."""
