@@ -8,6 +8,10 @@ import pytest
 import featherlane as fl
 from featherlane import distributed as fd
 from featherlane.distributed import sweep_chunk
+from featherlane.distributed.sweep_ray import LEAST, share
+from featherlane.distributed.sweep_target import INDEPENDENT
+from featherlane.model.fields import MODEL
+from featherlane.model.set_const import DEPENDENT_REALS
 
 STEPS = 12
 SCENE = """<mujoco><option timestep="0.002"/><worldbody><geom name="floor" type="plane" size="5 5 1"/>
@@ -342,11 +346,59 @@ def test_what_is_no_model_is_refused():
 
 
 def test_a_share_is_worth_sending_and_leaves_none_idle():
-    from featherlane.distributed.sweep_ray import LEAST, share
-
     assert share(10_000, 2, 0.0) == 2500  # nobody knows: some for each place, and as many again
     assert share(10_000, 2, 1e3) == 2500
     assert share(20, 2, 1e3) == 100  # a tenth of a second
     assert share(3, 2, 10.0) == LEAST
     assert share(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the slowest
     assert share(10**9, 640, 1e3) == -(-(10**9) // 1280)
+
+
+RICH = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/><site name="post" pos="0 0 1"/>
+<body name="crate" pos="0 0 .099"><freejoint/><geom name="crate" type="box" size=".1 .1 .1"/></body>
+<body name="arm" pos="1 0 1"><joint name="shoulder" axis="0 1 0" range="-1 1" limited="true" stiffness="2"
+damping=".1"/><geom name="arm" type="capsule" size=".04 .1"/><site name="hand" pos=".1 0 0"/></body>
+<body name="target" mocap="true" pos="2 0 1"><geom name="target" size=".05"/></body></worldbody>
+<tendon><spatial name="string" range="0 2" limited="true" stiffness="1" damping=".1"><site site="post"/>
+<site site="hand"/></spatial></tendon>
+<equality><weld name="held" body1="crate" body2="target" active="false"/></equality>
+<contact><pair geom1="crate" geom2="arm"/></contact>
+<actuator><position joint="shoulder" kp="5" ctrlrange="-1 1"/><muscle tendon="string" lengthrange=".5 2"/>
+</actuator><sensor><jointpos joint="shoulder" noise=".1"/></sensor></mujoco>"""
+
+
+def test_fields_that_nothing_follows_from_are_those_that_leave_constants_as_they_are():
+    """A sweep of them does without set_const; of all others it calls that."""
+    rich, bits = fl.load(RICH), np.random.default_rng(0)
+    fields = [f.name for f in MODEL.fields if f.kind == "real" and rich.__dict__[f.name].size]
+    left_out = [name for name in fields if INDEPENDENT.fullmatch(name)]
+    assert {"geom_friction", "opt_timestep", "dof_damping", "actuator_gainprm"} <= set(left_out)
+    assert not {"body_mass", "geom_size", "qpos0", "tendon_lengthspring", "dof_armature"} & set(left_out)
+    plain = fl.Batch(rich, 1)
+    plain.expand("opt_density")
+    plain.set_const()
+    batch = fl.Batch(rich, 1)
+    for name in left_out:
+        rows = batch.expand(name)
+        wider = rows * bits.uniform(1.0, 1.1, rows.shape)
+        rows[:] = rows * 1.05 if name.endswith("range") else wider
+    batch.set_const()
+    for name in DEPENDENT_REALS:
+        a, b = batch.expanded(name), plain.expanded(name)
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def test_inputs_and_mocap_bodies_start_where_samples_say():
+    found = fd.sweep(
+        fl.load(RICH),
+        {"mocap_pos[target, 0]": [2.0, 3.0], "eq_active[0]": [0.0, 1.0], "qfrc_applied[shoulder]": fd.grid([0.0, 5.0])},
+        {"nstep": 3},
+        {"target": "final xpos[target, 0]", "crate": "final qpos[0]", "speed": "final qvel[shoulder]"},
+        progress=False,
+        chunk=3,
+    )
+    assert found.results["target"].tolist() == [2.0, 3.0, 2.0, 3.0]
+    assert found.results["crate"][0] == 0.0 and found.results["crate"][1] > 0.0  # the weld pulls it
+    assert (found.results["speed"][2:] > found.results["speed"][:2]).all()
