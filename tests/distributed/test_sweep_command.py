@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +107,18 @@ def test_the_summary_names_results_and_parameters(folder, capfd):
         "result.npz",
     ):
         assert text in shown
+
+
+def test_the_file_of_the_page_runs(tmp_path):
+    page = (Path(__file__).parents[2] / "docs/sweep.md").read_text()
+    found = re.search(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    text = found[1].replace("samples = 100", "samples = 2").replace("seconds = 2.0", "seconds = 0.02")
+    (tmp_path / "friction.toml").write_text(text)
+    (tmp_path / "start.py").write_text("def height(rng):\n    return rng.uniform(0.9, 1.0)\n")
+    assert swept(tmp_path / "friction.toml", "--out", tmp_path / "run") == 0
+    told = fd.load_sweep(tmp_path / "run")
+    assert len(told) == 6 and told.results["height"].min() > 0.8
 
 
 @pytest.mark.parametrize("control", ['"zero"', '"own.py:push"', '"own.py:kernel"', '"tape.npy"'])
