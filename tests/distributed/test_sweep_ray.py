@@ -3,7 +3,10 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
+from featherlane.cli import INTERRUPTED, run
 
 ray = pytest.importorskip("ray")
 SAMPLES, CHUNK, STEPS = 40, 4, 6
@@ -179,8 +183,6 @@ def test_places_that_are_none_are_refused(model, given, message):
 
 
 def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
-    from featherlane.cli import run
-
     text = 'model = "pendulum"\nsamples = 5\n[parameters]\nqvel = { normal = [0, 1] }\n[rollout]\nsteps = 2\n'
     (tmp_path / "sweep.toml").write_text(text + '[reduce]\nx = "final qpos[0]"\n')
     tables, file = [], str(tmp_path / "sweep.toml")
@@ -189,3 +191,42 @@ def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
         tables.append(fd.load_sweep(tmp_path / str(k)))
     same(tables[0], tables[1])
     same(tables[0], tables[2])
+
+
+LONG = 'model = "humanoid"\nsamples = 100000\n[parameters]\nqvel = { normal = [0, 0.1], each = true }\n'
+LONG += '[rollout]\nsteps = 400\n[reduce]\nz = "final qpos[2]"\n'
+
+
+@pytest.mark.slow
+def test_ctrl_c_of_a_terminal_ends_a_sweep_and_its_ray(tmp_path):
+    """It reaches all processes of the terminal's group, those that Ray started among them."""
+    (tmp_path / "long.toml").write_text(LONG)
+    command = [
+        sys.executable,
+        "-m",
+        "featherlane",
+        "sweep",
+        "long.toml",
+        "--out",
+        "run",
+        "--nodes",
+        "2",
+        "--chunk",
+        "16",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))  # fmt: skip
+    try:
+        until = time.monotonic() + 240
+        while time.monotonic() < until and len(list((tmp_path / "run").glob("chunks/*.npz"))) < 3:
+            assert process.poll() is None, process.stderr.read() if process.stderr else ""
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        shown = process.communicate(timeout=120)[1]
+    finally:
+        if process.poll() is None:
+            process.kill()
+    assert process.returncode == INTERRUPTED
+    assert "interrupted after" in shown and "--resume goes on" in shown and "Traceback" not in shown
+    done = fd.load_sweep(tmp_path / "run")
+    assert 48 <= len(done) < 100_000 and np.isfinite(done.results["z"]).all()
