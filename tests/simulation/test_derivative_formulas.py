@@ -144,6 +144,20 @@ def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
+def test_points_that_are_counted_anew_go_by_differences(rng):
+    """Corners of a box between flat fingers, which come in another order when it turns."""
+    model = exact(fl.load("hand"))
+    data, seen = fl.Data(model), 0
+    data.qvel = 0.05 * rng.normal(size=model.nv)
+    for _ in range(8):
+        fl.step(model, data, 12)
+        found, (coarse, fine) = fl.transition(model, data), (fl.transition_fd(model, data, e) for e in (2e-6, 1e-6))
+        if data.ncon and found.switching > 1e-4 and relative(coarse.A, fine.A) < 1e-6:
+            assert relative(found.A, fine.A) < CONTACT
+            seen += not rates(model, data, True)[1]
+    assert seen
+
+
 def test_momentum_is_conserved_by_derivatives(rng):
     """No inner force, and no change of the posture's, accelerates the whole: the rows of a free root's translation."""
     model = exact(fl.load("humanoid"))

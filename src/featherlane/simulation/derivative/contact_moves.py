@@ -17,6 +17,7 @@ from featherlane.solver.rows.rows import moving_body
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3, sub3
 
 STEP = 1e-6  # m, rad: by how much poses move
+JUMP = 1e-4  # m: a point that is farther away then is another one
 
 
 @kernel
@@ -243,7 +244,11 @@ def _difference(m, d, t, k, axis, scale):
     one, two, at = t.slot_carrier[2 * k], t.slot_carrier[2 * k + 1], t.slot_at[k]
     c1, c2 = share(m, one), share(m, two)
     dist = (t.slot_upper[13 * k] - d.con_dist[at]) * scale
-    pos = scale3(scale, sub3(load3(t.slot_upper, 13 * k + 1), load3(d.con_pos, 3 * at)))
+    between = sub3(load3(t.slot_upper, 13 * k + 1), load3(d.con_pos, 3 * at))
+    # corners of a clipped polygon may be counted from another one on
+    jumps = (dot3(between, between) > JUMP * JUMP) & (t.slot_present[k] > 0.0)
+    t.slot_jumps[0] = where(jumps, 1.0, t.slot_jumps[0])
+    pos = scale3(scale, between)
     turned = _frame_turn(d, t, k, scale)
     # what is common to both bodies: body 1 carries all along, and body 2 has the rest
     one_s, two_s = real(d, 0.0) + c1, real(d, 0.0) + c2
@@ -288,10 +293,10 @@ def contact_moves(m, d, t):
     """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are found once more at the end.
 
     Writes slot_known: 0 in worlds that lack a contact of theirs at a displaced pose, -1 where the tile has no room;
-    slot_near: 1 where a contact more begins at one, in worlds that have some.
+    slot_near: 1 where a contact more begins at one, in worlds that have some; slot_jumps: 1 where a point is another.
     """
     n, zero = d.ncon_slot[0], real(d, 0.0)
-    t.slot_known[0], t.slot_near[0] = real(d, 1.0), zero
+    t.slot_known[0], t.slot_near[0], t.slot_jumps[0] = real(d, 1.0), zero, zero
     if n > 0:
         _keep_poses(m, d, t)
         for k in range(n):

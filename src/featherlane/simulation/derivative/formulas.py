@@ -107,7 +107,8 @@ def prepare_rates(m, d, t):
     served = _numbers_serve(m, d, t)
     contact_moves(m, d, t)
     same = t.slot_known[0] > 0.0
-    d.part[KNOWN] = where(served & same, d.part[FITS], where(t.slot_known[0] < 0.0, -1.0, 0.0))
+    moves = same & not_(t.slot_jumps[0] > 0.0)
+    d.part[KNOWN] = where(served & moves, d.part[FITS], where(t.slot_known[0] < 0.0, -1.0, 0.0))
     quiet = same & not_(t.slot_near[0] > 0.0)
     d.part[NEAREST] = where(quiet, d.part[NEAREST], fmin(d.part[NEAREST], STEP))
     if not needs_inertia(m, d):

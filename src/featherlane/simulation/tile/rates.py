@@ -62,6 +62,7 @@ RATES = Layout(
         _real("slot_motion", ("rate_ncon", 12), "m/s^2, m/s", "relative acceleration and velocity, angular first"),
         _real("slot_slope", ("rate_ncon", 2), "1/m, 1/s^2", "rates by distance: of all stiffnesses, of aref"),
         _real("slot_curvature", ("rate_ncon", 36), "kg", "second derivative of the cost in the contact's basis"),
+        _real("slot_jumps", (1,), "1", "1 where a contact's point is another one at a displaced pose"),
         _real("slot_near", (1,), "1", "1 where a contact more begins at a displaced pose"),
         _real("slot_known", (1,), "1", "1 where all displaced poses have the contacts of the world, -1 no room"),
     ),
