@@ -62,7 +62,7 @@ def test_products_are_those_with_the_derivatives(name, integrator, rotation, rng
 
 
 def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypatch):
-    """A ball rests, two fall: contact begins within 1e-6 m at some steps of some worlds, which are mended alone."""
+    """A ball rests, two fall: contact is within 1e-6 m of its end at some steps, and those are mended alone."""
     ball = "<body pos='{} 0 0.1'><freejoint/><geom size='0.1'/></body>"
     model = fl.load(f"""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
         {ball.format(0)}{ball.format(1)}{ball.format(2)}</worldbody></mujoco>""")
@@ -70,7 +70,7 @@ def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypa
     batch, nstep, mended = fl.Batch(model, 6, nthread=1), 12, []
     batch.qpos[:, 2], batch.qpos[:, [9, 16]], batch.qvel[:, [8, 14]] = 0.099, 0.1205, -0.5
     for world, one, step in ((1, 1, 4), (3, 1, 4), (3, 2, 7), (4, 2, 11)):
-        batch.qpos[world, 7 * one + 2] = 0.1 + 5e-7 + 0.5 * 0.002 * step
+        batch.qpos[world, 7 * one + 2] = 0.1 - 5e-7 + 0.5 * 0.002 * step
     found = ProductSteps._derivatives
 
     def derivatives(self, pairs):

@@ -17,8 +17,8 @@ from featherlane.simulation.adjoint.trajectory import States, Trajectory, worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.exact import transition
 from featherlane.simulation.derivative.formulas import leaves_rest, serves
-from featherlane.simulation.derivative.implicit import _room
 from featherlane.simulation.derivative.moved import Borrowed, OwnWorlds
+from featherlane.simulation.derivative.room import room
 from featherlane.simulation.tile.transfer import Plan, Transfer
 
 EACH = 16  # steps at a time: what follows a step that formulas do not serve is taken anew, to the end of the part
@@ -82,7 +82,7 @@ class ProductWorlds(OwnWorlds):
             self._revision = self.model.revision
         workspaces = self._prepared(width)
         if width not in self._plans:
-            rooms = [_room(w, False) for w in workspaces]
+            rooms = [room(w) for w in workspaces]
             plan = Plan(
                 workspaces, self._kinds, self.batch.nworld, self.batch._wanted(set()), adjoint_steps, rooms=rooms
             )
@@ -108,7 +108,7 @@ class ProductWorlds(OwnWorlds):
 class ProductSteps:
     """Takes costates back without forming derivatives, but for steps that formulas do not serve.
 
-    Which these are is a world's own: a contact that begins or ends within 1e-6 m, mostly.
+    Which these are is a world's own: a contact within 1e-6 m of its end, mostly.
 
     Args:
         trajectory: the first that it serves; others have as many worlds and steps.

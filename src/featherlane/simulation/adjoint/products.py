@@ -18,7 +18,7 @@ from featherlane.lanes import fma, kernel, real, stage, where, width
 from featherlane.model.enums import INFINITESIMAL
 from featherlane.model.joint import has_quaternion, is_free
 from featherlane.simulation.derivative.columns import FITS, NEAREST, accelerate
-from featherlane.simulation.derivative.formulas import KNOWN, _column, _load, _prepare
+from featherlane.simulation.derivative.formulas import KNOWN, _column, load_tile, prepare_rates
 from featherlane.simulation.derivative.residual import implicit_rates, is_damped, is_implicit
 from featherlane.simulation.derivative.tangent import linear_jacobian, right_jacobian
 from featherlane.simulation.tile.rows import read_controls, write_records
@@ -126,7 +126,7 @@ def give(d, b, thread, tile, W, k, value):
 
 
 @stage
-def adjoint_steps(m, d, b, t, thread, first, last):
+def adjoint_steps_of_tile(m, d, b, t, thread, tile):
     """Costates before each step of the worlds of a tile, and gradients by its controls, from the last step on.
 
     What comes from the call for each step: the state, the costate after it, the loss's own gradient there.  What goes
@@ -140,32 +140,43 @@ def adjoint_steps(m, d, b, t, thread, first, last):
             crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv, search for itself.
     """
     W, h, n = width(d), m.opt_timestep[0], 2 * m.nv + m.na + m.nu
+    for s in range(b.nstep):
+        k = s * (n + REPORTS)
+        read_controls(b, thread, tile, W, s)
+        add_loss(m, d)
+        accelerate(m, d)
+        for i in range(m.nv):
+            d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+        if d.con_overflow[0] == 0:
+            prepare_rates(m, d, t)
+            factor_hessian(m, d)
+        damped = is_damped(m, d)
+        if d.con_overflow[0] == 0:
+            # rows that found no room in company may find it alone
+            d.part[KNOWN] = where(leaves_out(d) | (d.part[FITS] == 0.0), -1.0, d.part[KNOWN])
+            solve_costate(m, d, damped)
+            for c in range(n):
+                up, down = reach(m, d, c)
+                _column(m, d, t, c, up, down)
+                give(d, b, thread, tile, W, k + c, product(m, d, t, c))
+        else:
+            d.part[KNOWN] = real(d, -1.0)
+            d.part[NEAREST] = real(d, 0.0)
+            for c in range(n):
+                give(d, b, thread, tile, W, k + c, real(d, 0.0))
+        known, nearest = d.part[KNOWN], d.part[NEAREST]
+        give(d, b, thread, tile, W, k + n, known)
+        give(d, b, thread, tile, W, k + n + 1, nearest)
+
+
+@stage
+def adjoint_steps(m, d, b, t, thread, first, last):
+    """`adjoint_steps_of_tile` in each tile.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: what it writes; active, recall_address, tree_settled.
+    """
+    W = width(d)
     for tile in range(first, last):
-        _load(m, d, b, thread, tile, W)
-        for s in range(b.nstep):
-            k = s * (n + REPORTS)
-            read_controls(b, thread, tile, W, s)
-            add_loss(m, d)
-            accelerate(m, d)
-            for i in range(m.nv):
-                d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
-            if d.con_overflow[0] == 0:
-                _prepare(m, d, t)
-                factor_hessian(m, d)
-            damped = is_damped(m, d)
-            if d.con_overflow[0] == 0:
-                # rows that found no room in company may find it alone
-                d.part[KNOWN] = where(leaves_out(d) | (d.part[FITS] == 0.0), -1.0, d.part[KNOWN])
-                solve_costate(m, d, damped)
-                for c in range(n):
-                    up, down = reach(m, d, c)
-                    _column(m, d, t, c, up, down)
-                    give(d, b, thread, tile, W, k + c, product(m, d, t, c))
-            else:
-                d.part[KNOWN] = real(d, -1.0)
-                d.part[NEAREST] = real(d, 0.0)
-                for c in range(n):
-                    give(d, b, thread, tile, W, k + c, real(d, 0.0))
-            known, nearest = d.part[KNOWN], d.part[NEAREST]
-            give(d, b, thread, tile, W, k + n, known)
-            give(d, b, thread, tile, W, k + n + 1, nearest)
+        load_tile(m, d, b, thread, tile, W)
+        adjoint_steps_of_tile(m, d, b, t, thread, tile)
