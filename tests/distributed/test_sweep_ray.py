@@ -16,6 +16,7 @@ import pytest
 import featherlane as fl
 from featherlane import distributed as fd
 from featherlane.cli import INTERRUPTED, run
+from featherlane.distributed import sweep_ray
 
 ray = pytest.importorskip("ray")
 SAMPLES, CHUNK, STEPS = 40, 4, 6
@@ -191,6 +192,23 @@ def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
         tables.append(fd.load_sweep(tmp_path / str(k)))
     same(tables[0], tables[1])
     same(tables[0], tables[2])
+
+
+def test_a_cluster_without_room_is_told(model, cluster, monkeypatch):
+    monkeypatch.setattr(sweep_ray, "PATIENCE", 0.5)
+
+    @ray.remote(num_cpus=cluster.cores)
+    class Other:
+        def is_there(self):
+            return True
+
+    other = Other.remote()
+    assert ray.get(other.is_there.remote())
+    with pytest.raises(fl.ModelError, match=r"nodes: a task of 1 threads has no room .* 0 of \d+ cores are free"):
+        swept(model, nodes=2)
+    ray.kill(other)
+    monkeypatch.undo()
+    assert len(swept(model, nodes=2)) == SAMPLES
 
 
 LONG = 'model = "humanoid"\nsamples = 100000\n[parameters]\nqvel = { normal = [0, 0.1], each = true }\n'

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import time
 from collections.abc import Generator
 from typing import Any
 
@@ -24,6 +25,7 @@ THREADS = 4  # of a task, where the user does not say: what is done between roll
 AHEAD = 2  # tasks for each place where one can run: the next waits there when one is done
 LEAST, LEAST_SECONDS = 16, 0.1  # of a chunk: samples, and the time that they take in one place
 SENDING = 0.5e-3  # [s] of the driver for a chunk (docs/planning.md)
+PATIENCE = 60.0  # [s] for a core to be free
 RETRIES = 20  # of a task that was lost
 
 
@@ -47,9 +49,12 @@ class Workers:
         self.cluster, number, nthread = _cluster_of(nodes, nthread)
         try:
             self.nthread = min(nthread or THREADS, *(node.cores for node in self.cluster.nodes))
-            places = sum(node.cores // self.nthread for node in self.cluster.nodes)
-            self.places = max(1, min(places, number or places))
+            places = max(1, sum(node.cores // self.nthread for node in self.cluster.nodes))
+            self.places = min(places, number or places)
+            # where there are more places than workers are asked for, none may wait in another
+            self._most = AHEAD * places if self.places == places else self.places
             self._ray = self.cluster.ray
+            self._wait_for_room()
             options = {"num_cpus": self.nthread, "max_retries": RETRIES, "retry_exceptions": False}
             self._task = self._ray.remote(compute).options(**options)
             packet = packed("what is to be computed", self.plan)
@@ -69,6 +74,17 @@ class Workers:
     def __exit__(self, *error) -> None:
         self.close()
 
+    def _wait_for_room(self) -> None:
+        """Tasks that others' work leaves no core for would wait without a word."""
+        until = time.monotonic() + PATIENCE
+        while (free := self._ray.available_resources().get("CPU", 0.0)) < self.nthread:
+            if time.monotonic() > until:
+                raise ModelError(
+                    f"nodes: a task of {self.nthread} threads has no room on the cluster, where {free:g} of "
+                    f"{self.cluster.cores} cores are free (waited {PATIENCE:g} s); allowed are fewer threads"
+                )
+            time.sleep(0.2)
+
     def try_one(self) -> Columns:
         """Sample 0 in another process, before hours of work."""
         return self._got(self._task.remote(self._shipped, 0, 1, 1), "sample 0 cannot be computed by a worker")[0]
@@ -79,7 +95,7 @@ class Workers:
         running: dict[Any, tuple[int, int]] = {}
         try:
             while waiting.nsample or running:
-                while waiting.nsample and len(running) < AHEAD * self.places:
+                while waiting.nsample and len(running) < self._most:
                     start, stop = waiting.take(min(pace.size, share(waiting.nsample, self.places, pace.rate)))
                     running[self._task.remote(self._shipped, start, stop, self.nthread)] = start, stop
                 ready, _ = ray.wait(list(running), num_returns=1)
