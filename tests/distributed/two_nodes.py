@@ -2,6 +2,7 @@
 
     python two_nodes.py lost
     python two_nodes.py other PYTHONPATH
+    python two_nodes.py older LEVEL
 
 A program of its own, because a process is in one cluster.
 """
@@ -32,6 +33,19 @@ def lost(cluster, node) -> None:
         print("equal", np.array_equal(batch.qpos, local.qpos))
 
 
+def older(cluster, node) -> None:
+    """A node has another CPU level: the same bits."""
+    model = fl.load("pendulum")
+    with fl.distributed.Batch(model, 48, cluster.address) as batch:
+        print("levels", sorted(batch.call(lambda b: __import__("featherlane.lanes").lanes.processor.cpu_level())))
+        batch.qvel = np.linspace(-3, 3, 48)[:, None]
+        batch.step(200)
+        local = fl.Batch(model, 48)
+        local.qvel = np.linspace(-3, 3, 48)[:, None]
+        local.step(200)
+        print("equal", np.array_equal(batch.qpos, local.qpos))
+
+
 def other(cluster, node) -> None:
     """A node has other kernels."""
     try:
@@ -43,10 +57,11 @@ def other(cluster, node) -> None:
 if __name__ == "__main__":
     what = sys.argv[1]
     cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **SMALL})
-    changed = {"env_vars": {"PYTHONPATH": sys.argv[2]}} if what == "other" else {}
+    name = {"other": "PYTHONPATH", "older": "FEATHERLANE_CPU"}.get(what)
+    changed = {"env_vars": {name: sys.argv[2]}} if name else {}
     try:
         found = cluster.add_node(**SMALL, **changed)
-        {"lost": lost, "other": other}[what](cluster, found)
+        {"lost": lost, "other": other, "older": older}[what](cluster, found)
     finally:
         with contextlib.suppress(Exception):
             ray.shutdown()

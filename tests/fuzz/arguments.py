@@ -125,9 +125,13 @@ def attempt(world: World, site: Site, wrong: dict[str, Any]) -> bool:
 
 def step(world: World, what: str) -> None:
     """A step of what took a wrong argument: finite numbers, a status, or a clear refusal."""
-    m, d, b = world.m, world.d, world.b
+    m, d, b, s = world.m, world.d, world.b, world.s
     # twice: what a step ends with is looked at when the next one begins
-    for name, run in (("fl.step", lambda: fl.step(m, d, 2)), ("batch.step", lambda: b.step(2))):
+    for name, run in (
+        ("fl.step", lambda: fl.step(m, d, 2)),
+        ("batch.step", lambda: b.step(2)),
+        ("spread.step", s.step),
+    ):
         try:
             run()
         except fl.FeatherlaneError:

@@ -54,7 +54,8 @@ class World:
         self.d, self.b = fl.Data(self.m, given_contacts=2), fl.Batch(self.m, 3, nthread=1, given_contacts=2)
         fl.step(self.m, self.d, 2)
         self.x = fl.MixedBatch([(self.m, 2), (fl.load("pendulum"), 1)], nthread=1)
-        for batch in (self.b, self.x):
+        self.s = fl.distributed.Batch(self.m, 3, nthread=1)  # spread over no more than this process
+        for batch in (self.b, self.x, self.s):
             batch.bind("xpos")
             batch.expand("body_mass")
             batch.step(2)
@@ -68,9 +69,11 @@ class World:
         found |= {name: getattr(m, name) for name in ("key_qpos", "key_qvel", "key_act", "key_ctrl", "key_time")}
         rooms = {name: array for name, array in d.workspace.arrays.items() if array.nbytes < BIG}
         found |= {f"data.{name}": array for name, array in rooms.items() if DATA[name].role != "address"}
-        for batch in (b, *self.x.groups):
+        found |= {f"spread.{name}": lent.array for name, lent in self.s._fields._lent.items()}
+        found |= {f"spread.told.{name}": array for name, array in self.s._fields._sent.items()}
+        for place, batch in enumerate((b, *self.x.groups, self.s._workers[0].worlds.batch)):
             for part in ("_arrays", "_expanded", "_bound"):
-                label = f"batch of {batch.nworld}{part}"
+                label = f"batch {place} of {batch.nworld}{part}"
                 found |= {f"{label}.{name}": array for name, array in batch.__dict__[part].items()}
         return found
 
@@ -97,7 +100,7 @@ class World:
         self.d.record_solver = self.settings["record"]
         self.m.__dict__["_stamp"] = None
         self.m._edited.update(LIVE)
-        for batch in (self.b, *self.x.groups):
+        for batch in (self.b, *self.x.groups, self.s._workers[0].worlds.batch):
             batch._expanded.edited.update(batch._expanded)
         return self._settings() == self.settings
 
@@ -188,6 +191,10 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "batch": lambda w: w.b,
     "loss_gradient": lambda w: np.ones((3, 2, 2 * w.m.nv + w.m.na)),
     "interval": lambda w: 1,
+    "how": lambda w: "mean",
+    "reduce": lambda w: None,
+    "edges": lambda w: [-1.0, 0.0, 1.0],
+    "value": lambda w: np.zeros((2, 3)),
     "out": lambda w: {"qpos": np.zeros((3, 1, w.m.nq))},
     "source": lambda w: "pendulum",
     "assets": lambda w: None,
@@ -237,6 +244,8 @@ WORDS = {
     "function": ("sensor", "kernel"),
     "kind": ("object",),
     "rng": ("seed",),
+    "how": ("reduce", "edges"),
+    "value": STATE,
     "body": ("geom", "contact"),
     "geom": ("body", "contact"),
     "given_contacts": ("contacts",),
@@ -278,6 +287,7 @@ def sites() -> dict[str, Site]:
             found[name] = _site(name, item)
     found |= _methods("data", fl.Data, lambda w: w.d) | _methods("batch", fl.Batch, lambda w: w.b)
     found |= _methods("mixed", fl.MixedBatch, lambda w: w.x)
+    found |= _methods("spread", fl.distributed.Batch, lambda w: w.s)
     found |= _methods("model", fl.Model, lambda w: w.m) | _setters() | _rest()
     return found
 
@@ -311,10 +321,16 @@ def _site(name: str, item, owner=None) -> Site:
         valid["key"] = lambda w: "hand"
     if name.startswith("mixed.") and "kept" in valid:
         valid["kept"] = lambda w: w.x.checkpoint()
+    if name.startswith("spread.") and "kept" in valid:
+        valid["kept"] = lambda w: w.s.checkpoint()
     if name == "mixed.rollout":
         valid["control"] = lambda w: np.zeros((2, 1, w.m.nu))
-    if name in ("batch.expand", "mixed.expand"):
+    if name in ("batch.expand", "mixed.expand", "spread.expand"):
         valid["name"] = lambda w: "geom_friction"
+    if name == "spread.set":
+        valid |= {"name": lambda w: "mocap_pos", "value": lambda w: np.zeros((2, 1, 3))}
+    if name == "spread.call":
+        valid["function"] = lambda w: lambda b: b.nworld
 
     def call(_, **arguments):
         if owner is None:

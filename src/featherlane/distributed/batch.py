@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.distributed.calls import Calls
 from featherlane.distributed.edits import Fields, ModelEdits
 from featherlane.distributed.recording import Recorded
-from featherlane.distributed.reduction import Histogram, Reduction, checked, merged
+from featherlane.distributed.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.distributed.ship import packed
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import assign, is_mixed, regular
+from featherlane.model.assign import assign, described, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names
@@ -226,6 +226,8 @@ class Batch(Calls):
             ModelError: no such keyframe.
         """
         chosen = self._ids(ids)
+        if not isinstance(forward, bool | np.bool_ | int):
+            raise ModelError(f"forward: got {described(forward)}, allowed is True or False")
         keys = self._one._keyframes(keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._tell_parts(chosen, lambda part: [("reset", (part.ids, keys[part.at], bool(forward)))])
@@ -395,8 +397,8 @@ class Batch(Calls):
         Raises:
             ModelError: edges that do not ascend; as `reduce`.
         """
-        values = np.atleast_1d(np.asarray(edges, float)).tolist()
-        return self.reduce(Histogram(tuple(values)), name, ids)
+        values = reals("edges", edges, EDGES)
+        return self.reduce(Histogram(tuple(np.atleast_1d(values).tolist())), name, ids)
 
     def call(self, function: Callable[[Any], Any]) -> list[Any]:
         """What a function finds out about the worlds of each worker.

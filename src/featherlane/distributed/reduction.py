@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError, near
+from featherlane.model.assign import described, reals
 
+EDGES = "are finite numbers (nbin + 1,), ascending"
 NAMES = ("mean", "sum", "min", "max")
 
 
@@ -40,9 +42,9 @@ def checked(reduction: Any) -> Reduction:
         ModelError: there is no such one; edges that do not ascend.
     """
     if isinstance(reduction, Histogram):
-        edges = np.asarray(reduction.edges, float)
+        edges = reals("edges", reduction.edges, EDGES)
         if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
-            raise ModelError("edges: allowed are finite numbers (nbin + 1,), ascending")
+            raise ModelError(f"edges: got {described(reduction.edges)}, allowed {EDGES}")
         return Histogram(tuple(edges.tolist()))
     if not isinstance(reduction, str) or reduction not in NAMES:
         raise ModelError(
