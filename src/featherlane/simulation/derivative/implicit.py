@@ -51,8 +51,8 @@ class Rates(NamedTuple):
     """What the columns of some worlds are; valid until the next pass, but for what the caller may keep.
 
     Attributes:
-        state: (k, n, 2 nv + na) the next state's.
-        acceleration: (k, n, nv) that of forward dynamics; may be left out where forces are no coordinates.
+        state: (k, n, 2 nv + na) the next state's; left out where formulas serve and forces are coordinates.
+        acceleration: (k, n, nv) that of forward dynamics; left out where formulas serve and forces are no coordinates.
         fits: (k,) whether the theorem's Hessian is there.
         nearest: (k,) distance to the nearest switch.
         known: (k,) whether formulas served.
@@ -202,11 +202,11 @@ class _Passes:
         if self.whole:
             taken = {"rk_act": state[..., 2 * nv :], "rk_rate": state[..., :nv], "rk_velocity": state[..., nv : 2 * nv]}
             if worlds.torques:
-                taken["rk_acceleration"] = acceleration
+                taken = {"rk_acceleration": acceleration}
         taken = {name: a for name, a in taken.items() if a.size}
         names, shifts = list(taken), {"rk_rate": 0, "rk_velocity": nv, "rk_act": 2 * nv}
         # where a pass writes, and how large it is
-        self.dims = (n, state.shape[2]), (n if worlds.torques else 0, nv)
+        self.dims = (0 if worlds.torques else n, state.shape[2]), (n if worlds.torques else 0, nv)
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
         self.to_acceleration = names.index("rk_acceleration") if "rk_acceleration" in taken else -1
         kinds = {
@@ -272,9 +272,10 @@ class _Passes:
         state, acceleration = self.state[:k, picked], self.acceleration[:k, picked]
         if self.whole:
             report = np.where(known[:, None], self.known[:k, :KNOWN], report)
-            fresh[0][left] = state[left]
             if worlds.torques:
                 fresh[1][left] = acceleration[left]
+            else:
+                fresh[0][left] = state[left]
             state, acceleration = fresh
         fits = report[:, FITS] > 0.0
         if self.formulas is not None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes import kernel, real, stage, width
+from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.moved import Borrowed, OwnWorlds
@@ -147,14 +148,18 @@ class MovingWorlds(OwnWorlds):
     def run(self, qacc: np.ndarray) -> np.ndarray:
         """(nworld, 3 nv, nv): by positions, velocities and accelerations; a new array."""
         nv, every = self.model.nv, np.arange(self.batch.nworld)
-        out = np.zeros((len(every), 3 * nv, nv))
+        out = np.empty((len(every), 3 * nv, nv))
         if nv:
             self._qacc[...] = qacc
             workspaces = self._prepared(self.width)
-            load = [*self._loads(), Transfer("qacc", self._qacc)]
-            transfers = {"load": load, "record": [Transfer("rk_acceleration", out)]}
-            rooms = [room(w) for w in workspaces]
-            plan = Plan(workspaces, transfers, len(every), self.batch._wanted(set()), rnea_columns, rooms=rooms)
-            plan.begin(3 * nv, every, every)
-            self._go(plan, -(-len(every) // self.width))
+            if self._plan is None or self._revision != self.model.revision:
+                load = [*self._loads(), Transfer("qacc", self._qacc)]
+                transfers = {"load": load, "record": [Transfer("rk_acceleration", out)]}
+                wanted, rooms = self.batch._wanted(set()), [room(w) for w in workspaces]
+                self._plan = Plan(workspaces, transfers, len(every), wanted, rnea_columns, rooms=rooms)
+                self._plan.workspaces[0].calls.require(rnea_columns)
+                self._revision = self.model.revision
+            self._plan.record.arrays["record_row"][0] = address(out)
+            self._plan.begin(3 * nv, every, every)
+            self._go(self._plan, -(-len(every) // self.width))
         return out
