@@ -21,10 +21,10 @@ from report import arguments, markdown, origin, publish
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.distributed.sweep_chunk import LARGEST as CHUNK
-from featherlane.distributed.sweep_chunk import SECONDS, timed_chunk
-from featherlane.distributed.sweep_plan import make_plan
-from featherlane.distributed.sweep_ray import AHEAD, share
+from featherlane.distributed.sweeps.chunk import LARGEST as CHUNK
+from featherlane.distributed.sweeps.chunk import SECONDS, timed_chunk
+from featherlane.distributed.sweeps.plan import make_plan
+from featherlane.distributed.sweeps.workers import AHEAD, share
 
 MODEL = "humanoid"
 NODES = (1, 2, 4, 10, 30, 100, 300, 1000)

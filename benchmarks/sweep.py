@@ -18,7 +18,8 @@ from report import arguments, markdown, origin, publish
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.distributed.sweep_ray import Workers
+from featherlane.distributed.sweeps import run
+from featherlane.distributed.sweeps.workers import Workers
 
 MODEL, WORLDS, THREADS = "humanoid", 1024, 2
 PARAMETERS = {
@@ -79,7 +80,7 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=10_000, help="of each")
     asked = parser.parse_args()
     model, total, rows = fl.load(MODEL), asked.rollouts, []
-    fd.sweep_run.Workers = Watched
+    run.Workers = Watched
     with fd.connect(cores=2):
         swept(model, 100, 1, nthread=THREADS)
         swept(model, 100, 1, nodes=2, nthread=1)  # kernels are loaded, workers know their part

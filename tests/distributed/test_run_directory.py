@@ -13,8 +13,8 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.distributed import sweep_chunk, sweep_run
-from featherlane.distributed.run_directory import RunDirectory
+from featherlane.distributed.sweeps import chunk, run
+from featherlane.distributed.sweeps.run_directory import RunDirectory
 
 PARAMETERS = {"qvel": fd.uniform(-1.0, 1.0, each=True), "body_mass[1]": fd.grid([1.0, 2.0])}
 REDUCE = {"angle": "final qpos[0]", "fastest": "peak qvel"}
@@ -73,9 +73,9 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(model, whole, tmp_path, mon
     part = fd.load_sweep(tmp_path / "run")
     assert part.samples.tolist() == list(range(8)) and "8 of 16 samples" in repr(part)
     computed = []
-    original = sweep_chunk.run_chunk
+    original = chunk.run_chunk
     told = lambda plan, samples, nthread: computed.extend(samples) or original(plan, samples, nthread)  # noqa: E731
-    monkeypatch.setattr(sweep_chunk, "run_chunk", told)
+    monkeypatch.setattr(chunk, "run_chunk", told)
     same(whole, swept(model, tmp_path / "run", chunk=3))
     assert sorted(computed) == [0, *range(8, 16)]  # the trial, and what was left
     computed.clear()
@@ -319,7 +319,7 @@ def test_progress_is_drawn_on_a_terminal_alone(model, capfd, monkeypatch):
     swept(model, None, progress=True)
     assert capfd.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with sweep_run._bar(10) as say:
+    with run._bar(10) as say:
         say(5)
     shown = capfd.readouterr().err
     assert "samples" in shown and "5/10" in shown

@@ -7,9 +7,9 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.distributed import sweep_chunk
-from featherlane.distributed.sweep_ray import LEAST, share
-from featherlane.distributed.sweep_target import INDEPENDENT
+from featherlane.distributed.sweeps import chunk
+from featherlane.distributed.sweeps.target import INDEPENDENT
+from featherlane.distributed.sweeps.workers import LEAST, share
 from featherlane.model.fields import MODEL
 from featherlane.model.set_const import DEPENDENT_REALS
 
@@ -188,12 +188,12 @@ def test_progress_goes_to_a_function(model):
 
 
 def test_chunks_grow_while_they_take_no_time(model, monkeypatch):
-    monkeypatch.setattr(sweep_chunk, "FIRST", 2)
+    monkeypatch.setattr(chunk, "FIRST", 2)
     sizes = []
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=30,
              progress=lambda done, total: sizes.append(done))  # fmt: skip
     assert np.diff(sizes).tolist() == [2, 4, 8, 16]
-    monkeypatch.setattr(sweep_chunk, "ROOM", 8 * 8 * 3)  # bytes for three samples of one step
+    monkeypatch.setattr(chunk, "ROOM", 8 * 8 * 3)  # bytes for three samples of one step
     sizes.clear()
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=8,
              progress=lambda done, total: sizes.append(done))  # fmt: skip

@@ -154,7 +154,7 @@ PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from featherlane.cli import run
-import featherlane.distributed.run_directory as runs
+import featherlane.distributed.sweeps.run_directory as runs
 write = runs.RunDirectory.write_chunk
 def told(self, *arguments):
     write(self, *arguments)

@@ -16,7 +16,7 @@ import pytest
 import featherlane as fl
 from featherlane import distributed as fd
 from featherlane.cli import INTERRUPTED, run
-from featherlane.distributed import sweep_ray
+from featherlane.distributed.sweeps import workers
 
 ray = pytest.importorskip("ray")
 SAMPLES, CHUNK, STEPS = 40, 4, 6
@@ -195,7 +195,7 @@ def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
 
 
 def test_a_cluster_without_room_is_told(model, cluster, monkeypatch):
-    monkeypatch.setattr(sweep_ray, "PATIENCE", 0.5)
+    monkeypatch.setattr(workers, "PATIENCE", 0.5)
 
     @ray.remote(num_cpus=cluster.cores)
     class Other:

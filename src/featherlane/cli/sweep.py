@@ -12,8 +12,8 @@ from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain
 from featherlane.cli.nodes import where
 from featherlane.cli.output import console, pairs, print_json, progress, table
 from featherlane.cli.sweep_file import read_sweep
-from featherlane.distributed.sweep_result import Sweep, told
-from featherlane.distributed.sweep_run import SweepInterrupted, sweep
+from featherlane.distributed.sweeps.result import Sweep, told
+from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
 from featherlane.errors import ModelError
 
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.cli.settings import set_option
-from featherlane.distributed import sweep_values
+from featherlane.distributed.sweeps import values as sweep_values
 from featherlane.errors import ModelError, near
 from featherlane.model.load import bundled_names, load
 

@@ -9,9 +9,9 @@ from featherlane.distributed.batch import Batch
 from featherlane.distributed.cluster import Cluster, connect
 from featherlane.distributed.recording import Recorded, gathered
 from featherlane.distributed.reduction import Histogram
-from featherlane.distributed.sweep_result import Sweep, load_sweep
-from featherlane.distributed.sweep_run import SweepInterrupted, sweep
-from featherlane.distributed.sweep_values import choice, drawn, grid, log_uniform, normal, uniform, values
+from featherlane.distributed.sweeps.result import Sweep, load_sweep
+from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
+from featherlane.distributed.sweeps.values import choice, drawn, grid, log_uniform, normal, uniform, values
 
 __all__ = [
     "Batch",

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.sweep_plan import Plan
-from featherlane.distributed.sweep_reduction import Named
+from featherlane.distributed.sweeps.plan import Plan
+from featherlane.distributed.sweeps.reduction import Named
 from featherlane.lanes import Kernel
 from featherlane.model.model import BUFFERS, KEYFRAME_FIELDS, Model
 

@@ -11,8 +11,8 @@ import warnings
 
 import numpy as np
 
-from featherlane.distributed.sweep_plan import Plan
-from featherlane.distributed.sweep_reduction import numbers_of
+from featherlane.distributed.sweeps.plan import Plan
+from featherlane.distributed.sweeps.reduction import numbers_of
 from featherlane.errors import BadNumberWarning, ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.run_directory import _chunks, _read, write_whole
+from featherlane.distributed.sweeps.run_directory import _chunks, _read, write_whole
 from featherlane.errors import InstallationError, ModelError
 
 INSTALL = "pip install 'featherlane[distributed]'"

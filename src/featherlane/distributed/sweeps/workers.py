@@ -15,8 +15,8 @@ import numpy as np
 
 from featherlane.distributed.cluster import ADDRESS, Cluster, check_form, connect, last_line
 from featherlane.distributed.ship import packed, unpacked
-from featherlane.distributed.sweep_chunk import Columns, Pace, timed_chunk
-from featherlane.distributed.sweep_plan import Plan
+from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk
+from featherlane.distributed.sweeps.plan import Plan
 from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.lanes.cores import cores
 from featherlane.simulation.batch.worlds import count

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.cluster import Cluster
-from featherlane.distributed.run_directory import RunDirectory
-from featherlane.distributed.sweep_chunk import Columns, Pace, timed_chunk, try_one
-from featherlane.distributed.sweep_identity import identity
-from featherlane.distributed.sweep_plan import Plan, make_plan
-from featherlane.distributed.sweep_ray import Workers
-from featherlane.distributed.sweep_reduction import Function, Named
-from featherlane.distributed.sweep_result import Sweep, joined, told
-from featherlane.distributed.sweep_values import Source
+from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk, try_one
+from featherlane.distributed.sweeps.identity import identity
+from featherlane.distributed.sweeps.plan import Plan, make_plan
+from featherlane.distributed.sweeps.reduction import Function, Named
+from featherlane.distributed.sweeps.result import Sweep, joined, told
+from featherlane.distributed.sweeps.run_directory import RunDirectory
+from featherlane.distributed.sweeps.values import Source
+from featherlane.distributed.sweeps.workers import Workers
 from featherlane.errors import BadNumberWarning, InstallationError, ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model

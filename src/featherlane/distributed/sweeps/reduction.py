@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.sweep_target import PATH, selection
+from featherlane.distributed.sweeps.target import PATH, selection
 from featherlane.errors import ModelError, near
 from featherlane.model.model import Model
 from featherlane.simulation.batch.worlds import Worlds

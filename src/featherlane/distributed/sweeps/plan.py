@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from featherlane.distributed.sweep_reduction import Function, Named
-from featherlane.distributed.sweep_target import INDEPENDENT, Part, Target, target_of
-from featherlane.distributed.sweep_values import LISTED, Source, Streams, source_of
+from featherlane.distributed.sweeps.reduction import Function, Named
+from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, target_of
+from featherlane.distributed.sweeps.values import LISTED, Source, Streams, source_of
 from featherlane.errors import ModelError, near
 from featherlane.measure.controls import HOLD, control_range
 from featherlane.model.assign import assign, described, numbers
