@@ -10,8 +10,10 @@ from Richardson's extrapolation of differences of steps that are solved to round
 from __future__ import annotations
 
 import copy
+import importlib.util
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from report import arguments, markdown, origin, publish
@@ -27,6 +29,7 @@ MODELS = {
     "humanoid": 300,
     "hand": 50,
 }  # steps before
+SMOOTH = ("arm", "humanoid")  # beside Pinocchio, where it is installed
 PIECE = 0.05  # s, of each side in a round
 WORLDS = 64
 EPS = 1e-6
@@ -103,6 +106,29 @@ def errors(model: fl.Model, data: fl.Data, theirs: np.ndarray) -> list[str]:
     return [f"{np.abs(A - exact).max() / np.abs(exact).max():.0e}" for A in found]
 
 
+def beside_pinocchio(name: str, rounds: int) -> list[str]:
+    """A row: microseconds of Pinocchio's derivatives of smooth dynamics, of ours in a batch, and ratios."""
+    import pinocchio as pin
+
+    theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / f"{name}.xml"))
+    known, model = theirs.createData(), fl.load(name)
+    model.opt.disableflags = "constraint, actuation, spring, damper"
+    batch, v = fl.Batch(model, WORLDS, nthread=1), np.full(theirs.nv, 0.1)
+    q, qacc = pin.neutral(theirs), np.full((WORLDS, model.nv), 0.1)
+    calls = {
+        "rnea": lambda: pin.computeRNEADerivatives(theirs, known, q, v, v),
+        "ours": lambda: fl.rnea_derivatives(model, batch, qacc, nthread=1),
+        "aba": lambda: pin.computeABADerivatives(theirs, known, q, v, v),
+        "accelerations": lambda: fl.acceleration_derivatives(model, batch, nthread=1),
+    }
+    seconds = alternate({key: repeated(call) for key, call in calls.items()}, rounds, lambda: None)
+    row = [name, str(model.nv)]
+    for mine, other in (("ours", "rnea"), ("accelerations", "aba")):
+        a, b = (1e6 * float(np.median(seconds[key])) for key in (other, mine))
+        row += [f"{a:.1f}", f"{b / WORLDS:.2f}", f"{a * WORLDS / b:.1f}"]
+    return row
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="measured rounds")
@@ -151,6 +177,12 @@ def main() -> None:
     publish("derivatives", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
     columns = ("model", "dofs", "MuJoCo [us]", "one world [us]", "ratio, least - most", f"a world of {WORLDS} [us]")
     columns += ("MuJoCo / that", "that / a step", "error of MuJoCo's", "of our differences", "of `fl.transition`")
+    # Pinocchio is no dependency: `pip install pin`
+    if importlib.util.find_spec("pinocchio"):
+        columns_beside = ("model", "dofs", "RNEA: Pinocchio [us]", f"a world of {WORLDS} [us]", "ratio")
+        columns_beside += ("ABA: Pinocchio [us]", f"a world of {WORLDS} [us]", "ratio")
+        smooth = [beside_pinocchio(name, asked.rounds) for name in SMOOTH]
+        publish("smooth_derivatives", f"{markdown(columns_beside, smooth)}\n\n{origin()}", asked.write)
     publish("exact_derivatives", f"{markdown(columns, exact)}\n\n{origin()}", asked.write)
 
 

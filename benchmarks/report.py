@@ -27,6 +27,7 @@ PAGES = {
     "startup": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
     "exact_derivatives": ROOT / "docs" / "derivatives.md",
+    "smooth_derivatives": ROOT / "docs" / "derivatives.md",
     "memory": ROOT / "docs" / "speed.md",
     "viewer": ROOT / "docs" / "viewer.md",
     "distributed": ROOT / "docs" / "distributed.md",

@@ -1,5 +1,7 @@
 """Derivatives of Newton-Euler's forces against differences of them, and against Pinocchio's where it is installed."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,26 @@ def test_by_acceleration_it_is_the_inertia_of_the_bodies(rng):
     fl.forward(model, data)
     M = fl.full_m(model, data) - np.diag(model.dof_armature)
     assert relative(fl.rnea_derivatives(model, data).DtauDa, M) < ROUNDING
+
+
+def test_they_are_pinocchios(rng):
+    """Of the arm, and its accelerations' by position and velocity, where nothing but gravity acts."""
+    pin = pytest.importorskip("pinocchio")
+    model = fl.load("arm")
+    theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / "arm.xml"))
+    known, data = theirs.createData(), fl.Data(model)
+    data.qpos, data.qvel, data.qacc = rng.normal(size=(3, model.nv))
+    pin.computeRNEADerivatives(theirs, known, data.qpos, data.qvel, data.qacc)
+    found = fl.rnea_derivatives(model, data)
+    assert relative(found.DtauDq, known.dtau_dq) < ROUNDING
+    assert relative(found.DtauDv, known.dtau_dv) < ROUNDING
+    M = np.triu(known.M) + np.triu(known.M, 1).T
+    assert relative(found.DtauDa + np.diag(model.dof_armature), M) < ROUNDING
+    model.opt.disableflags = "constraint, actuation, spring, damper"
+    pin.computeABADerivatives(theirs, known, data.qpos, data.qvel, np.zeros(model.nv))
+    moved = fl.acceleration_derivatives(model, data)
+    assert relative(moved.DaDq, known.ddq_dq) < 100 * ROUNDING
+    assert relative(moved.DaDv, known.ddq_dv) < 100 * ROUNDING
 
 
 def test_a_batch_has_the_bits_of_its_worlds(rng):

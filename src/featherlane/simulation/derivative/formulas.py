@@ -333,7 +333,8 @@ def formula_steps_of_tile(m, d, b, t, thread, tile):
                 d.grad[i] = t.dof_g[i]
                 d.qfrc_inverse[i] = t.dof_p[i]
             solve_column(m, d)
-            step_column(m, d, at, damped)
+            if t.rate_steps:
+                step_column(m, d, at, damped)
             write_records(b, thread, tile, W, s)
     else:
         d.part[KNOWN] = real(d, 0.0)

@@ -214,7 +214,10 @@ class _Passes:
             "control": [Transfer(name, a[:, :n] if a.ndim == 3 else a[:, :n, None]) for name, a in brought.items()],
             "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items()), Transfer("part", report)],
         }
-        rooms, loop = [room(w, worlds.rest) for w in workspaces], formula_steps if self.whole else formula_columns
+        rooms, loop = (
+            [room(w, worlds.rest, not worlds.torques) for w in workspaces],
+            formula_steps if self.whole else formula_columns,
+        )
         plan = Plan(workspaces, kinds, self.each, wanted, loop, rooms=rooms)
         plan.workspaces[0].calls.require(loop)
         self.rows = plan.record.arrays["record_row"]

@@ -7,9 +7,18 @@ from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.workspace import Workspace
 
 
-def room(workspace: Workspace, rest: bool = False) -> Record:
-    """Memory of a thread for rates by formulas; rest: there are differences besides."""
+def room(workspace: Workspace, rest: bool = False, steps: bool = True) -> Record:
+    """Memory of a thread for rates by formulas.
+
+    Args:
+        workspace: of the thread.
+        rest: there are differences besides.
+        steps: rates of the next state are asked for, too.
+    """
     names = {"rate_nv": "nv", "rate_na": "na", "rate_nbody": "nbody", "rate_ngeom": "ngeom", "rate_ncon": "nconmax"}
-    sizes = {name: int(workspace.sizes[size]) for name, size in names.items()} | {"rate_rest": int(rest)}
+    sizes = {name: int(workspace.sizes[size]) for name, size in names.items()} | {
+        "rate_rest": int(rest),
+        "rate_steps": int(steps),
+    }
     arrays = allocate(RATES, sizes, workspace.width, workspace.dtype)
     return Record(RATES, sizes, arrays, workspace.width, workspace.dtype)

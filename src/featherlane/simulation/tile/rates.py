@@ -8,6 +8,7 @@ SIZES = (
     Field("rate_nbody", "size", doc="bodies"),
     Field("rate_ngeom", "size", doc="geoms"),
     Field("rate_ncon", "size", doc="capacity: contact slots"),
+    Field("rate_steps", "size", doc="1: rates of the next state are asked for, 0: those of accelerations alone"),
     Field("rate_rest", "size", doc="1: forces that formulas do not have go by differences besides"),
 )
 
