@@ -337,7 +337,8 @@ class Calls:
 
     def _learn(self, n: int, number: int, seconds: list[float]) -> None:
         """How many steps of worlds take PIECE_SECONDS."""
-        if n * number >= AT_ONCE or max(seconds) > PIECE_SECONDS:
+        # a piece that is far below what could be tells of the overhead alone
+        if 2 * n * number >= self._at_once or max(seconds) > PIECE_SECONDS:
             self.__dict__["_at_once"] = max(1, int(n * number * PIECE_SECONDS / max(*seconds, 1e-9)))
 
     # ---- keeping -----------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ class Worker:
                     report, result = self.ray.get(request.report), request.result
                 else:
                     report, result = self.ray.get(request.report)
-                posted = self.ray.get([other.report for other in self._posted])
+                posted = self.ray.get([other.report for other in self._posted]) if self._posted else []
                 break
             except self._lost as error:
                 self._replace(error)
