@@ -92,7 +92,7 @@ def test_a_sample_of_robots(name, real_model, rng):
 def test_models_of_gymnasium_and_dm_control(name, real_model, rng):
     seen: list[str] = []
     check(str(real_model(name)) if "/" in name else name, seen, rng)
-    assert seen
+    assert seen or name == "gymnasium/point"  # whose ball just touches the ground, all the time
 
 
 @pytest.mark.slow
