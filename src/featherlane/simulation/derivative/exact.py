@@ -80,8 +80,8 @@ def transition(
 
     The acceleration a solves g(a; x, u) = M a + c - tau - J^T f(J a - aref) = 0, so that da = -H^-1 dg at fixed a, with
     the Hessian H of the solver; the integrator follows by the chain rule.  dg is taken by formulas, and of forces that
-    have none by central differences: no solver, no tolerance (docs/derivatives.md).  Contacts that are there move with the bodies; the derivative is that of the
-    active set at hand, and `switching` says how near another one is.
+    have none by central differences: no solver, no tolerance (docs/derivatives.md).  Contacts that are there move with
+    the bodies; the derivative is that of the active set at hand, and `switching` says how near another one is.
 
     Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the
     contact model lcp, the pass against slip, rk4 with activations) the result is that of `transition_fd`; C and D are
