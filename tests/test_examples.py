@@ -64,7 +64,7 @@ def test_the_example_runs(name, tmp_path):
 def test_the_example_runs_by_ray(name, tmp_path):
     arguments, *needed = BY_RAY[name]
     for module in needed:
-        pytest.importorskip(module)
+        pytest.importorskip(module, exc_type=ImportError)  # Ray may be there without its libraries
     shown = ran(name, arguments, tmp_path)
     assert "update 2: 128 steps" in shown if name == "rllib_halfcheetah" else "poles stay up" in shown
 
