@@ -43,6 +43,11 @@ class Case(NamedTuple):
     changes: tuple | Callable | str
 
 
+# a knob that turns on a table: about its own centre where it is not eccentric
+KNOB = """<mujoco><worldbody><geom name="table" type="box" size=".1 .1 .1" pos="0 -.14 0"/>
+  <body><joint axis="1 0 0" damping=".01"/><geom name="knob" size=".05" pos="0 0 .01"/></body></worldbody></mujoco>"""
+
+
 def edit(field: str, place, value) -> Callable:
     def change(model):
         getattr(model, field)[place] = value
@@ -160,6 +165,7 @@ CASES = [
     ),
     Case("friction-large", "geom 'skin'", BALL, (('name="skin"', 'name="skin" friction="50"'),)),
     Case("impratio", "option impratio", BALL, (("<option", '<option impratio="10"'),)),
+    Case("contact-unyielding", "geom 'knob'", KNOB, (('pos="0 0 .01"', 'pos="0 0 0"'),)),
     Case("tunnels", "geom 'side'", APART, (('size=".05 .05 .05"', 'size=".05 .05 .001"'),)),
     Case(
         "far-from-origin", "geom 'skin'", BALL, (('pos="0 0 .1"', 'pos="4000 0 .1"'), ('size="5 5 1"', 'size="0 0 1"'))

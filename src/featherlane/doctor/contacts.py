@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.collision.mixing import MINMU
-from featherlane.doctor.finding import NOTE, Sign
+from featherlane.doctor.finding import NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disable
@@ -15,6 +15,7 @@ from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disa
 RUNG = 1.0  # m/s: what falls 5 cm
 HARD = 100.0  # ratio of the stiffnesses of friction and normal rows
 ROUGH = 10.0  # friction coefficient
+UNYIELDING = 1e-10  # 1/kg: less than any body that a push moves
 PHYSICS = Disable.CONSTRAINT | Disable.EQUALITY | Disable.FRICTIONLOSS | Disable.LIMIT | Disable.CONTACT
 PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
 
@@ -91,6 +92,22 @@ def impratio(patient: Patient) -> Iterator[Sign]:
         cone = "pyramidal" if m.opt_cone == PYRAMIDAL else "elliptic"
         seen = f"{ratio:g} with {cone} cones"
         yield Sign("option", "impratio", seen, 'cone="elliptic" with 10 or so; or the contact model lcp against creep')
+
+
+@check("contact-unyielding", WARNING, "contacts as stiff as numbers allow: rounding is left of their forces")
+def unyielding(patient: Patient) -> Iterator[Sign]:
+    """A geom that moves, in a pair of whose bodies no push at the centre of mass moves either: it is on the axis of the
+    only joint, so that `body_invweight0`, which the stiffness of contacts goes by, is next to nothing."""
+    m, found = patient.model, set()
+    if m.opt_contact_model == LCP:
+        return
+    for pair in patient.pairs:
+        bodies = m.geom_bodyid[pair]
+        if m.body_invweight0[bodies, 0].sum() < UNYIELDING:
+            found.update(int(g) for g in pair[patient.moving[bodies]])
+    for g in sorted(found):
+        seen = f"its body yields {m.body_invweight0[m.geom_bodyid[g], 0]:.1g} 1/kg to a push at its centre of mass"
+        yield Sign("geom", g, seen, "a centre of mass off the axis; or exclude the pair, if the joint keeps them apart")
 
 
 @check("tunnels", NOTE, "faster, it passes through what is thin, as no contact is sought along the way")
