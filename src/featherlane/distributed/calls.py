@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.distributed.cluster import ADDRESS, Cluster, check_form, connect, ray_module
+from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
 from featherlane.distributed.edits import Fields, ModelEdits
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order, Report, Spec
@@ -99,7 +99,7 @@ class Calls:
     # ---- workers -----------------------------------------------------------------------------------------------------
     def _start(self, spec: Spec, nodes: Any, nthread: int, timeout: float) -> None:
         """Connect, find room, and have workers make their worlds."""
-        _check_nodes(nodes)
+        check_nodes(nodes)
         ray_module()  # or its error
         packet = packed("model", self.model)
         cluster, number = _cluster_of(nodes, nthread, timeout)
@@ -387,17 +387,6 @@ def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> No
 
 def _actor_and_cores(started) -> tuple[Any, tuple[int, ...]]:
     return started.actor, started.cores
-
-
-def _check_nodes(nodes: Any) -> None:
-    if isinstance(nodes, str):
-        check_form(nodes)
-    elif isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
-        count("nodes", nodes, 1)
-    elif not isinstance(nodes, Cluster):
-        raise ModelError(
-            f"nodes: got {type(nodes).__name__}, allowed is None, a number of workers, a Cluster; {ADDRESS}"
-        )
 
 
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:

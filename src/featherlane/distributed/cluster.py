@@ -11,8 +11,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from featherlane.distributed.machine import Machine, versions
 from featherlane.errors import InstallationError, ModelError
+from featherlane.simulation.batch.worlds import count
 
 INSTALL = "pip install 'featherlane[distributed]'"
 ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster that this machine is in"
@@ -143,6 +146,22 @@ def check_form(address: str | None) -> None:
     host, _, port = (address or "").rpartition(":")
     if address not in (None, "auto") and not (host and "/" not in address and port.isdigit() and 0 < int(port) < 65536):
         raise ModelError(f"address: got {address!r}, {ADDRESS}")
+
+
+def check_nodes(nodes: Any) -> None:
+    """Refuse what names no workers, before Ray is looked for.
+
+    Raises:
+        ModelError: it is no number of workers, no address and no `Cluster`.
+    """
+    if isinstance(nodes, str):
+        check_form(nodes)
+    elif isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
+        count("nodes", nodes, 1)
+    elif not isinstance(nodes, Cluster):
+        raise ModelError(
+            f"nodes: got {type(nodes).__name__}, allowed is None, a number of workers, a Cluster; {ADDRESS}"
+        )
 
 
 def _check_answers(address: str, timeout: float) -> None:

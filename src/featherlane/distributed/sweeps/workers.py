@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.cluster import ADDRESS, Cluster, check_form, connect, last_line
+from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line
 from featherlane.distributed.ship import packed, unpacked
 from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.lanes.cores import cores
-from featherlane.simulation.batch.worlds import count
 
 THREADS = 4  # of a task, where the user does not say: what is done between rollouts is done by one
 AHEAD = 2  # tasks for each place where one can run: the next waits there when one is done
@@ -44,7 +43,7 @@ class Workers:
     """
 
     def __init__(self, plan: Plan, nodes: int | str | Cluster, nthread: int):
-        _check_nodes(nodes)
+        check_nodes(nodes)
         self.plan, self._ends = plan, not isinstance(nodes, Cluster)
         self.cluster, number, nthread = _cluster_of(nodes, nthread)
         try:
@@ -119,18 +118,6 @@ class Workers:
             raise ModelError(f"{what}: {last_line(error)}") from error
         except ray.exceptions.RayError as error:
             raise ModelError(f"{what}: {type(error).__name__}: {last_line(error)}") from error
-
-
-def _check_nodes(nodes: Any) -> None:
-    """Refuse what names no workers, before Ray is looked for."""
-    if isinstance(nodes, str):
-        check_form(nodes)
-    elif isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
-        count("nodes", nodes, 1)
-    elif not isinstance(nodes, Cluster):
-        raise ModelError(
-            f"nodes: got {type(nodes).__name__}, allowed is None, a number of workers, a Cluster; {ADDRESS}"
-        )
 
 
 def _cluster_of(nodes: int | str | Cluster, nthread: int) -> tuple[Cluster, int | None, int]:
