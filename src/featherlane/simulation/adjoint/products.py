@@ -17,17 +17,18 @@ from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.lanes import fma, kernel, real, stage, where, width
 from featherlane.model.enums import INFINITESIMAL
 from featherlane.model.joint import has_quaternion, is_free
-from featherlane.simulation.derivative.columns import FITS, NEAREST, accelerate
-from featherlane.simulation.derivative.formulas import KNOWN, _column, load_tile, prepare_rates
-from featherlane.simulation.derivative.residual import implicit_rates, is_damped, is_implicit
+from featherlane.simulation.derivative.columns import FITS, NEAREST
+from featherlane.simulation.derivative.formulas import KNOWN, begin_step, rates_column
+from featherlane.simulation.derivative.implicit import EPS
+from featherlane.simulation.derivative.residual import implicit_rates, is_implicit
 from featherlane.simulation.derivative.tangent import linear_jacobian, right_jacobian
 from featherlane.simulation.tile.rows import read_controls, write_records
-from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
+from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.solver.hessian.equation import leaves_out, substitute
 from featherlane.spatial.quaternion import quat_normalize, rotate, rotation_vector_quat
 from featherlane.spatial.vector import add3, load3, scale3, store3
 
 REPORTS = 2  # numbers of a step besides its gradients: KNOWN, NEAREST
-EPS = 2e-7  # by how much activations and controls move where their forces are differenced
 
 
 @kernel
@@ -139,25 +140,19 @@ def adjoint_steps_of_tile(m, d, b, t, thread, tile):
             `base_tiles` writes; act, ctrl, which are put back; grad, qfrc_smooth, qfrc_constraint, con_wrench,
             crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv, search for itself.
     """
-    W, h, n = width(d), m.opt_timestep[0], 2 * m.nv + m.na + m.nu
+    W, n = width(d), 2 * m.nv + m.na + m.nu
     for s in range(b.nstep):
         k = s * (n + REPORTS)
         read_controls(b, thread, tile, W, s)
         add_loss(m, d)
-        accelerate(m, d)
-        for i in range(m.nv):
-            d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
-        if d.con_overflow[0] == 0:
-            prepare_rates(m, d, t)
-            factor_hessian(m, d)
-        damped = is_damped(m, d)
+        damped = begin_step(m, d, t)
         if d.con_overflow[0] == 0:
             # rows that found no room in company may find it alone
             d.part[KNOWN] = where(leaves_out(d) | (d.part[FITS] == 0.0), -1.0, d.part[KNOWN])
             solve_costate(m, d, damped)
             for c in range(n):
                 up, down = reach(m, d, c)
-                _column(m, d, t, c, up, down)
+                rates_column(m, d, t, c, up, down)
                 give(d, b, thread, tile, W, k + c, product(m, d, t, c))
         else:
             d.part[KNOWN] = real(d, -1.0)
@@ -169,14 +164,4 @@ def adjoint_steps_of_tile(m, d, b, t, thread, tile):
         give(d, b, thread, tile, W, k + n + 1, nearest)
 
 
-@stage
-def adjoint_steps(m, d, b, t, thread, first, last):
-    """`adjoint_steps_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what it writes; active, recall_address, tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_tile(m, d, b, thread, tile, W)
-        adjoint_steps_of_tile(m, d, b, t, thread, tile)
+adjoint_steps = in_each_tile("adjoint_steps", adjoint_steps_of_tile)

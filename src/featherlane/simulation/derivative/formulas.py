@@ -17,7 +17,7 @@ from featherlane.dynamics.actuator.rate import is_saturated
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import in_medium
-from featherlane.lanes import fabs, fma, fmin, kernel, lane_index, not_, read_lane, real, stage, where, whole, width
+from featherlane.lanes import fabs, fma, fmin, kernel, not_, read_lane, real, stage, where, whole, width
 from featherlane.model import enums
 from featherlane.model.joint import is_ball, is_free, is_scalar
 from featherlane.model.model import Model
@@ -34,8 +34,8 @@ from featherlane.simulation.derivative.residual import is_damped, is_implicit
 from featherlane.simulation.derivative.rest_rates import adds_inertia
 from featherlane.simulation.derivative.smooth_rates import inwards, outwards, position_column, velocity_column
 from featherlane.simulation.step.forward import control_and_actuate
-from featherlane.simulation.step.wake import unsettle
-from featherlane.simulation.tile.rows import find_memory, load_worlds, read_controls, write_records
+from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
 KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas, -1 where a world has to go alone
@@ -234,7 +234,7 @@ def _drive(m, d, t, c, up, down):
 
 
 @kernel
-def _column(m, d, t, c, up, down):
+def rates_column(m, d, t, c, up, down):
     """The column of coordinate c."""
     force = 2 * m.nv + m.na + m.nu
     clear_rates(m, d, t)
@@ -256,17 +256,21 @@ def _next_column(m, d, b, t, thread, tile, W, s):
     """Column s of the call's, in dof_g and dof_p; returns the number of its coordinate."""
     read_controls(b, thread, tile, W, s)
     at = d.qacc_smooth[0]
-    _column(m, d, t, whole(read_lane(d.qacc_smooth, 0, 0)), d.qfrc_smooth[0], d.qfrc_passive[0])
+    rates_column(m, d, t, whole(read_lane(d.qacc_smooth, 0, 0)), d.qfrc_smooth[0], d.qfrc_passive[0])
     return at
 
 
 @kernel
-def load_tile(m, d, b, thread, tile, W):
-    """The worlds of a tile, as `in_each_tile` brings them."""
-    load_worlds(b, thread, tile, W)
-    find_memory(d, b, tile, W)
-    d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
-    unsettle(m, d)
+def begin_step(m, d, t):
+    """What all columns of a step take: accelerations, the next velocity, rates, the Hessian; is the step damped?"""
+    h = m.opt_timestep[0]
+    accelerate(m, d)
+    for i in range(m.nv):
+        d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+    if d.con_overflow[0] == 0:
+        prepare_rates(m, d, t)
+        factor_hessian(m, d)
+    return is_damped(m, d)
 
 
 @stage
@@ -293,17 +297,7 @@ def formula_columns_of_tile(m, d, b, t, thread, tile):
         write_records(b, thread, tile, W, 0)
 
 
-@stage
-def formula_columns(m, d, b, t, thread, first, last):
-    """`formula_columns_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what it writes; active, recall_address, tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_tile(m, d, b, thread, tile, W)
-        formula_columns_of_tile(m, d, b, t, thread, tile)
+formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
 
 
 @stage
@@ -317,14 +311,7 @@ def formula_steps_of_tile(m, d, b, t, thread, tile):
             which are put back; grad, qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv,
             search for itself.
     """
-    W, h = width(d), m.opt_timestep[0]
-    accelerate(m, d)
-    for i in range(m.nv):
-        d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
-    if d.con_overflow[0] == 0:
-        prepare_rates(m, d, t)
-        factor_hessian(m, d)
-    damped = is_damped(m, d)
+    W, damped = width(d), begin_step(m, d, t)
     if d.con_overflow[0] == 0:
         d.part[KNOWN] = where(leaves_out(d), fmin(d.part[KNOWN], 0.0), d.part[KNOWN])
         for s in range(b.nstep):
@@ -341,14 +328,4 @@ def formula_steps_of_tile(m, d, b, t, thread, tile):
         write_records(b, thread, tile, W, 0)
 
 
-@stage
-def formula_steps(m, d, b, t, thread, first, last):
-    """`formula_steps_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what it writes; active, recall_address, tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_tile(m, d, b, thread, tile, W)
-        formula_steps_of_tile(m, d, b, t, thread, tile)
+formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)

@@ -19,7 +19,6 @@ from featherlane.simulation.derivative.formulas import (
     add_brought,
     clear_rates,
     leaves_rest,
-    load_tile,
     position_rates,
     prepare_rates,
     serves,
@@ -40,6 +39,7 @@ from featherlane.simulation.derivative.transition import (
 from featherlane.simulation.step.forward import control_and_actuate, forward_velocity
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.world.data import Data
 from featherlane.solver.inverse import constraint_forces
@@ -145,17 +145,7 @@ def inverse_columns_of_tile(m, d, b, t, thread, tile):
         write_records(b, thread, tile, W, 0)
 
 
-@stage
-def inverse_columns(m, d, b, t, thread, first, last):
-    """`inverse_columns_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what `inverse_columns_of_tile` writes; active, recall_address, tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_tile(m, d, b, thread, tile, W)
-        inverse_columns_of_tile(m, d, b, t, thread, tile)
+inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)
 
 
 class InverseWorlds(OwnWorlds):

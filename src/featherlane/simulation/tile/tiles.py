@@ -13,6 +13,15 @@ from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 from featherlane.simulation.tile.rows import find_memory, load_worlds, read_controls, store_worlds, write_records
 
 
+@kernel
+def load_tile(m, d, b, thread, tile, W):
+    """The worlds of a tile, and which lanes hold one."""
+    load_worlds(b, thread, tile, W)
+    find_memory(d, b, tile, W)
+    d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+    unsettle(m, d)
+
+
 def over_tiles(function: Callable) -> Stage:
     """Decorator: what is done in one tile, `(m, d, b, thread, tile, W)`, as a stage that does it in many.
 
@@ -24,10 +33,7 @@ def over_tiles(function: Callable) -> Stage:
     def loop(m, d, b, thread, first, last):
         W = width(d)
         for tile in range(first, last):
-            load_worlds(b, thread, tile, W)
-            find_memory(d, b, tile, W)
-            d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
-            unsettle(m, d)
+            load_tile(m, d, b, thread, tile, W)
             do(m, d, b, thread, tile, W)
 
     functools.update_wrapper(loop, function)
@@ -36,21 +42,25 @@ def over_tiles(function: Callable) -> Stage:
 
 
 def in_each_tile(name: str, do: Stage) -> Stage:
-    """The loop of `over_tiles` about a stage `(m, d, b, thread, tile)`.
+    """The loop of `over_tiles` about a stage `(m, d, b, thread, tile)`, or `(m, d, b, t, thread, tile)`.
 
     For what reads numbers of the model itself, not through stages that it calls: worlds may have their own, which tiles
     bring, and compiled code takes a number of the model to stay what it is as long as a stage runs.
     """
 
-    def loop(m, d, b, thread, first, last):
+    def plain(m, d, b, thread, first, last):
         W = width(d)
         for tile in range(first, last):
-            load_worlds(b, thread, tile, W)
-            find_memory(d, b, tile, W)
-            d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
-            unsettle(m, d)
+            load_tile(m, d, b, thread, tile, W)
             do(m, d, b, thread, tile)
 
+    def with_rates(m, d, b, t, thread, first, last):
+        W = width(d)
+        for tile in range(first, last):
+            load_tile(m, d, b, thread, tile, W)
+            do(m, d, b, t, thread, tile)
+
+    loop = with_rates if "t" in do.parameters else plain
     loop.__name__, loop.__qualname__, loop.__module__ = name, name, do.function.__module__
     loop.__doc__ = f"""`{do.name}` in each tile.
 
