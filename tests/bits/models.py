@@ -69,6 +69,20 @@ def shapes(ground: str, option: str = "", seed: int = 3) -> str:
       <worldbody>{floor}{bodies}</worldbody></mujoco>"""
 
 
+def stones(count: int = 5, corners: int = 150) -> str:
+    """Smooth hulls that lie on each other: faces that bend by little, some of them inwards."""
+    draw, meshes, bodies = np.random.default_rng(5), "", ""
+    for k in range(count):
+        v = 2.0 * draw.random((corners, 3)) - 1.0
+        v /= np.maximum(np.abs(v).max(axis=1), np.abs(v).sum(axis=1) / 2.0)[:, None]
+        numbers = " ".join(f"{x:.4f}" for x in (v * (0.1, 0.08, 0.06)).ravel())
+        meshes += f'<mesh name="stone{k}" vertex="{numbers}"/>'
+        place = f"{0.05 * (k % 2)} {0.03 * (k % 3)} {0.07 + 0.13 * k}"
+        bodies += f'<body pos="{place}"><freejoint/><geom type="mesh" mesh="stone{k}"/></body>'
+    return f"""<mujoco><option timestep=".004"/><asset>{meshes}</asset>
+      <worldbody><geom type="box" size="2 2 .1" pos="0 0 -.1"/>{bodies}</worldbody></mujoco>"""
+
+
 def aligned(lying: bool = False) -> str:
     """Bodies of every shape within each other, their axes along each other: every choice of an axis is a tie."""
     euler = "90 0 0" if lying else "0 0 0"

@@ -6,7 +6,7 @@ import itertools
 
 import featherlane as fl
 from bits import features, lcp, queries
-from bits.models import GROUNDS, aligned, heap, shapes, tree
+from bits.models import GROUNDS, aligned, heap, shapes, stones, tree
 from bits.motion import FEW, Motion, loading
 
 LARGE = {"chain", "pile", "pyramid", "stacks", "rope"}  # hundreds of dofs
@@ -44,6 +44,7 @@ def motions() -> dict[str, Motion]:
     out = {name: bundled(name) for name in fl.bundled_names()}
     out |= {f"tree {seed}": drawn(seed) for seed in TREES}
     out |= {f"shapes on {g}": Motion(loading(shapes(g)), 30, position=0.02, velocity=0.3) for g in GROUNDS}
+    out["stones"] = Motion(loading(stones()), 40, position=0.01)
     for integrator in INTEGRATORS:
         falling = loading("humanoid", integrator=integrator)
         out[f"humanoid {integrator}"] = Motion(falling, 20, position=0.1, drop=0.5)

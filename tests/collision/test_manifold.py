@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import mujoco
 import numpy as np
 import pytest
 
 import featherlane as fl
 from featherlane.collision.convex import convex
+from featherlane.collision.facet import CROSSING
+from featherlane.collision.manifold import EQUAL
+from featherlane.simulation.tile.workspace import Workspace
+from robots.wheels import model_path
 from scenes.poses import collide, frames, pair_model, random_quat
 from scenes.shapes import COMPILED, KINDS, MESHES, SIZES, Oracle, Pair, assets, direction, few, geom, random_turn, turn
 
@@ -123,6 +129,78 @@ def test_points_of_faces_lie_between_them(rng):
             height = pos @ normal[0]
             assert (height + 0.5 * dist >= bottom - 1e-7).all()
             assert (height - 0.5 * dist <= top + 1e-7).all()
+
+
+# ---- smooth hulls ----------------------------------------------------------------------------------------------------
+def ball(rng, n, axes):
+    """Points of an ellipsoid, as an attribute of a mesh: their hull's faces bend by little, and some bend inwards."""
+    v = rng.standard_normal((n, 3))
+    return " ".join(f"{x:.9g}" for x in np.ravel(v / np.linalg.norm(v, axis=1)[:, None] * axes))
+
+
+@pytest.fixture(scope="module")
+def balls():
+    """Two smooth hulls in a workspace, as `Pair`."""
+    rng = np.random.default_rng(0)
+    first, second = ball(rng, 400, (0.1, 0.08, 0.05)), ball(rng, 300, (0.06, 0.09, 0.07))
+    pair = Pair()
+    pair.model = fl.load(
+        f'''<mujoco><asset><mesh name="a" vertex="{first}"/><mesh name="b" vertex="{second}"/></asset><worldbody>
+        <geom type="mesh" mesh="a"/><body><freejoint/><geom type="mesh" mesh="b"/></body></worldbody></mujoco>'''
+    )
+    pair.workspace = Workspace(pair.model, 1)
+    pair.arrays = pair.workspace.arrays
+    for side in range(2):
+        pair.arrays["shape_type"][side], pair.arrays["shape_data"][side] = KINDS["mesh"], side
+    pair.move(0, (0, 0, 0))
+    return pair
+
+
+def poses_of_balls(pair, rng, n, limit=0.0):
+    """Points of poses in which they overlap by little."""
+    found = 0
+    while found < n:
+        pair.move(1, rng.uniform(0.08, 0.14) * direction(rng), random_turn(rng))
+        if -5e-3 < pair.distance()[0] < 0.0:
+            found += 1
+            yield pair.points(limit)
+
+
+def test_faces_that_meet_where_edges_cross_share_at_least_three_points(balls, rng):
+    met = 0
+    for dist, _, _ in poses_of_balls(balls, rng, few(400), limit=0.1):
+        if balls.arrays["facet_kind"][0] == CROSSING and (balls.arrays["feature_count"] > 2).all():
+            met += 1
+            assert len(dist) > 2
+    assert met >= few(400) // 10
+
+
+def test_no_two_points_are_one_and_none_is_deeper_than_the_depth(balls, rng):
+    for dist, pos, _ in poses_of_balls(balls, rng, few(400)):
+        assert abs(dist.min() - balls.arrays["convex_dist"][0]) <= EQUAL
+        apart = np.linalg.norm(pos[:, None] - pos, axis=-1) + np.eye(len(pos))
+        assert apart.min() > 1e-6
+
+
+@pytest.mark.parametrize("name", ["robots/ur5e/robot", "robots/xarm7/robot"])
+def test_hulls_of_robots_have_as_many_points_as_in_mujoco(name, rng):
+    """But for few: its features need not lie within the tolerance of the contact's normal, ours must."""
+    path = str(model_path(f"robosuite/{name}"))
+    mj, model = mujoco.MjModel.from_xml_path(path), fl.load(path)
+    theirs, data, differences = mujoco.MjData(mj), fl.Data(model), Counter()
+    hinges = np.flatnonzero(mj.jnt_type >= int(mujoco.mjtJoint.mjJNT_SLIDE))
+    for _ in range(few(300)):
+        low, high = np.where(mj.jnt_limited[hinges, None], mj.jnt_range[hinges], (-1.0, 1.0)).T
+        theirs.qpos[mj.jnt_qposadr[hinges]] = rng.uniform(low, high)
+        mujoco.mj_forward(mj, theirs)
+        data.qpos[:] = theirs.qpos
+        fl.forward(model, data)
+        here = Counter(map(tuple, np.reshape(data.con_geom, (-1, 2))[: int(data.ncon)].tolist()))
+        there = Counter(map(tuple, theirs.contact.geom.tolist()))
+        hulls = [pair for pair in here | there if (mj.geom_type[list(pair)] == KINDS["mesh"]).all()]
+        differences.update(here[pair] - there[pair] for pair in hulls)
+    assert differences.total() > few(300) // 8
+    assert differences[0] >= 0.95 * differences.total(), differences
 
 
 # ---- in scenes -------------------------------------------------------------------------------------------------------

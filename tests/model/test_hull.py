@@ -8,6 +8,7 @@ from featherlane.collision.support import cell_of
 from featherlane.errors import ModelError
 from featherlane.model import load
 from featherlane.model.hull import ASK_ALL, CELLS, _middles, hulls
+from featherlane.model.outline import outlines
 
 CUBE = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
 # two triangles of each side; vertices that come without faces always get a hull
@@ -236,3 +237,43 @@ def test_no_vertex_of_a_rough_hull_is_above_a_face(rng):
     for f, (start, n) in enumerate(zip(hull["hull_polyvertadr"], hull["hull_polyvertnum"], strict=True)):
         others = np.delete(heights[:, f], hull["hull_polyvert"][start : start + n])
         assert others.max() == pytest.approx(hull["hull_planeoffset"][f] - hull["hull_planedrop"][f], abs=1e-12)
+
+
+def outlines_of(h, mesh):
+    """(vertices of the outline, vertices of the face, normal) of each face of a mesh."""
+    vert = h["hull_vert"][h["hull_vertadr"][mesh] :]
+    for f in range(h["hull_polyadr"][mesh], h["hull_polyadr"][mesh] + h["hull_polynum"][mesh]):
+        rings = [
+            h[f"hull_{name}"][h[f"hull_{name}adr"][f] : h[f"hull_{name}adr"][f] + h[f"hull_{name}num"][f]]
+            for name in ("outline", "polyvert")
+        ]
+        yield vert[rings[0]], vert[rings[1]], h["hull_planenormal"][f]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_outlines_bend_one_way_and_hold_all_corners(real_model, name):
+    mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
+    h, less = hulls(mj), 0
+    for mesh in np.flatnonzero(mj.mesh_graphadr >= 0):
+        for ring, corners, normal in outlines_of(h, mesh):
+            size = np.ptp(corners, axis=0).max()
+            edges = np.roll(ring, -1, axis=0) - ring
+            inwards = np.cross(normal, edges / np.linalg.norm(edges, axis=1)[:, None])
+            # how far each corner of the face is inside each edge of the outline: short edges turn by float32's rounding
+            assert np.einsum("ek,eck->ec", inwards, corners - ring[:, None]).min() > -1e-4 * size
+            assert len(ring) > 2
+            less += len(ring) < len(corners)
+    assert less > 0
+
+
+def test_a_corner_that_bends_inwards_is_left_out():
+    arrow = np.array([[0, 0, 0], [2, -1, 0], [1, 0, 0], [2, 1, 0], [5, 5, 1]], float)
+    square = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
+    vert = np.concatenate([arrow, square])
+    corners, count = np.array([1, 2, 3, 0, 5, 6, 7, 8]), np.array([4, 4])
+    ring, number = outlines(vert, np.array([[0, 0, 1.0], [0, 0, 1.0]]), corners, count)
+    assert number.tolist() == [3, 4]
+    assert ring.tolist() == [1, 3, 0, 5, 6, 7, 8]
+    # a corner that float32 has moved inwards stays
+    vert[2, 0] = 2.0 - 1e-7
+    assert outlines(vert, np.array([[0, 0, 1.0], [0, 0, 1.0]]), corners, count)[1].tolist() == [4, 4]

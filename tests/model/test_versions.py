@@ -26,7 +26,7 @@ FAR = 1e-4  # m or rad after so many steps: contacts of a hull come in another o
 FACES = set(
     "hull_polyvertadr hull_polyvertnum hull_polyvert hull_map hull_polynormal hull_planenormal hull_planeoffset".split()
 )
-FACES |= {"hull_planeerror", "hull_planedrop"}
+FACES |= {"hull_planeerror", "hull_planedrop", "hull_outlineadr", "hull_outlinenum", "hull_outline"}
 MESHES = FACES | set(
     "hull_vert hull_start triangle_vert meshnode_triangle meshnode_box mesh_quat geom_quat geom_size geom_aabb"
     " geom_rbound body_iquat body_inertia body_invweight0 dof_length dof_invweight0 dof_M0 actuator_acc0"

@@ -103,7 +103,7 @@ def face_towards(m1, d1, side, i, u, alike):
         for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
             f = m1.hull_polyadr[mesh] + m1.hull_map[c]
             cosine = dot3(load3(m1.hull_planenormal, 3 * f), u)
-            if cosine > best and m1.hull_polyvertnum[f] > 3 and is_flat(m1, f):
+            if cosine > best and m1.hull_outlinenum[f] > 3 and is_flat(m1, f):
                 best, face = cosine, f
     elif kind == BOX:
         for axis in range(3):
@@ -269,10 +269,10 @@ def is_over_face(m1, d1, side, n, y, border):
     """Is the point's foot on the facet's face, and not nearer to its border?  All in the frame of the face's shape."""
     f, over = d1.facet_vertex[3 * side], True
     if d1.shape_type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_polyvertadr[f], m1.hull_polyvertnum[f]
-        p = load3(m1.hull_vert, 3 * (first + m1.hull_polyvert[start + count - 1]))
+        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+        p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
         for k in range(count):
-            q = load3(m1.hull_vert, 3 * (first + m1.hull_polyvert[start + k]))
+            q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
             e = sub3(q, p)
             inner = dot3(cross(n, e), sub3(y, p))
             if not (inner > 0.0 and inner * inner > (border * border) * dot3(e, e)):
@@ -316,10 +316,10 @@ def part_over_face(m1, d1, side, n, y, z, border):
     f, zero = d1.facet_vertex[3 * side], 0.0 * border
     lo, hi = zero, zero + 1.0
     if d1.shape_type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_polyvertadr[f], m1.hull_polyvertnum[f]
-        p = load3(m1.hull_vert, 3 * (first + m1.hull_polyvert[start + count - 1]))
+        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+        p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
         for k in range(count):
-            q = load3(m1.hull_vert, 3 * (first + m1.hull_polyvert[start + k]))
+            q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
             e = sub3(q, p)
             g, away = cross(n, e), border * sqrt(dot3(e, e))
             lo, hi = cut_part(dot3(g, sub3(y, p)) - away, dot3(g, sub3(z, p)) - away, lo, hi)
@@ -381,7 +381,7 @@ def corner_of_face(m1, d1, side, k):
     """Corner k of the facet's face, in the frame of its shape."""
     f = d1.facet_vertex[3 * side]
     if d1.shape_type[side] == MESH:
-        i = m1.hull_polyvert[m1.hull_polyvertadr[f] + k]
+        i = m1.hull_outline[m1.hull_outlineadr[f] + k]
     else:
         # the face's own bit, and two others
         axis = f // 2
@@ -394,7 +394,7 @@ def corners_of_face(m1, d1, side):
     """How many corners the facet's face has."""
     n = 4
     if d1.shape_type[side] == MESH:
-        n = m1.hull_polyvertnum[d1.facet_vertex[3 * side]]
+        n = m1.hull_outlinenum[d1.facet_vertex[3 * side]]
     return n
 
 

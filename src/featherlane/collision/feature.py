@@ -165,15 +165,25 @@ def box_feature(d1, side, u, corner):
 
 
 @kernel
-def face_at(m1, d1, side, u, vertex):
-    """The face at a hull's vertex that lies best, or NO_FACE."""
-    mesh = d1.shape_data[side]
-    at, best, face = m1.hull_vertadr[mesh] + vertex, 0.0 * u[0] + FACE, NO_FACE
+def is_face_at(m1, mesh, vertex, face):
+    """Has the hull's face a corner at this vertex?"""
+    at, found = m1.hull_vertadr[mesh] + vertex, False
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
-        f = m1.hull_polyadr[mesh] + m1.hull_map[k]
-        cosine = dot3(load3(m1.hull_polynormal, 3 * f), u)
-        if cosine > best:
-            best, face = cosine, f
+        if m1.hull_map[k] == face:
+            found = True
+    return found
+
+
+@kernel
+def face_at(m1, mesh, u, i, j, k):
+    """The face at three of a hull's vertices, or two, or one, named again, that lies best; or NO_FACE."""
+    at, first = m1.hull_vertadr[mesh] + i, m1.hull_polyadr[mesh]
+    best, face = 0.0 * u[0] + FACE, NO_FACE
+    for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
+        f = m1.hull_map[c]
+        cosine = dot3(load3(m1.hull_polynormal, 3 * (first + f)), u)
+        if cosine > best and (j == i or is_face_at(m1, mesh, j, f)) and (k == j or is_face_at(m1, mesh, k, f)):
+            best, face = cosine, first + f
     return face
 
 
@@ -181,30 +191,34 @@ def face_at(m1, d1, side, u, vertex):
 def mesh_feature(m1, d1, side, u):
     """The face or the edge at a hull's highest vertex that lies best, or nothing.
 
-    Where the facet is known (`facet`), so is the face, if it has one.
+    Where the facet is known (`facet`), so is the face, if it has one.  If it has an edge or a triangle, the face is one
+    of those that meet there: others at the same vertex lie beside the contact.
     """
     mesh, vertex, face = d1.shape_data[side], 0, NO_FACE
     start = m1.hull_vertadr[mesh]
+    i, j, k = d1.facet_vertex[3 * side], d1.facet_vertex[3 * side + 1], d1.facet_vertex[3 * side + 2]
     if d1.facet_kind[0] != NO_FACET and has_face(d1, side):
-        face = d1.facet_vertex[3 * side]
+        face = i
+    elif d1.facet_kind[0] != NO_FACET and i != k:
+        vertex, face = i, face_at(m1, mesh, u, i, j, k)
     else:
         # of two that are equally high the support point's: the facet's first one may have no face that lies flat
         _, vertex = core_support(m1, d1, side, u)
-        face = face_at(m1, d1, side, u, vertex)
+        face = face_at(m1, mesh, u, vertex, vertex, vertex)
     at = start + vertex
     if face != NO_FACE:
-        n, adr, stride = m1.hull_polyvertnum[face], m1.hull_polyvertadr[face], 1
+        n, adr, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
         if n > CORNERS:
             stride = (n + CORNERS - 1) // CORNERS
             n = (n + stride - 1) // stride
         if n <= FEW:
             frames = contact_frames(d1, side)
             for k in range(n):
-                x = load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[adr + stride * k]))
+                x = load3(m1.hull_vert, 3 * (start + m1.hull_outline[adr + stride * k]))
                 store_corner(d1, side, k, to_contact(frames, x))
         else:
             for k in range(n):
-                store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[adr + stride * k])))
+                store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_outline[adr + stride * k])))
             move_corners(d1, side, n)
         lay_edges(d1, side, n)
         set_plane_of_corners(d1, side)

@@ -16,6 +16,7 @@ from featherlane.collision.frame import frame_of
 from featherlane.collision.overlap import (
     FAR,
     ROOM,
+    SAME,
     add_candidate,
     disc_with_disc,
     edges_and_corners,
@@ -128,6 +129,23 @@ def add_candidates(m1, d1):
     return least
 
 
+@kernel
+def add_nearest(d1):
+    """The nearest points themselves as a candidate, where no other is as near as they are.
+
+    One that stands there gives way: a face whose corners leave its plane has its corner at another depth.
+    """
+    place, n, zero = d1.clip_count[0], d1.clip_count[0], real(d1, 0.0)
+    for k in range(n):
+        x, y, _ = load_candidate(d1, k)
+        if x * x + y * y < SAME * SAME:
+            place = k
+    if place < ROOM:
+        d1.clip_count[0] = place
+        add_candidate(d1, zero, zero, zero, d1.convex_dist[0])
+        d1.clip_count[0] = max(n, place + 1)
+
+
 @stage
 def contact_points(m1, d1):
     """Contact points of two convex shapes whose distance is known and within the limit.
@@ -143,8 +161,6 @@ def contact_points(m1, d1):
         d1.contact_axes[9 + i] = 0.5 * (a[i] + b[i])
     d1.clip_count[0] = 0
     least = add_candidates(m1, d1)
-    # the nearest points themselves where no candidate is as near as they are
-    if d1.convex_dist[0] < least - EQUAL and d1.clip_count[0] < ROOM:
-        zero = real(d1, 0.0)
-        add_candidate(d1, zero, zero, zero, d1.convex_dist[0])
+    if d1.convex_dist[0] < least - EQUAL:
+        add_nearest(d1)
     store_candidates(d1, choose(d1))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featherlane.model.outline import outlines
+
 if TYPE_CHECKING:
     import mujoco
 
@@ -28,7 +30,7 @@ def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     for name, rows in (("vert", "vert"), ("poly", "polynormal")):
         count = np.array([len(part[rows]) for part in parts[: mj.nmesh]], np.int32)
         out[f"hull_{name}num"], out[f"hull_{name}adr"] = count, _starts(count)
-    for name in ("edge", "polyvert", "map"):
+    for name in ("edge", "polyvert", "map", "outline"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
     out |= _starting_vertices([part["vert"] for part in parts[: mj.nmesh]])
     return out
@@ -102,7 +104,8 @@ def _rows(start: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 def _empty() -> dict[str, np.ndarray]:
     """The hull of a mesh that has none."""
-    ints = {name: np.zeros(0, np.int32) for name in ("edge", "edgenum", "polyvert", "polyvertnum", "map", "mapnum")}
+    lists = ("edge", "polyvert", "map", "outline")
+    ints = {name + of: np.zeros(0, np.int32) for name in lists for of in ("", "num")}
     reals = {name: np.zeros((0, 3)) for name in ("vert", "polynormal", "planenormal")}
     return ints | reals | {name: np.zeros(0) for name in ("planeoffset", "planeerror", "planedrop")}
 
@@ -137,9 +140,11 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
         "mapnum": np.bincount(corners, minlength=nvert),
     }
     vert = mj.mesh_vert[mj.mesh_vertadr[mesh] + ids].astype(np.float64)
+    planes = _planes(vert, ints)
+    ints["outline"], ints["outlinenum"] = outlines(vert, planes["planenormal"], corners, cornernum)
     return {name: value.astype(np.int32) for name, value in ints.items()} | {
         "vert": vert,
-        **_planes(vert, ints),
+        **planes,
         "polynormal": _unit(mj.mesh_polynormal[first : first + npoly].astype(np.float64)),
     }
 

@@ -44,6 +44,7 @@ COUNTED = {
     "nhulledge": "hull_edge",
     "nhullpoly": "hull_polynormal",
     "nhullpolyvert": "hull_polyvert",
+    "nhulloutline": "hull_outline",
     "nhullmap": "hull_map",
     "nhullstart": "hull_start",
     "ntriangle": "triangle",

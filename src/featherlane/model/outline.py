@@ -1,0 +1,75 @@
+"""Outlines of a hull's faces: corners in a ring that bends one way alone.
+
+MuJoCo's compiler merges neighbouring triangles that lie in a plane, give or take, and the more a hull is bent, the more
+its faces look like what was left over: one in ten of a robot's has a corner that points inwards.  Whoever cuts by a
+face's edges, or asks which side of them a point is on, needs a convex one.  What such a corner cuts out is surface of
+other faces, which is lower by no more than the face's own corners are: so the outline leaves the corner out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+INWARDS = 1e-6  # of the face's size: a corner that is inwards by less has the error of float32 vertices
+
+
+def outlines(
+    vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(vertices of the outlines, one after the other; how many each face has).
+
+    Args:
+        vert: (n, 3), vertices of a hull.
+        normal: (faces, 3), unit normals of its faces.
+        corners: numbers of vertices, counterclockwise seen from outside, of all faces.
+        count: (faces,), corners of each.
+    """
+    bent = _bends_inwards(vert, normal, corners, count)
+    if not bent.any():
+        return corners, count
+    rings = np.split(corners, np.cumsum(count)[:-1])
+    for face in np.flatnonzero(bent):
+        rings[face] = _convex_ring(vert, normal[face], rings[face])
+    return np.concatenate(rings), np.array([len(ring) for ring in rings])
+
+
+def _bends_inwards(vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """(faces,): has the face a corner that points inwards?"""
+    end = np.cumsum(count)
+    face, place = np.repeat(np.arange(len(count)), count), np.arange(len(corners))
+    before, after = place - 1, place + 1
+    before[end - count], after[end - 1] = end - 1, end - count
+    e, f = vert[corners] - vert[corners[before]], vert[corners[after]] - vert[corners]
+    turn = np.einsum("ij,ij->i", np.cross(e, f), normal[face])
+    arm = np.linalg.norm(vert[corners] - vert[corners[(end - count)[face]]], axis=1)
+    size = np.maximum.reduceat(arm, end - count) if len(count) else arm
+    # doubled area of the corner's triangle, against the side that would replace it
+    inwards = turn < -INWARDS * size[face] * np.linalg.norm(e + f, axis=1)
+    return np.bincount(face, weights=inwards, minlength=len(count)) > 0
+
+
+def _convex_ring(vert: np.ndarray, normal: np.ndarray, ring: np.ndarray) -> np.ndarray:
+    """The corners of a face that are corners of its convex hull, in their order round it."""
+    axis = np.eye(3)[np.argmin(np.abs(normal))]
+    x = np.cross(axis, normal)
+    flat = vert[ring] @ np.stack([x, np.cross(normal, x)], axis=1)
+
+    def chain(order: np.ndarray) -> list[int]:
+        """From the first to the last of corners in ascending or descending order, along one side of the hull."""
+        kept: list[int] = []
+        for k in order:
+            while len(kept) > 1 and _doubled_area(flat[kept[-2]], flat[kept[-1]], flat[k]) <= 0.0:
+                kept.pop()
+            kept.append(int(k))
+        return kept
+
+    order = np.lexsort((flat[:, 1], flat[:, 0]))
+    lower, upper = chain(order), chain(order[::-1])
+    hull = lower[:-1] + upper[:-1]
+    first = hull.index(min(hull))
+    return ring[hull[first:] + hull[:first]]
+
+
+def _doubled_area(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+    """Twice the signed area of a triangle."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
