@@ -18,11 +18,13 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.implicit import ImplicitWorlds
 from featherlane.simulation.derivative.moved import Borrowed
+from featherlane.simulation.derivative.one_world import rates_of_one_world
 from featherlane.simulation.derivative.parameters import Parameters
 from featherlane.simulation.derivative.rk4 import rk4_rates
 from featherlane.simulation.derivative.transition import SensorTransition, check, threads, transition_fd
 from featherlane.simulation.world.data import Data
 
+FRICTIONLOSS = int(Disable.FRICTIONLOSS)
 SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
 
 
@@ -107,8 +109,15 @@ def transition(
 
     Source: implicit function theorem; MuJoCo mjd_transitionFD, which differences steps.
     """
-    sizes = check(model, data)
     sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
+    nthread = threads(nthread)
+    if isinstance(data, Data) and not sensors and parameters == ():
+        one = rates_of_one_world(model, data, False, 0 if frictionloss else FRICTIONLOSS)
+        if one is not None:
+            rates, near = one
+            nx = rates.shape[1]
+            return StepDerivatives(rates[:nx].T, rates[nx:].T, None, None, {}, near)
+    sizes = check(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     # most calls ask for none
     asked = None if parameters == () else Parameters(model, parameters)
@@ -118,7 +127,7 @@ def transition(
             ["option contact_model, integrator or noslip_iterations"],
             what="there are no derivatives by parameters with it",
         )
-    disabled = 0 if frictionloss else int(Disable.FRICTIONLOSS)
+    disabled = 0 if frictionloss else FRICTIONLOSS
     C = D = None
     if sensors or not served:
         found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
@@ -129,11 +138,11 @@ def transition(
             return StepDerivatives(found.A, found.B, C, D, {}, unknown)
     n = nx + sizes["nu"]
     if sizes["opt_integrator"] == RK4:
-        with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
+        with Borrowed(ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
             worlds.load(data)
             out, nearest, left = rk4_rates(worlds)
     elif asked is not None and count:
-        worlds = ImplicitWorlds(model, data, False, threads(nthread), disabled, True, asked)
+        worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, asked)
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
         if len(left):
@@ -142,7 +151,7 @@ def transition(
                 what="there are no derivatives by parameters with it",
             )
     else:
-        with Borrowed(ImplicitWorlds, model, data, False, threads(nthread), disabled) as worlds:
+        with Borrowed(ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
             worlds.load(data)
             out, _, nearest, left = worlds.rates()
     out = out.swapaxes(1, 2)
@@ -181,6 +190,15 @@ def acceleration_derivatives(
 
     Source: implicit function theorem.
     """
+    frictionloss = flag("frictionloss", frictionloss)
+    nthread = threads(nthread)
+    if isinstance(data, Data):
+        one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
+        if one is not None:
+            rates, near = one
+            n, nv = rates.shape
+            q, v, none, u, tau = rates[:nv], rates[nv : 2 * nv], rates[:0], rates[2 * nv : n - nv], rates[n - nv :]
+            return AccelerationDerivatives(q.T, v.T, none.T, u.T, tau.T, near)
     sizes = check(model, data)
     if model.opt_contact_model != CONVEX or model.opt_noslip_iterations > 0:
         raise UnsupportedFeatureError(
@@ -188,10 +206,10 @@ def acceleration_derivatives(
             what="there are no derivatives of the acceleration with it",
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
-    disabled = 0 if flag("frictionloss", frictionloss) else int(Disable.FRICTIONLOSS)
+    disabled = 0 if frictionloss else FRICTIONLOSS
     out, nearest = np.empty((nworld, na + nu, nv)), np.ones(nworld)
     if nv:
-        with Borrowed(ImplicitWorlds, model, data, True, threads(nthread), disabled) as worlds:
+        with Borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
             worlds.load(data)
             _, out, nearest, left = worlds.rates()
         if len(left):

@@ -47,6 +47,12 @@ REALS = 1 << 21  # of a pass, in each array: what a pass leaves stays in cache, 
 LEAST = 64  # worlds of a pass, so that all threads have tiles
 
 
+def formulas_alone(model: Model) -> bool:
+    """Do formulas alone serve the model, whatever its coordinates move by?"""
+    asks = model.na > 0 or not acts_at_once(model) or leaves_rest(model)
+    return serves(model) and not asks and not uses_articulated(model)
+
+
 class Rates(NamedTuple):
     """What the columns of some worlds are; valid until the next pass, but for what the caller may keep.
 

@@ -1,0 +1,151 @@
+"""Derivatives of one world by formulas alone: what a call keeps for the next one shows in no result."""
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from scenes.states import kicked
+
+BY_DIFFERENCES = 1e-7  # rounding of a state of order 1 over eps = 1e-6, and the spring's
+BALL = "<mujoco><worldbody><body><joint type='ball'/><geom size='0.1'/></body></worldbody></mujoco>"
+
+
+def moving(model, rng):
+    """A world of the model in a random state."""
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    return data
+
+
+def in_a_batch(model, data, call, **how):
+    """What the call gives for a batch of this world alone, which goes another way through Python."""
+    batch = fl.Batch(model, 1)
+    state = fl.get_state(model, data, fl.State.INTEGRATION)
+    fl.set_state(model, batch, state, fl.State.INTEGRATION)
+    return [None if x is None or isinstance(x, dict) else x[0] for x in call(model, batch, **how)]
+
+
+def assert_same(model, data, call=fl.transition, **how):
+    """Bit for bit, and twice: the second time nothing is made anew."""
+    for _ in range(2):
+        found, expected = call(model, data, **how), in_a_batch(model, data, call, **how)
+        for mine, other in zip(found, expected, strict=True):
+            if other is not None:
+                assert mine.shape == other.shape and mine.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("call", [fl.transition, fl.acceleration_derivatives])
+@pytest.mark.parametrize("name", ["arm", "humanoid", "cartpole", "quadruped_elliptic"])
+def test_a_data_has_the_bits_of_a_batch(name, call, rng):
+    model = fl.load(name)
+    model.opt.integrator = "implicitfast"
+    data = fl.Data(model)
+    for _ in range(3):
+        fl.step(model, data, 20)
+        data.ctrl = rng.uniform(-2, 2, model.nu)  # some beyond their range
+        assert_same(model, data, call)
+
+
+def test_edits_of_the_model_are_seen(rng):
+    model = fl.load("humanoid")
+    data = moving(model, rng)
+    model.opt.integrator = "implicitfast"
+    assert_same(model, data)
+    before = fl.transition(model, data).A
+    model.opt.gravity[2] = -3.0
+    model.dof_damping[6:] *= 2.0
+    assert_same(model, data)
+    assert np.abs(fl.transition(model, data).A - before).max() > 1e-6
+    for integrator in ("euler", "rk4", "implicitfast"):
+        model.opt.integrator = integrator
+        assert_same(model, data)
+    model.opt.integrator = "euler"
+    model.opt.contact_model = "lcp"
+    assert np.isnan(fl.transition(model, data).switching)
+
+
+def test_springs_without_formulas_are_seen(rng):
+    """A number of the model alone makes formulas serve no more."""
+    model = fl.load(BALL)
+    data = moving(model, rng)
+    assert_same(model, data)
+    model.jnt_stiffness[0] = 5.0
+    exact = fl.transition_fd(model, data).A
+    assert np.abs(fl.transition(model, data).A - exact).max() < BY_DIFFERENCES
+
+
+def test_dry_friction_is_left_out_where_it_is_asked_for():
+    model = fl.load("arm")
+    model.opt.integrator = "implicitfast"
+    model.dof_frictionloss[:] = 0.5
+    data = fl.Data(model)
+    fl.step(model, data, 3)
+    assert_same(model, data)
+    assert_same(model, data, frictionloss=False)
+    assert_same(model, data)
+    stuck, free = fl.transition(model, data).A, fl.transition(model, data, frictionloss=False).A
+    assert np.abs(stuck - free).max() > 1e-3
+
+
+def test_datas_of_a_model_share_memory_but_no_results(rng):
+    model = fl.load("arm")
+    datas = [moving(model, rng) for _ in range(3)]
+    first = [fl.transition(model, data) for data in datas]
+    kept = [copy.deepcopy(result) for result in first]
+    for data in datas:
+        data.qvel = rng.normal(size=model.nv)
+        fl.transition(model, data)
+    for result, expected in zip(first, kept, strict=True):
+        assert np.array_equal(result.A, expected.A) and np.array_equal(result.B, expected.B)
+        assert result.switching == expected.switching
+    for data in (datas[0], copy.copy(datas[1]), copy.deepcopy(datas[2])):
+        assert_same(data.model, data)
+
+
+def test_a_data_may_change_over_to_another_model():
+    one, two = fl.load("arm"), fl.load("arm")
+    two.body_mass[2] *= 3.0
+    data = fl.Data(one)
+    before = fl.transition(one, data).A
+    after = fl.transition(two, data).A
+    assert np.array_equal(fl.transition(one, data).A, before) and not np.array_equal(after, before)
+
+
+def test_threads_take_memory_of_their_own():
+    model = fl.load("humanoid")
+    model.opt.integrator = "implicitfast"
+    datas = [fl.Data(model) for _ in range(6)]
+    for k, data in enumerate(datas):
+        fl.step(model, data, 10 * (k + 1))
+    expected, found = [fl.transition(model, data).A for data in datas], [None] * len(datas)
+
+    def work(k):
+        for _ in range(20):
+            found[k] = fl.transition(model, datas[k]).A
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(datas))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("call", [fl.transition, fl.acceleration_derivatives])
+@pytest.mark.parametrize("wrong", [{"nthread": -1}, {"nthread": "two"}, {"frictionloss": 2}])
+def test_a_second_call_is_checked_as_the_first(call, wrong):
+    model = fl.load("arm")
+    data = fl.Data(model)
+    call(model, data)
+    with pytest.raises(fl.ModelError, match=next(iter(wrong))):
+        call(model, data, **wrong)
+    with pytest.raises(TypeError):
+        call(model, None)
+    with pytest.raises(TypeError):
+        call(None, data)
+    model.opt.enableflags = "sleep"
+    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+        call(model, data)
