@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import featherlane as fl
-from featherlane.lanes import fma
+from featherlane.lanes import real
 from featherlane.simulation.derivative import (
-    columns,
     contact_rates,
     dof_rates,
     formulas,
+    panel,
     rest_rates,
     smooth_rates,
 )
@@ -81,11 +81,12 @@ def uncoupled(whole: Callable) -> Callable:
 def flat(whole: Callable) -> Callable:
     """Positions that move as numbers do."""
 
-    def advance_tangent(m, d, dq, dv, velocity, h, out):
-        for i in range(m.nv):
-            out[i] = fma(h, dv[i], dq[i])
+    def quaternion_tangent(m, d, r):
+        one, zero = real(d, 1.0), real(d, 0.0)
+        unit = ((one, zero, zero), (zero, one, zero), (zero, zero, one))
+        return unit, unit
 
-    return advance_tangent
+    return quaternion_tangent
 
 
 def kept(whole: Callable) -> Callable:
@@ -110,9 +111,9 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "dampers": (dof_rates, "_dampers", lambda whole: nothing),
     "motors": (dof_rates, "_motors", lambda whole: nothing),
     "controls": (formulas, "_control", lambda whole: nothing),
-    "damping of the integrator": (columns, "is_implicit", lambda whole: lambda m: False),
+    "damping of the integrator": (panel, "is_implicit", lambda whole: lambda m: False),
     "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
-    "tangent of rotations": (columns, "advance_tangent", flat),
+    "tangent of rotations": (panel, "quaternion_tangent", flat),
     "equalities": (rest_rates, "_add_general_rows", lambda whole: nothing),
     "passive forces": (rest_rates, "passive", lambda whole: nothing),
     "what the integrator takes off": (rest_rates, "implicit_product", lambda whole: lambda m, d, x, y: False),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.equation import (
     assemble_hessian,
@@ -15,6 +16,7 @@ from featherlane.solver.hessian.equation import (
     solve_hessian,
     starts_from_inertia,
     substitute,
+    substitute_columns,
 )
 from oracles.uncompiled import call, record
 from scenes.touching import CHAIN, go_to, near, touching, vectors
@@ -62,6 +64,17 @@ def test_a_first_solve_and_all_that_follow(s, rng):
         call(substitute, s.m, s.d, x)
         solves(s, f, x.array)
         assert s.a["H_kept"][0] == 1
+
+
+def test_columns_together_have_the_bits_of_each_alone(s, rng):
+    call(assemble_hessian, s.m, s.d)
+    columns = [vectors(s, rng) for _ in range(PANEL)]
+    X = record(s.width, X=np.stack(columns, 1).reshape(-1, s.width)).X
+    call(substitute_columns, s.m, s.d, X)
+    for c, f in enumerate(columns):
+        x = record(s.width, x=f).x
+        call(substitute, s.m, s.d, x)
+        np.testing.assert_array_equal(X.array[c : PANEL * s.nv : PANEL], x.array[: s.nv])
 
 
 def test_a_factor_is_kept_without_a_right_hand_side(s, rng):

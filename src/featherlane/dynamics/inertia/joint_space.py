@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.sparse.tree_factor import expand_columns, factor_columns, multiply_rows, solve_lt_columns
+from featherlane.dynamics.sparse.tree_panel import expand_panel, multiply_panel, reduce_panel
 from featherlane.dynamics.tendon.force import add_tendon_armature
 from featherlane.lanes import kernel, sqrt, stage
 from featherlane.model.joint import is_free
@@ -123,6 +124,13 @@ def solve(m, LD, inverse, x):
 
 
 @kernel
+def solve_columns(m, LD, inverse, X):
+    """`solve` for a panel of columns."""
+    reduce_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below, 0, LD, X)
+    expand_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, X)
+
+
+@kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
     """Both in one sweep, with the same bits; own: 0 takes the diagonal from `inverse`."""
     factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own, 1, x)
@@ -133,6 +141,12 @@ def factor_and_solve(m, source, LD, inverse, x, own):
 def multiply(m, M, x, y):
     """y <- M x for a symmetric matrix with M's pattern."""
     multiply_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, M, x, y)
+
+
+@kernel
+def multiply_columns(m, M, X, Y):
+    """`multiply` for a panel of columns."""
+    multiply_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, M, X, Y)
 
 
 @stage

@@ -17,11 +17,12 @@ from featherlane.dynamics.actuator.rate import is_saturated
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.fluid import in_medium
+from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.lanes import fabs, fma, fmin, kernel, not_, read_lane, real, stage, where, whole, width
 from featherlane.model import enums
 from featherlane.model.joint import is_ball, is_free, is_scalar
 from featherlane.model.model import Model
-from featherlane.simulation.derivative.columns import FITS, NEAREST, accelerate, solve_column, step_column
+from featherlane.simulation.derivative.columns import FITS, NEAREST, accelerate
 from featherlane.simulation.derivative.contact_moves import STEP, contact_moves
 from featherlane.simulation.derivative.contact_rates import (
     add_position_column,
@@ -30,6 +31,13 @@ from featherlane.simulation.derivative.contact_rates import (
 )
 from featherlane.simulation.derivative.dof_rates import dof_rates, vector_springs
 from featherlane.simulation.derivative.lift_rates import lift, subtract_lift
+from featherlane.simulation.derivative.panel import (
+    leave_column,
+    prepare_panels,
+    put_column,
+    solve_panel,
+    take_column,
+)
 from featherlane.simulation.derivative.residual import is_damped, is_implicit
 from featherlane.simulation.derivative.rest_rates import adds_inertia
 from featherlane.simulation.derivative.smooth_rates import inwards, outwards, position_column, velocity_column
@@ -255,8 +263,8 @@ def rates_column(m, d, t, c, up, down):
 def _next_column(m, d, b, t, thread, tile, W, s):
     """Column s of the call's, in dof_g and dof_p; returns the number of its coordinate."""
     read_controls(b, thread, tile, W, s)
-    at = d.qacc_smooth[0]
-    rates_column(m, d, t, whole(read_lane(d.qacc_smooth, 0, 0)), d.qfrc_smooth[0], d.qfrc_passive[0])
+    at = whole(read_lane(d.qacc_smooth, 0, 0))
+    rates_column(m, d, t, at, d.qfrc_smooth[0], d.qfrc_passive[0])
     return at
 
 
@@ -302,27 +310,31 @@ formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
 
 @stage
 def formula_steps_of_tile(m, d, b, t, thread, tile):
-    """Rates of the acceleration and of the next state by formulas, column by column, as `solve_columns` leaves them.
+    """Rates of the acceleration and of the next state by formulas, four columns at a time (panel.py).
 
     Not for models that go by recursion, whose factors lie where these formulas keep forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; part, rk_qvel, rk_acceleration (da), qacc_step, rk_rate (dq'), rk_velocity (dv'),
-            rk_act; act_upper, body_*, dof_*, geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl,
-            which are put back; grad, qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv,
+            rk_act; act_upper, body_*, dof_*, geom_*, panel_*, slot_* and all else of t; what `base_tiles` writes; act,
+            ctrl, which are put back; qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv,
             search for itself.
     """
     W, damped = width(d), begin_step(m, d, t)
     if d.con_overflow[0] == 0:
         d.part[KNOWN] = where(leaves_out(d), fmin(d.part[KNOWN], 0.0), d.part[KNOWN])
-        for s in range(b.nstep):
-            at = _next_column(m, d, b, t, thread, tile, W, s)
-            for i in range(m.nv):
-                d.grad[i] = t.dof_g[i]
-                d.qfrc_inverse[i] = t.dof_p[i]
-            solve_column(m, d)
-            if t.rate_steps:
-                step_column(m, d, at, damped)
-            write_records(b, thread, tile, W, s)
+        if t.rate_steps:
+            prepare_panels(m, d, t)
+        for first in range(0, b.nstep, PANEL):
+            n = min(PANEL, b.nstep - first)
+            for c in range(n):
+                at = _next_column(m, d, b, t, thread, tile, W, first + c)
+                put_column(m, d, t, c, at, t.dof_g, t.dof_p)
+            for c in range(n, PANEL):
+                leave_column(m, d, t, c)
+            solve_panel(m, d, t, damped)
+            for c in range(n):
+                take_column(m, d, t, c, damped)
+                write_records(b, thread, tile, W, first + c)
     else:
         d.part[KNOWN] = real(d, 0.0)
         write_records(b, thread, tile, W, 0)

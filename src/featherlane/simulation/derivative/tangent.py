@@ -15,7 +15,7 @@ from featherlane.lanes import fmax, kernel, real, sincos, sqrt, where
 from featherlane.model.enums import INFINITESIMAL
 from featherlane.model.joint import has_quaternion, is_free
 from featherlane.spatial.quaternion import quat_conj, quat_normalize, rotate, rotation_vector_quat
-from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3
+from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
 
@@ -51,6 +51,27 @@ def linear_jacobian(r, x):
 
 
 @kernel
+def quaternion_tangent(m, d, r):
+    """Columns of J(r), of exp(-r)."""
+    zero, one = real(d, 0.0), real(d, 1.0)
+    x, y, z = (one, zero, zero), (zero, one, zero), (zero, zero, one)
+    if m.opt_rotation == INFINITESIMAL:
+        p = quat_conj(quat_normalize((one, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])))
+        J = (linear_jacobian(r, x), linear_jacobian(r, y), linear_jacobian(r, z))
+    else:
+        p = quat_conj(rotation_vector_quat(r))
+        J = (right_jacobian(r, x), right_jacobian(r, y), right_jacobian(r, z))
+    return J, (rotate(p, x), rotate(p, y), rotate(p, z))
+
+
+@kernel
+def advance_quaternion(J, back, x, dq):
+    """J x + exp(-r) dq for columns of both."""
+    y = axpy3(x[2], J[2], axpy3(x[1], J[1], scale3(x[0], J[0])))
+    return axpy3(dq[2], back[2], axpy3(dq[1], back[1], axpy3(dq[0], back[0], y)))
+
+
+@kernel
 def advance_tangent(m, d, dq, dv, velocity, h, out):
     """out <- dq' for the displacement dq of the position and dv of the next velocity, which is `velocity`."""
     for j in range(m.njnt):
@@ -59,13 +80,7 @@ def advance_tangent(m, d, dq, dv, velocity, h, out):
             store3(out, v, axpy3(h, load3(dv, v), load3(dq, v)))
             v += 3
         if has_quaternion(kind):
-            r, x = scale3(h, load3(velocity, v)), scale3(h, load3(dv, v))
-            if m.opt_rotation == INFINITESIMAL:
-                p = quat_normalize((real(d, 1.0), 0.5 * r[0], 0.5 * r[1], 0.5 * r[2]))
-                x = linear_jacobian(r, x)
-            else:
-                p = rotation_vector_quat(r)
-                x = right_jacobian(r, x)
-            store3(out, v, add3(rotate(quat_conj(p), load3(dq, v)), x))
+            J, back = quaternion_tangent(m, d, scale3(h, load3(velocity, v)))
+            store3(out, v, advance_quaternion(J, back, scale3(h, load3(dv, v)), load3(dq, v)))
         else:
             out[v] = dq[v] + h * dv[v]

@@ -1,5 +1,6 @@
 """Memory of derivatives by formulas: what one pass over bodies and contacts keeps for the columns that follow."""
 
+from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.lanes.layout import Field, Layout
 
 SIZES = (
@@ -38,7 +39,15 @@ RATES = Layout(
         _real("dof_curvature", ("rate_nv",), "kg, kg m^2", "rate by its acceleration: of limits and dry friction"),
         _real("dof_g", ("rate_nv",), "N, N m", "rates of the residual, in one column"),
         _real("dof_p", ("rate_nv",), "N, N m", "the same of what the integrator takes off"),
+        _real("dof_tangent", ("rate_nv", 3), "1", "columns of the right Jacobian of SO(3) at h w', of quaternions"),
+        _real("dof_back", ("rate_nv", 3), "1", "columns of exp(-h w')"),
         _real("act_upper", ("rate_na",), "1", "next activations at an upper point"),
+        # of the columns that go through the factors together
+        Field("panel_at", "int", (PANEL,), "1", "their coordinates", "formula_steps", "scratch"),
+        _real("panel_acceleration", ("rate_nv", PANEL), "m/s^2, rad/s^2", "rates of the acceleration"),
+        _real("panel_lag", ("rate_nv", PANEL), "N, N m", "dof_p"),
+        _real("panel_step", ("rate_nv", PANEL), "m/s^2, rad/s^2", "rates of the integrator's acceleration"),
+        _real("panel_act", ("rate_na", PANEL), "1", "rates of the next activations"),
         # of each body
         _real("body_lag", ("rate_nbody", 6), "m/s^2", "the acceleration that the integrator takes off"),
         _real("body_lag_force", ("rate_nbody", 6), "N", "force that gives it"),

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.lanes import kernel, real, stage, where
 from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.entries.assembly import assemble_entries
@@ -31,7 +32,7 @@ from featherlane.solver.hessian.ways.articulated import (
 )
 from featherlane.solver.hessian.ways.block_factor import expand_blocks, factor_blocks, reduce_blocks
 from featherlane.solver.hessian.ways.ordered import factor_ordered, solve_ordered, substitute_ordered, taken_apart
-from featherlane.solver.hessian.ways.tree import expand_chains, factor_chains, reduce_chains
+from featherlane.solver.hessian.ways.tree import expand_chains, factor_chains, reduce_chains, substitute_chains
 from featherlane.solver.rows.rows import prepare_contacts
 
 
@@ -146,13 +147,9 @@ def keep_factor(m, d):
 
 
 @kernel
-def substitute(m, d, x):
-    """x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors; search and Mv are room."""
-    if d.H_kept[0] == 0:
-        keep_factor(m, d)
+def _substitute_search(m, d):
+    """search <- H^-1 search by the factor; Mv is room."""
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
-    for i in range(m.nv):
-        d.search[i] = x[i]
     if recursion and matrix:
         keep_vector(m, d)
     if recursion:
@@ -171,8 +168,34 @@ def substitute(m, d, x):
             expand_chains(m, d)
         if recursion:
             take_own_way(m, d)
+
+
+@kernel
+def substitute(m, d, x):
+    """x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors; search and Mv are room."""
+    if d.H_kept[0] == 0:
+        keep_factor(m, d)
+    for i in range(m.nv):
+        d.search[i] = x[i]
+    _substitute_search(m, d)
     for i in range(m.nv):
         x[i] = d.search[i]
+
+
+@kernel
+def substitute_columns(m, d, X):
+    """`substitute` for a panel of columns (dynamics/sparse/tree_panel.py), with the same bits."""
+    if d.H_kept[0] == 0:
+        keep_factor(m, d)
+    if takes_recursion(m, d) or d.H_pattern[0] in (ORDERED, BLOCKS):
+        for c in range(PANEL):
+            for i in range(m.nv):
+                d.search[i] = X[PANEL * i + c]
+            _substitute_search(m, d)
+            for i in range(m.nv):
+                X[PANEL * i + c] = d.search[i]
+    else:
+        substitute_chains(m, d, X)
 
 
 @kernel

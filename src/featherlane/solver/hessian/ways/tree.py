@@ -15,6 +15,7 @@ from featherlane.dynamics.sparse.tree_factor import (
     solve_lt_columns,
     solve_lt_rows,
 )
+from featherlane.dynamics.sparse.tree_panel import expand_panel, reduce_panel
 from featherlane.lanes import kernel, stage
 from featherlane.solver.hessian.entries.pattern import PATHS
 from featherlane.solver.rows.rows import REACHED
@@ -89,3 +90,16 @@ def reduce_chains(m, d):
         solve_lt_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.search)
     else:
         solve_lt_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_below, d.H, d.search)
+
+
+@kernel
+def substitute_chains(m, d, X):
+    """X <- H^-1 X for a panel of columns."""
+    if d.H_pattern[0] == PATHS:
+        a, b = d.H_belowadr, d.H_belowrow
+        reduce_panel(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H_below, a, b, 1, d.H, X)
+        expand_panel(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, X)
+    else:
+        below = d.H_below
+        reduce_panel(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, below, below, below, 0, d.H, X)
+        expand_panel(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, X)
