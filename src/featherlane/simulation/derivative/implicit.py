@@ -224,7 +224,7 @@ class _Passes:
             [room(w, worlds.rest, not worlds.torques) for w in workspaces],
             formula_steps if self.whole else formula_columns,
         )
-        plan = Plan(workspaces, kinds, self.each, wanted, loop, rooms=rooms)
+        plan = Plan(workspaces, kinds, self.each, wanted, loop, worlds.batch._remembered(), rooms)
         plan.workspaces[0].calls.require(loop)
         self.rows = plan.record.arrays["record_row"]
         return plan, n

@@ -50,8 +50,8 @@ class OneWorld(OwnWorlds):
             "record": [*record, Transfer("part", every_time)],
         }
         workspaces = self._prepared(1)
-        rooms = [room(w, steps=not torques) for w in workspaces]
-        self.plan = plan = Plan(workspaces, kinds, 1, self.batch._wanted(set()), formula_steps, rooms=rooms)
+        rooms, memory = [room(w, steps=not torques) for w in workspaces], self.batch._remembered()
+        self.plan = plan = Plan(workspaces, kinds, 1, self.batch._wanted(set()), formula_steps, memory, rooms)
         plan.begin(n, np.zeros(1, int), np.zeros(1, int))
         self.calls = workspaces[0].calls
         self.calls.require(formula_steps)
