@@ -1,5 +1,7 @@
 """Rates by formulas against differences of the residual: they share no line but those of the residual itself."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from simulation.test_transition import exact, relative
 
 SMOOTH = 1e-8  # what differences over 2e-7 leave of smooth forces
 CONTACT = 1e-6
+STEP = 1e-6  # m, rad: by how much contacts are displaced
+ONE_SIDED = 1e-5  # of a difference over 1e-7 to one side
 # all joints, limits, dry friction, gravity compensation, springs, dampers with polynomials, motors with rates and
 # activations
 JOINTS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/><default>
@@ -144,7 +148,18 @@ def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
-def test_points_that_are_counted_anew_go_by_differences(rng):
+def after(model, data, dof, step):
+    """The next velocity and the contacts' points, with the position moved along a dof."""
+    moved, start = copy.copy(data), np.zeros(model.nv)
+    start[dof] = step
+    moved.qpos = fl.integrate_pos(model, data.qpos, start, 1.0)
+    points = copy.copy(moved)
+    fl.forward(model, points)
+    fl.step(model, moved)
+    return moved.qvel.copy(), points.contact.pos.copy()
+
+
+def test_points_may_be_counted_anew(rng):
     """Corners of a box between flat fingers, which come in another order when it turns."""
     model = exact(fl.load("hand"))
     data, seen = fl.Data(model), 0
@@ -154,8 +169,33 @@ def test_points_that_are_counted_anew_go_by_differences(rng):
         found, (coarse, fine) = fl.transition(model, data), (fl.transition_fd(model, data, e) for e in (2e-6, 1e-6))
         if data.ncon and found.switching > 1e-4 and relative(coarse.A, fine.A) < 1e-6:
             assert relative(found.A, fine.A) < CONTACT
-            seen += not rates(model, data, True)[1]
+            assert rates(model, data, True)[1]
+            points = [after(model, data, dof, step)[1] for dof in range(model.nv) for step in (STEP, -STEP)]
+            seen += any(np.abs(p - points[0]).max() > 100 * STEP for p in points)
     assert seen
+
+
+def test_other_points_of_a_face_are_near_and_make_no_slope():
+    """A box held in the middle of its fingers: to each side another corner is left out of one finger's four."""
+    model = exact(fl.load("hand"))
+    model.opt.integrator = "implicitfast"
+    data, nv = fl.Data(model), model.nv
+    fl.step(model, data, 50)
+    found, (here, points), sides = fl.transition(model, data), after(model, data, 0, 0.0), 0
+    assert found.switching <= STEP and rates(model, data, True)[1]
+    scale = np.abs(found.A[nv : 2 * nv]).max()
+    for dof in range(nv):
+        for step in (STEP / 10, -STEP / 10):
+            velocity, other = after(model, data, dof, step)
+            apart = np.linalg.norm(other[:, None] - points, axis=2).min(0)
+            if len(other) == len(points) and apart.max() < 100 * STEP:
+                column = (velocity - here) / step
+                assert np.abs(column - found.A[nv : 2 * nv, dof]).max() < ONE_SIDED * scale
+                sides += 1
+            else:
+                # what whole steps show there is no slope
+                assert np.abs(velocity - here).max() > 10 * abs(step) * scale
+    assert sides > nv and sides < 2 * nv
 
 
 def test_momentum_is_conserved_by_derivatives(rng):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import fabs, fma, kernel, where
-from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, norm3, normalize3
+from featherlane.lanes import fabs, fma, kernel, sqrt, where
+from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, norm3, normalize3, scale3
 
 STEEP = 0.9  # x has no part across the normal to speak of
 
@@ -31,6 +31,17 @@ def frame_of(n):
         where(upright, across, fma(-n[2], n[2], 1.0)),
     )
     return _rows(n, normalize3(t)[0])
+
+
+@kernel
+def turning_tangent(n, t):
+    """How fast the frame (n, t) of `frame_of` spins about n while the normal turns: this vector times the turn.
+
+    With t = (e - c n) / |e - c n| and c = n . e, and the normal carried along, dn = w x n:
+    dt . (n x t) = c / sqrt(1 - c^2) t . w.
+    """
+    c = where(fabs(n[1]) < 0.5, n[1], n[2])
+    return scale3(c / sqrt(fma(-c, c, 1.0)), t)
 
 
 @kernel

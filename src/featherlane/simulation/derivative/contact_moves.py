@@ -3,21 +3,23 @@
 Only the pose of one body relative to the other matters.  Each contact's distance, point and frame are differenced for
 the six twists of that pose, all contacts of a world at once: every body b moves by a twist about the com of its tree,
 scaled by a number c_b of its own, so that two bodies have the relative twist (c_2 - c_1) T wherever they touch.  It
-takes twelve collisions, however many dofs there are, and serves every pair of shapes.  Tangents may follow the world's
-axes and not the bodies: where two moving bodies touch, six collisions more say how a frame spins about its normal
-while all is turned.
+takes twelve collisions, however many dofs there are, and serves every pair of shapes.  Tangents follow the world's axes
+and not the bodies: where two moving bodies touch, a frame spins about its normal while all is turned
+(collision/frame.py); six collisions more say how where a pair's tangents follow something else.
 """
 
 from __future__ import annotations
 
 from featherlane.collision.collision import collision
+from featherlane.collision.frame import frame_of, turning_tangent
 from featherlane.collision.given import NO_CANDIDATE
-from featherlane.lanes import fma, kernel, not_, real, where
+from featherlane.lanes import any_, fma, kernel, not_, real, where
 from featherlane.solver.rows.rows import moving_body
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3, sub3
 
 STEP = 1e-6  # m, rad: by how much poses move
-JUMP = 1e-4  # m: a point that is farther away then is another one
+SAME = 1e-10  # of two unit vectors
+JUMP = 1e-4  # m: a point that is farther away at a displaced pose is another one
 
 
 @kernel
@@ -71,14 +73,19 @@ def _turn_all(m, d, t, axis, step):
 
 
 @kernel
-def _same(d, t, s, k):
-    """Is slot s, as it is found, slot k of the world's own pose?"""
+def _is_of_pair(d, t, s, k):
+    """Is slot s, as it is found, of the pair of slot k of the world's own pose?"""
     return (
         d.con_cand[s] == t.slot_cand[k]
-        and d.con_point[s] == t.slot_point[k]
         and d.con_geom[2 * s] == t.slot_geom[2 * k]
         and d.con_geom[2 * s + 1] == t.slot_geom[2 * k + 1]
     )
+
+
+@kernel
+def _same(d, t, s, k):
+    """Is slot s, as it is found, slot k of the world's own pose?"""
+    return d.con_point[s] == t.slot_point[k] and _is_of_pair(d, t, s, k)
 
 
 @kernel
@@ -134,14 +141,14 @@ def _find_slots(d, t, n):
 @kernel
 def _arm(m, d, t, k, place):
     """The contact point, halfway between both poses, from the com of the tree of the body at that place."""
-    point = scale3(0.5, add3(load3(d.con_pos, 3 * t.slot_at[k]), load3(t.slot_upper, 13 * k + 1)))
+    point = scale3(0.5, add3(load3(t.slot_lower, 13 * k + 1), load3(t.slot_upper, 13 * k + 1)))
     return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[t.slot_carrier[2 * k + place]]))
 
 
 @kernel
-def _normal(d, t, k):
+def _normal(t, k):
     """The contact's normal, halfway between both poses."""
-    return scale3(0.5, add3(load3(d.con_frame, 9 * t.slot_at[k]), load3(t.slot_upper, 13 * k + 4)))
+    return scale3(0.5, add3(load3(t.slot_lower, 13 * k + 4), load3(t.slot_upper, 13 * k + 4)))
 
 
 @kernel
@@ -180,25 +187,77 @@ def _row(t, a, w, u):
 
 
 @kernel
-def _store_upper(d, t, k):
-    """slot_upper: distance, position and frame of slot k at the upper pose; zeros where it is not there."""
-    at = t.slot_at[k]
+def _from_own(d, t, s, k):
+    """Square of the distance of slot s, as it is found, from slot k at the world's own pose."""
+    between = sub3(load3(d.con_pos, 3 * s), load3(t.slot_own, 13 * k + 1))
+    return dot3(between, between)
+
+
+@kernel
+def _choose(d, k, s, chosen, to):
+    """Geometry number k of `to` <- that of slot s, as it is found, where it is chosen."""
+    a, b = 13 * k, 9 * s
+    to[a] = where(chosen, d.con_dist[s], to[a])
+    for c in range(3):
+        to[a + 1 + c] = where(chosen, d.con_pos[3 * s + c], to[a + 1 + c])
+    for c in range(9):
+        to[a + 4 + c] = where(chosen, d.con_frame[b + c], to[a + 4 + c])
+
+
+@kernel
+def _keep_geometry(d, t, k, to):
+    """Geometry number k of `to` <- distance, position and frame of slot k at a displaced pose; zeros where it is not.
+
+    Corners of a clipped polygon may be counted from another one on: then it is the point of the pair that is nearest,
+    world by world.  Others may stand for a face than those at the world's own pose: where none is near it is the
+    geometry there, and 1 is returned.
+    """
+    at, lost = t.slot_at[k], real(d, 0.0)
     for e in range(13 * k, 13 * k + 13):
-        t.slot_upper[e] = real(d, 0.0)
+        to[e] = real(d, 0.0)
     if at >= 0:
-        t.slot_upper[13 * k] = d.con_dist[at]
-        store3(t.slot_upper, 13 * k + 1, load3(d.con_pos, 3 * at))
-        for c in range(3):
-            store3(t.slot_upper, 13 * k + 4 + 3 * c, load3(d.con_frame, 9 * at + 3 * c))
+        far, present = _from_own(d, t, at, k), t.slot_present[k] > 0.0
+        _choose(d, k, at, far == far, to)
+        astray = (far > JUMP * JUMP) & present
+        if any_(astray):
+            for s in range(d.ncon_slot[0]):
+                if s != at and _is_of_pair(d, t, s, k):
+                    other = _from_own(d, t, s, k)
+                    nearer = astray & (d.con_present[s] > 0.0) & (other < far)
+                    far = where(nearer, other, far)
+                    _choose(d, k, s, nearer, to)
+            lost = where(astray & (far > JUMP * JUMP), 1.0, lost)
+            for e in range(13 * k, 13 * k + 13):
+                to[e] = where(lost > 0.0, t.slot_own[e], to[e])
+            t.slot_near[0] = where(lost > 0.0, 1.0, t.slot_near[0])
+    return lost
+
+
+@kernel
+def _keep_upper(d, t, n):
+    """slot_upper, slot_lost <- the geometry of all slots at a displaced pose."""
+    for k in range(n):
+        t.slot_lost[k] = _keep_geometry(d, t, k, t.slot_upper)
+
+
+@kernel
+def _keep_lower(d, t, k):
+    """slot_lower <- that of slot k at the opposite pose; returns 1 / the span between the two, in steps.
+
+    Where it is lost at one of them the span is that to the world's own pose; slot_jumps <- 1 where it is at both.
+    """
+    lost = t.slot_lost[k] + _keep_geometry(d, t, k, t.slot_lower)
+    t.slot_jumps[0] = where(lost > 1.0, 1.0, t.slot_jumps[0])
+    return where(lost == 1.0, 1.0, 0.5) / STEP
 
 
 @kernel
 def _frame_turn(d, t, k, scale):
     """Turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
-    zero, at = real(d, 0.0), t.slot_at[k]
+    zero = real(d, 0.0)
     turned = (zero, zero, zero)
     for c in range(3):
-        e, f = load3(d.con_frame, 9 * at + 3 * c), load3(t.slot_upper, 13 * k + 4 + 3 * c)
+        e, f = load3(t.slot_lower, 13 * k + 4 + 3 * c), load3(t.slot_upper, 13 * k + 4 + 3 * c)
         turned = add3(turned, scale3(0.5 * scale, cross(e, sub3(f, e))))
     return turned
 
@@ -217,38 +276,55 @@ def _find_at(m, d, t, n):
 
 
 @kernel
+def _follows_normal(t, k):
+    """Mask: the tangents of slot k are those that its normal has wherever the bodies are turned."""
+    n, tangent = load3(t.slot_own, 13 * k + 4), load3(t.slot_own, 13 * k + 7)
+    frame = frame_of(n)
+    off = sub3(tangent, (frame[3], frame[4], frame[5]))
+    return not_((dot3(off, off) > SAME * SAME) & (t.slot_present[k] > 0.0))
+
+
+@kernel
 def _spins(m, d, t, n):
     """slot_spin: how frames between moving bodies spin about their normals, more than all else, while all is turned."""
-    found = 0
+    strays = 0
     for k in range(n):
-        store3(t.slot_spin, 3 * k, (real(d, 0.0), real(d, 0.0), real(d, 0.0)))
+        zero = real(d, 0.0)
+        spin = (zero, zero, zero)
         if _pair_moves(m, t, k):
-            found = 1
-    if found:
-        for axis in range(3):
-            _turn_all(m, d, t, axis, STEP)
-            _find_at(m, d, t, n)
-            for k in range(n):
-                _store_upper(d, t, k)
-            _turn_all(m, d, t, axis, -STEP)
-            _find_at(m, d, t, n)
-            for k in range(n):
-                if _pair_moves(m, t, k) and t.slot_at[k] >= 0:
-                    normal = _normal(d, t, k)
-                    t.slot_spin[3 * k + axis] = dot3(normal, _frame_turn(d, t, k, 0.5 / STEP)) - normal[axis]
+            normal, tangent = load3(t.slot_own, 13 * k + 4), load3(t.slot_own, 13 * k + 7)
+            if t.slot_cand[k] != NO_CANDIDATE:
+                spin = turning_tangent(normal, tangent)
+                strays = 1 if any_(not_(_follows_normal(t, k))) else strays
+            spin = sub3(spin, normal)
+        store3(t.slot_spin, 3 * k, spin)
+    if strays:
+        _difference_spins(m, d, t, n)
+
+
+@kernel
+def _difference_spins(m, d, t, n):
+    """slot_spin of frames whose tangents follow something else, by six collisions more."""
+    for axis in range(3):
+        _turn_all(m, d, t, axis, STEP)
+        _find_at(m, d, t, n)
+        _keep_upper(d, t, n)
+        _turn_all(m, d, t, axis, -STEP)
+        _find_at(m, d, t, n)
+        for k in range(n):
+            if _pair_moves(m, t, k) and t.slot_at[k] >= 0 and t.slot_cand[k] != NO_CANDIDATE:
+                scale, normal, a = _keep_lower(d, t, k), _normal(t, k), 3 * k + axis
+                spin = dot3(normal, _frame_turn(d, t, k, scale)) - normal[axis]
+                t.slot_spin[a] = where(_follows_normal(t, k), t.slot_spin[a], spin)
 
 
 @kernel
 def _difference(m, d, t, k, axis, scale):
     """Column `axis` of the map of contact k, from its upper pose and the lower one at hand."""
-    one, two, at = t.slot_carrier[2 * k], t.slot_carrier[2 * k + 1], t.slot_at[k]
+    one, two = t.slot_carrier[2 * k], t.slot_carrier[2 * k + 1]
     c1, c2 = share(m, one), share(m, two)
-    dist = (t.slot_upper[13 * k] - d.con_dist[at]) * scale
-    between = sub3(load3(t.slot_upper, 13 * k + 1), load3(d.con_pos, 3 * at))
-    # corners of a clipped polygon may be counted from another one on
-    jumps = (dot3(between, between) > JUMP * JUMP) & (t.slot_present[k] > 0.0)
-    t.slot_jumps[0] = where(jumps, 1.0, t.slot_jumps[0])
-    pos = scale3(scale, between)
+    dist = (t.slot_upper[13 * k] - t.slot_lower[13 * k]) * scale
+    pos = scale3(scale, sub3(load3(t.slot_upper, 13 * k + 1), load3(t.slot_lower, 13 * k + 1)))
     turned = _frame_turn(d, t, k, scale)
     # what is common to both bodies: body 1 carries all along, and body 2 has the rest
     one_s, two_s = real(d, 0.0) + c1, real(d, 0.0) + c2
@@ -260,7 +336,7 @@ def _difference(m, d, t, k, axis, scale):
     apart = 0.0 if still or m.body_weldid[one] == m.body_weldid[two] else 1.0
     inverse = apart / (c2 - c1 + (1.0 - apart))
     if axis < 3:
-        turned = axpy3(-c1 * t.slot_spin[3 * k + axis], _normal(d, t, k), turned)
+        turned = axpy3(-c1 * t.slot_spin[3 * k + axis], _normal(t, k), turned)
         # the translations' part is known by now
         zero = real(d, 0.0)
         known, moved, turn_of = moved_by_translation(t, k, u, zero)
@@ -293,7 +369,8 @@ def contact_moves(m, d, t):
     """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are found once more at the end.
 
     Writes slot_known: 0 in worlds that lack a contact of theirs at a displaced pose, -1 where the tile has no room;
-    slot_near: 1 where a contact more begins at one, in worlds that have some; slot_jumps: 1 where a point is another.
+    slot_near: 1 where other contacts are at one, in worlds that have some; slot_jumps: 1 where a point is nowhere near
+    at both poses of a twist.
     """
     n, zero = d.ncon_slot[0], real(d, 0.0)
     t.slot_known[0], t.slot_near[0], t.slot_jumps[0] = real(d, 1.0), zero, zero
@@ -304,18 +381,18 @@ def contact_moves(m, d, t):
             for e in range(2 * k, 2 * k + 2):
                 t.slot_geom[e], t.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
             t.slot_present[k] = d.con_present[k]
+            _choose(d, k, k, t.slot_present[k] == t.slot_present[k], t.slot_own)
         _spins(m, d, t, n)
         for turn_of_axis in range(6):
             axis = 5 - turn_of_axis  # translations first
             _displace(m, d, t, axis, STEP)
             _find_at(m, d, t, n)
-            for k in range(n):
-                _store_upper(d, t, k)
+            _keep_upper(d, t, n)
             _displace(m, d, t, axis, -STEP)
             _find_at(m, d, t, n)
             for k in range(n):
                 if t.slot_at[k] >= 0:
-                    _difference(m, d, t, k, axis, 0.5 / STEP)
+                    _difference(m, d, t, k, axis, _keep_lower(d, t, k))
                 else:
                     _store_move(t, k, axis, zero, (zero, zero, zero), (zero, zero, zero))
         _displace(m, d, t, 0, 0.0)

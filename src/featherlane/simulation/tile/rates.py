@@ -64,6 +64,9 @@ RATES = Layout(
         Field("slot_taken", "int", ("rate_ncon",), "1", "1: a slot there is known", "formula_columns", "scratch"),
         _real("slot_present", ("rate_ncon",), "1", "1 where the world has the contact"),
         _real("slot_upper", ("rate_ncon", 13), "m, 1", "distance, position and frame at a displaced pose"),
+        _real("slot_lower", ("rate_ncon", 13), "m, 1", "the same at the opposite one"),
+        _real("slot_own", ("rate_ncon", 13), "m, 1", "the same at the world's own pose"),
+        _real("slot_lost", ("rate_ncon",), "1", "1 where no point is near at the displaced pose"),
         _real("slot_moves", ("rate_ncon", 42), "1", "rates of distance, position and frame's turn by a relative twist"),
         _real(
             "slot_spin", ("rate_ncon", 3), "1", "spin of the frame about its normal while all is turned, less the turn"
@@ -72,8 +75,8 @@ RATES = Layout(
         _real("slot_motion", ("rate_ncon", 12), "m/s^2, m/s", "relative acceleration and velocity, angular first"),
         _real("slot_slope", ("rate_ncon", 2), "1/m, 1/s^2", "rates by distance: of all stiffnesses, of aref"),
         _real("slot_curvature", ("rate_ncon", 36), "kg", "second derivative of the cost in the contact's basis"),
-        _real("slot_jumps", (1,), "1", "1 where a contact's point is another one at a displaced pose"),
-        _real("slot_near", (1,), "1", "1 where a contact more begins at a displaced pose"),
+        _real("slot_jumps", (1,), "1", "1 where a contact's point is nowhere near at both poses of a twist"),
+        _real("slot_near", (1,), "1", "1 where other contacts are at a displaced pose"),
         _real("slot_known", (1,), "1", "1 where all displaced poses have the contacts of the world, -1 no room"),
     ),
 )
