@@ -1,7 +1,7 @@
 """Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at moved points.
 
-Worlds that the theorem does not serve go by differences of whole steps: under the contact model lcp, the pass against
-slip, and activations under the integrator rk4; `docs/derivatives.md` says which are which.
+Worlds that the theorem does not serve go by differences of whole steps: the pass against slip, and activations under
+the integrator rk4; `docs/derivatives.md` says which are which.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITF
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.implicit import ImplicitWorlds
+from featherlane.simulation.derivative.lcp_worlds import LcpWorlds, lcp_serves
 from featherlane.simulation.derivative.moved import Borrowed
 from featherlane.simulation.derivative.one_world import rates_of_one_world
 from featherlane.simulation.derivative.parameters import Parameters
@@ -82,12 +83,12 @@ def transition(
 
     The acceleration a solves g(a; x, u) = M a + c - tau - J^T f(J a - aref) = 0, so that da = -H^-1 dg at fixed a, with
     the Hessian H of the solver; the integrator follows by the chain rule.  dg is taken by formulas, and of forces that
-    have none by central differences: no solver, no tolerance (docs/derivatives.md).  Contacts that are there move with
-    the bodies; the derivative is that of the active set at hand, and `switching` says how near another one is.
+    have none by central differences: no solver, no tolerance (docs/derivatives.md).  Under the contact model lcp forces
+    change as the linear system of its free rows says.  Contacts that are there move with the bodies; the derivative is
+    that of the active set at hand, and `switching` says how near another one is.
 
-    Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the
-    contact model lcp, the pass against slip, rk4 with activations) the result is that of `transition_fd`; C and D are
-    always.
+    Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the pass
+    against slip, rk4 with activations) the result is that of `transition_fd`; C and D are always.
 
     Args:
         model: the model.
@@ -121,8 +122,9 @@ def transition(
     nx = 2 * sizes["nv"] + sizes["na"]
     # most calls ask for none
     asked = None if parameters == () else Parameters(model, parameters)
-    served, count = _served(sizes), 0 if asked is None else asked.n
-    if count and (not served or sizes["opt_integrator"] == RK4):
+    served, count = _served(sizes) or lcp_serves(model), 0 if asked is None else asked.n
+    lcp = sizes["opt_contact_model"] != CONVEX
+    if count and (not served or lcp or sizes["opt_integrator"] == RK4):
         raise UnsupportedFeatureError(
             ["option contact_model, integrator or noslip_iterations"],
             what="there are no derivatives by parameters with it",
@@ -137,7 +139,11 @@ def transition(
             unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
             return StepDerivatives(found.A, found.B, C, D, {}, unknown)
     n = nx + sizes["nu"]
-    if sizes["opt_integrator"] == RK4:
+    if lcp:
+        with Borrowed(LcpWorlds, model, data, False, nthread, disabled) as worlds:
+            worlds.load(data)
+            out, _, nearest, left = worlds.rates()
+    elif sizes["opt_integrator"] == RK4:
         with Borrowed(ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
             worlds.load(data)
             out, nearest, left = rk4_rates(worlds)
@@ -185,8 +191,8 @@ def acceleration_derivatives(
     Raises:
         ModelError: the model is not the data's.
         TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: the contact model lcp, the pass against slip, a world whose rows found no room; the
-            flag `sleep` is on.
+        UnsupportedFeatureError: the pass against slip, actuators that act through contacts under the contact model
+            lcp, a world whose rows found no room; the flag `sleep` is on.
 
     Source: implicit function theorem.
     """
@@ -199,17 +205,22 @@ def acceleration_derivatives(
             n, nv = rates.shape
             q, v, none, u, tau = rates[:nv], rates[nv : 2 * nv], rates[:0], rates[2 * nv : n - nv], rates[n - nv :]
             return AccelerationDerivatives(q.T, v.T, none.T, u.T, tau.T, near)
-    sizes = check(model, data)
-    if model.opt_contact_model != CONVEX or model.opt_noslip_iterations > 0:
+    sizes, kind = check(model, data), ImplicitWorlds
+    if model.opt_contact_model != CONVEX:
+        kind = LcpWorlds
+        if model.nv and not lcp_serves(model):
+            raise UnsupportedFeatureError(
+                ["adhesion under the contact model lcp"], what="there are no derivatives of the acceleration with it"
+            )
+    if model.opt_noslip_iterations > 0:
         raise UnsupportedFeatureError(
-            ["option contact_model: lcp" if model.opt_contact_model != CONVEX else "option noslip_iterations"],
-            what="there are no derivatives of the acceleration with it",
+            ["option noslip_iterations"], what="there are no derivatives of the acceleration with it"
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
     disabled = 0 if frictionloss else FRICTIONLOSS
     out, nearest = np.empty((nworld, na + nu, nv)), np.ones(nworld)
     if nv:
-        with Borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
+        with Borrowed(kind, model, data, True, nthread, disabled) as worlds:
             worlds.load(data)
             _, out, nearest, left = worlds.rates()
         if len(left):

@@ -10,6 +10,7 @@ from featherlane import collision, constraint, dynamics, sensor, simulation, sol
 from featherlane.lanes import Library, Stage
 from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.lcp_rates import LCP_RATES
 from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.rows import ROWS
 from featherlane.solver.lcp.fields import PROBLEM
@@ -19,6 +20,7 @@ RECORDS = {
     "d": (DATA, False),
     "b": (ROWS, True),
     "t": (RATES, False),
+    "u": (LCP_RATES, False),
     "m1": (MODEL, True),
     "d1": (DATA, False),
     "p": (PROBLEM, False),

@@ -85,14 +85,9 @@ def normal_velocity(m, d, k, erp, v):
 
 
 @kernel
-def append_contact(m, d, k, start, n, present):
-    """All rows of contact k."""
-    spin, zero = set_parameters(m, d, k), real(d, 0.0)
-    E, C = contact_softness(m, d, k)
-    fill_row(m, d, k, 0, start, n, present)
-    normal, v, a = append_row(m, d, start, n)
-    set_row(m, d, normal, v, a, present, normal_velocity(m, d, k, E, v), C, zero, real(d, INFINITE))
-    d.con_lcprow[k] = normal
+def append_friction(m, d, k, start, n, present, normal, spin):
+    """The rows of friction of contact k behind its normal row; `spin` as `set_parameters` gave it."""
+    zero = real(d, 0.0)
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
         r, v, a = append_row(m, d, start, n)
@@ -104,6 +99,18 @@ def append_contact(m, d, k, start, n, present):
             goal = spin
         set_row(m, d, r, v, a, present, goal, soft, zero, zero)
         set_friction(d, r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
+
+
+@kernel
+def append_contact(m, d, k, start, n, present):
+    """All rows of contact k."""
+    spin, zero = set_parameters(m, d, k), real(d, 0.0)
+    E, C = contact_softness(m, d, k)
+    fill_row(m, d, k, 0, start, n, present)
+    normal, v, a = append_row(m, d, start, n)
+    set_row(m, d, normal, v, a, present, normal_velocity(m, d, k, E, v), C, zero, real(d, INFINITE))
+    d.con_lcprow[k] = normal
+    append_friction(m, d, k, start, n, present, normal, spin)
 
 
 @kernel
