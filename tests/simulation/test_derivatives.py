@@ -357,8 +357,40 @@ def test_parameters_of_a_batch_are_those_of_its_worlds():
     assert alone.P["body_mass"].tobytes() == found.P["body_mass"].tobytes()
 
 
+def test_entries_of_parameters_are_columns_of_their_fields():
+    """By name, number and range; what is asked for twice in other words is given twice."""
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 3, nthread=1)
+    batch.step(40)
+    body, geom = model.names("body")[2], next(name for name in model.names("geom") if name)
+    g, names = model.names("geom").index(geom), (f"body_mass[{body}]", f"geom_friction[{geom}, 0:2]", "opt.gravity[2]")
+    whole = fl.transition(model, batch, parameters=("body_mass", "geom_friction", "opt.gravity")).P
+    some = fl.transition(model, batch, parameters=(*names, "body_mass[2:4]")).P
+    assert list(some) == [*names, "body_mass[2:4]"]
+    for name, expected in (
+        (names[0], whole["body_mass"][..., 2]),
+        (names[1], whole["geom_friction"][..., g, :2]),
+        (names[2], whole["opt_gravity"][..., 2]),
+        ("body_mass[2:4]", whole["body_mass"][..., 2:4]),
+    ):
+        assert some[name].shape == expected.shape and some[name].tobytes() == expected.tobytes()
+
+
+def test_names_of_parameters_that_are_none_are_near_others():
+    model = fl.load("quadruped")
+    with pytest.raises(fl.UnknownNameError, match=r"no body 'tronk'.*trunk"):
+        fl.transition(model, fl.Data(model), parameters=["body_mass[tronk]"])
+    with pytest.raises(fl.ModelError, match=r"got 99, allowed are entries 0 to \d+ of body_mass"):
+        fl.transition(model, fl.Data(model), parameters=["body_mass[99]"])
+
+
 @pytest.mark.parametrize(
-    "given", ["body_mass", ["body_masses"], ["opt.timestep"], [3], 5, ["geom_type"], ["qpos0"] * 2]
+    "given",
+    [
+        *("body_mass", ["body_masses"], ["opt.timestep"], [3], 5, ["geom_type"], ["qpos0"] * 2),
+        *(["body_mass["], ["body_mass[0, 0]"], ["opt.timestep[0]"], ["body_mass[3:3]"], ["opt.gravity[x]"]),
+        ["opt.gravity[0]"] * 2,
+    ],
 )
 def test_parameters_that_are_none_are_named(given):
     model, _, _ = carts()

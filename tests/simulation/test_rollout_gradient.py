@@ -121,6 +121,33 @@ def test_it_is_the_slope_of_whole_rollouts_through_contact(contact_model):
         assert np.abs(found.control[:, k, i] - slope).max() < 1e-8
 
 
+def test_numbers_of_all_worlds_are_those_of_each(rng):
+    """(nx,), (1, nx) and (1, nstep + 1, nx) in place of a row for each world; by coordinates, too."""
+    model = sliding()
+    batch, nstep = started(model, rng), 4
+    control, nx, nc = np.zeros((nstep, model.nu)), 2 * model.nv + model.na, model.nq + model.nv + model.na
+    for n in (nx, nc):
+        last, every = rng.standard_normal(n), rng.standard_normal((1, nstep + 1, n))
+        for given, whole in ((last, np.tile(last, (3, 1))), (last[None], np.tile(last, (3, 1)))):
+            ours, theirs = (fl.rollout_gradient(model, batch, control, a).state for a in (given, whole))
+            assert ours.tobytes() == theirs.tobytes()
+        ours, theirs = (fl.rollout_gradient(model, batch, control, a).state for a in (every, np.tile(every, (3, 1, 1))))
+        assert ours.tobytes() == theirs.tobytes()
+    for shape in ((nstep + 1, nx), (2, nx), (3, nstep, nx), (), (1, 1, 1, nx)):
+        with pytest.raises(fl.ModelError, match="loss_gradient: got shape"):
+            fl.rollout_gradient(model, batch, control, np.zeros(shape))
+
+
+def test_entries_of_parameters_are_those_of_their_fields(rng):
+    model = sliding()
+    batch, control = started(model, rng, 2), np.zeros((3, model.nu))
+    weights = rng.standard_normal((2, 2 * model.nv + model.na))
+    whole = fl.rollout_gradient(model, batch, control, weights, parameters=["geom_friction"])
+    some = fl.rollout_gradient(model, batch, control, weights, parameters=["geom_friction[:, 0]"])
+    ours, theirs = some.parameters["geom_friction[:, 0]"], whole.parameters["geom_friction"][..., 0]
+    assert np.abs(ours - theirs).max() <= 1e-12 * np.abs(theirs).max()
+
+
 def test_parameters_move_the_end(rng):
     """Friction and masses, by differences of rollouts of worlds whose model differs."""
     model = sliding()

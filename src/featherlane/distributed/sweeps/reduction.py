@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.sweeps.target import PATH, selection
 from featherlane.errors import ModelError, near
+from featherlane.model.entries import PATH, selection
 from featherlane.model.model import Model
 from featherlane.simulation.batch.worlds import Worlds
 from featherlane.simulation.tile.fields import DATA

@@ -15,17 +15,14 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.lanes.layout import Field
 from featherlane.model.assign import is_mixed
+from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import EDITABLE_INTS, MODEL
 from featherlane.model.model import Model
-from featherlane.model.names import KINDS, named
 from featherlane.model.option import Option
 from featherlane.simulation.batch.worlds import STATE
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 
-PATH = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?:\[(.*)\])?\s*", re.DOTALL)
-RANGE = re.compile(r"(-?\d+)?\s*:\s*(-?\d+)?")
-WHOLE = re.compile(r"-?\d+")
 # what reads none of what depends on other fields: changing these leaves the constants of a model as they are
 INDEPENDENT = re.compile(
     r"opt_\w+|\w*_sol(ref|imp)\w*|\w+_(friction|margin|gap|damping|stiffness|frictionloss|range|forcerange|ctrlrange|actrange)"
@@ -125,47 +122,3 @@ def _owner(path: str, name: str) -> tuple[str, Field | None]:
     known += [f"opt.{option}" for option in OPTIONS]
     shown = name.replace("opt_", "opt.") if name.startswith("opt_") else name
     raise ModelError(f"parameter {path!r}: {shown!r} is no field of a model or of a state{near(shown, known)}")
-
-
-# ---- entries ---------------------------------------------------------------------------------------------------------
-def selection(model: Model, what: str, field: Field, dims: tuple[int, ...], text: str) -> tuple[Any, ...]:
-    """The index that stands in brackets.
-
-    Args:
-        model: the model, for names.
-        what: what has the path, for messages.
-        field: the field.
-        dims: its shape.
-        text: what stands in the brackets.
-
-    Raises:
-        ModelError: too many indices, one out of range, a name that there is not.
-    """
-    words = [word.strip() for word in text.split(",")]
-    if len(words) > len(dims):
-        raise ModelError(f"{what}: got {len(words)} indices, {field.name} has shape {dims}")
-    index = tuple(_index(model, what, field, axis, dims[axis], word) for axis, word in enumerate(words))
-    return index
-
-
-def _index(model: Model, what: str, field: Field, axis: int, length: int, word: str) -> Any:
-    bounds = RANGE.fullmatch(word)
-    if bounds:
-        chosen = slice(*(None if bound is None else int(bound) for bound in bounds.groups()))
-        if not len(range(length)[chosen]):
-            raise ModelError(f"{what}: got {word!r}, allowed are entries 0 to {length - 1}")
-        return chosen
-    if WHOLE.fullmatch(word):
-        if not -length <= int(word) < length:
-            raise ModelError(f"{what}: got {word}, allowed are entries 0 to {length - 1} of {field.name}")
-        return int(word)
-    if axis:
-        raise ModelError(f"{what}: got {word!r}, allowed are numbers and ranges; names stand for the first axis alone")
-    for kind, entry in KINDS.items():
-        for own in entry.axes:
-            if own.size == field.shape[0]:
-                rows = own.rows(model, named(model, kind, word).id)
-                if isinstance(rows, slice) and not len(range(length)[rows]):
-                    raise ModelError(f"{what}: {kind} {word!r} has no {field.name}")
-                return rows
-    raise ModelError(f"{what}: got {word!r}, allowed are entries 0 to {length - 1}; {field.name} has no names")

@@ -83,7 +83,11 @@ class Dynamics:
 
     def field_shapes(self, names) -> dict[str, tuple[int, ...]]:
         """Of model fields that are given, by the names that the model has for them; checked."""
-        known = Parameters(self.model, tuple(names)).names
+        asked = Parameters(self.model, tuple(names))
+        known = asked.names
+        for name, field in zip(known, asked.fields, strict=True):
+            if name != field:
+                raise ModelError(f"fields: got {name!r}, allowed are whole fields, as {field!r}")
         return {name: (self.nworld, *np.shape(self.model.__dict__[name])) for name in known}
 
     def run(self, qpos, qvel, act, control, fields=None) -> Run:

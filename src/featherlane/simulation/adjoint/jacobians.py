@@ -17,6 +17,7 @@ from featherlane.simulation.adjoint.trajectory import States, Trajectory, worlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import COUNTS
 from featherlane.simulation.derivative.exact import transition
+from featherlane.simulation.derivative.parameters import Parameters
 
 REALS = 1 << 22  # of the derivatives that are in memory at a time, about
 FIELD_POINTS = 512  # worlds that have a number of the model moved each, at a time, about
@@ -41,7 +42,7 @@ class JacobianSteps:
 
     Args:
         trajectory: the first of them.
-        parameters: fields of the model by which to differentiate, too.
+        parameters: fields of the model, or entries of them, by which to differentiate, too.
         nthread, frictionloss: as `transition` has them.
 
     Attributes:
@@ -56,8 +57,7 @@ class JacobianSteps:
         nx = 2 * model.nv + model.na
         most = REALS // max(nx * (nx + nu), 1)
         if parameters:
-            numbers = sum(np.size(model.__dict__[name]) for name in parameters)
-            most = min(most, FIELD_POINTS // max(2 * numbers, 1))
+            most = min(most, FIELD_POINTS // max(2 * Parameters(model, parameters).n, 1))
         self.each = min(nstep, max(1, most // nworld))
         self._batches: dict[int, Batch] = {}
 

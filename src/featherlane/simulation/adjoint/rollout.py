@@ -45,7 +45,7 @@ class RolloutGradient(NamedTuple):
     Attributes:
         state: (nworld, 2 nv + na) dL/dx by the state at the start, x = (position by dof, velocity, activation).
         control: (nworld, nstep, nu) dL/du.
-        parameters: name of a model field -> (nworld, shape of the field); empty where none was asked for.
+        parameters: name of a model field, or of entries of it -> (nworld, their shape); empty where none was asked for.
         switching: (nworld,) the least of `StepDerivatives.switching` of all steps; NaN where a step went by
             differences of steps.
         end: the states after the last step.
@@ -78,12 +78,13 @@ def rollout_gradient(
         batch: the worlds; they stay as they are.
         control: (nworld, nstep, nu), or (nstep, nu) for all worlds [N, N m, or what the actuator takes].
         loss_gradient: how the loss moves with states.  Numbers: (nworld, nx) by the last state, or (nworld, nstep + 1,
-            nx) by each from the start to the end.  Or a function `loss_gradient(k, state)`, called for k = nstep, ...,
-            0 with the `RolloutState` after k steps, which returns what broadcasts to (nworld, nx), or None where the
-            loss does not look at this state; or a pair of these by state and by control, the latter (nworld, nu).  nx
-            is 2 nv + na for a gradient by dof, or nq + nv + na for one by (qpos, qvel, act), where quaternions count as
-            four numbers.
-        parameters: names of real model fields, as in `transition`, by which to differentiate, too.
+            nx) by each from the start to the end; (nx,), (1, nx) and (1, nstep + 1, nx) are those of all worlds.  Or a
+            function `loss_gradient(k, state)`, called for k = nstep, ..., 0 with the `RolloutState` after k steps,
+            which returns what broadcasts to (nworld, nx), or None where the loss does not look at this state; or a pair
+            of these by state and by control, the latter (nworld, nu).  nx is 2 nv + na for a gradient by dof, or
+            nq + nv + na for one by (qpos, qvel, act), where quaternions count as four numbers.
+        parameters: names of real model fields, or of entries of them, as in `transition`, by which to differentiate,
+            too.
         interval: steps from one state that is kept to the next.  1: all are.  Else the others are computed again: a
             second rollout; 0: as many as need the least memory, sqrt(nstep).
         nthread: threads, 0: those of the batch.
@@ -176,11 +177,18 @@ class _Loss:
         """A gradient by the last state, or by each."""
         lengths = dict.fromkeys((self.nx, self.nc))
         shapes = [(*lead, n) for lead in ((self.nworld,), (self.nworld, self.nstep + 1)) for n in lengths]
-        allowed = f"is a function, or numbers {' or '.join(map(str, shapes))}"
+        allowed = f"is a function, or numbers {' or '.join(map(str, shapes))}, 1 in place of a length for all alike"
         array = reals("loss_gradient", given, allowed)
-        if array.shape not in shapes:
-            raise ModelError(f"loss_gradient: got shape {array.shape}, allowed {allowed}")
-        return array
+        n, steps = (array.shape or (0,))[-1], self.nstep + 1
+        if n in lengths and array.ndim < 3:
+            # (nx,) or (nworld, nx): by the last state
+            wide = (self.nworld, n)
+        else:
+            wide = (self.nworld, steps, n)
+        alike = all(a in (1, b) for a, b in zip(array.shape[::-1], wide[::-1], strict=False))
+        if n in lengths and array.ndim < 4 and alike:
+            return np.broadcast_to(array, wide)
+        raise ModelError(f"loss_gradient: got shape {array.shape}, allowed {allowed}")
 
     def _shaped(self, k: int, by: str, given, lengths: tuple[int, ...]) -> np.ndarray:
         """What the function gave, (nworld, n)."""

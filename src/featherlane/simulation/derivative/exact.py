@@ -37,7 +37,8 @@ class StepDerivatives(NamedTuple):
         B: (..., 2 nv + na, nu).
         C: (..., nsensordata, 2 nv + na), or None where sensors were not asked for.
         D: (..., nsensordata, nu), or None.
-        P: name of a model field -> (..., 2 nv + na, shape of the field): dx' = P dp; empty where none was asked for.
+        P: name of a model field, or of entries of it as they were asked for -> (..., 2 nv + na, their shape): dx' =
+            P dp; empty where none was asked for.
         switching: (...) how near the next switch of a constraint is, 1 at most: where a contact begins or ends to push,
             a cone to slip, friction to give way.  Below some 1e-4 derivatives from the two sides may differ.  NaN for
             worlds that went by differences of steps.
@@ -95,7 +96,8 @@ def transition(
         data: the world, or a batch of the model; neither is changed.
         sensors: derivatives of `sensordata`, too.
         parameters: names of real model fields (`body_mass`, `geom_friction`, `opt.gravity`) by whose numbers the next
-            state is differentiated, too, world by world, with what follows from them (`set_const`).
+            state is differentiated, too, world by world, with what follows from them (`set_const`); or of entries of
+            them, by name or number: `body_mass[torso]`, `geom_friction[floor, 0]`, `opt.gravity[2]`.
         nthread: threads, 0: as many as the work is worth.
         frictionloss: with the dry friction of joints and tendons.
 
@@ -103,7 +105,8 @@ def transition(
         `StepDerivatives`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: the model is not the data's; a parameter is no real field of it, or the timestep.
+        ModelError: the model is not the data's; a parameter is no real field of it, or the timestep; no such entry.
+        UnknownNameError: entries of something that has another name.
         TypeError: `data` is neither a Data nor a Batch.
         UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; `parameters`, where the theorem
             does not serve; the flag `sleep` is on.

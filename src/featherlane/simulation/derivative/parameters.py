@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from featherlane.errors import ModelError, near
+from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -24,6 +25,24 @@ PLAIN = (
     "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
     "jnt_range jnt_margin pair_ eq_sol actuator_gainprm actuator_biasprm actuator_forcerange"
 ).split()
+SEQUENCE = "allowed is a sequence of names of real model fields, 'body_mass', or entries of them, 'body_mass[torso]'"
+
+
+def _entries(model: Model, given: str) -> tuple[str, str, np.ndarray]:
+    """(what the result is called, the field, numbers of the entries in it) of a name."""
+    match = PATH.fullmatch(given)
+    if match is None:
+        raise ModelError(f"parameters: got {given!r}, allowed is FIELD, FIELD[NAME] or FIELD[NAME, NUMBER]")
+    field = match[1].replace("opt.", "opt_")
+    if field not in MODEL or MODEL[field].kind != "real":
+        allowed = [f.name for f in MODEL.fields if f.kind == "real"]
+        raise ModelError(f"parameters: {field!r} is no real field of a model{near(field, allowed)}")
+    dims = np.shape(model.__dict__[field])
+    entries = np.arange(int(np.prod(dims))).reshape(dims)
+    if match[2] is None:
+        return field, field, entries
+    chosen = entries[selection(model, f"parameters: {given!r}", MODEL[field], dims, match[2])]
+    return given, field, np.asarray(chosen)
 
 
 class Parameters:
@@ -31,35 +50,37 @@ class Parameters:
 
     Args:
         model: the model.
-        names: of real fields, `body_mass`, `opt.gravity`, ...
+        names: of real fields, `body_mass`, `opt.gravity`, or of entries, `body_mass[torso]`, `geom_friction[:, 0]`.
 
     Attributes:
-        names: as the model has them.
+        names: what results are called: fields as the model has them, entries as they were given.
+        fields: the field of each.
+        entries: which of its numbers, flat.
+        shapes: of each.
         sizes: how many numbers each has.
         n: how many all have.
 
     Raises:
-        ModelError: no such real field, one twice, or the timestep.
+        ModelError: no such real field, no such entry, one twice, or the timestep.
     """
 
     def __init__(self, model: Model, names):
         if isinstance(names, str) or not isinstance(names, Iterable):
-            raise ModelError(f"parameters: got {names!r}, allowed is a sequence of names of real model fields")
+            raise ModelError(f"parameters: got {names!r}, {SEQUENCE}")
         names = tuple(names)
         if not all(isinstance(name, str) for name in names):
-            raise ModelError(f"parameters: got {names!r}, allowed is a sequence of names of real model fields")
-        self.names = tuple(name.replace("opt.", "opt_") for name in names)
-        for name in self.names:
-            if name not in MODEL or MODEL[name].kind != "real":
-                allowed = [f.name for f in MODEL.fields if f.kind == "real"]
-                raise ModelError(f"parameters: {name!r} is no real field of a model{near(name, allowed)}")
-            if name == "opt_timestep" or self.names.count(name) > 1:
-                raise ModelError(f"parameters: got {name!r}, allowed are fields other than the timestep, each once")
+            raise ModelError(f"parameters: got {names!r}, {SEQUENCE}")
         self.model = model
-        self.shapes = [np.shape(model.__dict__[name]) for name in self.names]
-        self.sizes = [int(np.prod(shape)) for shape in self.shapes]
+        asked = [_entries(model, name) for name in names]
+        self.names, self.fields = tuple(name for name, *_ in asked), tuple(field for _, field, *_ in asked)
+        for name, field in zip(self.names, self.fields, strict=True):
+            if field == "opt_timestep" or self.names.count(name) > 1:
+                raise ModelError(f"parameters: got {name!r}, allowed are fields other than the timestep, each once")
+        self.entries = [np.ravel(entry) for _, _, entry in asked]
+        self.shapes = [np.shape(entry) for _, _, entry in asked]
+        self.sizes = [entry.size for entry in self.entries]
         self.n = sum(self.sizes)
-        self.follows = any(not name.startswith(tuple(PLAIN)) for name in self.names)
+        self.follows = any(not field.startswith(tuple(PLAIN)) for field in self.fields)
 
     def rates(self, worlds, chosen: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(dg, dp, dact'), each (k, n, ...), of worlds whose accelerations are known.
@@ -97,14 +118,13 @@ class Parameters:
     def _move(self, points: Batch, k: int) -> np.ndarray:
         """One number of each point moved, up and down by turns; how far apart the two are, (k, n)."""
         span, first = np.empty((k, self.n)), 0
-        for name, size in zip(self.names, self.sizes, strict=True):
-            field = points.expand(name).reshape(k, self.n, 2, size)
-            entry = np.arange(size)
-            value = field[:, first + entry, 0, entry]
+        for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
+            field, column = points.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
+            value = field[:, column, 0, entry]
             step = RELATIVE * np.maximum(np.abs(value), LEAST)
             # no number changes its sign: negative masses and dampers are none
             down = np.where(np.abs(value) < step, 0.0, step)
-            field[:, first + entry, 0, entry], field[:, first + entry, 1, entry] = value + step, value - down
+            field[:, column, 0, entry], field[:, column, 1, entry] = value + step, value - down
             span[:, first : first + size] = (value + step) - (value - down)
             first += size
         return span
@@ -114,7 +134,7 @@ class Parameters:
         return (pairs[:, :, 0] - pairs[:, :, 1]) / span[..., None]
 
     def parts(self, P: np.ndarray) -> dict[str, np.ndarray]:
-        """Field -> (..., nx, shape of the field), of all columns (..., nx, n)."""
+        """Name -> (..., nx, shape of the entries), of all columns (..., nx, n)."""
         ends = np.cumsum(self.sizes)[:-1]
         parts = zip(self.names, self.shapes, np.split(P, ends, -1), strict=True)
         return {name: part.reshape(*P.shape[:-1], *shape) for name, shape, part in parts}

@@ -1,0 +1,62 @@
+"""Entries of a field in words: `body_mass[torso]`, `geom_friction[:, 0]`, `opt.gravity[2]`.
+
+In brackets stand which entries: of the first axis a name or a number, of the others numbers, ranges `1:3` or `:` for
+all.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from featherlane.errors import ModelError
+from featherlane.lanes.layout import Field
+from featherlane.model.model import Model
+from featherlane.model.names import KINDS, named
+
+PATH = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(?:\[(.*)\])?\s*", re.DOTALL)
+RANGE = re.compile(r"(-?\d+)?\s*:\s*(-?\d+)?")
+WHOLE = re.compile(r"-?\d+")
+
+
+def selection(model: Model, what: str, field: Field, dims: tuple[int, ...], text: str) -> tuple[Any, ...]:
+    """The index that stands in brackets.
+
+    Args:
+        model: the model, for names.
+        what: what has the path, for messages.
+        field: the field.
+        dims: its shape.
+        text: what stands in the brackets.
+
+    Raises:
+        ModelError: too many indices, one out of range, a name that there is not.
+    """
+    words = [word.strip() for word in text.split(",")]
+    if len(words) > len(dims):
+        raise ModelError(f"{what}: got {len(words)} indices, {field.name} has shape {dims}")
+    index = tuple(_index(model, what, field, axis, dims[axis], word) for axis, word in enumerate(words))
+    return index
+
+
+def _index(model: Model, what: str, field: Field, axis: int, length: int, word: str) -> Any:
+    bounds = RANGE.fullmatch(word)
+    if bounds:
+        chosen = slice(*(None if bound is None else int(bound) for bound in bounds.groups()))
+        if not len(range(length)[chosen]):
+            raise ModelError(f"{what}: got {word!r}, allowed are entries 0 to {length - 1}")
+        return chosen
+    if WHOLE.fullmatch(word):
+        if not -length <= int(word) < length:
+            raise ModelError(f"{what}: got {word}, allowed are entries 0 to {length - 1} of {field.name}")
+        return int(word)
+    if axis:
+        raise ModelError(f"{what}: got {word!r}, allowed are numbers and ranges; names stand for the first axis alone")
+    for kind, entry in KINDS.items():
+        for own in entry.axes:
+            if own.size == field.shape[0]:
+                rows = own.rows(model, named(model, kind, word).id)
+                if isinstance(rows, slice) and not len(range(length)[rows]):
+                    raise ModelError(f"{what}: {kind} {word!r} has no {field.name}")
+                return rows
+    raise ModelError(f"{what}: got {word!r}, allowed are entries 0 to {length - 1}; {field.name} has no names")
