@@ -68,6 +68,19 @@ def test_both_together_are_the_rates_of_steps(integrator, rng):
     close(fl.transition(model, data), data, model, STEPS)
 
 
+def test_an_equality_with_a_long_lever_keeps_its_digits():
+    """A switch that moves by 14 times what its lamp does: its impedance bends within 1e-3, a dof's 7e-5."""
+    model = exact(
+        fl.load("""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody>
+        <body><joint name="switch" axis="0 1 0" damping="2"/><geom size="0.05" mass="0.1" pos="0.1 0 0"/></body>
+        <body pos="0 1 0"><joint name="lamp" type="slide" damping="2"/><geom size="0.05" mass="0.1"/></body></worldbody>
+        <equality><joint joint1="switch" joint2="lamp" polycoef="0 14 0 0 0"/></equality></mujoco>""")
+    )
+    data = fl.Data(model)
+    data.qpos, data.qvel = [3.4e-4, -1e-6], [0.01, -0.02]
+    close(fl.transition(model, data), data, model, 2e-7)
+
+
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_contacts_beside_them(cone):
     """A chain of tendons that lies on the ground."""
