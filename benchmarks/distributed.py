@@ -1,9 +1,10 @@
-"""Workers of Ray's against a local batch: throughput, and what a call costs; two minutes.
+"""Workers of Ray's against a local batch: throughput, and what a call costs; three minutes.
 
     python benchmarks/distributed.py --write
 
 Both have as many threads in all, and take the same steps from the same states, alternately.  A ratio of 1 says that
-being spread costs nothing.
+being spread costs nothing.  A call of `step` posts and returns: throughput is that of ten calls, and the wait for what
+they do; beside it stands that of calls each of which is waited for.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import featherlane as fl
 from featherlane.distributed import Batch, connect
 
 SETTLED = 50  # steps before it counts
+POSTED = 10  # calls before somebody waits
 CALLS = {
-    "step()": lambda b, control: b.step(),
-    "step(), ctrl set": lambda b, control: (setattr(b, "ctrl", control), b.step()),
+    "step()": lambda b, control: (b.step(), done(b)),
+    "step(), ctrl set": lambda b, control: (setattr(b, "ctrl", control), b.step(), done(b)),
     "step(), qpos read": lambda b, control: (b.step(), b.qpos),
     "rollout(10), recorded": lambda b, control: b.rollout(10, record="qpos"),
 }
@@ -32,6 +34,12 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def done(batch) -> None:
+    """Wait for what was posted; a local batch has done it."""
+    if isinstance(batch, Batch):
+        batch.wait()
+
+
 def ready(batch, rng: np.random.Generator) -> None:
     """Controls, and worlds that lie on the ground in part."""
     batch.ctrl = rng.uniform(-0.5, 0.5, (batch.nworld, batch.model.nu))
@@ -39,20 +47,37 @@ def ready(batch, rng: np.random.Generator) -> None:
 
 
 def race(model, nworld: int, nstep: int, workers: int, rounds: int) -> list[object]:
-    """A row: thousands of world-steps a second of both, and their ratio."""
+    """A row: thousands of world-steps a second of both and their ratio, and that of calls that are waited for."""
     local = fl.Batch(model, nworld, nthread=workers)
+
+    def posted(batch):
+        for _ in range(POSTED):
+            batch.step(nstep)
+        done(batch)
+
+    def waited(batch):
+        batch.step(nstep)
+        done(batch)
+
     with Batch(model, nworld, workers, 1) as spread:
         for batch in (local, spread):
             ready(batch, np.random.default_rng(0))
-            batch.step(nstep)
-        here, there = [], []
+            posted(batch)
+        taken = {posted: [], waited: []}
         for k in range(rounds):
-            for batch, found in ((local, here), (spread, there))[:: 1 if k % 2 else -1]:
-                found.append(seconds(lambda batch=batch: batch.step(nstep)))
-    ratios = np.array(here) / np.array(there)
-    low, middle, high = np.quantile(ratios, (0.25, 0.5, 0.75))
-    rates = [f"{nworld * nstep / np.median(found) / 1e3:.3g}" for found in (here, there)]
-    return [nworld, nstep, *rates, f"{middle:.3f} ± {(high - low) / 2:.3f}"]
+            for way, found in taken.items():
+                both = [seconds(lambda b=b, way=way: way(b)) for b in (local, spread)[:: 1 if k % 2 else -1]]
+                found.append(both if k % 2 else both[::-1])
+    here, there = np.median(taken[posted], axis=0)
+    rates = [f"{POSTED * nworld * nstep / t / 1e3:.3g}" for t in (here, there)]
+    return [nworld, nstep, *rates, *(ratio(found) for found in taken.values())]
+
+
+def ratio(taken: list[list[float]]) -> str:
+    """Of a local batch's time and that of workers: the middle one, and half of what lies between the quartiles."""
+    here, there = np.transpose(taken)
+    low, middle, high = np.quantile(here / there, (0.25, 0.5, 0.75))
+    return f"{middle:.3f} ± {(high - low) / 2:.3f}"
 
 
 def overheads(model, nworld: int, workers: int, rounds: int) -> list[list[object]]:
@@ -88,7 +113,14 @@ def main() -> None:
     with connect(cores=asked.workers, options={"log_to_driver": False}):
         races = [race(model, n, k, asked.workers, asked.rounds) for n, k in ((4096, 10), (4096, 1), (256, 10))]
         costs = [row for n in (16, 256, 4096) for row in overheads(model, n, asked.workers, asked.rounds)]
-    columns = ("humanoids", "steps a call", "local [1000/s]", "workers [1000/s]", "workers / local")
+    columns = (
+        "humanoids",
+        "steps a call",
+        "local [1000/s]",
+        "workers [1000/s]",
+        "workers / local",
+        "each call waited for",
+    )
     costly = ("call", "humanoids", "moved [MB]", "local [ms]", "workers [ms]", "overhead [ms]")
     publish("distributed", f"{markdown(columns, races)}\n\n{markdown(costly, costs)}\n\n{origin()}", asked.write)
 

@@ -5,6 +5,7 @@
     out = batch.rollout(100, control=control, record=("qpos",))
 
 What a local batch shows as live arrays lies on other machines here: a name gathers a copy, an assignment scatters.
+Calls that give nothing do not wait for what they ask for.
 A world's bits do not depend on where it is, nor on whether a worker was lost on the way and its worlds stepped again.
 """
 
@@ -53,7 +54,9 @@ class Batch(Calls):
         timeout: how long a cluster, and room on it, may keep us waiting [s].
 
     State fields and outputs are gathered when they are named, `batch.qpos` (nworld, nq), as copies that cannot be
-    written to; `batch.qpos = x` and `set` scatter.
+    written to; `batch.qpos = x` and `set` scatter.  `step`, `forward`, `reset` and `set` return while workers are at
+    it; what goes wrong there is raised by the next call that waits: any that gives something, `wait`, and the end of
+    the context.  Worlds are then as before the call that failed, and what was asked after it is not done.
 
     Attributes:
         nworld, dtype, model: as given.
@@ -161,7 +164,7 @@ class Batch(Calls):
         self._one._check_bindable("bind", name)
         if name not in STATE and name not in REPORTS and name not in self._bound:
             self._one.bind(name)
-            self._tell_all([("bind", (name,))])
+            self._run_all(lambda k: [("bind", (name,))])
             self._bound.add(name)
 
     def expand(self, name: str) -> np.ndarray:
@@ -194,10 +197,10 @@ class Batch(Calls):
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds by nstep time steps.
+        """Advance worlds by nstep time steps; the last ones, about a second of them, may be under way afterwards.
 
         An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there; a
-        second one is raised at once, and worlds are as before the pieces of the call that were under way.
+        second one is raised at once, and worlds are as before the pieces that were under way.
 
         Args:
             nstep: time steps, at least 1.
@@ -206,13 +209,14 @@ class Batch(Calls):
         Raises:
             ModelError: nstep below 1, ids out of range or repeated.
             RuntimeError: another thread is in a call of this batch; a worker was lost again and again.
+            Exception: what went wrong in a call before, which did not wait.
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids))])
 
     def forward(self, ids=None) -> None:
         """Compute all derived fields of the present state, without a step."""
-        self._tell_parts(self._ids(ids), lambda part: [("forward", (part.ids,))])
+        self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Worlds to the model's defaults, or to keyframes; bound outputs follow.
@@ -230,7 +234,7 @@ class Batch(Calls):
             raise ModelError(f"forward: got {described(forward)}, allowed is True or False")
         keys = self._one._keyframes(keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
-        self._tell_parts(chosen, lambda part: [("reset", (part.ids, keys[part.at], bool(forward)))])
+        self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], bool(forward)))])
 
     def rollout(
         self,

@@ -80,6 +80,12 @@ class Fields:
         self._sent: dict[str, np.ndarray] = {}
         self._edited: set[str] = set()
         self._stale: set[str] = set()
+        self._untold: set[str] = set()
+
+    def forget(self) -> None:
+        """Workers may lack what they were told."""
+        self._untold = self._lent.keys() - self._stale  # what they have computed anew is theirs
+        self._edited |= self._untold
 
     def lend(self, name: str) -> np.ndarray:
         """A live array (nworld, ...), at first the model's values."""
@@ -117,13 +123,15 @@ class Fields:
         found = {}
         for name in sorted(self._edited):
             rows = self._lent[name].array
-            if name not in self.names or not np.array_equal(rows, self._sent[name]):
+            is_known = name in self.names and name not in self._untold
+            if not is_known or not np.array_equal(rows, self._sent[name]):
                 check_field(self.model, name, rows, worlds=True)
                 found[name] = rows
         for name, rows in found.items():
             self._sent[name] = rows.copy()
             if name not in self.names:
                 self.names.append(name)
+        self._untold = set()
         self._edited = {name for name in self._edited if self._lent[name].is_held()}
         return found
 

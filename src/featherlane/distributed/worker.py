@@ -13,9 +13,8 @@ import numpy as np
 
 from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
 
-LARGE = 1 << 15  # bytes; smaller arrays travel within the request
+LARGE = 90_000  # bytes; smaller arrays travel within the request, which Ray lets them up to 100 KB
 Restart = Callable[[], tuple[Any, tuple[int, ...]]]
-POSTED = 100  # requests that nobody waited for, at most
 ATTEMPTS = 8  # deaths one after the other, without anything done between them
 
 
@@ -24,20 +23,46 @@ class Request:
 
     Attributes:
         orders, arrays: as of `Worlds.do`; large arrays are references.
-        changes: has to be repeated when the worker is lost?
+        calls: of the first orders, which were posted: the numbers of the calls that did.
+        changes: has it to be repeated when the worker is lost?
         stays: may its result stay where it is?
         nbytes: of the arrays.
         report, result: references, while it is under way.
-        done: was it answered?
+        done: was it answered, and went well?
     """
 
-    __slots__ = ("arrays", "changes", "done", "nbytes", "orders", "report", "result", "stays")
+    __slots__ = ("arrays", "calls", "changes", "done", "nbytes", "orders", "report", "result", "stays")
 
-    def __init__(self, orders: Sequence[Order], arrays: list, changes: bool, stays: bool, nbytes: int):
-        self.orders, self.arrays, self.changes, self.stays, self.nbytes = orders, arrays, changes, stays, nbytes
+    def __init__(self):
+        self.orders: list[Order] = []
+        self.arrays: list = []
+        self.calls: list[int] = []
+        self.nbytes, self.changes, self.stays, self.done = 0, False, False, False
         self.report: Any = None
         self.result: Any = None
-        self.done = False
+
+    def add(self, orders: Sequence[Order], ray: Any) -> None:
+        """More orders, with arrays among their arguments."""
+        for name, arguments in orders:
+            given = []
+            for a in arguments:
+                if isinstance(a, np.ndarray):
+                    self.nbytes += a.nbytes
+                    # copies: whoever gave it may write to it before it is needed again
+                    self.arrays.append(ray.put(a) if a.nbytes > LARGE else a.copy())
+                    a = Place(len(self.arrays) - 1)
+                given.append(a)
+            self.orders.append((name, tuple(given)))
+
+    def posted(self, before: int) -> Request:
+        """Only the orders that were posted by calls before one."""
+        rest = Request()
+        rest.calls = [call for call in self.calls if call < before]
+        rest.orders = self.orders[: len(rest.calls)]
+        places = [a.index for _, arguments in rest.orders for a in arguments if isinstance(a, Place)]
+        rest.arrays = self.arrays[: max(places, default=-1) + 1]
+        rest.nbytes = self.nbytes if places else 0  # at most
+        return rest
 
 
 class InProcess:
@@ -50,11 +75,13 @@ class InProcess:
     def submit(self, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Any:
         return self.worlds.do(orders)
 
-    def post(self, orders: Sequence[Order]) -> None:
+    def post(self, orders: Sequence[Order], call: int) -> int:
         self.submit(orders)
+        return 0
 
     def collect(self, request) -> tuple[Report, Any]:
-        return request
+        report, result = request
+        return Report(*report), result
 
 
 class Worker:
@@ -75,9 +102,10 @@ class Worker:
     def __init__(self, ray: Any, actor: Any, restart: Restart, model: Any, spec: Spec):
         self.ray, self.actor, self._restart, self._model, self.spec = ray, actor, restart, model, spec
         self.losses, self.steps, self.nbytes, self._deaths = 0, 0, 0, 0
-        self._log: list[Request] = []
-        self._posted: list[Request] = []  # whose answers nobody waited for
+        self._log: list[Request] = []  # what was asked since the last checkpoint
+        self._waiting = Request()  # orders that go with the next request
         self._base: Any = None  # reference or name of the last checkpoint
+        self._files = 0  # checkpoints in files
         errors = ray.exceptions
         self._lost = (
             errors.RayActorError,
@@ -86,7 +114,8 @@ class Worker:
             errors.ObjectLostError,
             errors.OutOfMemoryError,
         )
-        self._first: Any = self._begin()  # the answer of an actor that begins
+        # answers that nobody asked for, but to hear what went wrong: of an actor that begins, and is asked again
+        self._before: list[Any] = [self._begin()]
 
     # ---- asking ------------------------------------------------------------------------------------------------------
     def submit(self, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Request:
@@ -94,42 +123,50 @@ class Worker:
 
         Args:
             orders: as of `Worlds.do`, with arrays among their arguments.
-            changes: does it change anything that lasts?
+            changes: do they change anything that lasts?
             stays: the result is wanted as a reference.
         """
-        arrays: list = []
-        nbytes = 0
-        placed = []
-        for name, arguments in orders:
-            given = []
-            for a in arguments:
-                if isinstance(a, np.ndarray):
-                    nbytes += a.nbytes
-                    # copies: whoever gave it may write to it before it is needed again
-                    arrays.append(self.ray.put(a) if a.nbytes > LARGE else a.copy())
-                    a = Place(len(arrays) - 1)
-                given.append(a)
-            placed.append((name, tuple(given)))
-        request = Request(placed, arrays, changes, stays, nbytes)
+        request, self._waiting = self._waiting, Request()
+        already = request.nbytes
+        request.changes, request.stays = changes, stays
         self._log.append(request)
-        self.nbytes += nbytes
+        request.add(orders, self.ray)
+        self.nbytes += request.nbytes - already
         self._send(request)
         return request
 
-    def post(self, orders: Sequence[Order]) -> None:
-        """Ask, and wait for no answer: if something goes wrong, the next `collect` says so."""
-        self._posted.append(self.submit(orders))
-        if len(self._posted) >= POSTED:
-            self._raise(self.collect(self.submit([("nothing", ())], changes=False))[0])
+    def post(self, orders: Sequence[Order], call: int) -> int:
+        """Orders of a call that go with the next request; how many there are by now."""
+        waiting = self._waiting
+        already = waiting.nbytes
+        waiting.add(orders, self.ray)
+        waiting.calls += [call] * len(orders)
+        self.nbytes += waiting.nbytes - already
+        return self.nposted
 
-    def _send(self, request: Request, repeated: bool = False) -> None:
-        """Hand a request to the actor; a repeated one whose answer is known gives nothing."""
-        orders = [*request.orders, ("nothing", ())] if repeated else request.orders
-        if request.stays and not repeated:
+    @property
+    def nposted(self) -> int:
+        """Orders that wait for the next request."""
+        return len(self._waiting.orders)
+
+    def _send(self, request: Request) -> None:
+        """Hand a request to the actor; one that was answered before is repeated, and gives nothing."""
+        if request.done:
+            self._before.append(self.actor.do.remote([*request.orders, ("nothing", ())], *request.arrays))
+        elif request.stays:
             call = self.actor.do.options(num_returns=2)
-            request.report, request.result = call.remote(orders, *request.arrays)
+            request.report, request.result = call.remote(request.orders, *request.arrays)
         else:
-            request.report, request.result = self.actor.do.remote(orders, *request.arrays), None
+            request.report = self.actor.do.remote(request.orders, *request.arrays)
+
+    def begun(self) -> None:
+        """Wait until its worlds are there.
+
+        Raises:
+            ModelError: as `Worlds.order_make` does.
+            RuntimeError: the worker was lost again and again.
+        """
+        self._got(lambda: None)
 
     def collect(self, request: Request) -> tuple[Report, Any]:
         """Wait for the answer.
@@ -140,64 +177,75 @@ class Worker:
         Raises:
             RuntimeError: the worker was lost again and again.
         """
-        while True:
-            try:
-                if self._first is not None:
-                    self._raise(self.ray.get(self._first)[0])
-                    self._first = None
-                if request.stays:
-                    report, result = self.ray.get(request.report), request.result
-                else:
-                    report, result = self.ray.get(request.report)
-                posted = self.ray.get([other.report for other in self._posted]) if self._posted else []
-                break
-            except self._lost as error:
-                self._replace(error)
+
+        def get():
+            if request.stays:
+                return self.ray.get(request.report), request.result
+            return self.ray.get(request.report)
+
+        told, result = self._got(get)
+        report = Report(*told)
         self._deaths = 0
-        request.done, request.report, request.result = True, None, None
+        request.report = request.result = None
+        if report.error is not None:
+            return report, None
+        request.done = True
         if not request.changes:
-            self._log.remove(request)
-        for other, (told, _) in zip(self._posted, posted, strict=True):
-            other.done, other.report = True, None
-            report = report if told.error is None else told
-        self._posted = []
+            self._forget(request)
         return report, result
 
+    def _got(self, get: Callable[[], Any]) -> Any:
+        """What comes, from another actor where this one is lost."""
+        while True:
+            try:
+                for told, _ in self.ray.get(self._before) if self._before else ():
+                    error = Report(*told).error
+                    if error is not None:
+                        raise error
+                self._before = []
+                return get()
+            except self._lost as error:
+                self._replace(error)
+
+    def _forget(self, request: Request) -> None:
+        """A request that changed nothing has not to be repeated, but for what was posted with it."""
+        at = self._log.index(request)
+        self._log[at : at + 1] = self._posted(request, request.calls[-1] + 1) if request.calls else []
+
     @staticmethod
-    def _raise(report: Report) -> None:
-        if report.error is not None:
-            raise report.error
+    def _posted(request: Request, before: int) -> list[Request]:
+        """What was posted by calls before one, to be repeated."""
+        rest = request.posted(before)
+        rest.changes = rest.done = True
+        return [rest] if rest.orders else []
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def keep(self, folder: str | None, name: str) -> Request:
         """Ask for a checkpoint; `kept` has to follow."""
-        return self.submit([("keep", (folder, name))], stays=False)
+        # never over the last one, which is needed until this one is there
+        return self.submit([("keep", (folder, f"{name}-{self.spec.first}-{self._files % 2}.batch"))])
 
-    def kept(self, request: Request, in_folder: bool) -> None:
-        """Take over a checkpoint, and forget what was asked before it."""
-        report, packet = self.collect(request)
-        self._raise(report)
+    def kept(self, request: Request, packet: Any, in_folder: bool) -> None:
+        """Take over the checkpoint that a request gave, and forget what was asked before it."""
         # a copy that lies where this process is: the worker's own goes with its node
         self._base = packet if in_folder else self.ray.put(packet)
-        at = self._log.index(request)
-        self._log = self._log[at + 1 :]
-        self.steps, self.nbytes = 0, sum(other.nbytes for other in self._log)
+        self._files += 1
+        self._log = self._log[self._log.index(request) + 1 :]
+        self.steps, self.nbytes = 0, sum(other.nbytes for other in (*self._log, self._waiting))
 
-    def drop(self, request: Request) -> None:
-        """Undo a request and all that followed it: the worlds go back to where they were before."""
-        if request in self._log:
-            del self._log[self._log.index(request) :]
-            self._posted = [other for other in self._posted if other in self._log]
+    def undo(self, requests: Sequence[Request], before: int) -> None:
+        """Take requests back and all that followed them, but for what was posted by calls before one."""
+        self._waiting = self._waiting.posted(before)
+        first = next((k for k, own in enumerate(self._log) if not own.done or own in requests), None)
+        if first is None:
+            return
+        self._log[first:] = self._posted(self._log[first], before)
         self._repeat()
 
     @property
     def requests(self) -> int:
         """How many requests would be asked again."""
         return len(self._log)
-
-    def holds(self, request: Request) -> bool:
-        """Was it neither undone nor forgotten?"""
-        return request in self._log
 
     # ---- losing ------------------------------------------------------------------------------------------------------
     def _begin(self) -> Any:
@@ -208,9 +256,9 @@ class Worker:
 
     def _repeat(self) -> None:
         """Let the actor begin anew, and ask again what was asked."""
-        self._first = self._begin()
+        self._before = [self._begin()]
         for request in self._log:
-            self._send(request, repeated=request.done)
+            self._send(request)
 
     def _replace(self, error: Exception) -> None:
         """Start another actor in place of one that was lost."""

@@ -1,0 +1,245 @@
+"""Pieces of calls under way: asked of workers at once, answered in the order in which they were asked.
+
+A call that has nothing to tell posts its pieces and returns; one that asks for a result waits for what was posted
+before.  A piece in which something goes wrong, an error in one worker or a second Ctrl-C, is undone in all workers, and
+so is what was asked after it: worlds are at the same step when a call ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from featherlane.distributed.edits import Fields, ModelEdits
+from featherlane.distributed.interrupt import Held
+from featherlane.distributed.node import Order
+from featherlane.distributed.spread import Part
+from featherlane.errors import warn_of_bad_numbers
+from featherlane.model.enums import Disable
+from featherlane.model.model import Model
+from featherlane.simulation.batch.running import NAMED
+
+PIECE_SECONDS = 0.5  # how long a piece of a call takes, about
+AT_ONCE = 20_000  # steps of worlds in a piece, as long as nobody knows how long they take
+DEPTH = 2  # times as many are under way: while one piece travels, the next one is computed
+MOST_PIECES = 16  # under way; short ones
+CHUNK = 64 << 20  # bytes of a piece's inputs and recordings, at most, of each worker
+INPUTS = 256 << 20  # bytes of inputs that are kept to be asked again, at most, of each worker
+REQUESTS = 20_000  # as many of them
+POSTED = 100  # orders that wait for the next request, at most
+BEFORE = "an earlier call asked for this, and did not wait; worlds are as before it, what followed it is undone, too"
+
+Take = Callable[[Part, Any], None]
+
+
+class Piece:
+    """Orders that some workers were asked at once.
+
+    Attributes:
+        call: number of the call that asked.
+        nstep, number: steps, and worlds that take them.
+        take: what to do with what a worker gives.
+        requests: of each worker, and what part of the worlds it is about.
+    """
+
+    __slots__ = ("call", "nstep", "number", "requests", "take")
+
+    def __init__(self, call: int, nstep: int, number: int, take: Take | None):
+        self.call, self.nstep, self.number, self.take = call, nstep, number, take
+        self.requests: list[tuple[Part, Any]] = []
+
+
+class Checkpoints(Piece):
+    """Workers are asked to keep their worlds."""
+
+    __slots__ = ()
+
+
+class Pieces:
+    """Workers, and what is under way in them."""
+
+    model: Model
+    starts: np.ndarray
+    is_remote: bool
+    _workers: list[Any]
+    _edits: ModelEdits
+    _fields: Fields
+    _lock: threading.Lock
+    _every: int  # steps from one checkpoint to the next
+    _folder: str | None
+    _name: str  # of files in the folder
+    _under: deque[Piece]
+    _keeping: set[int]  # workers that are asked for a checkpoint
+    _call: int  # number of the present one
+    _at_once: int  # steps of worlds that take PIECE_SECONDS, about
+    _told: bool  # of bad numbers
+    _bad: dict[int, tuple[tuple[int, ...], int]]  # by worker, as its reports have them
+
+    def __init__(self, every: int, folder: str | None, name: str):
+        own = self.__dict__
+        own["_every"], own["_folder"], own["_name"] = every, folder, name
+        own["_lock"], own["_under"], own["_keeping"], own["_call"] = threading.Lock(), deque(), set(), 0
+        own["_told"], own["_bad"], own["_at_once"] = False, {}, AT_ONCE
+
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[Held]:
+        """One call at a time."""
+        if not self._workers:
+            raise RuntimeError("the batch is closed")
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("another thread is in a call of this batch; give each thread a batch of its own")
+        self.__dict__["_call"] += 1
+        try:
+            with Held() as held:
+                try:
+                    yield held
+                except BaseException:
+                    self._undo()
+                    raise
+        finally:
+            self._lock.release()
+
+    # ---- asking ------------------------------------------------------------------------------------------------------
+    def _issue(
+        self,
+        asked: Iterable[tuple[Part, Sequence[Order]]],
+        changes: bool = True,
+        take: Take | None = None,
+        steps: tuple[int, int] = (0, 0),
+        stays: bool = False,
+    ) -> None:
+        """Ask workers, and go on.
+
+        Args:
+            asked: orders by worker.
+            changes: do they change anything that lasts?
+            take: what to do with the result of each.
+            steps: how many, and of how many worlds.
+            stays: results are wanted as references.
+        """
+        self._make_room(steps[0] * steps[1])
+        piece = Piece(self._call, *steps, take)
+        self._under.append(piece)  # first, so that it is undone where it is asked by half
+        for part, orders in asked:
+            worker = self._workers[part.worker]
+            piece.requests.append((part, worker.submit(orders, changes, stays)))
+            if self.is_remote:
+                worker.steps += steps[0]
+        self._keep_where_due()
+
+    def _make_room(self, steps: int) -> None:
+        """Wait until so many steps of worlds may be under way, too."""
+        under = self._under
+        while under:
+            number = sum(piece.nstep * piece.number for piece in under)
+            if len(under) < MOST_PIECES and number + steps <= DEPTH * self._at_once:
+                break
+            self._collect_oldest()
+
+    def _post(self, asked: Iterable[tuple[Part, Sequence[Order]]]) -> None:
+        """Orders that go with the next ones, and cannot go wrong."""
+        full = []
+        for part, orders in asked:
+            worker = self._workers[part.worker]
+            if worker.post(orders, self._call) >= POSTED:
+                full.append((part, [("nothing", ())]))
+        if full:
+            self._issue(full)
+
+    def _collect_all(self) -> None:
+        """Wait for all that is under way."""
+        while self._under:
+            self._collect_oldest()
+
+    def _settle(self) -> None:
+        """Have all done that was posted, and wait for it."""
+        if self.is_remote:
+            waiting = [k for k, worker in enumerate(self._workers) if worker.nposted]
+            self._issue([(Part(k, None, slice(None)), [("nothing", ())]) for k in waiting])
+        self._collect_all()
+
+    # ---- answers -----------------------------------------------------------------------------------------------------
+    def _collect_oldest(self) -> None:
+        """Wait for the answers to the piece that was asked first."""
+        piece = self._under[0]
+        answers = [(part, request, *self._workers[part.worker].collect(request)) for part, request in piece.requests]
+        for part, _, report, _ in answers:
+            if report.error is not None:
+                report.error.add_note(f"in the worker with the worlds from {self.starts[part.worker]} on")
+                if piece.call != self._call:
+                    report.error.add_note(BEFORE)
+                raise report.error
+        for part, request, report, result in answers:
+            if report.nbad:
+                self._bad[part.worker] = report.bad, report.nbad
+            if isinstance(piece, Checkpoints):
+                self._workers[part.worker].kept(request, result, self._folder is not None)
+                self._keeping.discard(part.worker)
+            elif piece.take is not None:
+                piece.take(part, result)
+        self._under.popleft()
+        if piece.nstep:
+            self._learn(piece.nstep * piece.number, max(report.seconds for _, _, report, _ in answers))
+
+    def _undo(self) -> None:
+        """Take back what is under way, and all that followed it."""
+        under = list(self._under)
+        self._under.clear()
+        if not under or not self.is_remote:
+            return
+        for k, worker in enumerate(self._workers):
+            requests = [request for piece in under for part, request in piece.requests if part.worker == k]
+            worker.undo(requests, under[0].call)
+        for k in self._keeping:
+            self._workers[k].steps = self._every  # it is due again
+        self._keeping.clear()
+        # edits of the model may have been among it
+        self._edits.forget()
+        self._fields.forget()
+
+    # ---- pieces of long calls ----------------------------------------------------------------------------------------
+    def _steps_at_once(self, nstep: int, number: int, nbytes: int) -> int:
+        """Steps of a piece."""
+        if not self.is_remote:
+            return nstep  # a local batch has pieces of its own
+        share = max(1, number // len(self._workers))
+        room = nstep if not nbytes else CHUNK // (nbytes * share)
+        return max(1, min(nstep, self._at_once // number, room))
+
+    def _learn(self, steps: int, seconds: float) -> None:
+        """How many steps of worlds take PIECE_SECONDS."""
+        # a piece that is far below what could be tells of the overhead alone
+        if 2 * steps >= self._at_once or seconds > PIECE_SECONDS:
+            self.__dict__["_at_once"] = max(1, int(steps * PIECE_SECONDS / max(seconds, 1e-9)))
+
+    # ---- keeping -----------------------------------------------------------------------------------------------------
+    def _keep_where_due(self) -> None:
+        """Ask workers for checkpoints that are due."""
+        if not self.is_remote:
+            return
+        piece = Checkpoints(self._call, 0, 0, None)
+        for k, worker in enumerate(self._workers):
+            due = worker.steps >= self._every or worker.nbytes > INPUTS or worker.requests > REQUESTS
+            if due and k not in self._keeping:
+                if not piece.requests:
+                    self._under.append(piece)
+                self._keeping.add(k)
+                piece.requests.append((Part(k, None, slice(None)), worker.keep(self._folder, self._name)))
+
+    # ---- bad numbers -------------------------------------------------------------------------------------------------
+    def _tell_of_bad(self) -> None:
+        """Warn of worlds whose numbers turned bad, once."""
+        found = self._bad
+        if self._told or not found:
+            return
+        self.__dict__["_told"] = True
+        number = sum(n for _, n in found.values())
+        first = [int(self.starts[k]) + world for k, (worlds, _) in sorted(found.items()) for world in worlds][:NAMED]
+        more = f" and {number - len(first)} more" * (number > len(first))
+        who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
+        warn_of_bad_numbers(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)

@@ -1,0 +1,136 @@
+"""Calls that do not wait: what they do is done in order, and what goes wrong in them is told by the next one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.distributed import Batch
+
+pytest.importorskip("ray")
+N = 32
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fl.load("pendulum")
+
+
+@pytest.fixture(scope="module")
+def workers(model, cluster):
+    with Batch(model, N, 2, 1) as made:
+        yield made
+
+
+@pytest.fixture
+def pair(workers, model):
+    """The batch and a local one, in the same state, with nothing under way."""
+    local = fl.Batch(model, N)
+    local.qvel = np.linspace(-3, 3, N)[:, None]
+    workers.restore(local.checkpoint())
+    workers.wait()
+    return workers, local
+
+
+def ask_for_what_is_not_there(batch):
+    """A call that does not wait, and fails in the second worker."""
+    wrong = {0: [("step", (1, None))], 1: [("step", (1, None)), ("method", ("no_such",))]}
+    batch._advance(1, np.arange(N), lambda part, start, n: wrong[part.worker])
+
+
+def test_steps_and_resets_are_posted_and_reads_wait_for_them(pair):
+    batch, local = pair
+    for b in pair:
+        b.step(5)
+        b.reset([3, 30])
+        b.step(2, ids=np.arange(20))
+        b.forward()
+    assert len(batch._under) == 4
+    assert np.array_equal(batch.qpos, local.qpos)
+    assert not batch._under
+    batch.step(3)
+    batch.wait()
+    assert not batch._under
+
+
+def test_what_is_set_travels_with_the_step_that_follows(pair):
+    batch, local = pair
+    for b in pair:
+        b.ctrl = 0.2
+        b.qvel = b.qvel + 1.0
+        b.expand("dof_damping")[:] = np.linspace(0, 1, N)[:, None]
+    batch.wait()
+    before = [w.requests for w in batch._workers]
+    for b in pair:
+        b.qvel = 0.5
+        b.expand("dof_damping")[:] = np.linspace(1, 2, N)[:, None]
+        b.step()
+    assert [w.requests - n for w, n in zip(batch._workers, before, strict=True)] == [1, 1]
+    assert np.array_equal(batch.qpos, local.qpos)
+
+
+def test_many_settings_do_not_pile_up(pair):
+    batch, local = pair
+    for k in range(250):
+        batch.set("qvel", 0.01 * k, ids=[2, 20])
+        local.qvel[[2, 20]] = 0.01 * k
+    assert max(w.nposted for w in batch._workers) < 100
+    assert np.array_equal(batch.qvel, local.qvel)
+
+
+def test_an_error_of_a_call_that_did_not_wait_is_told_by_the_next_one(pair):
+    batch, local = pair
+    for b in pair:
+        b.step(3)
+    held = batch.expand("dof_damping")
+    local.expand("dof_damping")[:] = held
+    ask_for_what_is_not_there(batch)
+    batch.qvel = 7.0  # after it: undone with it
+    held[:] = 0.25
+    batch.step(4)
+    with pytest.raises(AttributeError, match="no_such") as found:
+        batch.qpos  # noqa: B018
+    assert any("an earlier call asked for this" in note for note in found.value.__notes__)
+    assert any("worlds from 16 on" in note for note in found.value.__notes__)
+    assert np.array_equal(batch.qpos, local.qpos) and np.array_equal(batch.qvel, local.qvel)
+    local.expand("dof_damping")[:] = 0.25  # what is live here is told anew
+    for b in pair:
+        b.step(5)
+    assert np.array_equal(batch.qvel, local.qvel)
+
+
+def test_what_was_set_before_a_call_that_fails_stays(pair):
+    batch, local = pair
+    for b in pair:
+        b.qvel = 1.5
+    with pytest.raises(AttributeError, match="no_such"):
+        batch.call(lambda own: own.no_such)
+    for b in pair:
+        b.qpos = 0.5
+    ask_for_what_is_not_there(batch)
+    with pytest.raises(AttributeError, match="no_such"):
+        batch.wait()
+    for b in pair:
+        b.step(2)
+    assert np.array_equal(batch.qpos, local.qpos)
+
+
+def test_what_goes_wrong_at_the_end_is_told_when_the_batch_is_left(model, cluster):
+    batch = Batch(model, N, 2, 1)
+    with pytest.raises(AttributeError, match="no_such"), batch:
+        ask_for_what_is_not_there(batch)
+    with pytest.raises(RuntimeError, match="closed"):
+        batch.wait()
+
+
+def test_a_checkpoint_is_never_written_over_the_last_one(model, cluster, tmp_path):
+    with Batch(model, N, 2, 1, checkpoint_every=1, checkpoint_folder=tmp_path) as batch:
+        for _ in range(5):
+            batch.step()
+            for worker in batch._workers:
+                written = [o[1][1] for r in worker._log if not r.done for o in r.orders if o[0] == "keep"]
+                assert len(written) == 1
+                assert worker._base is None or Path(worker._base).name not in written
+            batch.wait()
+        assert len(list(tmp_path.glob("worlds-*.batch"))) == 4
