@@ -124,6 +124,21 @@ ROWS = {
 
 
 # ---- the check -------------------------------------------------------------------------------------------------------
+def _limits(name: str, dtype: np.dtype) -> tuple[float, float, str]:
+    """Least and greatest number of a field in a precision, and what is allowed in words."""
+    low, high, words = LIMITS.get(name, FINITE)
+    if dtype != np.float64:
+        top = float(np.finfo(dtype).max)
+        low, high = -top if low == -LARGEST else low, top if high == LARGEST else high
+    return low, high, words
+
+
+def holds_each(name: str, values: np.ndarray) -> bool:
+    """Whether each number of a field is within limits that it has by itself; False where its limits are of rows."""
+    low, high, _ = _limits(name, values.dtype)
+    return name not in ROWS and bool(((values >= low) & (values <= high)).all())
+
+
 def check_field(model: Model, name: str, values: np.ndarray, worlds: bool = False) -> None:
     """Refuse numbers that a field cannot hold.
 
@@ -137,10 +152,7 @@ def check_field(model: Model, name: str, values: np.ndarray, worlds: bool = Fals
     """
     if not values.size:
         return
-    low, high, words = LIMITS.get(name, FINITE)
-    if values.dtype != np.float64:
-        top = float(np.finfo(values.dtype).max)
-        low, high = -top if low == -LARGEST else low, top if high == LARGEST else high
+    low, high, words = _limits(name, values.dtype)
     # a NaN is passed on by both and fails either comparison
     if not (low <= values.min() and values.max() <= high):
         wrong = ~((values >= low) & (values <= high))

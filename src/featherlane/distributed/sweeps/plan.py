@@ -7,6 +7,7 @@ the plan and the sample's number alone.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -19,7 +20,7 @@ from featherlane.distributed.sweeps.values import LISTED, Source, Streams, sourc
 from featherlane.errors import ModelError, near
 from featherlane.measure.controls import HOLD, control_range
 from featherlane.model.assign import assign, described, numbers
-from featherlane.model.limits import check_field
+from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import field_names
 from featherlane.simulation.batch.worlds import _precision, count
@@ -28,6 +29,7 @@ ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
 MOST_SAMPLES = 10**9
 EXAMPLE = "{'height': 'final qpos[2]'}"
 BLOCK = 1024  # samples that are checked at once
+MOST_CORNERS = 8  # parameters whose least and greatest values are combined
 RANDOM = "random"
 
 
@@ -152,6 +154,8 @@ class Plan:
         Raises:
             ModelError: with the sample, the element, what it would have and what is allowed.
         """
+        if self._is_surely_held():
+            return
         for start in range(0, self.nsample, BLOCK):
             samples = np.arange(start, min(start + BLOCK, self.nsample))
             values = self.values(samples)
@@ -171,6 +175,29 @@ class Plan:
                         f"parameter {path!r}: sample {samples[wrong[0]]}: got {values[path][tuple(wrong)]}, "
                         "allowed are finite numbers"
                     )
+
+    def _is_surely_held(self) -> bool:
+        """Can fields hold whatever values may be drawn?
+
+        Where limits are those of each number by itself, and so are values, the least and the greatest value of each
+        parameter, in all combinations, tell of all between them: what `enter` does to a number is monotonic in each
+        value, in rounded arithmetic, too.
+        """
+        ends = {path: self.sources[path].bounds(target.shape) for path, target in self.targets.items()}
+        owners = {part.owner for target in self.targets.values() for part in target.parts}
+        if "variant" in owners or len(ends) > MOST_CORNERS or None in ends.values():
+            return False
+        corners = np.array(list(itertools.product((0, 1), repeat=len(ends))))
+        values = {path: np.stack(both)[corners[:, k]] for k, (path, both) in enumerate(ends.items()) if both}
+        with np.errstate(all="ignore"):
+            for name in self.fields("model"):
+                own = np.asarray(self.model.__dict__[name])
+                rows = np.broadcast_to(own, (len(corners), *own.shape)).astype(self.rollout.dtype)
+                self.enter(name, rows, values)
+                if not holds_each(name, rows):
+                    return False
+        state = [path for path, target in self.targets.items() if target.parts[0].owner == "state"]
+        return all(np.isfinite(values[path]).all() for path in state)
 
     def _refuse(self, name: str, samples: np.ndarray, rows: np.ndarray) -> None:
         for sample, row in zip(samples, rows, strict=True):

@@ -126,6 +126,8 @@ def sweep(
     with contextlib.ExitStack() as stack:
         workers = None if nodes is None else stack.enter_context(Workers(plan, nodes, nthread))
         if workers is not None:
+            if out is None:
+                workers.begin([(0, plan.nsample)], pace)  # nothing is kept of it before sample 0 was compared
             _compare(trial, np.zeros(1, np.int64), workers.try_one(), WORKER)
         store = None if out is None else open_run(out, plan)
         if store is not None:
@@ -135,7 +137,9 @@ def sweep(
             _compare(trial, samples, columns, ELSEWHERE)
         left = _left(done, plan.nsample)
         say = stack.enter_context(watcher(plan.nsample))
-        chunks = _local(plan, left, pace, nthread) if workers is None else workers.chunks(left, pace)
+        if workers is not None and store is not None:
+            workers.begin(left, pace)
+        chunks = _local(plan, left, pace, nthread) if workers is None else workers.chunks(pace)
         with contextlib.closing(chunks):
             _collect(plan, chunks, trial, done, store, say)
     result = joined(done, plan.nsample)

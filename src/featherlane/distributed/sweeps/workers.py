@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line
+from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
 from featherlane.distributed.ship import packed, unpacked
 from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk
 from featherlane.distributed.sweeps.plan import Plan
@@ -22,7 +22,7 @@ from featherlane.lanes.cores import cores
 
 THREADS = 4  # of a task, where the user does not say: what is done between rollouts is done by one
 AHEAD = 2  # tasks for each place where one can run: the next waits there when one is done
-LEAST, LEAST_SECONDS = 16, 0.1  # of a chunk: samples, and the time that they take in one place
+LEAST, LEAST_SECONDS = 16, 0.04  # of a chunk: samples, and the time that they take in one place
 SENDING = 0.5e-3  # [s] of the driver for a chunk (docs/planning.md)
 PATIENCE = 60.0  # [s] for a core to be free
 RETRIES = 20  # of a task that was lost
@@ -57,13 +57,20 @@ class Workers:
             options = {"num_cpus": self.nthread, "max_retries": RETRIES, "retry_exceptions": False}
             self._task = self._ray.remote(compute).options(**options)
             packet = packed("what is to be computed", self.plan)
-            self._shipped = self._ray.put((hashlib.sha256(packet).hexdigest(), packet))
+            # in a list: Ray would bring what a reference means to each task, which needs it in its process once
+            self._shipped = hashlib.sha256(packet).hexdigest(), [self._ray.put(packet)]
+            self._running: dict[Any, tuple[int, int]] = {}
+            self._waiting = _Ranges([])
+            self._trial = self._task.remote(self._shipped, 0, 1, 1)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """End what was started."""
+        for reference in self.__dict__.pop("_running", {}):
+            with contextlib.suppress(Exception):
+                self._ray.cancel(reference, force=True)
         if self._ends:
             self.cluster.close()
 
@@ -75,37 +82,41 @@ class Workers:
 
     def _wait_for_room(self) -> None:
         """Tasks that others' work leaves no core for would wait without a word."""
-        until = time.monotonic() + PATIENCE
+        until, pause = time.monotonic() + PATIENCE, 0.005
         while (free := self._ray.available_resources().get("CPU", 0.0)) < self.nthread:
             if time.monotonic() > until:
                 raise ModelError(
                     f"nodes: a task of {self.nthread} threads has no room on the cluster, where {free:g} of "
                     f"{self.cluster.cores} cores are free (waited {PATIENCE:g} s); allowed are fewer threads"
                 )
-            time.sleep(0.2)
+            time.sleep(pause)
+            pause = min(0.2, 2.0 * pause)  # cores of tasks that have just ended are free in a moment
 
     def try_one(self) -> Columns:
         """Sample 0 in another process, before hours of work."""
-        return self._got(self._task.remote(self._shipped, 0, 1, 1), "sample 0 cannot be computed by a worker")[0]
+        return self._got(self._trial, "sample 0 cannot be computed by a worker")[0]
 
-    def chunks(self, left: list[tuple[int, int]], pace: Pace) -> Generator[tuple[np.ndarray, Columns]]:
+    def begin(self, left: list[tuple[int, int]], pace: Pace) -> None:
+        """Let workers begin with these samples."""
+        self._waiting = _Ranges(left)
+        self._send(pace)
+
+    def _send(self, pace: Pace) -> None:
+        """Chunks for places where nothing waits."""
+        waiting = self._waiting
+        while waiting.nsample and len(self._running) < self._most:
+            start, stop = waiting.take(min(pace.size, share(waiting.nsample, self.places, pace.rate)))
+            self._running[self._task.remote(self._shipped, start, stop, self.nthread)] = start, stop
+
+    def chunks(self, pace: Pace) -> Generator[tuple[np.ndarray, Columns]]:
         """Samples and columns of chunks, in the order in which they come."""
-        ray, waiting = self._ray, _Ranges(left)
-        running: dict[Any, tuple[int, int]] = {}
-        try:
-            while waiting.nsample or running:
-                while waiting.nsample and len(running) < self._most:
-                    start, stop = waiting.take(min(pace.size, share(waiting.nsample, self.places, pace.rate)))
-                    running[self._task.remote(self._shipped, start, stop, self.nthread)] = start, stop
-                ready, _ = ray.wait(list(running), num_returns=1)
-                start, stop = running.pop(ready[0])
-                columns, seconds = self._got(ready[0], f"samples {start} to {stop - 1}")
-                pace.saw(stop - start, seconds)
-                yield np.arange(start, stop), columns
-        finally:
-            for reference in running:
-                with contextlib.suppress(Exception):
-                    ray.cancel(reference, force=True)
+        while self._running:
+            ready, _ = self._ray.wait(list(self._running), num_returns=1)
+            start, stop = self._running.pop(ready[0])
+            columns, seconds = self._got(ready[0], f"samples {start} to {stop - 1}")
+            pace.saw(stop - start, seconds)
+            self._send(pace)
+            yield np.arange(start, stop), columns
 
     def _got(self, reference: Any, what: str) -> tuple[Columns, float]:
         """What a task gives, or its error as it would be here."""
@@ -167,10 +178,10 @@ class _Ranges:
 _unpacked: tuple[str, Plan] | None = None
 
 
-def compute(shipped: tuple[str, bytes], start: int, stop: int, nthread: int) -> tuple[Columns, float]:
+def compute(shipped: tuple[str, list], start: int, stop: int, nthread: int) -> tuple[Columns, float]:
     """A task: the columns of neighbouring samples, and the seconds that they took."""
     global _unpacked
-    name, packet = shipped
+    name, [reference] = shipped
     if _unpacked is None or _unpacked[0] != name:
-        _unpacked = name, unpacked("what is to be computed", packet)
+        _unpacked = name, unpacked("what is to be computed", ray_module().get(reference))
     return timed_chunk(_unpacked[1], np.arange(start, stop), nthread)
