@@ -12,6 +12,8 @@ from featherlane.distributed.reduction import merged, reduced
 from featherlane.lanes import sincos
 
 N = 50
+BALL = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/><body pos="0 0 .09"><freejoint/>
+<geom name="ball" size=".1"/></body></worldbody></mujoco>"""
 HINTS = {"signature"}  # which worlds share tiles: of the company, not of the world
 
 
@@ -221,6 +223,41 @@ def test_fields_of_the_model_differ_by_world(model, nodes, request):
             batch.expand("body_mass")[7, 2] = -1.0
             batch.step()
         batch.expand("body_mass")[7, 2] = 1.0
+
+
+@pytest.mark.parametrize("nodes", [None, 2])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
+    if nodes:
+        request.getfixturevalue("cluster")
+    model, rng = fl.load(BALL), np.random.default_rng(2)
+    local = fl.Batch(model, N, nthread=1, dtype=dtype, given_contacts=3)
+    point = rng.normal(0, 0.1, (N, 2, 3))
+    what = {"dist": np.full((N, 2), -0.01), "pos": point, "frame": [0.0, 0.0, 1.0], "geom": [0, 1]}
+    with Batch(model, N, nodes, 1, dtype, given_contacts=3) as batch:
+        for b in (batch, local):
+            b.expand("geom_friction")[:] *= np.linspace(0.5, 2.0, N)[:, None, None]  # they are mixed from it
+            b.give_contacts(**what, count=np.arange(N) % 3, replace=np.arange(N) % 2 == 0)
+            b.step(3)
+            b.give_contacts(fl.Contacts(**{**what, "dist": [-0.02], "pos": point[[40, 3], :1]}), ids=[40, 3])
+            b.step(2)
+            b.clear_given_contacts(ids=[7, 44])
+            b.reset([2])
+            b.step(4)
+        assert local.given_present.any()
+        assert_equal(batch, local)
+        before = batch.checkpoint()
+        for wrong, said in (
+            ({**what, "geom": [0, 99]}, "geom"),
+            ({**what, "dist": np.zeros(4)}, "room"),
+            ({**what, "count": 9}, "count"),
+        ):
+            with pytest.raises(fl.ModelError, match=said):
+                batch.give_contacts(**wrong)
+        after = batch.checkpoint()
+        assert all(np.array_equal(before[name], after[name]) for name in before)
+    with Batch(model, 4) as batch, pytest.raises(fl.ModelError, match="given_contacts"):
+        batch.give_contacts(**{**what, "dist": [-0.01], "pos": np.zeros((1, 3))})
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class World:
         self.d, self.b = fl.Data(self.m, given_contacts=2), fl.Batch(self.m, 3, nthread=1, given_contacts=2)
         fl.step(self.m, self.d, 2)
         self.x = fl.MixedBatch([(self.m, 2), (fl.load("pendulum"), 1)], nthread=1)
-        self.s = fl.distributed.Batch(self.m, 3, nthread=1)  # spread over no more than this process
+        self.s = fl.distributed.Batch(self.m, 3, nthread=1, given_contacts=2)  # spread over no more than this process
         for batch in (self.b, self.x, self.s):
             batch.bind("xpos")
             batch.expand("body_mass")

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.distributed.calls import Calls
 from featherlane.distributed.edits import Fields, ModelEdits
+from featherlane.distributed.given import Given
 from featherlane.distributed.recording import Recorded
 from featherlane.distributed.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.distributed.ship import packed
@@ -35,7 +35,7 @@ from featherlane.simulation.batch.worlds import REPORTS, STATE, count
 from featherlane.simulation.tile.fields import DATA, STATUS
 
 
-class Batch(Calls):
+class Batch(Given):
     """nworld worlds of one model on several workers; a context that ends them.
 
     Args:
@@ -46,7 +46,7 @@ class Batch(Calls):
             `Cluster`: a worker for each NUMA node of its nodes.
         nthread: threads of each worker, 0 for one for each core that it has.
         dtype: float64 or float32.
-        record_bad: as of `featherlane.Batch`.
+        given_contacts, record_bad: as of `featherlane.Batch`.
         checkpoint_every: steps after which a worker's worlds are kept anew.  What was asked since then, with its
             inputs, is asked again when the worker is lost.
         checkpoint_folder: a folder that all nodes see, into which workers write; None: what is kept travels to this
@@ -78,12 +78,14 @@ class Batch(Calls):
         nodes: Any = None,
         nthread: int = 0,
         dtype: DTypeLike = "float64",
+        given_contacts: int = 0,
         record_bad: int = 0,
         checkpoint_every: int = 1000,
         checkpoint_folder: str | Path | None = None,
         timeout: float = 60.0,
     ):
-        super().__init__(model, nworld, nodes, nthread, dtype, record_bad, checkpoint_every, checkpoint_folder, timeout)
+        kept = checkpoint_every, checkpoint_folder
+        super().__init__(model, nworld, nodes, nthread, dtype, given_contacts, record_bad, *kept, timeout)
         own = self.__dict__
         own["_edits"] = ModelEdits(model, not self.is_remote)
         own["_fields"] = Fields(model, self.nworld, self.dtype, self._fetch)

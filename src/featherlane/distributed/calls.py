@@ -40,16 +40,26 @@ class Calls(Pieces):
     _pool: Any
 
     def __init__(
-        self, model, nworld, nodes, nthread, dtype: DTypeLike, record_bad, every, folder: str | Path | None, timeout
+        self,
+        model,
+        nworld,
+        nodes,
+        nthread,
+        dtype: DTypeLike,
+        given_contacts,
+        record_bad,
+        every,
+        folder: str | Path | None,
+        timeout,
     ):
         own = self.__dict__
-        own["_one"] = one = Local(model, 1, nthread, dtype, 0, record_bad)  # says what is allowed
+        own["_one"] = one = Local(model, 1, nthread, dtype, given_contacts, record_bad)  # says what is allowed
         own["model"], own["dtype"], own["nworld"] = model, one.dtype, count("nworld", nworld, 1)
         kept_in = None if folder is None else str(Path(folder).absolute())
         super().__init__(count("checkpoint_every", every, 1), kept_in, f"worlds-{uuid.uuid4().hex[:12]}")
         own["_pool"] = own["_cluster"] = own["_end"] = None
         own["is_remote"] = nodes is not None
-        spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, 0, record_bad)
+        spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, one.ngiven, record_bad)
         if nodes is None:
             self._place([nthread or cores()])
             own["_workers"] = [InProcess(spec, model)]

@@ -102,6 +102,12 @@ class Fields:
         self._edited.add(name)
         return self._lent[name].view
 
+    def rows(self, name: str) -> np.ndarray | None:
+        """(nworld, ...) values as they are now, not to be written to; None where all worlds have the model's."""
+        if name in self._stale or (name in self.names and name not in self._lent):
+            return self._fetch(name)
+        return self._lent[name].array if name in self._lent else None
+
     def recomputed(self, names: list[str]) -> None:
         """Workers have computed these anew."""
         self.names += [name for name in names if name not in self.names]

@@ -159,6 +159,11 @@ class Worlds:
         target = getattr(self.batch, name)
         target[... if ids is None else ids] = rows
 
+    def order_given(self, names: Sequence[str], ids: np.ndarray | None, *rows: np.ndarray) -> None:
+        """Given contacts, complete."""
+        for name, own in zip(names, rows, strict=True):
+            self.batch._arrays[name][... if ids is None else ids] = own
+
     def order_expand(self, name: str, rows: np.ndarray | None) -> None:
         """A field of the model for each world; rows of it, where they are given."""
         target = self.batch.expand(name)
