@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed import Batch, worker
+from featherlane.distributed import Batch, gathered, worker
 
 ray = pytest.importorskip("ray")
 N, STEPS = 48, 240
@@ -134,6 +134,30 @@ def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
         batch.call(lambda b: os.kill(os.getpid(), signal.SIGKILL))
     after = batch.checkpoint()  # the batch goes on
     assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_recordings_that_were_left_on_a_node_are_computed_again(batch, controls, monkeypatch):
+    """As where the node is gone: by an actor elsewhere, from the checkpoint before each part."""
+    monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)
+    every(batch, 25)
+    batch.expand("body_mass")[:] *= 1.01
+    batch.step(7)
+    batch.qvel = batch.qvel + 0.01
+    parts = batch.rollout(60, controls[:, :60], RECORD, out="refs")
+    batch.step(3)
+    assert len(parts) > 6
+    expected, gone = gathered(parts), [part.reference for part in (parts[0], parts[-1])]
+
+    def get(what, real=ray.get, **how):
+        if isinstance(what, ray.ObjectRef) and what in gone:
+            raise ray.exceptions.ObjectLostError(what.hex(), None, "")
+        return real(what, **how)
+
+    monkeypatch.setattr(ray, "get", get)
+    found = gathered(parts)
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    with pytest.raises(fl.ModelError, match="from step 0 on was lost with its node; it can be computed again"):
+        parts[0]._replace(replay=None).get()
 
 
 def test_an_interrupt_leaves_all_worlds_at_the_same_step(batch, model):

@@ -29,6 +29,11 @@ def test_a_node_is_lost_and_its_worlds_come_to_the_same_bits():
     assert "threads [1, 1]" in said and "losses 1" in said and "equal True" in said
 
 
+def test_recordings_that_a_lost_node_had_are_computed_again():
+    said = run("recorded")
+    assert "equal True" in said and "lost" in said and "lost 0" not in said
+
+
 def test_a_node_with_other_kernels_is_refused(tmp_path):
     shutil.copytree(SOURCE, tmp_path / "featherlane", ignore=shutil.ignore_patterns("__pycache__"))
     edited = tmp_path / "featherlane" / "spatial" / "vector.py"

@@ -1,6 +1,7 @@
 """Two nodes of a cluster on this machine, one of which is lost, or runs something else.
 
     python two_nodes.py lost
+    python two_nodes.py recorded
     python two_nodes.py other PYTHONPATH
     python two_nodes.py older LEVEL
 
@@ -15,6 +16,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 import featherlane as fl
+from featherlane.distributed.replay import Replay
 
 SMALL = {"num_cpus": 1, "object_store_memory": 100 << 20}
 
@@ -31,6 +33,23 @@ def lost(cluster, node) -> None:
         local = fl.Batch(model, 48)
         local.step(60)
         print("equal", np.array_equal(batch.qpos, local.qpos))
+
+
+def recorded(cluster, node) -> None:
+    """A node is lost with recordings that were left on it."""
+    model = fl.load("humanoid")
+    with fl.distributed.Batch(model, 64, cluster.address, checkpoint_every=20) as batch:
+        batch.step(30)
+        parts = batch.rollout(40, record=("qpos", "xpos"), out="refs")
+        cluster.remove_node(node, allow_graceful=False)
+        again, way = [], Replay.again
+        Replay.again = lambda self: again.append(self) or way(self)
+        found = fl.distributed.gathered(parts)
+        local = fl.Batch(model, 64)
+        local.step(30)
+        kept = local.rollout(40, record=("qpos", "xpos"))
+        print("lost", len(again))
+        print("equal", all(np.array_equal(kept[name], found[name]) for name in kept))
 
 
 def older(cluster, node) -> None:
@@ -61,7 +80,7 @@ if __name__ == "__main__":
     changed = {"env_vars": {name: sys.argv[2]}} if name else {}
     try:
         found = cluster.add_node(**SMALL, **changed)
-        {"lost": lost, "other": other, "older": older}[what](cluster, found)
+        {"lost": lost, "recorded": recorded, "other": other, "older": older}[what](cluster, found)
     finally:
         with contextlib.suppress(Exception):
             ray.shutdown()

@@ -24,6 +24,7 @@ from featherlane.distributed.given import Given
 from featherlane.distributed.recording import Recorded
 from featherlane.distributed.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.distributed.ship import packed
+from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
 from featherlane.model.assign import assign, described, is_mixed, reals, regular
@@ -320,8 +321,9 @@ class Batch(Given):
         """A rollout whose recordings stay where they are."""
         found: list[Recorded] = []
 
-        def take(part, start: int, n: int, reference) -> None:
-            found.append(Recorded(chosen[part.at], start, n, reference))
+        def take(part, start: int, n: int, left) -> None:
+            where = left if isinstance(left, Left) else (left, None)
+            found.append(Recorded(chosen[part.at], start, n, *where))
 
         self._roll(nstep, controls, names, chosen, take, stays=True)
         return found

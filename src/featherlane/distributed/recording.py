@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane.distributed.cluster import last_line
 from featherlane.errors import ModelError
 
 
@@ -19,21 +20,24 @@ class Recorded(NamedTuple):
         start: the first step of the rollout that is in it.
         nstep: steps.
         reference: Ray's, to what `get` gives; where there is no Ray, that itself.
+        replay: how to compute it once more.
 
     Note:
-        It lies on the node of its worker, and is lost with that node.
+        It lies on the node of its worker.  Where that is lost, `get` has it computed again, to the same bits, from the
+        worker's last checkpoint before it: the inputs since then and the checkpoint are kept as long as this is.
     """
 
     worlds: np.ndarray
     start: int
     nstep: int
     reference: Any
+    replay: Any = None
 
     def get(self) -> dict[str, np.ndarray]:
         """Fields by name, each (n, nstep, ...).
 
         Raises:
-            ModelError: the node where it lay was lost.
+            ModelError: the node where it lay was lost, and it cannot be computed again.
         """
         if isinstance(self.reference, dict):
             return self.reference
@@ -41,10 +45,17 @@ class Recorded(NamedTuple):
         try:
             return ray.get(self.reference)
         except (ray.exceptions.ObjectLostError, ray.exceptions.RayActorError):
+            pass
+        lost = f"the recording of {len(self.worlds)} worlds from step {self.start} on was lost with its node"
+        if self.replay is None:
             raise ModelError(
-                f"the recording of {len(self.worlds)} worlds from step {self.start} on was lost with its node; what "
-                "rollout returns without out='refs' is not"
-            ) from None
+                f"{lost}; it can be computed again where checkpoint_folder is None; what rollout returns without "
+                "out='refs' is not lost"
+            )
+        try:
+            return self.replay.again()
+        except ray.exceptions.RayError as error:
+            raise ModelError(f"{lost}, and cannot be computed again: {last_line(error)}") from None
 
 
 def gathered(parts: Sequence[Recorded]) -> dict[str, np.ndarray]:
@@ -57,7 +68,7 @@ def gathered(parts: Sequence[Recorded]) -> dict[str, np.ndarray]:
         name -> (n, nstep, ...), worlds ascending.
 
     Raises:
-        ModelError: no part; parts that do not make up a whole; a node where one lay was lost.
+        ModelError: no part; parts that do not make up a whole; one that was lost, and cannot be computed again.
     """
     if not parts:
         raise ModelError("parts: got none, allowed are those of a rollout")

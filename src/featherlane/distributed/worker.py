@@ -7,11 +7,12 @@ over the checkpoint and is asked the same again, in the same order: its worlds c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
+from featherlane.distributed.replay import Replay
 
 LARGE = 90_000  # bytes; smaller arrays travel within the request, which Ray lets them up to 100 KB
 Restart = Callable[[], tuple[Any, tuple[int, ...]]]
@@ -63,6 +64,18 @@ class Request:
         rest.arrays = self.arrays[: max(places, default=-1) + 1]
         rest.nbytes = self.nbytes if places else 0  # at most
         return rest
+
+
+class Left(NamedTuple):
+    """A result that stays where it is.
+
+    Attributes:
+        reference: Ray's.
+        replay: how to come to it again where it is lost.
+    """
+
+    reference: Any
+    replay: Replay | None
 
 
 class InProcess:
@@ -172,7 +185,7 @@ class Worker:
         """Wait for the answer.
 
         Returns:
-            The report, and the result, or its reference where it may stay.
+            The report, and the result, or a `Left` where it may stay.
 
         Raises:
             RuntimeError: the worker was lost again and again.
@@ -185,6 +198,8 @@ class Worker:
 
         told, result = self._got(get)
         report = Report(*told)
+        if request.stays:
+            result = Left(result, self._replay(request))
         self._deaths = 0
         request.report = request.result = None
         if report.error is not None:
@@ -193,6 +208,13 @@ class Worker:
         if not request.changes:
             self._forget(request)
         return report, result
+
+    def _replay(self, request: Request) -> Replay | None:
+        """How to come to a request's result again; None where checkpoints are files, which are written over."""
+        if isinstance(self._base, str):
+            return None
+        asked = [(own.orders, own.arrays) for own in self._log[: self._log.index(request) + 1]]
+        return Replay(self._model, self._base, self.spec, asked)
 
     def _got(self, get: Callable[[], Any]) -> Any:
         """What comes, from another actor where this one is lost."""

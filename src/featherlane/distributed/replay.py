@@ -1,0 +1,54 @@
+"""How to compute once more what was left on a node that is gone: a checkpoint, and what was asked since then."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
+
+
+class Replay:
+    """What a worker was asked up to a request, from its checkpoint on; it can be sent to other processes.
+
+    Args:
+        model: reference of the model, packed.
+        base: reference of the checkpoint; None for worlds as the model starts them.
+        spec: of the worlds.
+        asked: orders and arrays of each request; the last one's result is what is wanted.
+
+    Note:
+        It keeps the checkpoint and the inputs since then in Ray's store, as long as it is held.
+    """
+
+    def __init__(self, model: Any, base: Any, spec: Spec, asked: Sequence[tuple[Sequence[Order], Sequence[Any]]]):
+        self.model, self.base, self.spec, self.asked = model, base, spec._replace(cores=()), list(asked)
+
+    def again(self) -> dict[str, np.ndarray]:
+        """The result, computed by an actor on any node.
+
+        Raises:
+            ray.exceptions.RayError: the actor was lost, too, or finds no room.
+            Exception: what the worlds raise.
+        """
+        ray = sys.modules["ray"]
+        actor = ray.remote(Worlds).options(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD").remote()
+        try:
+            begin = ("make", (Place(0), self.spec)) if self.base is None else ("take", (self.spec, Place(0)))
+            told = [actor.do.remote([begin], self.model if self.base is None else self.base)]
+            for orders, arrays in self.asked[:-1]:
+                told.append(actor.do.remote([*orders, ("nothing", ())], *arrays))
+            orders, arrays = self.asked[-1]
+            told.append(actor.do.remote(orders, *arrays))
+            answers = ray.get(told)
+            for report, _ in answers:
+                error = Report(*report).error
+                if error is not None:
+                    raise error
+            result = answers[-1][1]
+            return {name: np.array(rows) for name, rows in result.items()}
+        finally:
+            ray.kill(actor, no_restart=True)
