@@ -17,6 +17,7 @@ normalised over all worlds, and an episode that is cut by its time limit is wort
 import argparse
 import csv
 import dataclasses
+import json
 import os
 import pickle
 import time
@@ -47,6 +48,8 @@ class Settings:
     steps: int = 1_000_000  # of all worlds together
     seed: int = 1
     out: str = ""  # folder of the run, runs/TASK where it is not said
+    options: str = "{}"  # keyword arguments of the environment, as JSON
+    policy: str = ""  # folder of a run from whose policy this one starts; what it does not see gets weights of zero
     threads: int = 1  # of torch
     stop_at: int = 0  # stop after so many steps, as if interrupted
     save_every: int = 20  # updates between checkpoints
@@ -55,6 +58,7 @@ class Settings:
     minibatch: int = 1024
     epochs: int = 5
     learning_rate: float = 1e-3  # falls to zero with the steps
+    kl: float = 0.0  # where it is not 0, the rate follows this divergence of an epoch's policies instead
     gamma: float = 0.98
     gae_lambda: float = 0.92
     clip: float = 0.2
@@ -76,8 +80,10 @@ class Moments:
 
     def add(self, rows):
         total = self.count + len(rows)
-        delta = rows.mean(axis=0) - self.mean
-        squares = self.var * self.count + rows.var(axis=0) * len(rows) + delta**2 * self.count * len(rows) / total
+        mean = np.add.reduce(rows, axis=0) / len(rows)
+        delta, rest = mean - self.mean, rows - mean
+        squares = self.var * self.count + np.add.reduce(rest * rest, axis=0)
+        squares += delta * delta * (self.count * len(rows) / total)
         self.mean, self.var, self.count = self.mean + delta * len(rows) / total, squares / total, total
 
     @property
@@ -85,13 +91,51 @@ class Moments:
         return np.sqrt(self.var + 1e-8)
 
 
-def network(inputs, hidden, outputs, last):
-    """Two hidden layers; orthogonal weights, `last` the gain of the output's."""
-    layers = [nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, outputs)]
-    for layer, gain in zip(layers, (2**0.5, 2**0.5, last), strict=True):
-        nn.init.orthogonal_(layer.weight, gain)
-        nn.init.zeros_(layer.bias)
-    return nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
+class Network(nn.Sequential):
+    """Two hidden layers; orthogonal weights, `last` the gain of the output's.
+
+    Gradients are written out: of networks this small, autograd's bookkeeping would take most of the time.
+    """
+
+    def __init__(self, inputs, hidden, outputs, last):
+        layers = [nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, outputs)]
+        for layer, gain in zip(layers, (2**0.5, 2**0.5, last), strict=True):
+            nn.init.orthogonal_(layer.weight, gain)
+            nn.init.zeros_(layer.bias)
+        super().__init__(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
+        self.linear = tuple(layers)
+
+    def forward(self, x):
+        return self.forward_kept(x)[1]
+
+    def forward_kept(self, x):
+        """What each layer gets, and the output."""
+        kept = [x]
+        *hidden, last = self.linear
+        for layer in hidden:
+            # tanh x = 2 / (1 + exp(-2 x)) - 1, which torch has five times as fast as its tanh
+            kept.append(torch.addmm(layer.bias, kept[-1], layer.weight.T).mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0))
+        return kept, torch.addmm(last.bias, kept[-1], last.weight.T)
+
+    def backward(self, kept, slope):
+        """Gradients of the weights from the loss's slope in the output: W' = slope^T x, b' = sum of slope, and a
+        layer before, whose output is x = tanh(.), has the slope slope W (1 - x^2)."""
+        for layer, x in zip(reversed(self.linear), reversed(kept), strict=True):
+            torch.mm(slope.T, x, out=layer.weight.grad)
+            torch.sum(slope, 0, out=layer.bias.grad)
+            if x is not kept[0]:
+                slope = slope @ layer.weight
+                slope.addcmul_(slope * x, x, value=-1.0)
+
+
+def as_one(module):
+    """All parameters of a module as one, of which, and of whose gradient, the module's are views."""
+    one = nn.Parameter(nn.utils.parameters_to_vector(module.parameters()).detach())
+    one.grad = torch.zeros_like(one)
+    parts = [parameter.numel() for parameter in module.parameters()]
+    for parameter, data, grad in zip(module.parameters(), one.data.split(parts), one.grad.split(parts), strict=True):
+        parameter.data, parameter.grad = data.view_as(parameter), grad.view_as(parameter)
+    return one
 
 
 class Agent(nn.Module):
@@ -99,8 +143,8 @@ class Agent(nn.Module):
 
     def __init__(self, inputs, outputs, settings):
         super().__init__()
-        self.actor = network(inputs, settings.hidden, outputs, 0.01)
-        self.critic = network(inputs, settings.hidden, 1, 1.0)
+        self.actor = Network(inputs, settings.hidden, outputs, 0.01)
+        self.critic = Network(inputs, settings.hidden, 1, 1.0)
         self.log_std = nn.Parameter(torch.full((outputs,), settings.log_std))
 
     def log_prob(self, mean, actions):
@@ -113,6 +157,7 @@ class Agent(nn.Module):
 
 def environments(settings, **more):
     """The worlds of a run; an end shows its last observation, and the step after it the first one (NEXT_STEP)."""
+    more = json.loads(settings.options) | more
     if settings.env == "featherlane":
         import featherlane.environments  # noqa: F401 - registers the tasks
 
@@ -132,13 +177,35 @@ class Run:
         self.env = environments(settings)
         assert self.env.metadata["autoreset_mode"] is gym.vector.AutoresetMode.NEXT_STEP
         self.sizes = self.env.single_observation_space.shape[0], self.env.single_action_space.shape[0]
+        self.bounds = self.env.single_action_space.low, self.env.single_action_space.high
         self.agent = Agent(*self.sizes, settings)
-        self.optimizer = torch.optim.Adam(self.agent.parameters(), settings.learning_rate, eps=1e-5, fused=True)
+        self.parameters = as_one(self.agent)
+        self.optimizer = torch.optim.Adam([self.parameters], settings.learning_rate, eps=1e-5, fused=True)
         self.seen, self.paid, self.discounted = Moments(self.sizes[0]), Moments(), np.zeros(n)
         self.steps, self.times = 0, dict.fromkeys(("physics", "policy", "learning"), 0.0)
         self.resting, self.returns, self.lengths = np.zeros(n, bool), np.zeros(n), np.zeros(n, int)
         self.ended = deque(maxlen=n)  # returns and lengths of the last episodes
         self.observations = self.env.reset(seed=settings.seed)[0]
+        if settings.policy:
+            self.start_from(Path(settings.policy) / "checkpoint.pt")
+
+    def start_from(self, path):
+        """The policy of another run, and its moments; inputs that it does not have get weights of zero."""
+        saved, agent = torch.load(path, weights_only=False), self.agent.state_dict()
+        for name, value in saved["modules"]["agent"].items():
+            fresh = torch.zeros_like(agent[name])
+            if value.shape[:-1] != fresh.shape[:-1] or value.shape[-1] > fresh.shape[-1]:
+                sizes = f"{name} {tuple(value.shape)}, allowed is {tuple(fresh.shape)}, or fewer inputs"
+                raise SystemExit(f"--policy: {path.parent} has {sizes}")
+            fresh[..., : value.shape[-1]] = value
+            agent[name] = fresh
+        self.agent.load_state_dict(agent)
+        seen = saved["seen"]
+        known = len(seen["mean"])
+        self.seen.count = np.full(self.sizes[0], self.seen.count)
+        for name, values in seen.items():
+            getattr(self.seen, name)[:known] = values
+        vars(self.paid).update(saved["paid"])
 
     # ---- checkpoints -----------------------------------------------------------------------------------------------
     def save(self, path):
@@ -155,7 +222,7 @@ class Run:
     def load(cls, path):
         """The run as it was saved."""
         saved = torch.load(path, weights_only=False)
-        run = cls(Settings(**saved["settings"]))
+        run = cls(Settings(**saved["settings"] | {"policy": ""}))
         for name, state in saved["modules"].items():
             getattr(run, name).load_state_dict(state)
         run.noise.set_state(saved["noise"])
@@ -169,26 +236,26 @@ class Run:
 
     # ---- one update ------------------------------------------------------------------------------------------------
     def normalised(self, observations):
-        rows = np.clip((observations - self.seen.mean) / self.seen.std, -CLIP, CLIP)
-        return torch.from_numpy(rows.astype(np.float32))
+        rows = (observations - self.seen.mean) / self.seen.std
+        return torch.from_numpy(rows.astype(np.float32)).clamp_(-CLIP, CLIP)
 
     @torch.no_grad()
     def collect(self):
         """Let the worlds go for a rollout, and say what each step was worth."""
         s, (k, m) = self.settings, self.sizes
         T, n = s.rollout, s.num_envs
-        seen, actions, log_probs = torch.empty(T + 1, n, k), torch.empty(T, n, m), torch.empty(T, n)
+        seen, means, actions = torch.empty(T + 1, n, k), torch.empty(T, n, m), torch.empty(T, n, m)
         rewards, terminated, done, valid = (np.zeros((T, n), kind) for kind in (np.float32, bool, bool, bool))
-        low, high = self.env.single_action_space.low, self.env.single_action_space.high
+        low, high = (torch.from_numpy(end) for end in self.bounds)
         std, clock = torch.exp(self.agent.log_std), time.perf_counter
         for t in range(T):
             start = clock()
             self.seen.add(self.observations)
             seen[t] = self.normalised(self.observations)
             mean = self.agent.actor(seen[t])
-            actions[t] = mean + std * torch.randn(n, m, generator=self.noise)
-            log_probs[t] = self.agent.log_prob(mean, actions[t])
-            clipped = np.clip(actions[t].numpy(), low, high)
+            torch.addcmul(mean, std, torch.randn(n, m, generator=self.noise), out=actions[t])
+            means[t] = mean
+            clipped = torch.clamp(actions[t], low, high).numpy()
             between = clock()
             self.observations, paid, ends, cuts, _ = self.env.step(clipped)
             end = clock()
@@ -209,6 +276,7 @@ class Run:
             last = advantages[t] = delta[t] + s.gamma * s.gae_lambda * same[t] * last
         self.steps += T * n
         kept = torch.from_numpy(valid.reshape(-1))
+        log_probs = self.agent.log_prob(means, actions)
         parts = seen[:-1], actions, log_probs, advantages, advantages + values[:-1], values[:-1]
         parts = [part.reshape(T * n, *part.shape[2:])[kept] for part in parts]
         self.times["policy"] += clock() - start
@@ -219,7 +287,7 @@ class Run:
         self.discounted = self.discounted * self.settings.gamma + paid
         self.paid.add(self.discounted)
         self.discounted[ends] = 0.0
-        return np.clip(paid / self.paid.std, -CLIP, CLIP)
+        return (paid / self.paid.std).clip(-CLIP, CLIP)
 
     def count(self, paid, done):
         """Returns and lengths of episodes."""
@@ -229,31 +297,58 @@ class Run:
         self.returns[done], self.lengths[done] = 0.0, 0
         self.resting = done.copy()
 
-    def learn(self, seen, actions, log_probs, advantages, targets, values):
+    def learn(self, *parts):
         """Epochs of minibatches; the means of what they lost."""
         s, start, told = self.settings, time.perf_counter(), []
-        self.optimizer.param_groups[0]["lr"] = s.learning_rate * max(1.0 - self.steps / s.steps, 0.0)
+        if not s.kl:
+            self.optimizer.param_groups[0]["lr"] = s.learning_rate * max(1.0 - self.steps / s.steps, 0.0)
         for _ in range(s.epochs):
-            order = torch.randperm(len(seen), generator=self.noise)
-            for part in order.split(s.minibatch):
-                if len(part) < s.minibatch // 2:
-                    continue
-                log_ratio = self.agent.log_prob(self.agent.actor(seen[part]), actions[part]) - log_probs[part]
-                ratio, better = log_ratio.exp(), advantages[part]
-                better = (better - better.mean()) / (better.std() + 1e-8)
-                policy = -torch.min(better * ratio, better * ratio.clamp(1 - s.clip, 1 + s.clip)).mean()
-                value = self.agent.critic(seen[part]).squeeze(-1)
-                near = values[part] + (value - values[part]).clamp(-s.clip, s.clip)
-                worse = torch.max((value - targets[part]) ** 2, (near - targets[part]) ** 2)
-                lost, entropy = 0.5 * worse.mean(), self.agent.entropy()
-                self.optimizer.zero_grad()
-                (policy - s.entropy * entropy + s.value * lost).backward()
-                nn.utils.clip_grad_norm_(self.agent.parameters(), s.max_grad_norm)
-                self.optimizer.step()
-                with torch.no_grad():
-                    told.append(torch.stack([policy, lost, entropy, (ratio - 1 - log_ratio).mean()]))
+            order = torch.randperm(len(parts[0]), generator=self.noise)
+            for part in zip(*(values[order].split(s.minibatch) for values in parts), strict=True):
+                if len(part[0]) >= s.minibatch // 2:
+                    told.append(self.gradient(*part))
+                    norm = self.parameters.grad.norm().item()
+                    if norm > s.max_grad_norm:
+                        self.parameters.grad *= s.max_grad_norm / norm
+                    self.optimizer.step()
+            if s.kl:
+                self.follow(torch.stack(told[-len(parts[0]) // s.minibatch :])[:, -1].mean().item())
         self.times["learning"] += time.perf_counter() - start
         return torch.stack(told).mean(0).tolist()
+
+    @torch.no_grad()
+    def gradient(self, seen, actions, log_probs, advantages, targets, values):
+        """The gradient of a minibatch's loss, from its outputs back to the weights; and what was lost."""
+        s, agent, n = self.settings, self.agent, len(seen)
+        (acting, mean), (judging, value) = agent.actor.forward_kept(seen), agent.critic.forward_kept(seen)
+        # policy = -mean of min(A ratio, A clip(ratio)), flat where the clipped one is less
+        log_ratio = agent.log_prob(mean, actions) - log_probs
+        ratio, better = log_ratio.exp(), advantages
+        better = (better - better.mean()) / (better.std() + 1e-8)
+        gain, clipped = better * ratio, better * ratio.clamp(1 - s.clip, 1 + s.clip)
+        slope = ((gain <= clipped) * gain / -n)[:, None]  # in the logarithm of the probability
+        # log p = -z^2 / 2 - log_std, z = (action - mean) / std
+        inverse = torch.exp(-agent.log_std)
+        z = (actions - mean) * inverse
+        agent.actor.backward(acting, slope * z * inverse)
+        torch.sum(slope * (z * z - 1.0), 0, out=agent.log_std.grad)
+        agent.log_std.grad -= s.entropy
+        # lost = mean of max((V - target)^2, (clip(V) - target)^2) / 2, flat where the clipped one is greater
+        value = value.squeeze(-1)
+        move = value - values
+        near = move.clamp(-s.clip, s.clip)
+        error, other = value - targets, (values + near - targets).square()
+        square = error * error
+        slope = ((square >= other) | (near == move)) * error * (s.value / n)
+        agent.critic.backward(judging, slope[:, None])
+        lost, policy = 0.5 * torch.max(square, other).mean(), -torch.min(gain, clipped).mean()
+        return torch.stack([policy, lost, agent.entropy(), (ratio - 1 - log_ratio).mean()])
+
+    def follow(self, divergence):
+        """A smaller learning rate where policies differ by too much, a greater one where by too little."""
+        group, asked = self.optimizer.param_groups[0], self.settings.kl
+        factor = 1 / 1.5 if divergence > 2 * asked else 1.5 if divergence < asked / 2 else 1.0
+        group["lr"] = min(max(group["lr"] * factor, 1e-5), 1e-2)
 
     def row(self, losses):
         """A line of the CSV; the last three are shares of the time."""

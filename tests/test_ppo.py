@@ -141,3 +141,73 @@ def test_steps_of_resting_worlds_teach_nothing(ppo, monkeypatch):
     assert found.tolist() == pytest.approx([want[world][age] for world, age in order], rel=1e-5)
     assert torch.allclose(targets, found + values)
     assert {int(length) for _, length in run.ended} == {3, 5}
+
+
+def losses(ppo, run, seen, actions, log_probs, advantages, targets, values):
+    """What a minibatch loses, as the papers write it, for autograd."""
+    s, agent, linear = run.settings, run.agent, torch.nn.functional.linear
+
+    def output(network, x):
+        for layer in network.linear[:-1]:
+            x = torch.tanh(linear(x, layer.weight, layer.bias))
+        return linear(x, network.linear[-1].weight, network.linear[-1].bias)
+
+    normal = torch.distributions.Normal(output(agent.actor, seen), agent.log_std.exp())
+    log_ratio = normal.log_prob(actions).sum(-1) - log_probs
+    better = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    ratio = log_ratio.exp()
+    policy = -torch.min(better * ratio, better * ratio.clamp(1 - s.clip, 1 + s.clip)).mean()
+    value = output(agent.critic, seen).squeeze(-1)
+    near = values + (value - values).clamp(-s.clip, s.clip)
+    lost = 0.5 * torch.max((value - targets) ** 2, (near - targets) ** 2).mean()
+    entropy = normal.entropy().sum(-1).mean()
+    divergence = (ratio - 1 - log_ratio).mean()
+    return policy - s.entropy * entropy + s.value * lost, torch.stack([policy, lost, entropy, divergence])
+
+
+@pytest.mark.parametrize("apart", [0.02, 1.0], ids=["near the old policy", "clipped"])
+def test_gradients_are_autograds(ppo, monkeypatch, apart):
+    """Written out and by autograd, from a policy and a critic that have moved by little, and by much."""
+    monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
+    run = ppo.Run(ppo.Settings(entropy=0.01, hidden=16, num_envs=2))
+    draw = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        run.parameters += 0.3 * torch.randn(len(run.parameters), generator=draw)
+        seen, other = torch.randn(500, 1, generator=draw), torch.randn(2, 500, generator=draw)
+        mean, value = run.agent.actor(seen), run.agent.critic(seen).squeeze(-1)
+        actions = mean + run.agent.log_std.exp() * torch.randn(500, 1, generator=draw)
+        old = run.agent.log_prob(mean, actions) + apart * torch.randn(500, generator=draw)
+        part = seen, actions, old, other[0], value + other[1], value + apart * torch.randn(500, generator=draw)
+    loss, told = losses(ppo, run, *part)
+    want = torch.cat([slope.reshape(-1) for slope in torch.autograd.grad(loss, list(run.agent.parameters()))])
+    assert torch.allclose(run.gradient(*part), told, rtol=1e-4, atol=1e-5)
+    assert want.norm() > 0.01
+    assert torch.allclose(run.parameters.grad, want, rtol=1e-4, atol=1e-5 * want.norm().item())
+
+
+def test_the_rate_follows_the_divergence(ppo, monkeypatch):
+    """Half as great is too little, twice as great too much; what lies between leaves the rate as it is."""
+    monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
+    run = ppo.Run(ppo.Settings(num_envs=2, kl=0.01, learning_rate=1e-3))
+    rate = lambda: run.optimizer.param_groups[0]["lr"]  # noqa: E731
+    for divergence, after in ((0.01, 1e-3), (0.021, 1e-3 / 1.5), (0.004, 1e-3), (0.0, 1.5e-3)):
+        run.follow(divergence)
+        assert rate() == pytest.approx(after)
+
+
+def test_a_run_starts_from_the_policy_of_another_that_saw_less(ppo, tmp_path):
+    """What is seen more has no weight yet: both do the same."""
+    flat, rough = ("Quadruped-v0", "QuadrupedRough-v0")
+    settings = {"num_envs": 4, "rollout": 8, "minibatch": 16, "options": '{"dtype": "float32", "nthread": 1}'}
+    first = ppo.Run(ppo.Settings(task=flat, **settings))
+    first.learn(*first.collect())
+    first.save(tmp_path / "checkpoint.pt")
+    run = ppo.Run(ppo.Settings(task=rough, policy=str(tmp_path), **settings))
+    assert run.env.batch.dtype == np.float32
+    less, more = first.sizes[0], run.sizes[0]
+    assert less < more
+    seen = np.random.default_rng(0).normal(size=(5, more))
+    assert torch.allclose(run.agent.actor(run.normalised(seen)), first.agent.actor(first.normalised(seen[:, :less])))
+    assert run.learn(*run.collect())
+    with pytest.raises(SystemExit, match=r"allowed is \(8, 63\)"):
+        ppo.Run(ppo.Settings(task=rough, hidden=8, policy=str(tmp_path), **settings))
