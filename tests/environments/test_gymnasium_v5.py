@@ -233,3 +233,17 @@ def test_contact_forces_are_zero_after_each_start_where_bodies_touch():
         seen, _ = env.reset(seed=0)
         assert env.batch.cfrc_ext.any() and not seen[:, forces].any()
         assert env.step(actions(env, 1)[0])[0][:, forces].any()
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.5])
+def test_the_rails_ends_push_a_cart_from_its_start(noise):
+    """What a start sees of them is what a pass finds: nothing where no cart is at an end."""
+    env = ours("InvertedDoublePendulum-v5", 40, reset_noise_scale=noise)
+    env.reset(seed=0)
+    env.elapsed[:] = 1000
+    env.step(np.zeros((40, 1)))
+    seen = env.step(np.zeros((40, 1)))[0]  # restarted by the step
+    env.batch.forward()
+    force = np.clip(env.batch.qfrc_constraint[:, 0], -10, 10)
+    np.testing.assert_array_equal(seen[:, 8], force)
+    assert (np.abs(env.batch.qpos[:, 0]) < 0.99).all() != force.any()

@@ -26,7 +26,9 @@ def test_uniform_numbers_are_numpys_in_any_portions():
         np.testing.assert_array_equal(streams.uniform(ids, -0.3, 0.7, n), np.reshape(expected, (len(ids), n)))
 
 
-@pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo", "nonobuo", "obno", "ougoun", "puponp"])
+@pytest.mark.parametrize(
+    "calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo", "nonobuo", "obno", "ougoun", "puponp", "mommgm"]
+)
 def test_other_draws_go_on_where_uniform_ones_stopped(calls):
     streams, theirs = RandomStreams(N, 8), numpys(8)
     for call in calls * 3:
@@ -34,6 +36,9 @@ def test_other_draws_go_on_where_uniform_ones_stopped(calls):
             ours, other = streams.uniform(ALL, 0.0, 2.0, 9), [g.uniform(0.0, 2.0, 9) for g in theirs]
         elif call == "n":
             ours, other = streams.normal(ALL, 4), [g.standard_normal(4) for g in theirs]
+        elif call == "m":
+            ours = np.hstack(streams.uniform_then_normal(ALL, -1.0, 2.0, 3, 40))
+            other = [np.append(g.uniform(-1.0, 2.0, 3), g.standard_normal(40)) for g in theirs]
         elif call == "i":
             ours, other = streams.integers(ALL, 2, 90, 6), [g.integers(2, 90, 6) for g in theirs]
         elif call == "o":  # an odd number of them leaves half a number

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.worlds import EVOLVING, INPUTS
+from featherlane.simulation.batch.worlds import EVOLVING, INPUTS, whole_rows
 from scenes.states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one
@@ -800,3 +800,14 @@ def test_memory_grows_with_rows_alone(model):
     batch.step()
     rows = sum(getattr(batch, name).nbytes for name in SHAPES if name not in ("qfrc_applied", "xfrc_applied"))
     assert resident() - before < 2 * rows + 50e6
+
+
+def test_rows_are_cleared_in_one_piece_where_they_are_one():
+    """And number by number in a part of wider rows, whose other numbers stay."""
+    plain, wide = np.ones((4, 2, 3)), np.ones((4, 3, 5))
+    for array, inner in ((plain, plain), (wide, wide[:, :2, :3]), (wide.reshape(4, 15), wide.reshape(4, 15)[:, :7])):
+        array[:] = 1.0
+        rows, zero = whole_rows(inner)
+        rows[np.array([0, 2])] = zero
+        assert (inner[[0, 2]] == 0.0).all() and (inner[[1, 3]] == 1.0).all()
+        assert array.sum() == array.size - inner[[0, 2]].size

@@ -66,7 +66,12 @@ class RandomStreams:
             drawn = self._numpys(ids, n, lambda generator: generator.random(n))
         else:
             drawn = units(self._words(ids, n))
-        drawn *= np.subtract(high, low)
+        return self._between(drawn, low, high)
+
+    @staticmethod
+    def _between(drawn: np.ndarray, low, high) -> np.ndarray:
+        """Numbers from 0 to 1, from low to high."""
+        drawn *= high - low if isinstance(high, float) else np.subtract(high, low)
         drawn += low
         return drawn
 
@@ -74,11 +79,23 @@ class RandomStreams:
         """n numbers of the standard normal distribution of each generator in `ids`, (len(ids), n)."""
         if self._held:
             return self._numpys(ids, n, lambda generator: generator.standard_normal(n))
-        drawn, sure = normals(self._words(ids, n))
+        return self._normals(ids, self._words(ids, n))
+
+    def _normals(self, ids: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Of the last words that were used; NumPy is asked where one does not suffice."""
+        drawn, sure = normals(words)
         if not sure.all():
+            n = words.shape[1]
             for k in np.flatnonzero(~sure.all(axis=1)):
                 drawn[k] = self._wound_back(ids[k], n).standard_normal(n)
         return drawn
+
+    def uniform_then_normal(self, ids: np.ndarray, low, high, n: int, more: int) -> tuple[np.ndarray, np.ndarray]:
+        """n numbers as `uniform` has them, and after them `more` as `normal` has them, in about half of the time."""
+        if self._held:
+            return self.uniform(ids, low, high, n), self.normal(ids, more)
+        words = self._words(ids, n + more)
+        return self._between(units(words[:, :n]), low, high), self._normals(ids, words[:, n:])
 
     def integers(self, ids: np.ndarray, low: int, high: int, n: int) -> np.ndarray:
         """n whole numbers of each generator in `ids`, from low to below high, (len(ids), n)."""
@@ -107,16 +124,17 @@ class RandomStreams:
                 rows = [self._wound_back(i).bit_generator.random_raw(n) for i in ids]
                 return np.stack(rows) if rows else np.empty((0, n), np.uint64)
             self._look_further(2 * n)
-        first, width = self._next[ids], self._ahead.shape[1]
+        first, width = self._next.take(ids), self._ahead.shape[1]
         last = first + n
-        if len(ids) and last.max() > width:
+        if len(ids) and np.maximum.reduce(last) > width:
             for k in np.flatnonzero(last > width):
                 row, at = self._ahead[ids[k]], first[k]
                 row[: width - at] = row[at:]
                 row[width - at :] = self._generators[ids[k]].bit_generator.random_raw(int(at))
                 first[k], last[k] = 0, n
         self._next[ids] = last
-        return self._ahead.reshape(-1).take((ids * width + first)[:, None] + np.arange(n))
+        first += ids * width
+        return self._ahead.reshape(-1).take(first[:, None] + np.arange(n))
 
     def _half_words(self, ids: np.ndarray) -> np.ndarray:
         """The next 32 bits of each generator, (len(ids),): the low half of a word, and then the high one."""

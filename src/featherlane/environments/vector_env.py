@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -191,19 +192,20 @@ class TaskEnv(VectorEnv):
         counted = self.batch.count_of(*FAULTS)
         bad, self._bad = counted > self._bad, counted
         self.task.proceed(self.batch, moving, self.random)
-        if bad.any():
+        any_bad = bool(bad.any())
+        if any_bad:
             rewards[bad] = 0.0
             terminations |= bad
         if len(resting):
             rewards[resting] = 0.0
             terminations[resting] = False
             self.elapsed[resting] = 0
-        if not np.isfinite(rewards).all():
+        if not math.isfinite(np.add.reduce(rewards)) and not np.isfinite(rewards).all():
             wrong = np.flatnonzero(~np.isfinite(rewards))[0]
             raise ModelError(f"reward: world {wrong} has {rewards[wrong]}, allowed are finite numbers")
         limit = self.max_episode_steps
         truncations = np.zeros(self.num_envs, bool) if limit is None else self.elapsed >= limit
-        observations, infos = self._observe(), self._infos(bad, resting, before)
+        observations, infos = self._observe(), self._infos(bad if any_bad else None, resting, before)
         self._done = done = terminations | truncations
         if self.autoreset_mode is AutoresetMode.SAME_STEP and done.any():
             observations, infos = self._restart_at_once(done, observations, infos)
@@ -223,8 +225,8 @@ class TaskEnv(VectorEnv):
         return self._observe(observations), last  # the same buffer: the other one holds the step before
 
     # ---- infos -----------------------------------------------------------------------------------------------------
-    def _infos(self, bad: np.ndarray, resting: np.ndarray, before) -> dict[str, Any]:
-        infos: dict[str, Any] = {"bad_world": bad, "_bad_world": bad.copy()} if bad.any() else {}
+    def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before) -> dict[str, Any]:
+        infos: dict[str, Any] = {} if bad is None else {"bad_world": bad, "_bad_world": bad.copy()}
         if not self.info:
             return infos
         started = np.zeros(self.num_envs, bool)
@@ -289,7 +291,8 @@ class TaskEnv(VectorEnv):
     def _actions(self, actions) -> np.ndarray:
         """Actions, checked before anything moves."""
         actions = _checked("actions", "", actions, self.action_space.shape)
-        if actions.dtype.kind == "f" and not np.isfinite(actions.sum()) and np.isnan(actions).any():
+        total = np.add.reduce(actions, axis=None)
+        if actions.dtype.kind == "f" and not math.isfinite(total) and np.isnan(actions).any():
             world, column = np.argwhere(np.isnan(actions))[0]
             raise ModelError(f"actions: world {world} has nan in column {column}, allowed are numbers")
         return actions
@@ -298,9 +301,9 @@ class TaskEnv(VectorEnv):
         """Sums of the terms, in float64."""
         terms = self.task.reward(self.batch, actions, before)
         named = terms if isinstance(terms, Mapping) else {"": terms}
-        rewards = np.zeros(self.num_envs)
+        rewards, shape = np.zeros(self.num_envs), (self.num_envs,)
         for name, values in named.items():
-            rewards += _checked("reward", name, values, rewards.shape)
+            rewards += _checked("reward", name, values, shape)
         self.terms = {name: values for name, values in named.items() if name}
         return rewards
 
@@ -308,7 +311,7 @@ class TaskEnv(VectorEnv):
         ended = self.task.terminated(self.batch)
         if ended is None:
             return np.zeros(self.num_envs, bool)
-        return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)
+        return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)  # a copy: the task may keep its own
 
 
 def _is_numbers(value) -> bool:

@@ -24,6 +24,24 @@ class InvertedDoublePendulum(MujocoTask):
     name = "InvertedDoublePendulum-v5"
     reward_threshold = 9100.0
     fields = ("site_xpos", "qfrc_constraint")
+    forward_at_start = False  # `started` sees to what is seen
+
+    def prepare(self, worlds):
+        super().prepare(worlds)
+        model = worlds.model
+        self.only_limits = not (model.ncand or model.neq or model.ntendon or model.dof_frictionloss.any())
+        self.reach = (model.jnt_range[:, 0] + model.jnt_margin, model.jnt_range[:, 1] - model.jnt_margin)
+        self.limited = model.jnt_limited.astype(bool)
+
+    def started(self, worlds, ids):
+        """The rail's ends push from the start where a cart is there; elsewhere nothing does."""
+        super().started(worlds, ids)
+        low, high = self.reach
+        at = worlds.qpos.take(ids, 0)
+        if self.only_limits and not (self.limited & ((at <= low) | (at >= high))).any():
+            worlds.writable("qfrc_constraint")[ids] = 0.0
+        else:
+            worlds.forward(ids)
 
     def observation(self, worlds):
         angles = worlds.qpos[:, 1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,9 +78,14 @@ class MujocoTask(Task):
     def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
         """Positions near the model's, velocities near zero, of the uniform or the normal distribution."""
         nq, nv = worlds.qpos.shape[1], worlds.qvel.shape[1]
-        drawn = random.uniform(ids, -scale, scale, nq if normal else nq + nv)
-        worlds.qpos[ids] = self.init_qpos + drawn[:, :nq]
-        worlds.qvel[ids] = scale * random.normal(ids, nv) if normal else drawn[:, nq:]
+        if normal:
+            moved, velocity = random.uniform_then_normal(ids, -scale, scale, nq, nv)
+            velocity *= scale
+        else:
+            drawn = random.uniform(ids, -scale, scale, nq + nv)
+            moved, velocity = drawn[:, :nq], drawn[:, nq:]
+        moved += self.init_qpos
+        worlds.qpos[ids], worlds.qvel[ids] = moved, velocity
 
 
 @dataclass(kw_only=True)
@@ -121,7 +127,7 @@ def norms(values: np.ndarray) -> np.ndarray:
 
 def finite(worlds: Batch) -> np.ndarray | bool:
     """Which worlds have finite numbers only, (n,) bool; True for all, which their sum tells."""
-    if np.isfinite(worlds.qpos.sum() + worlds.qvel.sum()):
+    if math.isfinite(np.add.reduce(worlds.qpos, axis=None) + np.add.reduce(worlds.qvel, axis=None)):
         return True
     return np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
 

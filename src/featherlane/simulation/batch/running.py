@@ -79,6 +79,7 @@ class Running(Worlds):
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
 
     def _rows_changed(self) -> None:
+        super()._rows_changed()
         self.__dict__["_plans"] = {}
 
     def _expansion_changed(self) -> None:
@@ -272,7 +273,7 @@ class Running(Worlds):
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
         made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
-        made_anew += ("_watcher",)
+        made_anew += ("_watcher", "_row_views")
         views = self._arrays.keys() | self._bound.keys()
         kept = {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}
         return kept | {"_room": None}
