@@ -263,7 +263,7 @@ class TaskEnv(VectorEnv):
 
     def _parts(self) -> list[np.ndarray]:
         seen = self.task.observation(self.batch)
-        named = seen if isinstance(seen, Mapping) else {"": seen}
+        named = seen if type(seen) is dict or isinstance(seen, Mapping) else {"": seen}
         return [self._columns(name, values) for name, values in named.items()]
 
     def _columns(self, name: str, values) -> np.ndarray:
@@ -285,7 +285,7 @@ class TaskEnv(VectorEnv):
         if len(parts) == 1 and out is None:
             return parts[0].astype(self.batch.dtype)
         if out is None:
-            out = np.empty((self.num_envs, sum(part.shape[1] for part in parts)), self.batch.dtype)
+            return np.concatenate(parts, axis=1, dtype=self.batch.dtype, casting="unsafe")
         return np.concatenate(parts, axis=1, out=out, casting="unsafe")
 
     def _actions(self, actions) -> np.ndarray:
@@ -300,7 +300,7 @@ class TaskEnv(VectorEnv):
     def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
         """Sums of the terms, in float64."""
         terms = self.task.reward(self.batch, actions, before)
-        named = terms if isinstance(terms, Mapping) else {"": terms}
+        named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
         rewards, shape = np.zeros(self.num_envs), (self.num_envs,)
         for name, values in named.items():
             rewards += _checked("reward", name, values, shape)

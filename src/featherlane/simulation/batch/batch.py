@@ -106,7 +106,7 @@ class Batch(Running):
         keys = self._keyframes(keyframe, len(chosen))
         with self._entered():
             self._set_defaults(chosen)
-            for k in sorted(set(keys.tolist()) - {-1}):
+            for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
                 at, model = chosen[keys == k], self.model
                 self._arrays["time"][at] = model.key_time[k]
                 for name in ("qpos", "qvel", "act", "ctrl", "plastic"):

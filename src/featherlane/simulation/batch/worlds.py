@@ -485,7 +485,7 @@ def chosen_worlds(ids, nworld: int) -> np.ndarray:
         if a.shape != (nworld,):
             raise ModelError(f"ids: got a mask of shape {a.shape}, allowed is ({nworld},)")
         return np.flatnonzero(a)
-    a = np.atleast_1d(a)
+    a = a if a.ndim else a[None]
     if a.size == 0:
         return np.zeros(0, np.int64)
     if a.ndim != 1 or a.dtype.kind not in "iu":
