@@ -159,8 +159,8 @@ def after(model, data, dof, step):
     return moved.qvel.copy(), points.contact.pos.copy()
 
 
-def test_points_may_be_counted_anew(rng):
-    """Corners of a box between flat fingers, which come in another order when it turns."""
+def test_corners_between_flat_faces_are_followed(rng):
+    """Corners of a box between flat fingers: as many as before, each where it was, however the box turns."""
     model = exact(fl.load("hand"))
     data, seen = fl.Data(model), 0
     data.qvel = 0.05 * rng.normal(size=model.nv)
@@ -171,8 +171,9 @@ def test_points_may_be_counted_anew(rng):
             assert relative(found.A, fine.A) < CONTACT
             assert rates(model, data, True)[1]
             points = [after(model, data, dof, step)[1] for dof in range(model.nv) for step in (STEP, -STEP)]
-            seen += any(np.abs(p - points[0]).max() > 100 * STEP for p in points)
-    assert seen
+            assert all(np.abs(p - points[0]).max() < 3 * STEP for p in points)
+            seen += 1
+    assert seen > 2
 
 
 def test_other_points_of_a_face_are_near_and_make_no_slope():
