@@ -204,10 +204,7 @@ def acceleration_derivatives(
     if isinstance(data, Data):
         one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
         if one is not None:
-            rates, near = one
-            n, nv = rates.shape
-            q, v, none, u, tau = rates[:nv], rates[nv : 2 * nv], rates[:0], rates[2 * nv : n - nv], rates[n - nv :]
-            return AccelerationDerivatives(q.T, v.T, none.T, u.T, tau.T, near)
+            return _by_coordinate(one[0].T, 0, one[1])
     sizes, kind = check(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds
@@ -231,12 +228,24 @@ def acceleration_derivatives(
                 [f"world {w}: its rows found no room" for w in left],
                 what="there are no derivatives of the acceleration with it",
             )
-    ends = np.cumsum([nv, nv, na, nu])
     found = out.swapaxes(1, 2)
     if isinstance(data, Data):
         found, nearest = found[0], nearest[0]
-    q, v, act, u, tau = np.split(found, ends, -1)
-    return AccelerationDerivatives(q, v, act, u, tau, nearest)
+    return _by_coordinate(found, na, nearest)
+
+
+def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> AccelerationDerivatives:
+    """The parts of rates (..., nv, 3 nv + na + nu)."""
+    nv, n = rates.shape[-2:]
+    act, force = 2 * nv + na, n - nv
+    parts = (
+        rates[..., :nv],
+        rates[..., nv : 2 * nv],
+        rates[..., 2 * nv : act],
+        rates[..., act:force],
+        rates[..., force:],
+    )
+    return AccelerationDerivatives(*parts, nearest)
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------

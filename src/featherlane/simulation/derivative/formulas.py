@@ -233,7 +233,7 @@ def _drive(m, d, t, c, up, down):
     u = c - m.na
     if u < 0:
         _motor(m, d, t, d.act, c, up, down)
-    else:
+    elif m.na > 0 or not (m.opt_disableflags & enums.DISABLE_ACTUATION):
         i = _directly_driven(m, d, u)
         if i >= 0:
             _control(m, d, t, i, u)
