@@ -58,22 +58,22 @@ def lane_place(b, tile, lane, W):
 
 @kernel
 def read_rows(b, index, tile, W, row, address, count, stride, shift):
-    """Rows of a tile's worlds into the tile: W rows are read side by side, the tile is written line by line."""
+    """Rows of a tile's worlds into the tile."""
     out, source = scalars(b, address), scalars(b, row)
-    for i in range(count):
-        for lane in range(W):
-            out[i * W + lane] = source[index[lane_place(b, tile, lane, W)] * stride + (shift + i)]
+    for lane in range(W):
+        first = index[lane_place(b, tile, lane, W)] * stride + shift
+        for i in range(count):
+            out[i * W + lane] = source[first + i]
 
 
 @kernel
 def write_rows(b, index, tile, W, row, address, count, stride, shift):
-    """The tile's values back into the rows of its worlds."""
+    """The tile's values back into the rows of its worlds, one row after the other."""
     source, out = scalars(b, address), scalars(b, row)
-    full = b.nworld - tile * W
-    for i in range(count):
-        for lane in range(W):
-            if lane < full:
-                out[index[tile * W + lane] * stride + (shift + i)] = source[i * W + lane]
+    for lane in range(min(W, b.nworld - tile * W)):
+        first = index[tile * W + lane] * stride + shift
+        for i in range(count):
+            out[first + i] = source[i * W + lane]
 
 
 @kernel
