@@ -191,8 +191,8 @@ def test_bad_numbers_are_told_of_with_the_numbers_of_all_worlds(model, cluster):
         qpos = np.array(batch.qpos)
         qpos[18] = np.nan
         batch.qpos = qpos
-        batch.step(2)
         with pytest.warns(fl.BadNumberWarning, match="world 18 had"):
+            batch.step(2)
             batch.wait()
         assert batch.nbad.tolist() == [0] * 18 + [1, 0]
         assert batch.status["bad_number"][18] == 1

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation.batch import running
+from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.work import CHUNKS, MOST_TILES, Work
 
 THREADS = 64
@@ -66,6 +69,77 @@ def test_threads_write_to_no_cache_line_of_another():
     spans.sort()
     assert {k for *_, k in spans} == set(range(THREADS))
     assert all(b[0] > a[1] for a, b in itertools.pairwise(spans) if a[2] != b[2])
+
+
+def test_each_thread_makes_what_it_works_on_and_has_it_again():
+    """The first to write to a page decides where it lies: it is the thread that steps there, call after call."""
+    team = Team(THREADS)
+    for _ in range(3):
+        makers = team.build(threading.get_ident)
+        assert makers[0] == threading.get_ident() and len(set(makers)) == THREADS
+        for _ in range(5):
+            barrier, met = threading.Barrier(THREADS), {}
+
+            def run(thread, first, last, barrier=barrier, met=met):
+                barrier.wait(PATIENCE)
+                met[thread] = threading.get_ident()
+
+            Work([(plan_of(run), THREADS)], THREADS, team.pool, team.homes).finish()
+            assert [met[k] for k in range(THREADS)] == makers
+
+
+def test_a_thread_takes_another_workspace_where_its_own_is_taken():
+    """Two threads are never in one, whoever comes first: numbers are a preference."""
+    team, inside, seen = Team(4), set(), []
+    team.build(threading.get_ident)
+
+    def run(thread, first, last):
+        assert thread not in inside
+        inside.add(thread)
+        time.sleep(0.0005 * (first % 3))
+        inside.discard(thread)
+        seen.append((first, last))
+
+    for others in ({}, dict.fromkeys(team.homes, 2), {k: 9 for k in team.homes}, team.homes):
+        seen.clear()
+        Work([(plan_of(run), 300)], 4, team.pool, others).finish()
+        assert sorted(itertools.chain.from_iterable(range(*chunk) for chunk in seen)) == list(range(300))
+
+
+def test_workspaces_are_made_by_the_threads_of_the_batch(monkeypatch):
+    makers = []
+
+    class Watched(running.Workspace):
+        def __init__(self, *given):
+            makers.append(threading.get_ident())
+            super().__init__(*given)
+
+    monkeypatch.setattr(running, "Workspace", Watched)
+    batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
+    batch.step()
+    assert len(makers) == len(set(makers)) == 5
+    assert set(makers) == {threading.get_ident(), *batch._team.homes}
+    groups = fl.MixedBatch([(fl.load("pendulum"), 16), (fl.load("cartpole"), 16)], nthread=3)
+    makers.clear()
+    groups.step()
+    assert len(makers) == 6 and len(set(makers)) == 3  # one team for all groups
+
+
+def test_what_goes_wrong_in_a_thread_that_makes_its_own_is_raised():
+    team, lock = Team(4), threading.Lock()
+    made = []
+
+    def make():
+        with lock:
+            made.append(1)
+            if len(made) == 3:
+                raise KeyError("no room")
+
+    with pytest.raises(KeyError, match="no room"):
+        team.build(make)
+    made.clear()
+    made += [1] * 3
+    assert team.build(make) == [None] * 4  # nobody waits for the other any more
 
 
 def test_a_world_takes_its_rows_and_little_else():

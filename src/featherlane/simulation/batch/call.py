@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.simulation.tile.work import Work
 from featherlane.simulation.user.function import UserFunction
 
 PIECE_SECONDS = 0.2  # how long an interrupt waits, about
@@ -40,7 +39,7 @@ def run(owner, nstep: int, shares: Sequence[Share]) -> None:
     """All worlds of the shares take nstep steps, or a forward pass where it is 0.
 
     Args:
-        owner: whose call it is: gives threads (`nthread`, `_threads`), and remembers in `_at_once` how many steps of
+        owner: whose call it is: gives threads (`_work`), and remembers in `_at_once` how many steps of
             worlds take PIECE_SECONDS.
         nstep: steps.
         shares: of each batch, at least one.
@@ -119,7 +118,7 @@ def _advance(owner, nstep: int, shares: Sequence[Share]) -> KeyboardInterrupt | 
     try:
         for share in shares:
             parts += share.batch._begin(nstep, share.chosen, share.extra, share.control)
-        work = Work(parts, owner.nthread, owner._threads)
+        work = owner._work(parts)
         # what follows may be interrupted anywhere, and done again
         while True:
             try:

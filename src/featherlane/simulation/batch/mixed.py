@@ -14,7 +14,6 @@ so none waits where one model's worlds are done.  Each world has the bits that i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,8 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.worlds import REPORTS, STATE, chosen_worlds, count
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.transfer import Plan
+from featherlane.simulation.tile.work import Work
 
 ARGUMENTS = "are pairs (model, number of worlds), at least one"
 
@@ -92,6 +93,8 @@ class MixedBatch:
         own["_rooms"], own["starts"], own["nworld"] = rooms, rooms.starts, int(rooms.starts[-1])
         own["group"] = np.repeat(np.arange(len(groups)), np.diff(rooms.starts))
         own["_at_once"] = AT_ONCE
+        for group in groups[1:]:
+            group.__dict__["_team"] = groups[0]._team  # threads that none of them has by itself
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -298,8 +301,9 @@ class MixedBatch:
             for k, group in enumerate(self.groups):
                 group._tell_of_bad(int(self.starts[k]))
 
-    def _threads(self) -> ThreadPoolExecutor:
-        return self.groups[0]._threads()
+    def _work(self, parts: list[tuple[Plan, int]]) -> Work:
+        """Tiles of plans, for the threads that all groups share."""
+        return self.groups[0]._work(parts)
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:

@@ -22,6 +22,7 @@ from featherlane.simulation.batch.worlds import COUNTS, EVOLVING, LASTING, MOCAP
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import STATUS, WANTED
+from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.work import Work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
@@ -45,7 +46,7 @@ class Running(Worlds):
     _told: bool
     _recorder: Recorder | None
     _at_once: int  # steps of worlds that take PIECE_SECONDS, about
-    _pool: ThreadPoolExecutor | None
+    _team: Team
     _lock: threading.Lock
     _pid: int
     _memory: np.ndarray | None
@@ -75,7 +76,8 @@ class Running(Worlds):
         own.setdefault("_recorder", None)
         own.setdefault("_at_once", AT_ONCE)
         own["width"], own["_watcher"] = processor.tile_width(self.dtype), None
-        own["_lock"], own["_pid"], own["_pool"], own["_memory"] = threading.Lock(), os.getpid(), None, None
+        own["_lock"], own["_pid"], own["_team"] = threading.Lock(), os.getpid(), Team(self.nthread)
+        own["_memory"] = None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
 
     def _rows_changed(self) -> None:
@@ -102,7 +104,7 @@ class Running(Worlds):
                 transfers = {"load": self._load(question.reads), **question.transfers()}
                 plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
                 part = self._begun(plan, question.number, chosen)
-                Work([part], self.nthread, self._threads).finish()
+                self._work([part]).finish()
         return question.answer()
 
     def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
@@ -194,10 +196,11 @@ class Running(Worlds):
         return _Entry(self)
 
     def _threads(self) -> ThreadPoolExecutor:
-        pool = self._pool
-        if pool is None:
-            pool = self.__dict__["_pool"] = ThreadPoolExecutor(self.nthread, thread_name_prefix="featherlane")
-        return pool
+        return self._team.pool()
+
+    def _work(self, parts: list[tuple[Plan, int]]) -> Work:
+        """Tiles of plans, for this batch's threads."""
+        return Work(parts, self.nthread, self._threads, self._team.homes)
 
     def _prepare(self, width: int | None = None) -> list[Workspace]:
         """Workspaces for the fields as they are asked for now, with the model as it is now; one for each thread."""
@@ -206,10 +209,9 @@ class Running(Worlds):
             shared = ModelRows(self.model, width, self.dtype)
             names = list(self._expanded)
             self._shared[width] = shared
-            self._workspaces[width] = [
-                Workspace(self.model, width, self.dtype, shared.own(names) if names else shared, self.ngiven)
-                for _ in range(self.nthread)
-            ]
+            self._workspaces[width] = self._team.build(
+                lambda: Workspace(self.model, width, self.dtype, shared.own(names) if names else shared, self.ngiven)
+            )
         shared = self._shared[width]
         shared.refresh()
         self._check_edits()
@@ -272,7 +274,7 @@ class Running(Worlds):
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_pool", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
+        made_anew = ("_lock", "_pid", "_team", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
         made_anew += ("_watcher", "_row_views")
         views = self._arrays.keys() | self._bound.keys()
         kept = {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}

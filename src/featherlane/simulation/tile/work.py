@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, wait
 
 from featherlane.simulation.tile.transfer import Plan
@@ -28,11 +29,21 @@ class Work:
         parts: plans, and how many tiles each has.
         nthread: threads, one of them the caller's.
         pool: gives the others.
+        homes: numbers of workspaces that threads made, by the threads' identities.
     """
 
-    __slots__ = ("_apart", "_done", "_left", "_number", "_others", "_plans", "_pool", "_single", "_to_start")
+    __slots__ = (
+        *("_apart", "_done", "_free", "_homes", "_left", "_number", "_others", "_plans", "_pool", "_single"),
+        "_to_start",
+    )
 
-    def __init__(self, parts: Sequence[tuple[Plan, int]], nthread: int, pool: Callable[[], Executor]):
+    def __init__(
+        self,
+        parts: Sequence[tuple[Plan, int]],
+        nthread: int,
+        pool: Callable[[], Executor],
+        homes: Mapping[int, int] | None = None,
+    ):
         self._plans, ntile = [plan for plan, _ in parts], sum(n for _, n in parts)
         # plain Python that stages call is not interrupted in other threads, and could not tell anybody in this one
         self._apart = any(plan.workspaces[0].calls.calls_python for plan in self._plans)
@@ -46,7 +57,9 @@ class Work:
         ]
         self._number = sum(map(len, self._left))
         self._done: list[deque] = [deque() for _ in range(min(nthread, self._number))]
-        self._to_start, self._others = iter(range(0 if self._apart else 1, len(self._done))), []
+        numbers = range(0 if self._apart else 1, len(self._done))
+        self._to_start, self._others = iter(numbers), []
+        self._free, self._homes = {number: number for number in numbers}, homes or {}
 
     def finish(self) -> None:
         """Run what is left, and wait for the other threads."""
@@ -60,8 +73,8 @@ class Work:
 
     def _finish_all(self) -> None:
         try:
-            for thread in self._to_start:
-                self._others.append(self._pool().submit(self._run, thread))
+            for _ in self._to_start:
+                self._others.append(self._pool().submit(self._run_another))
             if not self._apart:
                 self._run(0)
             for other in self._others:
@@ -71,6 +84,11 @@ class Work:
             raise
         while sum(map(len, self._done)) < self._number:
             time.sleep(1e-4)  # for a thread that was started in the moment of an interrupt
+
+    def _run_another(self) -> None:
+        """What a thread of the pool does: with its own number, whose memory is near, or else with any that is free."""
+        number = self._free.pop(self._homes.get(threading.get_ident(), -1), None)
+        self._run(self._free.popitem()[1] if number is None else number)
 
     def _run(self, thread: int) -> None:
         """Take chunks and run them, as long as there are any."""
