@@ -216,3 +216,50 @@ def test_wrong_options_are_refused(settings, told):
     with pytest.raises(fl.ModelError) as caught:
         made("Quadruped-v0", 1, **settings)
     assert told in str(caught.value)
+
+
+# ---- the humanoid's clock -----------------------------------------------------------------------------------------
+def test_legs_take_turns_and_feet_as_high_as_asked_are_paid_in_full():
+    env = made("HumanoidWalk-v0", 4, standing=0.0)
+    task, worlds = env.task, env.batch
+    task.phase[:] = np.pi * np.array([0.0, 0.5, 1.25, 1.5])
+    np.testing.assert_allclose(task.swing(), [[0, 0], [1, 0], [0, 0.5], [0, 1]], atol=ROUNDED)
+    # hip, knee and ankle of the leg that swings bend, and no other servo moves
+    moved = task.targets(worlds, slice(None)) - task.rest[task.driven]
+    legs = [
+        [worlds.model.actuator(f"{j}_{side}").id for j in ("hip_y", "knee", "ankle_y")] for side in ("left", "right")
+    ]
+    want = np.zeros_like(moved)
+    for leg, columns in enumerate(legs):
+        want[:, columns] = task.stride * task.swing()[:, leg, None] * (1.0, 2.0, -1.0)
+    np.testing.assert_allclose(moved, want, atol=ROUNDED)
+    worlds.writable("site_xpos")[:, task.soles, 2] = task.foot_rise * task.swing()
+    terms = task.gait(worlds)
+    np.testing.assert_allclose(terms["gait"], 1.0, atol=ROUNDED)
+    np.testing.assert_array_equal(task.stands, task.swing() < task.foot_height / task.foot_rise)
+    worlds.writable("site_xpos")[:, task.soles[0], 2] += 0.05
+    assert (task.gait(worlds)["gait"] < 0.5).all()
+
+
+def test_feet_that_slide_on_the_ground_cost():
+    env = made("HumanoidWalk-v0", 2)
+    env.batch.writable("site_xpos")[:, env.task.soles, 2] = 0.0, 0.1  # the left one stands
+    env.batch.writable("sensordata")[:] = [[0.3, 0.4, 9.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 5.0, 5.0, 5.0]]
+    np.testing.assert_allclose(env.task.gait(env.batch)["slip"], [0.25, 0.0], atol=ROUNDED)
+
+
+def test_the_clock_stops_at_the_end_of_a_swing_where_nobody_moves():
+    env = made("HumanoidWalk-v0", 3, standing=0.0)
+    task, worlds = env.task, env.batch
+    task.phase[:] = 0.9 * np.pi
+    task.command[:2] = worlds.qvel[:] = 0.0
+    worlds.qvel[1, 0] = 1.0  # one is pushed on
+    task.next_command[:] = 1000
+    for _ in range(10):
+        task.proceed(worlds, None, env.random)
+    np.testing.assert_array_equal(task.strides_on, [False, True, True])
+    assert task.phase[0] == np.pi and (task.phase[1:] > 1.1 * np.pi).all()
+    assert not task.swing()[0].any() and not task.observation(worlds)["clock"][0].any()
+    task.command[0] = 0.5, 0.0, 0.0
+    task.proceed(worlds, None, env.random)
+    assert task.strides_on[0] and task.swing()[0, 1] > 0.0

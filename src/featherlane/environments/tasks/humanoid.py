@@ -7,24 +7,45 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.locomotion import VelocityTask
+from featherlane.environments.tasks.options import number
 from featherlane.model.reader import mujoco_module
+from featherlane.simulation.batch.batch import Batch
 
 STIFFNESS, DAMPING = 2.0, 0.1  # of a servo, for each N m that its motor gives at most [1/rad, s/rad]
 BENT = {"hip_y": 0.25, "knee": 0.5, "ankle_y": -0.25, "elbow": 0.5}  # posture at rest [rad]
 HEIGHT = 0.905  # of the pelvis in it [m]
+STRIDING = {"hip_y": 0.05, "knee": 0.05, "ankle_y": 0.05}  # what a stride moves: share in the cost of posture
+RISE = 0.003  # sum of the squares of both feet's errors in height that is paid 1/e [m^2]
+SWING = {"hip_y": 1.0, "knee": 2.0, "ankle_y": -1.0}  # of servos, in units of `stride`: the sole stays level
+SLOW = 0.3  # horizontal velocity of a trunk that needs no step [m/s]
+SIDES = "left", "right"
 
 
 @dataclass(kw_only=True)
 class HumanoidWalk(VelocityTask):
     """An adult of 70 kg goes where it is told.
 
-    Servos stand in place of the bundled humanoid's motors, as strong as these; knees are bent at rest.
+    Servos stand in place of the bundled humanoid's motors, as strong as these; knees are bent at rest.  A clock, which
+    is seen, says which foot is to be how high, left and right in turns, and bends hip, knee and ankle of that leg;
+    actions come on top.  It stands still while the command is to stand and the trunk is slow, and stops at the end of a
+    swing.
+    Source: Iscen et al., Policies modulating trajectory generators, 2018 (a clock that acts, and actions on top);
+    Zakka et al., MuJoCo Playground, 2025 (heights of feet by a phase).
 
-    Options are those of `VelocityTask`.
+    Attributes:
+        cadence: strides, of both feet, a second [Hz].
+        stride: by how much the clock bends a hip in the middle of its leg's swing, and twice as much a knee [rad].
+        foot_rise: how high a foot is to be then [m].
+
+    The others are those of `VelocityTask`.
     """
 
     frame_skip: int = 4
+    cadence: float = 1.25
+    stride: float = 0.3
+    foot_rise: float = 0.08
     forward: tuple[float, float] = (0.0, 1.0)
     sideways: tuple[float, float] = (-0.2, 0.2)
     turn: tuple[float, float] = (-0.5, 0.5)
@@ -35,18 +56,26 @@ class HumanoidWalk(VelocityTask):
     feet = ("sole_left", "sole_right")
     foot_height = 0.02
     lowest = 0.6
+    fields = (*VelocityTask.fields, "sensordata")
     default_weights: ClassVar = {
         "velocity": 1.0,
         "turn": 0.5,
-        "steps": 5.0,
+        "gait": 1.0,
+        "slip": -0.1,
         "bounce": -0.5,
         "roll": -0.05,
         "tilt": -1.0,
-        "posture": -0.1,
+        "posture": -0.3,
         "effort": -4e-6,
         "jerk": -0.01,
         "fall": -5.0,
     }
+
+    def __post_init__(self):
+        self.cadence = number("cadence", self.cadence, 0.0, 10.0)
+        self.stride = number("stride", self.stride, 0.0, 1.0)
+        self.foot_rise = number("foot_rise", self.foot_rise, 0.0, 0.5)
+        super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:
         super().shape_model(spec)
@@ -57,8 +86,69 @@ class HumanoidWalk(VelocityTask):
             motor.set_to_position(kp=STIFFNESS * strength, kv=DAMPING * strength)
             motor.forcelimited, motor.forcerange = True, [-strength, strength]
             motor.ctrlrange = np.radians(next(joint for joint in spec.joints if joint.name == motor.target).range)
+        for sole in self.feet:
+            spec.add_sensor(
+                type=mujoco_module().mjtSensor.mjSENS_FRAMELINVEL,
+                objtype=mujoco_module().mjtObj.mjOBJ_SITE,
+                objname=sole,
+            )
         bent = [BENT.get(joint.name.rsplit("_", 1)[0], 0.0) for joint in spec.joints[1:]]
         spec.add_key(name="bent", qpos=[0.0, 0.0, HEIGHT, 1.0, 0.0, 0.0, 0.0, *bent])
+
+    def prepare(self, worlds: Batch) -> None:
+        super().prepare(worlds)
+        model = worlds.model
+        names = [model.joint(i).name.rsplit("_", 1)[0] for i in range(1, model.njnt)]
+        self.posture_share = np.array([STRIDING.get(name, 1.0) for name in names])
+        self.phase = np.zeros(worlds.nworld)  # of the left leg, which swings in the first half [rad]
+        self.strides_on = np.zeros(worlds.nworld, bool)  # does the clock go?
+        swung = np.zeros((len(SIDES), model.nu))
+        for leg, side in enumerate(SIDES):
+            for joint, share in SWING.items():
+                swung[leg, model.actuator(f"{joint}_{side}").id] = share
+        self.swung = swung
+
+    # ---- the clock -------------------------------------------------------------------------------------------------
+    def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
+        clock = np.stack([np.cos(self.phase), np.sin(self.phase)], axis=1) * self.strides_on[:, None]
+        seen = super().observation(worlds)
+        ground = {"ground": seen.pop("ground")} if "ground" in seen else {}
+        return seen | {"clock": clock} | ground
+
+    def swing(self) -> np.ndarray:
+        """How far each leg is in its swing, from 0 to 1 in its middle, (n, 2)."""
+        turn = np.sin(self.phase)[:, None] * (1.0, -1.0)
+        return np.square(np.maximum(turn, 0.0)) * self.strides_on[:, None]
+
+    def targets(self, worlds: Batch, at: Any) -> np.ndarray:
+        left, right = self.stride * self.swing()[at].T
+        return super().targets(worlds, at) + left[:, None] * self.swung[0] + right[:, None] * self.swung[1]
+
+    def gait(self, worlds: Batch) -> dict[str, np.ndarray]:
+        soles = worlds.site_xpos[:, self.soles]
+        height = soles[:, :, 2] - self.height_at(soles[:, :, 0], soles[:, :, 1])
+        self.stands = height < self.foot_height
+        slip = worlds.sensordata[:, : 3 * len(SIDES)].reshape(-1, len(SIDES), 3)[:, :, :2]
+        return {
+            "gait": np.exp(-np.square(height - self.foot_rise * self.swing()).sum(axis=1) / RISE),
+            "slip": (np.square(slip).sum(axis=2) * self.stands).sum(axis=1),
+        }
+
+    def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
+        super().proceed(worlds, ids, random)
+        at: Any = slice(None) if ids is None else ids
+        wanted = self.command[at].any(axis=1) | (np.square(worlds.qvel[at, :2]).sum(axis=1) > SLOW**2)
+        before, on = self.phase[at], self.strides_on[at] | wanted
+        after = before + on * (2.0 * np.pi * self.cadence * self.dt)
+        swings = np.floor(after / np.pi)
+        ends = (swings > np.floor(before / np.pi)) & ~wanted
+        self.phase[at] = np.where(ends, swings * np.pi, after) % (2.0 * np.pi)
+        self.strides_on[at] = on & ~ends
+
+    def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
+        super().place(worlds, ids, random)
+        self.strides_on[ids] = self.command[ids].any(axis=1)
+        self.phase[ids] = np.pi * random.integers(ids, 0, len(SIDES), 1)[:, 0]
 
 
 @dataclass(kw_only=True)

@@ -92,6 +92,7 @@ class VelocityTask(RobotTask):
         model, n = worlds.model, worlds.nworld
         self.rest = np.array(model.mj_model.key(self.keyframe).qpos)
         self.driven = model.jnt_qposadr[model.actuator_trnid[:, 0]]  # by each servo
+        self.posture_share = np.ones(model.nq - ROOT)  # of each joint
         self.soles = np.array([model.site(name).id for name in self.feet])
         self.command = np.zeros((n, 3))
         self.tile = np.zeros(n, np.int64)
@@ -142,15 +143,19 @@ class VelocityTask(RobotTask):
         return {
             "velocity": np.exp(-(ahead * ahead + aside * aside) / SIGMA),
             "turn": np.exp(-turning * turning / SIGMA),
-            "steps": self.strides(worlds),
+            **self.gait(worlds),
             "bounce": velocity[:, 2] ** 2,
             "roll": np.square(spin[:, :2]).sum(axis=1),
             "tilt": np.square(gravity[:, :2]).sum(axis=1),
-            "posture": np.square(worlds.qpos[:, ROOT:] - self.rest[ROOT:]).sum(axis=1),
+            "posture": (np.square(worlds.qpos[:, ROOT:] - self.rest[ROOT:]) * self.posture_share).sum(axis=1),
             "effort": np.square(worlds.actuator_force).sum(axis=1),
             "jerk": self.jerk(),
             "fall": self.failed.astype(float),
         }
+
+    def gait(self, worlds: Batch) -> dict[str, np.ndarray]:
+        """Terms that say how feet are to move, (n,) each."""
+        return {"steps": self.strides(worlds)}
 
     def strides(self, worlds: Batch) -> np.ndarray:
         """Time in the air beyond STRIDE of the feet that touch down now, where the command is to move, (n,) [s]."""
