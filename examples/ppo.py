@@ -157,7 +157,11 @@ class Agent(nn.Module):
 
 def environments(settings, **more):
     """The worlds of a run; an end shows its last observation, and the step after it the first one (NEXT_STEP)."""
-    more = json.loads(settings.options) | more
+    try:
+        more = {**json.loads(settings.options), **more}
+    except (TypeError, ValueError) as error:
+        told = f'--options: got {settings.options!r} ({error}), allowed is JSON such as {{"dtype": "float32"}}'
+        raise SystemExit(told) from None
     if settings.env == "featherlane":
         import featherlane.environments  # noqa: F401 - registers the tasks
 
@@ -191,6 +195,8 @@ class Run:
 
     def start_from(self, path):
         """The policy of another run, and its moments; inputs that it does not have get weights of zero."""
+        if not path.exists():
+            raise SystemExit(f"--policy: there is no {path}; allowed is the folder of a run")
         saved, agent = torch.load(path, weights_only=False), self.agent.state_dict()
         for name, value in saved["modules"]["agent"].items():
             fresh = torch.zeros_like(agent[name])

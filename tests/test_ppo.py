@@ -88,6 +88,18 @@ def test_resume_takes_no_other_settings(run):
     assert done.returncode == 2 and "--resume takes --steps, --stop-at, --video" in done.stderr
 
 
+@pytest.mark.parametrize("options", ["{", "3"])
+def test_options_that_are_none_are_refused(ppo, options):
+    with pytest.raises(SystemExit, match=r'got .* allowed is JSON such as {"dtype": "float32"}'):
+        ppo.Run(ppo.Settings(options=options))
+
+
+def test_a_policy_that_there_is_not_is_refused(ppo, tmp_path, monkeypatch):
+    monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
+    with pytest.raises(SystemExit, match="allowed is the folder of a run"):
+        ppo.Run(ppo.Settings(num_envs=2, policy=str(tmp_path)))
+
+
 def test_the_same_runs_on_gymnasiums_environments(tmp_path):
     done = program(*SMALL, "--out", tmp_path, "--env", "gymnasium", "--stop-at", 256)
     assert done.returncode == 0, done.stderr
