@@ -40,6 +40,7 @@ PAGES = {
     "collision": ROOT / "docs" / "collision.md",
     "contact-models": ROOT / "docs" / "contact_models.md",
     "learning": ROOT / "docs" / "learning.md",
+    "solved": ROOT / "docs" / "tasks.md",
     "asynchronous": ROOT / "docs" / "learning.md",
     "silent": ROOT / "docs" / "honesty.md",
     "hessian": ROOT / "docs" / "hessian.md",

@@ -9,7 +9,7 @@ import pytest
 import featherlane as fl
 import featherlane.environments
 from featherlane.environments.tasks.arm import SHOULDER
-from featherlane.environments.tasks.arm_push import BEHIND, LOST
+from featherlane.environments.tasks.arm_push import BEHIND, LOST, OVER
 from featherlane.environments.tasks.arm_reach import CLEAR, GLOBE, LOWEST
 
 ARMS = ["ArmReach-v0", "ArmPush-v0"]
@@ -70,6 +70,24 @@ def test_behind_the_puck_is_opposite_to_its_goal():
     np.testing.assert_allclose(np.cross(back, way), 0.0, atol=1e-12)
     assert ((back * way).sum(axis=1) > 0.0).all()
     assert (np.linalg.norm(back, axis=1) < BEHIND).all()
+
+
+def test_a_hand_on_the_side_of_the_goal_is_drawn_over_the_puck():
+    """By the whole height where it is opposite, by half of it at a right angle; at the goal it is drawn nowhere."""
+    env = made("ArmPush-v0", 4)
+    task, worlds = env.task, env.batch
+    puck, back = task.puck(worlds), task.behind(worlds) - task.puck(worlds)
+    aside = np.stack([-back[:, 1], back[:, 0], back[:, 2]], axis=1)
+    hand = puck + np.stack([back[0], -back[1], aside[2], 3 * back[3]])
+    worlds.writable("site_xpos")[:, task.grip] = hand
+    np.testing.assert_allclose(
+        task.aim(worlds) - task.behind(worlds), np.outer([0, OVER, OVER / 2, 0], [0, 0, 1]), atol=1e-4
+    )
+    off = np.linalg.norm(task.aim(worlds) - hand, axis=1)
+    np.testing.assert_allclose(task.terms(worlds)["behind"], off)
+    worlds.mocap_pos[:, 0] = puck + 0.5 * task.reached * back / np.linalg.norm(back, axis=1)[:, None]
+    off = np.linalg.norm(task.aim(worlds) - hand, axis=1)
+    np.testing.assert_allclose(task.terms(worlds)["behind"], 0.5 * off)
 
 
 def test_the_puck_starts_and_rests_on_the_floor():

@@ -16,12 +16,16 @@ from featherlane.simulation.batch.batch import Batch
 RADIUS, HALF_HEIGHT = 0.06, 0.04  # of the puck [m]
 CLOSE = 0.06  # a puck this far from its goal is paid 1/e for being close [m]
 BEHIND = RADIUS + 0.02  # from the puck's middle to the hand that pushes it [m]
+OVER = 0.12  # a hand on the side of the goal is drawn to this much above where it is to push: over the puck [m]
 LOST = 0.85  # a puck farther than this from the arm's base is out of reach [m]
 
 
 @dataclass(kw_only=True)
 class ArmPush(ArmTask):
     """The arm pushes a puck of half a kilogram to a goal on the floor.
+
+    A hand that stands on the puck's far side pushes it towards the goal.  So the hand is drawn there, over the puck
+    where it comes from the side of the goal.
 
     Attributes:
         puck_range, goal_range: least and greatest distance from the arm's base at the start, of the puck and of its
@@ -37,7 +41,7 @@ class ArmPush(ArmTask):
     reached: float = 0.05
 
     name = "ArmPush-v0"
-    limit = 200
+    limit = 250
     posture = (0.0, 0.1, 0.0, 1.9, 0.0, 1.0, 0.0)
     default_weights: ClassVar = {
         "behind": -1.0,
@@ -75,6 +79,7 @@ class ArmPush(ArmTask):
         return super().observation(worlds) | {
             "to_puck": puck - worlds.site_xpos[:, self.grip],
             "puck_to_goal": self.goal(worlds) - puck,
+            "to_aim": self.aim(worlds) - worlds.site_xpos[:, self.grip],
             "puck_velocity": worlds.qvel[:, ARM : ARM + 3],
         }
 
@@ -100,10 +105,18 @@ class ArmPush(ArmTask):
         way = puck - self.goal(worlds)
         return puck + BEHIND * way / (length(way)[:, None] + 0.02)
 
+    def aim(self, worlds: Batch) -> np.ndarray:
+        """Where the hand is drawn, (n, 3) [m]: behind the puck, and above it by how far the hand is off that side."""
+        aim, puck = self.behind(worlds), self.puck(worlds)
+        back, hand = (aim - puck)[:, :2], (worlds.site_xpos[:, self.grip] - puck)[:, :2]
+        cosine = (back * hand).sum(axis=1) / (length(back) * length(hand) + 1e-6)
+        aim[:, 2] += OVER * 0.5 * (1.0 - cosine)
+        return aim
+
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
-        distance = self.distance(worlds)
+        distance, off = self.distance(worlds), length(self.aim(worlds) - worlds.site_xpos[:, self.grip])
         return {
-            "behind": length(self.behind(worlds) - worlds.site_xpos[:, self.grip]),
+            "behind": off * np.minimum(distance / self.reached, 1.0),  # at the goal nothing is left to push
             "distance": distance,
             "close": np.exp(-np.square(distance / CLOSE)),
             "motion": np.square(worlds.qvel[:, :ARM]).sum(axis=1),
