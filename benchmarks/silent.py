@@ -12,10 +12,12 @@ that it is made of, is above 1e-6 (float32: 1e-4), and neither the gap nor round
              rounding: 256 eps times the norm of |M a| + |qfrc_smooth| + |qfrc_constraint| + |J|^T D (|J| |a| + |aref|),
              |a| not less than that without constraints; in float32 contacts that it may see, though bodies are up to
              TOUCHING apart, are among the rows; it explains no residual above 1e-2 (float32: 2e-3)
+    right    above that, too: M qacc - qfrc_smooth and qfrc_constraint are those of the minimum in extended precision,
+             to the limit, times the forces, and a few roundings of each row
     lcp      `solver_residual`, which is relative; none but float32's 2e-6
 
-The last of these is computed here, in NumPy, from the rows of the step taken again by one world alone.  Of some steps a
-copy is solved from a cold start: its qacc has to be the same to 1e-5 of the largest.
+Rounding and the minimum are computed here, in NumPy, from the rows of the step taken again by one world alone.  Of some
+steps a copy is solved from a cold start: its qacc has to be the same to 1e-5 of the largest.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ from featherlane.model.integrator import has_metric
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first
 
+from oracles.precise import Precise
 from robots import wheels
 from scenes.states import kicked
 
@@ -57,6 +60,7 @@ NEAR = 100.0  # tolerances that the gap may be
 ROUNDING = 256.0  # of what one rounding of every term leaves
 SAME = {"float64": 1e-5, "float32": 1e-2}  # of the largest qacc
 TOUCHING = 1e-6  # [m] what rounds where things are in float32
+ROUNDED = 4.0  # roundings of each row that its force may have
 REPLAYED = 5000  # steps of a case whose rounding is looked at: the rest counts as silent
 EXPLAINED = {"float64": 1e-2, "float32": 2e-3}  # relative residual that rounding may explain, at most
 COLD = 10  # every so many steps of a batch one is solved from a cold start, too
@@ -91,6 +95,7 @@ class Count:
         short: of these, those of models that allow fewer than `FEW` iterations.
         near: of those above and not told, those with a small gap.
         rounding: of the others, what rounding explains.
+        right: of the others, those with acceleration and force of the minimum.
         silent: the rest.
         unlike: of the steps solved from a cold start, too, and told by neither, those with another qacc.
         cold: how many were.
@@ -104,6 +109,7 @@ class Count:
     short: int = 0
     near: int = 0
     rounding: int = 0
+    right: int = 0
     silent: int = 0
     unlike: int = 0
     cold: int = 0
@@ -219,7 +225,7 @@ class Replay:
     """Steps taken again by one world alone, whose rows say what rounding explains."""
 
     def __init__(self, model: fl.Model, dtype: str):
-        self.dtype, self.worlds = dtype, [(model, fl.Data(model))]
+        self.dtype, self.worlds, self.batch = dtype, [(model, fl.Data(model))], None
         if dtype == "float32":
             # bodies that touch in float32 may be a rounding apart: the rows of the step are those with the contact
             near = copy.copy(model)
@@ -231,6 +237,25 @@ class Replay:
         """What rounding explains of the relative residual of a step from this state."""
         terms = max(self.terms(model, data, state) for model, data in self.worlds)
         return min(ROUNDING * float(np.finfo(self.dtype).eps) * terms, EXPLAINED[self.dtype])
+
+    def right(self, state: np.ndarray, qacc: np.ndarray) -> bool:
+        """Are acceleration and force of a step from this state those of the minimum?"""
+        model = self.worlds[0][0]
+        if model.opt.integrator == Integrator.RK4 or has_metric(model):
+            return False
+        if self.batch is None:
+            self.batch = fl.Batch(model, 1, nthread=1, dtype=self.dtype)
+            for name in ("qacc", "qfrc_constraint", "M"):
+                self.batch.bind(name)
+        fl.set_state(model, self.batch, state[None], State.INTEGRATION)
+        self.batch.forward()
+        ((workspace,),) = self.batch._workspaces.values()
+        problem = Precise(model, workspace.arrays)
+        a = problem.minimum(qacc)
+        net, found = problem.net(a), (problem.net(qacc), self.batch.qfrc_constraint[0])
+        size = np.sqrt(max(problem.f0 @ problem.f0, net @ net))
+        bound = LIMIT[self.dtype] * size + ROUNDED * problem.rounding(a, np.finfo(self.dtype).eps)
+        return bool((self.batch.qacc[0] == qacc).all() and all((np.abs(x - net) <= bound).all() for x in found))
 
     @staticmethod
     def terms(model: fl.Model, data: fl.Data, state: np.ndarray) -> float:
@@ -300,11 +325,13 @@ class Runner:
     def look(self, state: np.ndarray, residual: float, index: int, world: int) -> None:
         """A step above the limit that says nothing: rounding, or silent."""
         self.looked += 1
-        rounding = 0.0
-        if not self.lcp and self.looked <= REPLAYED:
+        rounding, replayed = 0.0, not self.lcp and self.looked <= REPLAYED
+        if replayed:
             rounding = self.replay.explained(state)
         if residual <= rounding:
             self.count.rounding += 1
+        elif replayed and self.replay.right(state, np.array(self.batch.qacc[world])):
+            self.count.right += 1
         else:
             self.count.silent += 1
             self.count.worst = max(self.count.worst, residual)
@@ -382,15 +409,16 @@ def table(counts: dict[tuple[str, str, str, str], Count]) -> str:
     rows = []
     for (solver, cone, dtype, way), n in counts.items():
         share, patient = (f"{1e6 * told / n.steps:,.0f}" if n.steps else "" for told in (n.told, n.told - n.short))
-        numbers = (n.above, n.near, n.rounding, n.silent, n.cold, n.unlike)
-        above, near, rounding, silent, cold, unlike = (f"{x:,}" for x in numbers)
+        numbers = (n.above, n.near, n.rounding, n.right, n.silent, n.cold, n.unlike)
+        above, near, rounding, right, silent, cold, unlike = (f"{x:,}" for x in numbers)
         worst, solver = f"{n.worst:.0e}" if n.silent else "", f"{solver}, {cone}"
         rows.append(
-            [solver, dtype, way, f"{n.steps:,}", share, patient, above, near, rounding, silent, worst, cold, unlike]
+            [solver, dtype, way, f"{n.steps:,}", share, patient, above, near, rounding, right, silent, worst, cold]
+            + [unlike]
         )
     columns = ("solver", "precision", "states", "steps", "not_converged, of a million")
     columns += (f"of these where {FEW} iterations or more are allowed", "above the limit", "near by the gap")
-    columns += ("rounding", "**silent**", "worst", "also from a cold start", "unlike")
+    columns += ("rounding", "right", "**silent**", "worst", "also from a cold start", "unlike")
     return markdown(columns, rows)
 
 

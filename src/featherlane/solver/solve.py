@@ -105,8 +105,9 @@ def solve(m, d):
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_* where each iteration is recorded;
             con_overflow, ordered; for itself H, H_*, live, graph, coupled, coupling_*, ncoupling, con_coupling, body_K,
-            dof_K, body_reached, pair_J, pair_dof, Ma, Mv, Mgrad, grad, search, qHDiagInv, aba_*, cacc, cfrc, dofrow_v,
-            dofrow_x, genrow_v, genrow_x, con_body, con_arm, con_basis, con_motion, con_wrench, con_warm, con_y, con_z.
+            dof_K, body_reached, pair_J, pair_dof, Ma, Mv, Mgrad, Mgrad_old, grad, search, qHDiagInv, aba_*, cacc, cfrc,
+            dofrow_v, dofrow_x, genrow_v, genrow_x, con_body, con_arm, con_basis, con_motion, con_wrench, con_warm,
+            con_y, con_z.
     Cost:   see newton, cg, pgs.
     """
     d.ordered[0], d.coupled[0] = real(d, 0.0), real(d, 0.0)

@@ -7,11 +7,11 @@ the solution than at the minimum along p.  It saves up to 3 % of the iterations,
 
 A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
 In float32 it is asked of each component whether it is rounding of its terms (rounding.py): contacts that push against
-each other leave of their forces a thousandth, and its last digits would be sought in vain.  Where rounding is more than
-`LARGE` of what moves the bodies it says so.
+each other leave of their forces a thousandth, and its last digits would be sought in vain.
 What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
-`warning`.  A gain of cost below the tolerance ends nothing: where the cost is large, or a step short, it tells nothing
-of the gradient.
+`warning`, and so does what rounding leaves if it is more than `LARGE` of what moves the bodies; unless the acceleration
+is right all the same (accuracy.py).  A gain of cost below the tolerance ends nothing: where the cost is large, or a
+step short, it tells nothing of the gradient.
 Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
 depend on its company.
 Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
@@ -21,17 +21,16 @@ body stiffnesses and factored as L^T D L on the tree, or its equation is solved 
 
 from __future__ import annotations
 
-from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times
-from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
+from featherlane.lanes import any_, fabs, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
 from featherlane.model.enums import PYRAMIDAL
-from featherlane.solver.hessian.equation import assemble_hessian, leaves_out, solve_first
+from featherlane.solver.primal.accuracy import refine
+from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import primal_gap, record
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
 from featherlane.solver.primal.problem import (
     TINY,
     advance_rows,
     evaluate,
-    place_rows,
     set_switches,
     store_forces,
     trace_of_inertia,
@@ -43,33 +42,6 @@ PATIENCE = 20  # steps in a row that lower neither cost nor gradient
 EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
 FULL = 0.5  # of the slope at its start: rows of a full step whose slope is at most this are nearer to the solution's
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
-
-
-@kernel
-def search_direction(m, d):
-    """p = -H^-1 grad, and its rows.
-
-    Returns what the quadratic model says that the step gains, grad . H^-1 grad / 2, and how steeply the cost falls
-    along p, -p . grad.  Where trees were taken apart H is not the second derivative, and the gain is FAR.
-    """
-    for i in range(m.nv):
-        d.search[i] = -d.grad[i]
-    assemble_hessian(m, d)
-    solve_first(m, d)
-    descent = real(d, 0.0)
-    for i in range(m.nv):
-        descent = fma(d.search[i], d.grad[i], descent)
-    # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
-    lost = not_(descent < 0.0)
-    if any_(lost):
-        s = real(d, 0.0)
-        for i in range(m.nv):
-            d.search[i] = where(lost, -d.grad[i] / metric_diagonal(m, d, i), d.search[i])
-            s = fma(d.search[i], d.grad[i], s)
-        descent = where(lost, s, descent)
-    metric_times(m, d, d.search, d.Mv)
-    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
-    return where(lost | leaves_out(d), FAR, -0.5 * descent), -descent
 
 
 @kernel
@@ -85,7 +57,7 @@ def newton(m, d):
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsettled, slow = live, live & not_(live)
     careful = slow if m.opt_cone == PYRAMIDAL else live
-    niter, idle, least = real(d, 0.0), real(d, 0.0), gradient
+    n, niter, idle, least = 0, real(d, 0.0), real(d, 0.0), gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -114,7 +86,8 @@ def newton(m, d):
         gain = before - cost
         # a full step that led up was one too many: from now on to the minimum
         careful = careful | (gain < 0.0)
-        record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
+        n = iteration + 1
+        record(d, n, scale * cost, scale * gradient, scale * gain, a)
         # rounding ends progress: the cost no longer tells and the gradient no longer falls
         slow = gradient > 0.5 * least
         still = slow & (fabs(gain) <= noise * fabs(cost))
@@ -132,14 +105,18 @@ def newton(m, d):
         idle = where(live & still, idle + 1.0, 0.0)
         # a step of length 0 would be taken again and again
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
+    # what no step lowers may be small all the same, what is rounding may be large; and beyond what float32 can square
+    forces, active = size_of_forces(m, d), d.active[0] > 0.0
+    told = unsettled & (live | not_(gradient <= small * forces))
+    told = told | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & active)
+    told = told | (not_(gradient < FAR) & active)
+    # where rows push against each other the acceleration may be right, though their forces do not balance
+    left = told & not_(live) & (gradient < FAR)
+    if any_(left):
+        right, gradient, niter = refine(m, d, left, gradient, niter, n)
+        told = told & not_(right)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
-    # what no step lowers may be small all the same, and what is rounding may be large
-    forces = size_of_forces(m, d)
-    unsettled = unsettled & (live | not_(gradient <= small * forces))
-    unsettled = unsettled | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & (d.active[0] > 0.0))
-    # beyond what float32 can square
-    unsettled = unsettled | (not_(gradient < FAR) & (d.active[0] > 0.0))
-    d.warning[3] = where(unsettled, d.warning[3] + 1.0, d.warning[3])
+    d.warning[3] = where(told, d.warning[3] + 1.0, d.warning[3])
     store_forces(m, d)

@@ -1,0 +1,195 @@
+"""Is the acceleration right, where the forces of the rows do not balance?
+
+Rows may push against each other by far more than they leave: contacts of bodies that hardly yield, a puck between
+walls.  Their forces, D (J a - aref), are right to a rounding each, and their sum is what rounding leaves of it: in
+robosuite's three-fingered gripper 2e16 N, whose moments of 5e13 N m leave 3.  The acceleration that makes them is
+right all the same, for the stiffer rows are, the less it takes to change their sum.  So is the force of all rows
+together, if it is taken from the acceleration,
+
+    J^T f = M a - f0,
+
+whose error is M p, with p = -H^-1 g the step from a to the minimum, where that of the sum is the gradient, g = -H p.
+It is right where
+
+    |M p|_i <= SMALL max(|f0|, |M a - f0|) + TERMS EPS M_ii c_i   for each dof, and no row changes its bound along p,
+
+    c_i = sum over rows of |J_i f| / (M_ii + sum over rows of J_i^2 D),
+
+the acceleration by which the rows contest dof i: they do not know it better than to a few roundings of that.  The rows
+are made anew from a before, and p is taken as often as it takes.  Where a rounding of g is more than all forces, g does
+not show them, and p tells nothing: a float32 rounding of a row's end, 1e-5 m/s^2, may be 5e9 N.
+"""
+
+from __future__ import annotations
+
+from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, metric_times
+from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
+from featherlane.model.enums import PYRAMIDAL
+from featherlane.solver.hessian.entries.within_tree import pair_jacobian
+from featherlane.solver.primal.direction import search_direction
+from featherlane.solver.primal.history import record
+from featherlane.solver.primal.line_search import FAR, line_search, line_terms
+from featherlane.solver.primal.problem import (
+    TINY,
+    advance_rows,
+    bounded_force,
+    contact_velocities,
+    evaluate,
+    place_rows,
+    set_switches,
+    subtract_reference_at,
+    trace_of_inertia,
+)
+from featherlane.solver.primal.rounding import EPS, EPS32, SMALL, SMALL32, SQUARED, TERMS
+from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.rows import turn
+
+STEPS = 20  # from rows made anew: one or two are enough, but where rows take turns in rounding
+
+
+# ---- rows from the acceleration ------------------------------------------------------------------------------------
+@kernel
+def make_rows_anew(m, d, chosen):
+    """J a - aref and M a of the chosen worlds from a itself: each step has left its roundings in them."""
+    contact_velocities(d)
+    place_rows(m, d, d.qacc, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
+    subtract_reference_at(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
+    metric_times(m, d, d.qacc, d.Mv)
+    for i in range(m.nv):
+        d.Ma[i] = where(chosen, d.Mv[i], d.Ma[i])
+    for k in range(d.ndofrow[0]):
+        d.dofrow_x[k] = where(chosen, d.dofrow_v[k], d.dofrow_x[k])
+    for k in range(d.ngenrow[0]):
+        d.genrow_x[k] = where(chosen, d.genrow_v[k], d.genrow_x[k])
+    for k in range(3 * d.ncon_slot[0]):
+        d.con_y[k] = where(chosen, d.con_warm[k], d.con_y[k])
+    for k in range(d.ncon_slot[0]):
+        if d.con_dim[k] > 3:
+            r = 3 * turn(d, k)
+            for i in range(r, r + 3):
+                d.con_y[i] = where(chosen, d.con_warm[i], d.con_y[i])
+
+
+# ---- what the rows contest -----------------------------------------------------------------------------------------
+@kernel
+def add_row(d, i, J, D, f):
+    """A row's entry J at dof i, its stiffness and its force: |J f| into Mgrad, J^2 D into Mgrad_old."""
+    d.Mgrad[i] = fma(fabs(J), fabs(f), d.Mgrad[i])
+    d.Mgrad_old[i] = fma(J * J, D, d.Mgrad_old[i])
+
+
+@kernel
+def add_contact(m, d, k):
+    """The rows of contact k along its basis; the edges of a pyramid push across the normal by what they do along it."""
+    D, Dt, n = d.con_D[k], d.con_Dt[k], d.con_dim[k]
+    f, t = contact_push(m, d, k)
+    if m.opt_cone == PYRAMIDAL and n > 1:
+        D, Dt = 2.0 * (n - 1) * D, 2.0 * D
+        f, t = (f[0], f[0], f[0]), (f[0], f[0], f[0])
+    for c in range(pair_jacobian(m, d, k)):
+        i = d.pair_dof[c]
+        add_row(d, i, d.pair_J[3 * c], D, f[0])
+        if n > 1:
+            add_row(d, i, d.pair_J[3 * c + 1], Dt, f[1])
+            add_row(d, i, d.pair_J[3 * c + 2], Dt, f[2])
+        if n > 3:
+            r = 3 * (m.nv + c)
+            add_row(d, i, d.pair_J[r], Dt, t[0])
+            add_row(d, i, d.pair_J[r + 1], Dt, t[1])
+            add_row(d, i, d.pair_J[r + 2], Dt, t[2])
+
+
+@kernel
+def find_contested(m, d):
+    """Mgrad_old <- M_ii c_i: the force on each dof, by its own inertia, that the rows contest.
+
+    Reads:  the rows, cdof.   Writes: Mgrad, Mgrad_old; pair_J, pair_dof for itself.   Cost: O(entries of J).
+    """
+    for i in range(m.nv):
+        d.Mgrad[i], d.Mgrad_old[i] = real(d, 0.0), real(d, 0.0) + metric_diagonal(m, d, i)
+    for k in range(d.ndofrow[0]):
+        f, _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        add_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
+    for k in range(d.ngenrow[0]):
+        f, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+            add_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
+    for k in range(d.ncon_slot[0]):
+        add_contact(m, d, k)
+    for i in range(m.nv):
+        d.Mgrad_old[i] = metric_diagonal(m, d, i) * d.Mgrad[i] / d.Mgrad_old[i]
+
+
+# ---- right ---------------------------------------------------------------------------------------------------------
+@kernel
+def size_from_acceleration(m, d):
+    """max(|f0|, |M a - f0|), or what float32 can square, if that is less."""
+    smooth, constraint, f0 = real(d, 0.0), real(d, 0.0), metric_force(m, d)
+    for i in range(m.nv):
+        x = d.Ma[i] - f0[i]
+        smooth, constraint = fma(f0[i], f0[i], smooth), fma(x, x, constraint)
+    size = sqrt(fmax(smooth, constraint))
+    if single_precision(d):
+        size = fmin(size, SQUARED)
+    return size
+
+
+@kernel
+def is_right(m, d, gradient, promise, fall):
+    """Mask: is the acceleration right, by the step that `search_direction` found for a gradient of this norm?
+
+    It is given what the step promises to gain and how steeply the cost falls along it, too.
+    """
+    small, rounding, above = real(d, SMALL), real(d, EPS), real(d, 0.0)
+    if single_precision(d):
+        small, rounding = real(d, SMALL32), real(d, EPS32)
+    forces = size_from_acceleration(m, d)
+    for i in range(m.nv):
+        size = fma(TERMS * rounding, d.Mgrad_old[i], small * forces)
+        above = where(fabs(d.Mv[i]) <= size, above, 1.0)
+    known = ((promise < FAR) | (fall == 0.0)) & (rounding * gradient <= forces)
+    return known & (above == 0.0) & not_(set_switches(m, d, real(d, 1.0)))
+
+
+@kernel
+def force_from_acceleration(m, d, chosen):
+    """qfrc_constraint = M a - f0 in the chosen worlds."""
+    f0 = metric_force(m, d)
+    for i in range(m.nv):
+        d.qfrc_constraint[i] = where(chosen, d.Ma[i] - f0[i], d.qfrc_constraint[i])
+
+
+@kernel
+def refine(m, d, left, gradient, niter, n):
+    """(mask: is the acceleration right, norm of the gradient, iterations): steps of the worlds left, until it is.
+
+    Reads:  the point at which n iterations of the tile ended, its rows and gradient.
+    Writes: of the worlds left the point, its rows, and qfrc_constraint by the acceleration; stat_*; live, search, Mv,
+            Mgrad, Mgrad_old, H and all else that a direction needs.
+    Cost:   a product with J, and one or two of Newton's steps.
+    """
+    tolerance, scale = m.opt_tolerance[0], 1.0 / fmax(trace_of_inertia(m, d), TINY)
+    right, todo = left & not_(left), left
+    make_rows_anew(m, d, left)
+    cost, again = evaluate(m, d)
+    gradient = where(left, again, gradient)
+    find_contested(m, d)
+    for k in range(STEPS):
+        todo = todo & (niter < m.opt_iterations)
+        if not any_(todo):
+            break
+        d.live[0] = where(todo, 1.0, 0.0)
+        promise, fall = search_direction(m, d)
+        right = right | (todo & is_right(m, d, gradient, promise, fall))
+        todo = todo & not_(right)
+        if not any_(todo):
+            break
+        q1, q2, length = line_terms(m, d)
+        a = line_search(m, d, q1, q2, tolerance * m.opt_ls_tolerance[0] * sqrt(length) / scale, todo)
+        advance_rows(m, d, a)
+        before = cost
+        cost, again = evaluate(m, d)
+        gradient, niter = where(todo, again, gradient), where(todo, niter + 1.0, niter)
+        record(d, n + k + 1, scale * cost, scale * again, scale * (before - cost), a)
+    force_from_acceleration(m, d, left)
+    return right, gradient, niter

@@ -1,0 +1,36 @@
+"""The direction of Newton's step: H p = -grad with the rows that are not at a bound."""
+
+from __future__ import annotations
+
+from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times
+from featherlane.lanes import any_, fma, kernel, not_, real, where
+from featherlane.solver.hessian.equation import assemble_hessian, leaves_out, solve_first
+from featherlane.solver.primal.line_search import FAR
+from featherlane.solver.primal.problem import place_rows
+
+
+@kernel
+def search_direction(m, d):
+    """p = -H^-1 grad, and its rows.
+
+    Returns what the quadratic model says that the step gains, grad . H^-1 grad / 2, and how steeply the cost falls
+    along p, -p . grad.  Where trees were taken apart H is not the second derivative, and the gain is FAR.
+    """
+    for i in range(m.nv):
+        d.search[i] = -d.grad[i]
+    assemble_hessian(m, d)
+    solve_first(m, d)
+    descent = real(d, 0.0)
+    for i in range(m.nv):
+        descent = fma(d.search[i], d.grad[i], descent)
+    # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
+    lost = not_(descent < 0.0)
+    if any_(lost):
+        s = real(d, 0.0)
+        for i in range(m.nv):
+            d.search[i] = where(lost, -d.grad[i] / metric_diagonal(m, d, i), d.search[i])
+            s = fma(d.search[i], d.grad[i], s)
+        descent = where(lost, s, descent)
+    metric_times(m, d, d.search, d.Mv)
+    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+    return where(lost | leaves_out(d), FAR, -0.5 * descent), -descent
