@@ -25,6 +25,7 @@ SECONDS = 20.0  # that a chunk should take at most: what Ctrl-C loses, and how o
 LARGEST = 1024  # samples; more in a call are no quicker
 KEPT = 4  # batches that wait for the next chunk; variants may be many
 FIRST = 64  # samples of the first chunk, whose time says how many the next may have
+GROWTH = 8  # times as many samples as the chunk before, at most
 
 Columns = dict[str, np.ndarray]
 
@@ -153,7 +154,7 @@ class Pace:
         """A chunk of so many samples took so long."""
         self.rate = nsample / max(seconds, 1e-9)
         if not self._fixed and nsample >= self.size:
-            self.size = int(np.clip(int(self.rate * SECONDS), 1, min(2 * self.size, self._most)))
+            self.size = int(np.clip(int(self.rate * SECONDS), 1, min(GROWTH * self.size, self._most)))
 
 
 def timed_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> tuple[Columns, float]:
