@@ -10,6 +10,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed import Batch, node
+from featherlane.distributed.calls import _check_memory
+from featherlane.distributed.machine import Machine
 from featherlane.distributed.ship import packed, unpacked
 
 KERNELS = """
@@ -80,7 +82,7 @@ def test_a_function_that_cannot_be_shipped_stops_nothing(model, cluster):
             batch.call(lambda b: lock)
         with pytest.raises(ZeroDivisionError):
             batch.call(lambda b: 1 / 0)
-        with pytest.raises((RuntimeError, TypeError)):
+        with pytest.raises(fl.ModelError, match=r"worlds from 0 on .*cannot pickle .* allowed is what can be pickled"):
             batch.call(lambda b: threading.Lock())  # what it gives cannot come back
         batch.step()
         assert np.allclose(batch.time, model.opt.timestep)
@@ -90,6 +92,18 @@ def test_a_node_without_memory_is_named_with_what_is_missing(model, monkeypatch)
     monkeypatch.setattr(node, "free_memory", lambda: 1 << 20)
     with pytest.raises(fl.ModelError, match=r"10000 worlds on .* need .* GiB, of which .* are free; allowed are fewer"):
         Batch(model, 10_000)
+
+
+def test_workers_of_one_machine_have_to_fit_together(model):
+    machine = Machine("here", "a", ((0,),), 0, {})
+    specs = [node.Spec(2000, 1, "float64", 0, 0, first) for first in (0, 2000)]
+    one = node.memory_of(model, specs[0])
+    roomy = machine._replace(memory=int(1.5 * one))
+    _check_memory(model, [roomy, roomy._replace(boot="b")], specs)  # one on each
+    with pytest.raises(
+        fl.ModelError, match=r"4000 worlds on here need .* GiB, of which .* are free; allowed are fewer"
+    ):
+        _check_memory(model, [roomy, roomy], specs)
 
 
 def test_the_memory_that_worlds_need_is_about_what_they_take(model):

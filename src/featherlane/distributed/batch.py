@@ -57,7 +57,8 @@ class Batch(Given):
     State fields and outputs are gathered when they are named, `batch.qpos` (nworld, nq), as copies that cannot be
     written to; `batch.qpos = x` and `set` scatter.  `step`, `forward`, `reset` and `set` return while workers are at
     it; what goes wrong there is raised by the next call that waits: any that gives something, `wait`, and the end of
-    the context.  Worlds are then as before the call that failed, and what was asked after it is not done.
+    the context.  All worlds are then as before the piece that failed (a short call is one), and nothing is done of
+    what was asked after it.
 
     Attributes:
         nworld, dtype, model: as given.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
-from featherlane.distributed.node import Order, Spec
+from featherlane.distributed.machine import Machine
+from featherlane.distributed.node import Order, Spec, check_room, memory_of
 from featherlane.distributed.pieces import Pieces
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.ship import packed
@@ -21,6 +22,7 @@ from featherlane.distributed.spread import Part, Spread
 from featherlane.distributed.worker import InProcess, Worker
 from featherlane.errors import ModelError
 from featherlane.lanes.cores import cores
+from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.worlds import chosen_worlds, count
 
@@ -91,13 +93,17 @@ class Calls(Pieces):
             everyone = pool.start_all()
             if self._folder is not None:
                 self._check_folder(pool)
-            for k, started in enumerate(everyone):
-                here = spec._replace(
+            specs = [
+                spec._replace(
                     nworld=self._spread.number(k),
                     nthread=self.threads[k],
                     first=int(self.starts[k]),
                     cores=started.cores,
                 )
+                for k, started in enumerate(everyone)
+            ]
+            _check_memory(self.model, [started.machine for started in everyone], specs)
+            for k, (started, here) in enumerate(zip(everyone, specs, strict=True)):
                 restart = lambda k=k: _actor_and_cores(pool.start(k))  # noqa: E731
                 self._workers.append(Worker(cluster.ray, started.actor, restart, model, here))
             for worker in self._workers:
@@ -274,6 +280,14 @@ class Calls(Pieces):
 
 def _taken(take: Callable[[Part, int, int, Any], None], start: int, n: int, part: Part, result: Any) -> None:
     take(part, start, n, result)
+
+
+def _check_memory(model: Model, machines: Sequence[Machine], specs: Sequence[Spec]) -> None:
+    """Refuse what workers have room for one by one, and a machine of several of them has not."""
+    for boot in {machine.boot for machine in machines}:
+        here = [k for k, machine in enumerate(machines) if machine.boot == boot]
+        need, nworld = sum(memory_of(model, specs[k]) for k in here), sum(specs[k].nworld for k in here)
+        check_room(machines[here[0]].name, nworld, need, min(machines[k].memory for k in here))
 
 
 def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> None:

@@ -136,12 +136,7 @@ class Worlds:
                 os.sched_setaffinity(0, spec.cores)
 
     def _check_memory(self, model: Model) -> None:
-        need, free = memory_of(model, self.spec), free_memory()
-        if need > free:
-            raise ModelError(
-                f"nworld: {self.spec.nworld} worlds on {this_machine().name} need {need / 2**30:.3g} GiB, of which "
-                f"{free / 2**30:.3g} are free; allowed are fewer worlds, or more nodes"
-            )
+        check_room(this_machine().name, self.spec.nworld, memory_of(model, self.spec), free_memory())
 
     # ---- what may be ordered -----------------------------------------------------------------------------------------
     def order_model_reals(self, reals: np.ndarray) -> None:
@@ -281,6 +276,19 @@ def memory_of(model: Model, spec: Spec) -> int:
     memory = Workspace.sizes_of(model, one.ngiven, one.width)["nmemory"] * 8
     rows = sum(a.nbytes for a in one._arrays.values()) + memory
     return spec.nworld * (rows + spec.record_bad * rows // 2)
+
+
+def check_room(machine: str, nworld: int, need: int, free: int) -> None:
+    """Refuse worlds that a machine has no memory for.
+
+    Raises:
+        ModelError: with bytes that they need, and that are free.
+    """
+    if need > free:
+        raise ModelError(
+            f"nworld: {nworld} worlds on {machine} need {need / 2**30:.3g} GiB, of which {free / 2**30:.3g} are free; "
+            "allowed are fewer worlds, or more nodes"
+        )
 
 
 def _portable(error: Exception) -> Exception:

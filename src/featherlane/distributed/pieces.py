@@ -32,7 +32,7 @@ CHUNK = 64 << 20  # bytes of a piece's inputs and recordings, at most, of each w
 INPUTS = 256 << 20  # bytes of inputs that are kept to be asked again, at most, of each worker
 REQUESTS = 20_000  # as many of them
 POSTED = 100  # orders that wait for the next request, at most
-BEFORE = "an earlier call asked for this, and did not wait; worlds are as before it, what followed it is undone, too"
+BEFORE = "an earlier call asked for this, and did not wait; what followed the piece that failed is undone, too"
 
 Take = Callable[[Part, Any], None]
 

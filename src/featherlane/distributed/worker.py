@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane.distributed.cluster import last_line
 from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
 from featherlane.distributed.replay import Replay
+from featherlane.errors import ModelError
 
 LARGE = 90_000  # bytes; smaller arrays travel within the request, which Ray lets them up to 100 KB
 Restart = Callable[[], tuple[Any, tuple[int, ...]]]
@@ -188,6 +190,7 @@ class Worker:
             The report, and the result, or a `Left` where it may stay.
 
         Raises:
+            ModelError: what it gives cannot be shipped.
             RuntimeError: the worker was lost again and again.
         """
 
@@ -228,6 +231,12 @@ class Worker:
                 return get()
             except self._lost as error:
                 self._replace(error)
+            except self.ray.exceptions.RayTaskError as error:
+                # what worlds raise comes as a report
+                raise ModelError(
+                    f"what the worker with the worlds from {self.spec.first} on was asked, or what it gives, cannot "
+                    f"travel between processes ({last_line(error)}); allowed is what can be pickled"
+                ) from None
 
     def _forget(self, request: Request) -> None:
         """A request that changed nothing has not to be repeated, but for what was posted with it."""
