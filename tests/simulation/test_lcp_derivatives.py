@@ -60,6 +60,11 @@ def error(found, model, data) -> float:
     return best
 
 
+def extrapolated(model, data, eps: float) -> np.ndarray:
+    coarse, fine = (fl.transition_fd(model, data, eps=e).A for e in (2 * eps, eps))
+    return (4.0 * fine - coarse) / 3.0
+
+
 def follow(model, data, steps: int, enough: int) -> None:
     """Along a motion, hold the derivatives of some states with contacts, away from switches, against differences."""
     held = 0
@@ -203,6 +208,35 @@ def test_a_step_without_rows_is_that_of_the_convex_model():
     model.opt.contact_model = "convex"
     assert relative(ours.A, fl.transition(model, data).A) < 1e-8
     assert relative(ours.B, fl.transition(model, data).B) < 1e-8
+
+
+def boxes(offset: tuple[float, float]) -> tuple[fl.Model, fl.Data]:
+    """A box on a box as large, at rest."""
+    stacked = BOXES.replace('<geom size="0.11" mass="0.7" friction="0.4"/>', '<geom type="box" size="0.1 0.08 0.05"/>')
+    model = hard(stacked)
+    data = fl.Data(model)
+    data.qpos[2], data.qpos[7:10] = 0.1, (*offset, 0.25)
+    return model, data
+
+
+def test_a_box_on_a_box_has_the_derivatives_of_its_steps():
+    model, data = boxes((0.02, 0.01))
+    data.qvel[6] = 0.3
+    fl.step(model, data, 60)
+    found = fl.transition(model, data)
+    assert data.ncon == 8 and found.switching > AWAY
+    assert error(found, model, data) < CONTACT
+
+
+def test_faces_whose_corners_fall_together_have_the_derivatives_of_the_points_that_are_there():
+    """By what lifts them, and by velocities, those of steps; shifted or tilted they are one body's or the other's."""
+    model, data = boxes((0.0, 0.0))
+    fl.step(model, data, 60)
+    found, columns = fl.transition(model, data), [2, 5, 8, 11, *range(12, 24)]
+    assert data.ncon == 8 and found.switching <= 1e-6
+    errors = [relative(found.A[:, columns], extrapolated(model, data, eps)[:, columns]) for eps in SHORT]
+    assert min(errors) < CONTACT
+    assert relative(found.A, extrapolated(model, data, 1e-7)) < 1e-2
 
 
 # ---- switches --------------------------------------------------------------------------------------------------------

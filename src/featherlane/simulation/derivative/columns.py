@@ -18,6 +18,7 @@ from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.lanes import fma, kernel, real, stage, where, width
 from featherlane.model.integrator import has_metric
+from featherlane.simulation.derivative.equality_rates import refine_equalities, refines
 from featherlane.simulation.derivative.points import move, move_pos
 from featherlane.simulation.derivative.residual import (
     implicit_acceleration_of,
@@ -111,8 +112,8 @@ def position_columns_of_tile(m, d, b, thread, tile):
     Contacts are found anew at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qpos, act, grad,
-            con_fresh, con_overflow, active, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc, qH,
-            qHDiagInv, qproduct, qvec for itself.
+            con_fresh, con_overflow, active, and all else of this thread's workspace; Ma, Mv, Mgrad, Mhat, block, cacc,
+            cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     W = width(d)
     for s in range(b.nstep):
@@ -126,6 +127,8 @@ def position_columns_of_tile(m, d, b, thread, tile):
         move_pos(m, d, at, -down)
         push(m, d, place(m, d))
         difference_quotient(m, d, up + down)
+        if refines(m):
+            refine_equalities(m, d, b, thread, tile, W, at, up, down)
         write_records(b, thread, tile, W, s)
 
 

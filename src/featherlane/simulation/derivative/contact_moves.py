@@ -13,7 +13,7 @@ from __future__ import annotations
 from featherlane.collision.collision import collision
 from featherlane.collision.frame import frame_of, turning_tangent
 from featherlane.collision.given import NO_CANDIDATE
-from featherlane.lanes import any_, fma, kernel, not_, real, where
+from featherlane.lanes import any_, fma, fmax, kernel, not_, real, where
 from featherlane.solver.rows.rows import moving_body
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3, sub3
 
@@ -131,6 +131,7 @@ def _find_slots(d, t, n):
                 t.slot_taken[at] = 1
                 first = at + 1
             t.slot_known[0] = where(ends & (t.slot_known[0] > 0.0), 0.0, t.slot_known[0])
+            t.slot_gone[k] = where(ends, 1.0, t.slot_gone[k])
         for s in range(d.ncon_slot[0]):
             if t.slot_taken[s] == 0:
                 t.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, t.slot_near[0])
@@ -248,6 +249,7 @@ def _keep_lower(d, t, k):
     """
     lost = t.slot_lost[k] + _keep_geometry(d, t, k, t.slot_lower)
     t.slot_jumps[0] = where(lost > 1.0, 1.0, t.slot_jumps[0])
+    t.slot_gone[k] = fmax(t.slot_gone[k], 0.5 * lost)
     return where(lost == 1.0, 1.0, 0.5) / STEP
 
 
@@ -380,7 +382,7 @@ def contact_moves(m, d, t):
             t.slot_cand[k], t.slot_point[k] = d.con_cand[k], d.con_point[k]
             for e in range(2 * k, 2 * k + 2):
                 t.slot_geom[e], t.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
-            t.slot_present[k] = d.con_present[k]
+            t.slot_present[k], t.slot_gone[k] = d.con_present[k], zero
             _choose(d, k, k, t.slot_present[k] == t.slot_present[k], t.slot_own)
         _spins(m, d, t, n)
         for turn_of_axis in range(6):

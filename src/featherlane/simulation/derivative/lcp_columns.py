@@ -19,7 +19,7 @@ from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.lanes import any_, fabs, fma, fmin, kernel, not_, read_lane, real, stage, where, whole, width
 from featherlane.model.enums import CONE, DANTZIG, FROZEN, LIMIT_JOINT, LIMIT_TENDON
 from featherlane.simulation.derivative.columns import FITS, NEAREST, move_forces
-from featherlane.simulation.derivative.contact_moves import contact_moves
+from featherlane.simulation.derivative.contact_moves import STEP, contact_moves
 from featherlane.simulation.derivative.lcp_cone import sort_cones, turn_side
 from featherlane.simulation.derivative.lcp_rows import (
     compare_rows,
@@ -243,6 +243,9 @@ def _nearest(m, d, u):
         if d.con_lcprow[k] >= 0:
             least = _closer(d, d.con_lcprow[k], u.slot_edge[k] / h, size, d.con_D[k] > 0.0, least)
         gap = d.con_dist[k] - d.con_includemargin[k]
+        # flat faces that lie on each other tilt over one edge or another
+        flat = (u.slot_flat[k] > 0.0) & (d.con_D[k] > 0.0)
+        least = where(flat, fmin(least, STEP), least)
         waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0) & (gap > 0.0)
         least = where(waits, fmin(least, gap), least)
     return least
@@ -342,7 +345,7 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
     W, fits = width(d), _solve_world(m, d, u)
     d.part[FITS], d.part[NEAREST] = real(d, 0.0), real(d, 0.0)
     if fits:
-        known = (u.slot_known[0] > 0.0) & not_(u.slot_jumps[0] > 0.0)
+        known = not_(u.slot_known[0] < 0.0)
         u.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0
     if fits:

@@ -47,7 +47,7 @@ def keep_contacts(m, d, u):
     for i in range(6 * m.nv):
         u.dof_axis[i] = d.cdof[i]
     for k in range(d.ncon_slot[0]):
-        u.slot_dist[k] = d.con_dist[k]
+        u.slot_dist[k], u.slot_flat[k] = d.con_dist[k], real(d, 0.0)
         for c in range(3):
             u.slot_pos[3 * k + c] = d.con_pos[3 * k + c]
             u.slot_belt[3 * k + c] = d.con_belt[3 * k + c]
@@ -56,6 +56,18 @@ def keep_contacts(m, d, u):
         for place in range(2):
             com = load3(d.subtree_com, 3 * m.body_rootid[d.con_carrier[2 * k + place]])
             store3(u.slot_arms, 6 * k + 3 * place, sub3(load3(d.con_pos, 3 * k), com))
+
+
+@kernel
+def _moved(u, k, w, x):
+    """`moved_by`; points of flat faces that are counted anew stay as they are on body 2, and the normal on body 1."""
+    dist, pos, turned = moved_by(u, k, w, x)
+    lost, zero = u.slot_gone[k] >= 1.0, 0.0 * x[0]
+    u.slot_flat[k] = where((u.slot_gone[k] > 0.0) & (dot3(w, w) > 0.0), 1.0, u.slot_flat[k])
+    apart = dot3(load3(u.slot_frame, 9 * k), x)
+    pos = (where(lost, x[0], pos[0]), where(lost, x[1], pos[1]), where(lost, x[2], pos[2]))
+    turned = (where(lost, zero, turned[0]), where(lost, zero, turned[1]), where(lost, zero, turned[2]))
+    return where(lost, apart, dist), pos, turned
 
 
 @kernel
@@ -68,11 +80,11 @@ def _shift(m, d, u, k, j):
     pos, turned = (zero, zero, zero), (zero, zero, zero)
     if second and not first:
         x = add3((S[3], S[4], S[5]), cross(w, load3(u.slot_arms, 6 * k + 3)))
-        dist, pos, turned = moved_by(u, k, w, x)
+        dist, pos, turned = _moved(u, k, w, x)
     elif first:
         x = add3((S[3], S[4], S[5]), cross(w, load3(u.slot_arms, 6 * k)))
         if not second:
-            dist, pos, turned = moved_by(u, k, scale3(-1.0, w), scale3(-1.0, x))
+            dist, pos, turned = _moved(u, k, scale3(-1.0, w), scale3(-1.0, x))
         # both bodies carry the contact along
         pos = add3(pos, x)
         spin = dot3(load3(u.slot_spin, 3 * k), w)

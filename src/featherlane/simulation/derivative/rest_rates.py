@@ -12,7 +12,6 @@ Source: the implicit function theorem; see residual.py.
 
 from __future__ import annotations
 
-from featherlane.constraint.row import make_general_rows
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.transmission import transmission
 from featherlane.dynamics.body.com import com_pos, com_vel
@@ -24,15 +23,15 @@ from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import tendon_armature
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
-from featherlane.lanes import fma, kernel, not_, real, stage, where, width
+from featherlane.lanes import kernel, not_, real, stage, where, width
 from featherlane.model.enums import IMPLICIT
 from featherlane.simulation.derivative.columns import move_forces
+from featherlane.simulation.derivative.equality_rates import add_general_rows, refine_equalities, refines
 from featherlane.simulation.derivative.points import move, move_pos
 from featherlane.simulation.derivative.residual import implicit_product, is_implicit
 from featherlane.simulation.step.forward import control_and_actuate, forward_position
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
-from featherlane.solver.primal.problem import bounded_force
 
 
 @kernel
@@ -58,20 +57,6 @@ def _place(m, d):
 
 
 @kernel
-def _add_general_rows(m, d, g):
-    """g -= J^T f of the general rows at qacc."""
-    make_general_rows(m, d)
-    for k in range(d.ngenrow[0]):
-        o, x = d.genrow_dofadr[k], real(d, 0.0)
-        for e in range(o, o + d.genrow_dofnum[k]):
-            x = fma(d.genrow_J[e], d.qacc[d.genrow_dof[e]], x)
-        f, _ = bounded_force(d.genrow_D[k], x - d.genrow_aref[k], d.genrow_lo[k], d.genrow_hi[k])
-        for e in range(o, o + d.genrow_dofnum[k]):
-            i = d.genrow_dof[e]
-            g[i] = fma(-d.genrow_J[e], f, g[i])
-
-
-@kernel
 def _evaluate(m, d, g, p):
     """g_rest and p_rest at the velocity, activations and controls, after `_place`; the next activations in act."""
     com_vel(m, d)
@@ -84,7 +69,7 @@ def _evaluate(m, d, g, p):
     add_xfrc(m, d, d.grad)
     for i in range(m.nv):
         g[i] = -d.grad[i]
-    _add_general_rows(m, d, g)
+    add_general_rows(m, d, g)
     if is_implicit(m):
         inertia_times(m, d, d.qacc_step, d.Ma)
         other = implicit_product(m, d, d.qacc_step, d.grad)
@@ -113,45 +98,6 @@ def _upper(m, d):
         d.rk_act[a] = d.act[a]
 
 
-@kernel
-def _general_forces(m, d, q):
-    """q <- -J^T f of the general rows, velocities of bodies being those of the position."""
-    for i in range(m.nv):
-        q[i] = real(d, 0.0)
-    _add_general_rows(m, d, q)
-
-
-@kernel
-def _general_at(m, d, b, thread, tile, W, at, step, q):
-    """`_general_forces` at a moved position."""
-    load_worlds(b, thread, tile, W)
-    move_pos(m, d, at, step)
-    _place(m, d)
-    com_vel(m, d)
-    tendon_velocity(m, d)
-    _general_forces(m, d, q)
-
-
-@kernel
-def _refine(m, d, b, thread, tile, W, at, up, down):
-    """rk_acceleration, after `_quotients`, <- with the rates of general rows to the fourth order.
-
-    An equality may move by many times what a dof moves, and its impedance bends within a millimetre.  Mv holds the
-    forces of its rows at the upper point, less those at the lower one.
-    Source: Richardson's extrapolation.
-    """
-    span = up + down
-    s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-    for i in range(m.nv):
-        d.rk_acceleration[i] = fma(s * (1.0 / 3.0), d.Mv[i], d.rk_acceleration[i])
-    _general_at(m, d, b, thread, tile, W, at, 2.0 * up, d.Mgrad)
-    for i in range(m.nv):
-        d.rk_acceleration[i] = fma(s * (-1.0 / 6.0), d.Mgrad[i], d.rk_acceleration[i])
-    _general_at(m, d, b, thread, tile, W, at, -2.0 * down, d.Mgrad)
-    for i in range(m.nv):
-        d.rk_acceleration[i] = fma(s * (1.0 / 6.0), d.Mgrad[i], d.rk_acceleration[i])
-
-
 @stage
 def rest_positions_of_tile(m, d, b, thread, tile):
     """Rates by positions, dof by dof, of what formulas leave.
@@ -171,17 +117,12 @@ def rest_positions_of_tile(m, d, b, thread, tile):
         move_pos(m, d, at, up)
         _place(m, d)
         _upper(m, d)
-        if m.neq > 0:
-            _general_forces(m, d, d.Mv)
         load_worlds(b, thread, tile, W)
         move_pos(m, d, at, -down)
         _place(m, d)
         _quotients(m, d, up + down)
-        if m.neq > 0:
-            _general_forces(m, d, d.Mgrad)
-            for i in range(m.nv):
-                d.Mv[i] = d.Mv[i] - d.Mgrad[i]
-            _refine(m, d, b, thread, tile, W, at, up, down)
+        if refines(m):
+            refine_equalities(m, d, b, thread, tile, W, at, up, down)
         write_records(b, thread, tile, W, s)
 
 

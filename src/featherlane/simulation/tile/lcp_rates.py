@@ -34,6 +34,7 @@ LCP_RATES = Layout(
         ),
         _real("slot_edge", ("rate_ncon",), "m/s", "to where the law of the normal's velocity changes"),
         _real("dof_edge", ("rate_ndofrow",), "m/s, rad/s", "the same of a limit"),
+        _real("slot_flat", ("rate_ncon",), "1", "1 where some dof tilts flat faces, whose points are counted anew"),
         _real("slot_shift", ("rate_ncon", 7), "m, 1", "how a column moves distance and point and turns the frame"),
         _real("dof_bounces", ("rate_ndofrow",), "1", "1 where a limit bounces"),
         # rows
