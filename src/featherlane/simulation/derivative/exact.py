@@ -22,6 +22,7 @@ from featherlane.simulation.derivative.moved import Borrowed
 from featherlane.simulation.derivative.one_world import rates_of_one_world
 from featherlane.simulation.derivative.parameters import Parameters
 from featherlane.simulation.derivative.rk4 import rk4_rates
+from featherlane.simulation.derivative.sensor_rates import sensor_rates
 from featherlane.simulation.derivative.transition import SensorTransition, check, threads, transition_fd
 from featherlane.simulation.world.data import Data
 
@@ -89,7 +90,7 @@ def transition(
     that of the active set at hand, and `switching` says how near another one is.
 
     Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the pass
-    against slip, rk4 with activations) the result is that of `transition_fd`; C and D are always.
+    against slip, rk4 with activations) the result is that of `transition_fd`; C and D are under the contact model lcp.
 
     Args:
         model: the model.
@@ -134,13 +135,14 @@ def transition(
         )
     disabled = 0 if frictionloss else FRICTIONLOSS
     C = D = None
-    if sensors or not served:
+    if not served:
         found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
         if isinstance(found, SensorTransition):
             C, D = found.C, found.D
-        if not served:
-            unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
-            return StepDerivatives(found.A, found.B, C, D, {}, unknown)
+        unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
+        return StepDerivatives(found.A, found.B, C, D, {}, unknown)
+    if sensors:
+        C, D = _sensors(model, data, nx, nthread, disabled)
     n = nx + sizes["nu"]
     if lcp:
         with Borrowed(LcpWorlds, model, data, False, nthread, disabled) as worlds:
@@ -246,6 +248,27 @@ def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> Accelerat
         rates[..., force:],
     )
     return AccelerationDerivatives(*parts, nearest)
+
+
+def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
+    """C and D, of worlds without room for all their rows by differences of steps."""
+    from featherlane.model.features import refuse_sensors  # imports mujoco
+
+    refuse_sensors(model)
+    if model.opt_contact_model == CONVEX:
+        rates, left = sensor_rates(model, data, threads(nthread), disabled)
+        out = rates.swapaxes(1, 2)
+    else:
+        # forces of the LCP follow from no acceleration
+        left = np.arange(1 if isinstance(data, Data) else data.nworld)
+        out = np.empty((len(left), model.nsensordata, nx + model.nu))
+    if len(left):
+        found = transition_fd(model, data, 1e-6, True, True, nthread, disabled == 0)
+        assert isinstance(found, SensorTransition)
+        out[left] = np.concatenate([found.C, found.D], -1).reshape(out.shape)[left]
+    if isinstance(data, Data):
+        out = out[0]
+    return out[..., :nx], out[..., nx:]
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------

@@ -140,6 +140,7 @@ class _Passes:
                 "record": [
                     Transfer("qacc", worlds.qacc[:, None]),
                     Transfer("qacc_step", worlds.qacc_step[:, None]),
+                    Transfer("part", worlds.based),
                 ],
             },
             self.each,
@@ -292,6 +293,10 @@ class _Passes:
             fits &= self.known[:k, KNOWN] >= 0.0
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
+    def run_base(self, chosen: np.ndarray) -> None:
+        """Accelerations of some worlds."""
+        self._go(self.base, 1, chosen, chosen)
+
     def _take_rest(self, chosen: np.ndarray) -> None:
         """Rates by differences of what formulas leave, to where they read them."""
         self.worlds._prepared(self.width)
@@ -369,6 +374,7 @@ class ImplicitWorlds(OwnWorlds):
         super().__init__(model, source, n, nthread, disabled)
         self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
+        self.based = np.zeros((self.batch.nworld, 1, 2))  # what passes for accelerations say of themselves
         self.every = np.arange(self.batch.nworld)
         self._passes: dict[int, _Passes] = {}
         self._revision = None
@@ -390,6 +396,20 @@ class ImplicitWorlds(OwnWorlds):
         up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
         up[:, nx:], down[:, nx:] = control_steps(self.model, self.batch._arrays["ctrl"][chosen], EPS)
         return up, down
+
+    def accelerations(self) -> np.ndarray:
+        """(nworld, nv) those of forward dynamics, of worlds that fit into a tile at all."""
+        todo = self.every
+        for width in dict.fromkeys((self.width, 1)):
+            passes = self.passes(width)
+            self._prepared(width)
+            for first in range(0, len(todo), passes.each):
+                chosen = todo[first : first + passes.each]
+                passes.run_base(chosen)
+            todo = todo[~(self.based[todo, 0, FITS] > 0.0)]
+            if not len(todo):
+                break
+        return self.qacc
 
     def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All worlds, pass by pass, those that do not fit into a tile together one by one.

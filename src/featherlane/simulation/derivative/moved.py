@@ -190,6 +190,10 @@ class MovedWorlds(OwnWorlds):
             steps[:, 0], steps[:, 1:] = 0.0, up - down
         self._written = self.each == self.batch.nworld
 
+    def _more(self) -> list[Transfer]:
+        """What calls bring besides, point by point."""
+        return []
+
     def _made_plan(self) -> Plan:
         """The transfers, with memory for all points of a pass."""
         batch, total, n = self.batch, self.each * self.npoint, self.n
@@ -205,7 +209,7 @@ class MovedWorlds(OwnWorlds):
             self._read = {name: np.empty((total, 1, *DATA[name].dims(batch._sizes))) for name in read}
         load = [*self._loads(), Transfer("qacc", self._qacc)]
         brought = {"qacc_smooth": at, "qfrc_smooth": self._steps}
-        control = [Transfer(name, a.reshape(-1, 1, 1)) for name, a in brought.items()]
+        control = [Transfer(name, a.reshape(-1, 1, 1)) for name, a in brought.items()] + self._more()
         record = [
             Transfer(name, self._out[:, :, end - size : end])
             for name, size, end in zip(self.outputs, sizes, ends, strict=True)
