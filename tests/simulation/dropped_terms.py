@@ -114,7 +114,7 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "damping of the integrator": (panel, "is_implicit", lambda whole: lambda m: False),
     "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
     "tangent of rotations": (panel, "quaternion_tangent", flat),
-    "equalities": (rest_rates, "_add_general_rows", lambda whole: nothing),
+    "equalities": (rest_rates, "add_general_rows", lambda whole: nothing),
     "passive forces": (rest_rates, "passive", lambda whole: nothing),
     "what the integrator takes off": (rest_rates, "implicit_product", lambda whole: lambda m, d, x, y: False),
 }

@@ -75,7 +75,9 @@ RATES = Layout(
         _real("slot_motion", ("rate_ncon", 12), "m/s^2, m/s", "relative acceleration and velocity, angular first"),
         _real("slot_slope", ("rate_ncon", 2), "1/m, 1/s^2", "rates by distance: of all stiffnesses, of aref"),
         _real("slot_curvature", ("rate_ncon", 36), "kg", "second derivative of the cost in the contact's basis"),
-        _real("slot_gone", ("rate_ncon",), "1", "1 where the contact is nowhere at a displaced pose, 0.5: at one of two"),
+        _real(
+            "slot_gone", ("rate_ncon",), "1", "1 where the contact is at neither of two displaced poses, 0.5: at one"
+        ),
         _real("slot_jumps", (1,), "1", "1 where a contact's point is nowhere near at both poses of a twist"),
         _real("slot_near", (1,), "1", "1 where other contacts are at a displaced pose"),
         _real("slot_known", (1,), "1", "1 where all displaced poses have the contacts of the world, -1 no room"),
