@@ -9,6 +9,7 @@ from bits.models import ADHESIVE, BELTS, CHAIN, MECHANISM, SPECIAL, YIELDING, cr
 from bits.motion import FEW, OUTPUTS, Motion, loading, symmetric
 from scenes import actuators, equalities, media, sensors, tendons, user_functions
 from scenes import sleep as sleeping
+from scenes.held import FINGERS
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 CONES = ("pyramidal", "elliptic")
@@ -124,6 +125,7 @@ def elements() -> dict[str, Motion]:
     out["welded"] = Motion(loading(equalities.WELDED), 30, position=0.05, user=lead)
     for cone in CONES:
         out[f"adhesive {cone}"] = Motion(loading(ADHESIVE.replace("pyramidal", cone)), 20, position=0.005)
+        out[f"jammed {cone}"] = Motion(loading(FINGERS.format(cone=cone)), 30, position=0.02)
         out[f"belts {cone}"] = Motion(loading(BELTS.replace("pyramidal", cone)), 20, position=0.01)
     everything = "".join(sensors.GROUPS.values())
     for shape in sensors.SITES:

@@ -42,6 +42,7 @@ from featherlane.solver.primal.problem import (
 )
 from featherlane.solver.primal.rounding import EPS, EPS32, SMALL, SMALL32, SQUARED, TERMS
 from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.pyramid import push
 from featherlane.solver.rows.rows import turn
 
 STEPS = 20  # from rows made anew: one or two are enough, but where rows take turns in rounding
@@ -79,24 +80,49 @@ def add_row(d, i, J, D, f):
 
 
 @kernel
+def add_edges(d, k, i, J, K, y, u):
+    """The two edges of a pyramid between the normal and another direction, whose entries at dof i are J and K."""
+    D = d.con_D[k]
+    f, _ = push(D, y + u)
+    g, _ = push(D, y - u)
+    add_row(d, i, J + K, D, f)
+    add_row(d, i, J - K, D, g)
+
+
+@kernel
+def add_pyramid(m, d, k, c):
+    """The edges of contact k at column c of its Jacobian."""
+    i, J, y = d.pair_dof[c], d.pair_J[3 * c], d.con_y[3 * k]
+    for e in range(1, 3):
+        add_edges(d, k, i, J, d.pair_J[3 * c + e], y, d.con_y[3 * k + e])
+    for e in range(d.con_dim[k] - 3):
+        add_edges(d, k, i, J, d.pair_J[3 * (m.nv + c) + e], y, d.con_y[3 * turn(d, k) + e])
+
+
+@kernel
+def add_cone(m, d, k, c, f, t):
+    """The rows of contact k, with forces f and moments t, at column c of its Jacobian."""
+    i, D, Dt, n = d.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
+    add_row(d, i, d.pair_J[3 * c], D, f[0])
+    if n > 1:
+        add_row(d, i, d.pair_J[3 * c + 1], Dt, f[1])
+        add_row(d, i, d.pair_J[3 * c + 2], Dt, f[2])
+    if n > 3:
+        r = 3 * (m.nv + c)
+        add_row(d, i, d.pair_J[r], Dt, t[0])
+        add_row(d, i, d.pair_J[r + 1], Dt, t[1])
+        add_row(d, i, d.pair_J[r + 2], Dt, t[2])
+
+
+@kernel
 def add_contact(m, d, k):
-    """The rows of contact k along its basis; the edges of a pyramid push across the normal by what they do along it."""
-    D, Dt, n = d.con_D[k], d.con_Dt[k], d.con_dim[k]
+    """The rows of contact k."""
     f, t = contact_push(m, d, k)
-    if m.opt_cone == PYRAMIDAL and n > 1:
-        D, Dt = 2.0 * (n - 1) * D, 2.0 * D
-        f, t = (f[0], f[0], f[0]), (f[0], f[0], f[0])
     for c in range(pair_jacobian(m, d, k)):
-        i = d.pair_dof[c]
-        add_row(d, i, d.pair_J[3 * c], D, f[0])
-        if n > 1:
-            add_row(d, i, d.pair_J[3 * c + 1], Dt, f[1])
-            add_row(d, i, d.pair_J[3 * c + 2], Dt, f[2])
-        if n > 3:
-            r = 3 * (m.nv + c)
-            add_row(d, i, d.pair_J[r], Dt, t[0])
-            add_row(d, i, d.pair_J[r + 1], Dt, t[1])
-            add_row(d, i, d.pair_J[r + 2], Dt, t[2])
+        if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+            add_pyramid(m, d, k, c)
+        else:
+            add_cone(m, d, k, c, f, t)
 
 
 @kernel

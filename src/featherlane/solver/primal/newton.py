@@ -105,16 +105,17 @@ def newton(m, d):
         idle = where(live & still, idle + 1.0, 0.0)
         # a step of length 0 would be taken again and again
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
-    # what no step lowers may be small all the same, what is rounding may be large; and beyond what float32 can square
-    forces, active = size_of_forces(m, d), d.active[0] > 0.0
-    told = unsettled & (live | not_(gradient <= small * forces))
-    told = told | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & active)
-    told = told | (not_(gradient < FAR) & active)
     # where rows push against each other the acceleration may be right, though their forces do not balance
-    left = told & not_(live) & (gradient < FAR)
+    forces, active = size_of_forces(m, d), d.active[0] > 0.0
+    left = (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
+    right = live & not_(live)
     if any_(left):
         right, gradient, niter = refine(m, d, left, gradient, niter, n)
-        told = told & not_(right)
+        forces = size_of_forces(m, d)
+    # what no step lowers may be small all the same, what is rounding may be large; and beyond what float32 can square
+    told = unsettled & (live | not_(gradient <= small * forces))
+    told = told | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & active)
+    told = (told & not_(right)) | (not_(gradient < FAR) & active)
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)

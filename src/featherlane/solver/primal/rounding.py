@@ -10,7 +10,8 @@ whatever ended the iterations, the point itself is looked at.  Its gradient g = 
 
 What is above LARGE of the forces is told, rounding or not.  In float32 one acceleration's rounding may make more of a
 gradient than all that moves other bodies, and explains too much: there only Newton's method, which ends where each
-component of the gradient is rounding of its own terms, may leave more than is small, and no more than LARGE32.
+component of the gradient is rounding of its own terms, may leave more than is small, and no more than LARGE32.  It goes
+on from what is not small, and may find that its acceleration is right all the same (accuracy.py).
 """
 
 from __future__ import annotations

@@ -1,0 +1,20 @@
+"""Rows that push against each other by far more than they leave: a finger jammed in a palm, a puck between walls."""
+
+# the finger's centre of mass is on its hinge, so that no push there moves it: contacts with the palm, deep on both
+# sides of it, have D = 5e14; a second hinge carries its tip
+FINGERS = """<mujoco><option timestep="0.002" cone="{cone}"/><worldbody>
+  <geom name="left" type="box" size=".02 .02 .02" pos="-.031 .002 .02"/>
+  <geom name="right" type="box" size=".02 .02 .02" pos=".031 -.001 .024" euler="0 10 5"/>
+  <body><joint name="root" axis="0 1 0" damping=".15"/><inertial pos="0 0 0" mass=".02" diaginertia="2e-5 2e-5 2e-5"/>
+    <geom type="box" size=".015 .012 .04"/>
+    <body pos="0 0 .05"><joint name="tip" axis="0 1 0" damping=".1" armature="1e-5"/>
+      <geom type="capsule" size=".008" fromto="0 0 0 0 0 .04" contype="0" conaffinity="0" mass=".01"/></body></body>
+  <body pos=".2 0 0"><joint axis="1 0 0" damping=".15"/><joint axis="0 1 0" armature="1e-4"/>
+    <geom size=".03" mass=".05"/></body>
+</worldbody><actuator><motor joint="root" gear="2"/><motor joint="tip"/></actuator></mujoco>"""
+
+# walls press by 68 m/s^2 from both sides, and the puck comes to rest between them
+PUCK = """<mujoco><option timestep="0.002" cone="{cone}" gravity="0 0 0"/><worldbody>
+  <geom type="box" size=".1 .1 .1" pos="-.137 0 0"/><geom type="box" size=".1 .1 .1" pos=".137 0 0"/>
+  <body><joint type="slide" axis="1 0 0" damping="1"/><joint type="slide" axis="0 1 0" damping="1"/>
+    <geom type="box" size=".04 .04 .02" mass=".05"/></body></worldbody></mujoco>"""
