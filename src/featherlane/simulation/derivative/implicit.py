@@ -86,6 +86,8 @@ class _Passes:
         nv, nx = model.nv, 2 * model.nv + model.na
         self.width, self.worlds = width, worlds
         self.copies = width * batch.nthread if batch.nworld == 1 else 1
+        #: of tiles in which a world has one lane
+        self.narrow = 1 if batch.nworld == 1 else width
         groups = [("positions", 0, nv), ("forces", nv, nx + model.nu)]
         if worlds.torques:
             groups.append((None, nx + model.nu, nx + model.nu + nv))
@@ -127,7 +129,7 @@ class _Passes:
             part = a[:, start : start + npass * self.copies]
             return part if self.copies == 1 else part.reshape(self.copies, npass, -1)
 
-        def plan(loop: Stage, kinds: dict[str, list[Transfer]], n: int) -> Plan:
+        def plan(loop: Stage, kinds: dict[str, list[Transfer]], n: int, workspaces=workspaces) -> Plan:
             made = Plan(workspaces, kinds, n, wanted, loop)
             made.workspaces[0].calls.require(loop)
             return made
@@ -144,6 +146,7 @@ class _Passes:
                 ],
             },
             self.each,
+            worlds._prepared(self.narrow),
         )
         given = [*loads, Transfer("qacc", worlds.qacc), Transfer("qacc_step", worlds.qacc_step)]
 
@@ -164,7 +167,8 @@ class _Passes:
         self.rates = rates([position_columns, force_columns])
         self.rest = rates([rest_positions, rest_forces]) if worlds.by_formulas and worlds.rest else []
         self.few_up, self.few_down, self.brought = self.up, self.down, []
-        self.formulas, self._begun = self._formulas(loads, at) if worlds.by_formulas else None, None
+        self.formulas = self._formulas(loads, at) if worlds.by_formulas else None
+        self._begun, self._moves = set(), None
         npass = self.ncol // self.copies
         brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
         brought["rk_acceleration"] = self.acceleration
@@ -184,7 +188,6 @@ class _Passes:
     def _formulas(self, loads: list[Transfer], at: np.ndarray) -> tuple[Plan, int]:
         """Rates by formulas, or the whole derivative by them; one world alone goes through a tile of width 1."""
         worlds, nv = self.worlds, self.worlds.model.nv
-        self.narrow = 1 if worlds.batch.nworld == 1 else self.width
         workspaces, wanted = worlds._prepared(self.narrow), worlds.batch._wanted(set())
         given = [start for loop, start, _ in self.parts if loop is None]
         n = given[0] if given and not self.whole else self.ncol
@@ -259,13 +262,13 @@ class _Passes:
             self._set_steps(*worlds.steps(chosen))
         left, other = np.flatnonzero(~known), np.arange(self.copies)
         if len(left):
-            self._go(self.base, 1, chosen[left], chosen[left])
+            self.run_base(chosen[left])
             places = (left[:, None] * self.copies + other).reshape(-1)
             for plan, npass in self.rates:
                 self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
         if worlds.parameters is not None:
             if self.formulas is not None:
-                self._go(self.base, 1, chosen, chosen)
+                self.run_base(chosen)
             self._take_parameters(worlds.parameters, chosen)
         if not self.whole:
             left = worlds.every[:k]
@@ -294,14 +297,15 @@ class _Passes:
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
     def run_base(self, chosen: np.ndarray) -> None:
-        """Accelerations of some worlds."""
-        self._go(self.base, 1, chosen, chosen)
+        """Accelerations of some worlds, at which the passes that follow take their rates."""
+        self.worlds._prepared(self.narrow)
+        self._go(self.base, 1, chosen, chosen, self.narrow)
+        self.worlds._prepared(self.width)
 
     def _take_rest(self, chosen: np.ndarray) -> None:
         """Rates by differences of what formulas leave, to where they read them."""
-        self.worlds._prepared(self.width)
         k, other = len(chosen), np.arange(self.copies)
-        self._go(self.base, 1, chosen, chosen)
+        self.run_base(chosen)
         places = (self.worlds.every[:k, None] * self.copies + other).reshape(-1)
         for plan, npass in self.rest:
             self._go(plan, npass, np.repeat(chosen, self.copies), places)
@@ -311,6 +315,8 @@ class _Passes:
 
     def _set_steps(self, up: np.ndarray, down: np.ndarray) -> None:
         """How far the first coordinates move, to where kernels read it."""
+        if up is self._moves:
+            return
         k, n = up.shape
         moves = self.at[self.kept].astype(int)
         moves, kept = moves[moves < n], self.kept[moves < n]
@@ -318,6 +324,7 @@ class _Passes:
             a[:k, kept] = given[:, moves]
             if compact is not a:
                 compact[:k] = a[:k, self.kept]
+        self._moves = up if self.worlds.batch.nworld == 1 else None
 
     def _fresh(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """States and accelerations of k worlds, to which formulas write from now on; new ones, where they write all."""
@@ -339,10 +346,10 @@ class _Passes:
         self.g[:k, columns], self.p[:k, columns], self.state[:k, columns, 2 * nv :] = g, p, act
 
     def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
-        if self.worlds.batch.nworld > 1 or plan is not self._begun:
+        # a plan of one world has always the same order
+        if self.worlds.batch.nworld > 1 or id(plan) not in self._begun:
             plan.begin(nstep, order, place)
-            # a plan of one world for formulas has always the same order
-            self._begun = plan if width == 1 else self._begun
+            self._begun.add(id(plan))
         self.worlds._go(plan, -(-len(order) // (width or self.width)))
 
 
@@ -377,7 +384,8 @@ class ImplicitWorlds(OwnWorlds):
         self.based = np.zeros((self.batch.nworld, 1, 2))  # what passes for accelerations say of themselves
         self.every = np.arange(self.batch.nworld)
         self._passes: dict[int, _Passes] = {}
-        self._revision = None
+        self._revision = self._stepped = None
+        self._steps = self.qacc, self.qacc
 
     def passes(self, width: int) -> _Passes:
         """Those through tiles of that width."""
@@ -392,10 +400,15 @@ class ImplicitWorlds(OwnWorlds):
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far the coordinates of some worlds move up and down, (k, ncoordinates): controls within their range."""
-        nx = 2 * self.model.nv + self.model.na
-        up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
-        up[:, nx:], down[:, nx:] = control_steps(self.model, self.batch._arrays["ctrl"][chosen], EPS)
-        return up, down
+        nx, ctrl = 2 * self.model.nv + self.model.na, self.batch._arrays["ctrl"]
+        limits = (self.model.__dict__[name] for name in ("actuator_ctrllimited", "actuator_ctrlrange"))
+        # those of one world stay until its controls change, or their limits
+        key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
+        if key is None or key != self._stepped:
+            up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
+            up[:, nx:], down[:, nx:] = control_steps(self.model, ctrl[chosen], EPS)
+            self._stepped, self._steps = key, (up, down)
+        return self._steps
 
     def accelerations(self) -> np.ndarray:
         """(nworld, nv) those of forward dynamics, of worlds that fit into a tile at all."""
