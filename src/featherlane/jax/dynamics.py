@@ -14,6 +14,7 @@ from featherlane.errors import InstallationError, ModelError, UnsupportedFeature
 from featherlane.jax.handler import NAME, handler
 from featherlane.jax.native import NativeAdjoint, NativeRollout, reported
 from featherlane.simulation.adjoint import dynamics
+from featherlane.simulation.adjoint.bridge import Bridge, about
 from featherlane.simulation.adjoint.cotangent import Coordinates
 from featherlane.simulation.batch.batch import Batch
 
@@ -23,68 +24,24 @@ except ImportError as error:
     raise InstallationError(f"featherlane.jax needs JAX: pip install 'featherlane[jax]' ({error})") from None
 
 
-class Dynamics:
-    """Steps and rollouts of the worlds of a batch, as functions that `jax.grad` and `jax.jit` transform.
-
-    All that is no argument (the model, time, warm starts, applied forces, mocap bodies) is as in the batch when this is
-    made, at the start of every call: the same arrays give the same bits, and later edits of the batch and its model
-    change nothing.  A quaternion in `qpos` of any length stands for its direction; its gradient is tangent to the
-    sphere.  `jax.vmap` calls the engine once for each member.  There are no forward-mode and no second derivatives.
-
-    Args:
-        batch: the worlds; it stays as it is.
-        nthread: threads, 0: those of the batch.
-        frictionloss: with the dry friction of joints and tendons, in derivatives; steps always have it.
-
-    Attributes:
-        model: a copy of the batch's model.
-        nworld: worlds.
-
-    Raises:
-        TypeError: `batch` is no Batch.
-        ModelError: nthread or frictionloss out of range.
-        UnsupportedFeatureError: the flag `sleep` is on.
-    """
+class Dynamics(Bridge):
+    __doc__ = about(
+        "`jax.grad` and `jax.jit` transform",
+        "Arguments and results are arrays.  `jax.vmap` calls the engine once a member; there is no forward mode.",
+    )
 
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
-        self._dynamics, self._lock = dynamics.Dynamics(batch, nthread, frictionloss), threading.Lock()
-        self.model, self.nworld = self._dynamics.model, batch.nworld
+        super().__init__(batch, nthread, frictionloss)
+        self._lock = threading.Lock()
         self._natives: dict[tuple[type, int, np.dtype], Any] = {}
         self._coordinates = Coordinates(self.model, jax.numpy)
         self._rollout = _with_adjoint(self._run, self._pull_back)
 
-    def step(self, qpos, qvel, act, ctrl, **fields):
-        """One step of every world.
-
-        Args:
-            qpos, qvel, act: arrays (nworld, nq), (nworld, nv), (nworld, na); None for `act` where na is 0.
-            ctrl: (nworld, nu).
-            fields: real fields of the model, (nworld, ...) each, in place of the model's numbers (`body_mass=array`).
-
-        Returns:
-            (qpos, qvel, act) after the step, of the arguments' dtype.
-
-        Raises:
-            ModelError: arrays of other shapes or dtypes; no such field.
-        """
+    def _one_step(self, ctrl):
         ctrl = _array("ctrl", ctrl)
-        control = ctrl[:, None] if ctrl.ndim == 2 else ctrl
-        return tuple(after[:, 0] for after in self.rollout(qpos, qvel, act, control, **fields))
+        return ctrl[:, None] if ctrl.ndim == 2 else ctrl
 
     def rollout(self, qpos, qvel, act, control, **fields):
-        """Steps of every world, one for each control.
-
-        Args:
-            qpos, qvel, act: as `step` takes them.
-            control: (nworld, nstep, nu), or (nstep, nu) for all worlds.
-            fields: as `step` takes them.
-
-        Returns:
-            (qpos, qvel, act) after each step, (nworld, nstep, nq), (nworld, nstep, nv), (nworld, nstep, na).
-
-        Raises:
-            ModelError: arrays of other shapes or dtypes; no such field.
-        """
         qvel, control = _array("qvel", qvel), _array("control", control)
         act = jax.numpy.zeros((self.nworld, 0), qvel.dtype) if act is None else act
         if control.ndim == 2:

@@ -8,7 +8,7 @@ import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
 from featherlane.simulation.adjoint import dynamics
-from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.adjoint.bridge import Bridge, about
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
@@ -16,64 +16,13 @@ except ImportError as error:
     raise InstallationError(f"featherlane.torch needs PyTorch: pip install 'featherlane[torch]' ({error})") from None
 
 
-class Dynamics:
-    """Steps and rollouts of the worlds of a batch, as functions that `torch.autograd` differentiates.
+class Dynamics(Bridge):
+    __doc__ = about("`torch.autograd` differentiates", "Arguments and results are tensors on the CPU.")
 
-    All that is no argument (the model, time, warm starts, applied forces, mocap bodies) is as in the batch when this is
-    made, at the start of every call: the same tensors give the same bits, and later edits of the batch and its model
-    change nothing.  A quaternion in `qpos` of any length stands for its direction; its gradient is tangent to the
-    sphere.  There are no second derivatives.
-
-    Args:
-        batch: the worlds; it stays as it is.
-        nthread: threads, 0: those of the batch.
-        frictionloss: with the dry friction of joints and tendons, in derivatives; steps always have it.
-
-    Attributes:
-        model: a copy of the batch's model.
-        nworld: worlds.
-
-    Raises:
-        TypeError: `batch` is no Batch.
-        ModelError: nthread or frictionloss out of range.
-        UnsupportedFeatureError: the flag `sleep` is on.
-    """
-
-    def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
-        self._dynamics = dynamics.Dynamics(batch, nthread, frictionloss)
-        self.model, self.nworld = self._dynamics.model, batch.nworld
-
-    def step(self, qpos, qvel, act, ctrl, **fields):
-        """One step of every world.
-
-        Args:
-            qpos, qvel, act: tensors (nworld, nq), (nworld, nv), (nworld, na); None for `act` where na is 0.
-            ctrl: (nworld, nu).
-            fields: real fields of the model, (nworld, ...) each, in place of the model's numbers (`body_mass=tensor`).
-
-        Returns:
-            (qpos, qvel, act) after the step, of the arguments' dtype.
-
-        Raises:
-            ModelError: tensors of other shapes, dtypes or devices; no such field.
-        """
-        control = ctrl[:, None] if isinstance(ctrl, torch.Tensor) and ctrl.ndim == 2 else ctrl
-        return tuple(after[:, 0] for after in self.rollout(qpos, qvel, act, control, **fields))
+    def _one_step(self, ctrl):
+        return ctrl[:, None] if isinstance(ctrl, torch.Tensor) and ctrl.ndim == 2 else ctrl
 
     def rollout(self, qpos, qvel, act, control, **fields):
-        """Steps of every world, one for each control.
-
-        Args:
-            qpos, qvel, act: as `step` takes them.
-            control: (nworld, nstep, nu), or (nstep, nu) for all worlds.
-            fields: as `step` takes them.
-
-        Returns:
-            (qpos, qvel, act) after each step, (nworld, nstep, nq), (nworld, nstep, nv), (nworld, nstep, na).
-
-        Raises:
-            ModelError: tensors of other shapes, dtypes or devices; no such field.
-        """
         if act is None and isinstance(qvel, torch.Tensor):
             act = qvel.new_zeros((self.nworld, 0))
         if isinstance(control, torch.Tensor) and control.ndim == 2:
