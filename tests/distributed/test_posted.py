@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed import Batch
+from featherlane.distributed import Batch, pieces
+from featherlane.distributed.pieces import Checkpoints
 
 pytest.importorskip("ray")
 N = 32
@@ -79,6 +80,32 @@ def test_many_settings_do_not_pile_up(pair):
     assert np.array_equal(batch.qvel, local.qvel)
 
 
+def test_what_is_under_way_is_bounded(pair, monkeypatch):
+    """In pieces, in steps of worlds and in bytes, so that Ctrl-C and Ray's store have bounds, too."""
+    batch, _ = pair
+    monkeypatch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
+    monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)
+    for _ in range(100):
+        batch.step()
+        assert len(batch._under) <= pieces.MOST_PIECES
+    for _ in range(10):
+        batch.step(7)
+        assert sum(p.size.nstep * p.size.number for p in batch._under) <= pieces.DEPTH * 10 * N
+    batch.wait()
+    most, issue = [], batch._issue
+
+    def watched(*given, **named):
+        issue(*given, **named)
+        most.append((len(batch._under), sum(p.size.nbytes for p in batch._under)))
+
+    monkeypatch.setitem(batch.__dict__, "_issue", watched)
+    monkeypatch.setitem(batch.__dict__, "_at_once", 10_000 * N)
+    monkeypatch.setattr(pieces, "CHUNK", 1 << 12)
+    parts = batch.rollout(60, record=("qpos", "qvel"), out="refs")
+    assert len(parts) == 2 * 60 // 10
+    assert max(n for n, _ in most) == pieces.DEPTH and max(nbytes for _, nbytes in most) <= pieces.DEPTH << 12
+
+
 def test_an_error_of_a_call_that_did_not_wait_is_told_by_the_next_one(pair):
     batch, local = pair
     for b in pair:
@@ -127,10 +154,12 @@ def test_what_goes_wrong_at_the_end_is_told_when_the_batch_is_left(model, cluste
 def test_a_checkpoint_is_never_written_over_the_last_one(model, cluster, tmp_path):
     with Batch(model, N, 2, 1, checkpoint_every=1, checkpoint_folder=tmp_path) as batch:
         for _ in range(5):
-            batch.step()
+            batch.rollout(1)  # which waits for what it records, not for the checkpoint after it
+            assert [type(piece) for piece in batch._under] == [Checkpoints]
             for worker in batch._workers:
                 written = [o[1][1] for r in worker._log if not r.done for o in r.orders if o[0] == "keep"]
                 assert len(written) == 1
                 assert worker._base is None or Path(worker._base).name not in written
             batch.wait()
+            assert not batch._under
         assert len(list(tmp_path.glob("worlds-*.batch"))) == 4

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
 from featherlane.distributed.machine import Machine
 from featherlane.distributed.node import Order, Spec, check_room, memory_of
-from featherlane.distributed.pieces import Pieces
+from featherlane.distributed.pieces import Pieces, Size
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.ship import packed
 from featherlane.distributed.spread import Part, Spread
@@ -257,12 +257,13 @@ class Calls(Pieces):
         with self._entered() as held:
             while start < nstep:
                 n = self._steps_at_once(nstep - start, len(chosen), nbytes)
-                self._make_room(n * len(chosen))
+                size = Size(n, len(chosen), n * len(chosen) * nbytes // len(self._workers))
+                self._make_room(size)
                 if held.came:
                     break  # interrupted: all are at the same step when what is under way has ended
                 asked = [(part, orders(part, start, n)) for part in parts]
                 taken = None if take is None else partial(_taken, take, start, n)
-                self._issue(asked, True, taken, (n, len(chosen)), stays)
+                self._issue(asked, True, taken, size, stays)
                 start += n
             if take is not None or held.came or not self.is_remote:
                 self._collect_all()

@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,20 +37,28 @@ BEFORE = "an earlier call asked for this, and did not wait; what followed the pi
 Take = Callable[[Part, Any], None]
 
 
+class Size(NamedTuple):
+    """Of a piece: steps, worlds that take them, and bytes of inputs and recordings of a worker."""
+
+    nstep: int = 0
+    number: int = 0
+    nbytes: int = 0
+
+
 class Piece:
     """Orders that some workers were asked at once.
 
     Attributes:
         call: number of the call that asked.
-        nstep, number: steps, and worlds that take them.
+        size: how large it is.
         take: what to do with what a worker gives.
         requests: of each worker, and what part of the worlds it is about.
     """
 
-    __slots__ = ("call", "nstep", "number", "requests", "take")
+    __slots__ = ("call", "requests", "size", "take")
 
-    def __init__(self, call: int, nstep: int, number: int, take: Take | None):
-        self.call, self.nstep, self.number, self.take = call, nstep, number, take
+    def __init__(self, call: int, size: Size, take: Take | None):
+        self.call, self.size, self.take = call, size, take
         self.requests: list[tuple[Part, Any]] = []
 
 
@@ -110,7 +118,7 @@ class Pieces:
         asked: Iterable[tuple[Part, Sequence[Order]]],
         changes: bool = True,
         take: Take | None = None,
-        steps: tuple[int, int] = (0, 0),
+        size: Size | None = None,
         stays: bool = False,
     ) -> None:
         """Ask workers, and go on.
@@ -119,25 +127,26 @@ class Pieces:
             asked: orders by worker.
             changes: do they change anything that lasts?
             take: what to do with the result of each.
-            steps: how many, and of how many worlds.
+            size: how large the piece is; None: too small to count.
             stays: results are wanted as references.
         """
-        self._make_room(steps[0] * steps[1])
-        piece = Piece(self._call, *steps, take)
+        size = size or Size()
+        self._make_room(size)
+        piece = Piece(self._call, size, take)
         self._under.append(piece)  # first, so that it is undone where it is asked by half
         for part, orders in asked:
             worker = self._workers[part.worker]
             piece.requests.append((part, worker.submit(orders, changes, stays)))
             if self.is_remote:
-                worker.steps += steps[0]
+                worker.steps += size.nstep
         self._keep_where_due()
 
-    def _make_room(self, steps: int) -> None:
-        """Wait until so many steps of worlds may be under way, too."""
-        under = self._under
-        while under:
-            number = sum(piece.nstep * piece.number for piece in under)
-            if len(under) < MOST_PIECES and number + steps <= DEPTH * self._at_once:
+    def _make_room(self, size: Size) -> None:
+        """Wait until such a piece may be under way, too."""
+        while self._under:
+            sizes = [size, *(piece.size for piece in self._under)]
+            steps, nbytes = sum(s.nstep * s.number for s in sizes), sum(s.nbytes for s in sizes)
+            if len(sizes) <= MOST_PIECES and steps <= DEPTH * self._at_once and nbytes <= DEPTH * CHUNK:
                 break
             self._collect_oldest()
 
@@ -152,8 +161,8 @@ class Pieces:
             self._issue(full)
 
     def _collect_all(self) -> None:
-        """Wait for all that is under way."""
-        while self._under:
+        """Wait for all that is under way, but for checkpoints asked for last: they may come while others compute."""
+        while not all(isinstance(piece, Checkpoints) for piece in self._under):
             self._collect_oldest()
 
     def _settle(self) -> None:
@@ -161,7 +170,8 @@ class Pieces:
         if self.is_remote:
             waiting = [k for k, worker in enumerate(self._workers) if worker.nposted]
             self._issue([(Part(k, None, slice(None)), [("nothing", ())]) for k in waiting])
-        self._collect_all()
+        while self._under:
+            self._collect_oldest()
 
     # ---- answers -----------------------------------------------------------------------------------------------------
     def _collect_oldest(self) -> None:
@@ -183,8 +193,8 @@ class Pieces:
             elif piece.take is not None:
                 piece.take(part, result)
         self._under.popleft()
-        if piece.nstep:
-            self._learn(piece.nstep * piece.number, max(report.seconds for _, _, report, _ in answers))
+        if piece.size.nstep:
+            self._learn(piece.size.nstep * piece.size.number, max(report.seconds for _, _, report, _ in answers))
 
     def _undo(self) -> None:
         """Take back what is under way, and all that followed it."""
@@ -222,7 +232,7 @@ class Pieces:
         """Ask workers for checkpoints that are due."""
         if not self.is_remote:
             return
-        piece = Checkpoints(self._call, 0, 0, None)
+        piece = Checkpoints(self._call, Size(), None)
         for k, worker in enumerate(self._workers):
             due = worker.steps >= self._every or worker.nbytes > INPUTS or worker.requests > REQUESTS
             if due and k not in self._keeping:
