@@ -29,6 +29,7 @@ def lost(cluster, node) -> None:
         batch.step(30)
         cluster.remove_node(node, allow_graceful=False)
         batch.step(30)
+        batch.wait()  # a step does not: nobody has noticed yet
         print("losses", sum(batch.losses))
         local = fl.Batch(model, 48)
         local.step(60)
