@@ -13,6 +13,20 @@ FINGERS = """<mujoco><option timestep="0.002" cone="{cone}"/><worldbody>
     <geom size=".03" mass=".05"/></body>
 </worldbody><actuator><motor joint="root" gear="2"/><motor joint="tip"/></actuator></mujoco>"""
 
+# the same, where the palm turns, too: contacts between two bodies of one tree, whose common joint they leave alone
+CARRIED = """<mujoco><option timestep="0.002" cone="{cone}"/><worldbody>
+  <body><joint name="base" axis="0 0 1" damping=".2"/><inertial pos="0 0 0" mass=".5" diaginertia="1e-3 1e-3 1e-3"/>
+    <geom type="box" size=".02 .02 .02" pos="-.031 .002 .02"/>
+    <geom type="box" size=".02 .02 .02" pos=".031 -.001 .024" euler="0 10 5"/>
+    <body><joint axis="1 0 0" damping=".2" armature="1e-4"/>
+      <inertial pos="0 0 0" mass=".01" diaginertia="1e-5 1e-5 1e-5"/>
+      <body><joint name="root" axis="0 1 0" damping=".15"/>
+        <inertial pos="0 0 0" mass=".02" diaginertia="2e-5 2e-5 2e-5"/><geom type="box" size=".015 .012 .04"/>
+        <body pos="0 0 .05"><joint name="tip" axis="0 1 0" damping=".1" armature="1e-5"/>
+          <geom type="capsule" size=".008" fromto="0 0 0 0 0 .04" contype="0" conaffinity="0" mass=".01"/></body>
+      </body></body></body>
+</worldbody><actuator><motor joint="root" gear="2"/><motor joint="tip"/><motor joint="base"/></actuator></mujoco>"""
+
 # walls press by 68 m/s^2 from both sides, and the puck comes to rest between them
 PUCK = """<mujoco><option timestep="0.002" cone="{cone}" gravity="0 0 0"/><worldbody>
   <geom type="box" size=".1 .1 .1" pos="-.137 0 0"/><geom type="box" size=".1 .1 .1" pos=".137 0 0"/>

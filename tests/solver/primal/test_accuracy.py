@@ -16,7 +16,7 @@ from featherlane.solver.primal.problem import evaluate
 from featherlane.solver.primal.rounding import EPS, SMALL, TERMS
 from oracles.precise import Precise
 from oracles.uncompiled import call
-from scenes.held import FINGERS, PUCK
+from scenes.held import CARRIED, FINGERS, PUCK
 from scenes.states import kicked
 from scenes.touching import each, go_along, go_to, near, touching, vectors
 
@@ -154,7 +154,9 @@ def error(model, state, dtype):
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize(
-    ("xml", "spread", "dtype"), [(FINGERS, 0.02, "float64"), (PUCK, 1e-4, "float32")], ids=["fingers", "puck"]
+    ("xml", "spread", "dtype"),
+    [(FINGERS, 0.02, "float64"), (CARRIED, 0.02, "float64"), (PUCK, 1e-4, "float32")],
+    ids=["fingers", "carried", "puck"],
 )
 def test_acceleration_and_force_are_right_though_the_rows_do_not_balance(xml, spread, dtype, cone):
     unbalanced = 0
