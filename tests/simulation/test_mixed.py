@@ -228,6 +228,11 @@ def test_wrong_names_and_numbers_are_refused(models):
         mixed.get_data(1000)
     with pytest.raises(fl.ModelError, match="control"):
         mixed.rollout(2, np.zeros((3, 3)))
+    with pytest.raises(fl.ModelError, match="record: '' is no field"):
+        mixed.rollout(2, record="")
+    for worlds in (mixed, mixed.groups[0]):
+        with pytest.raises(fl.ModelError, match=r"forward: got .*, allowed are True and False"):
+            worlds.reset(forward=np.zeros(0))
     with pytest.raises(fl.ModelError, match="step 0 gave"):
         mixed.rollout(2, lambda batch, step: np.zeros(3))
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import entries, numbers
+from featherlane.model.assign import entries, flag, numbers
 from featherlane.simulation.batch.call import Share
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.running import Running
@@ -100,9 +100,9 @@ class Batch(Running):
             forward: False leaves bound outputs as they are, for a caller that sets the state next.
 
         Raises:
-            ModelError: no such keyframe.
+            ModelError: no such keyframe; `forward` is no switch.
         """
-        chosen = self._ids(ids)
+        chosen, forward = self._ids(ids), flag("forward", forward)
         keys = self._keyframes(keyframe, len(chosen))
         with self._entered():
             self._set_defaults(chosen)

@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import assign, described, regular
+from featherlane.model.assign import assign, described, flag, regular
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch, control_of_step, controls_of_rollout, field_names
 from featherlane.simulation.batch.call import AT_ONCE, Share, run
@@ -165,10 +165,14 @@ class MixedBatch:
         Raises:
             ModelError: no such field.
         """
+        self._check_field("mask", name)
+        return self._rooms.mask(name)
+
+    def _check_field(self, call: str, name: str) -> None:
+        """Raise for what is no field of a world."""
         if not isinstance(name, str) or name not in DATA or not DATA[name].traits.shown:
             allowed = [n for n in DATA.index if DATA[n].traits.shown]
-            raise ModelError(f"mask: {name!r} is no field of a world{near(name, allowed)}")
-        return self._rooms.mask(name)
+            raise ModelError(f"{call}: {name!r} is no field of a world{near(name, allowed)}")
 
     @property
     def status(self) -> dict[str, np.ndarray]:
@@ -226,9 +230,9 @@ class MixedBatch:
             forward: False leaves bound outputs as they are, for a caller that sets the state next.
 
         Raises:
-            ModelError: a model has no such keyframe; no world is reset then.
+            ModelError: a model has no such keyframe, or `forward` is no switch; no world is reset then.
         """
-        chosen = self._split(self._ids(ids))
+        chosen, forward = self._split(self._ids(ids)), flag("forward", forward)
         for k, worlds in chosen:
             self.groups[k]._keyframes(keyframe, len(worlds))
         for k, worlds in chosen:
@@ -255,7 +259,7 @@ class MixedBatch:
         if (np.diff(chosen) < 0).any():
             raise ModelError("ids: allowed are ascending numbers of worlds, so that those of a model stand together")
         for name in names:
-            self.mask(name)
+            self._check_field("record", name)
         out = {name: np.zeros((len(chosen), nstep, *self._rooms.padded(name)), self.dtype) for name in names}
         if callable(control) and not isinstance(control, Kernel):
             self._driven(control, nstep, chosen, out)
