@@ -27,7 +27,7 @@ from featherlane.distributed.ship import packed
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import assign, described, is_mixed, reals, regular
+from featherlane.model.assign import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names
@@ -231,14 +231,12 @@ class Batch(Given):
             forward: False leaves bound outputs as they are.
 
         Raises:
-            ModelError: no such keyframe.
+            ModelError: no such keyframe; `forward` is no switch.
         """
-        chosen = self._ids(ids)
-        if not isinstance(forward, bool | np.bool_ | int):
-            raise ModelError(f"forward: got {described(forward)}, allowed is True or False")
+        chosen, forward = self._ids(ids), flag("forward", forward)
         keys = self._one._keyframes(keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
-        self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], bool(forward)))])
+        self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
     def rollout(
         self,
