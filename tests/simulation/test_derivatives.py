@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.enums import Disable
+from featherlane.simulation.derivative.moved import OwnWorlds
+from featherlane.simulation.derivative.parameters import Parameters
 from scenes.states import kicked
 from simulation.test_transition import carts, exact, relative
 
@@ -343,6 +346,54 @@ def test_parameters_move_the_next_state(name):
         expected = steps_by(model, data, field, entry, 1e-5)
         assert np.abs(P[nv : 2 * nv][(slice(None), *entry)] - expected).max() < 1e-5 * (np.abs(expected).max() + 1e-3)
         assert np.abs(P[:nv] - model.opt.timestep * P[nv : 2 * nv])[:nv].max() < 1.0
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"integrator": "Euler", "contact_model": "lcp"}, {"integrator": "RK4"}, {"noslip_iterations": 3}],
+    ids=("lcp", "rk4", "noslip"),
+)
+def test_parameters_move_steps_that_no_theorem_serves(option):
+    """By differences of steps; of several worlds at once those that each has alone, in a batch or as a data."""
+    model = exact(fl.load("quadruped"))
+    for name, value in option.items():
+        setattr(model.opt, name, value)
+    batch = fl.Batch(model, 3, nthread=1)
+    batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 3)[:, None]
+    batch.set_const()
+    batch.step(50)
+    found, plain = fl.transition(model, batch, parameters=NAMES), fl.transition(model, batch)
+    assert found.A.tobytes() == plain.A.tobytes() and found.switching.tobytes() == plain.switching.tobytes()
+    nv, data = model.nv, fl.Data(model)
+    fl.step(model, data, 50)
+    alone = fl.transition(model, data, parameters=NAMES).P
+    for field, entry in {
+        "body_mass": (2,),
+        "geom_friction": (0, 0),
+        "actuator_gainprm": (1, 0),
+        "opt_gravity": (2,),
+    }.items():
+        assert found.P[field].shape == (3, 2 * nv, *np.shape(getattr(model, field)))
+        expected = steps_by(model, data, field, entry, 1e-5)
+        for P in (alone[field], found.P[field][1]):
+            column = P[nv:][(slice(None), *entry)]
+            assert np.abs(column - expected).max() < 1e-4 * (np.abs(expected).max() + 1e-3)
+
+
+def test_parameters_by_steps_are_those_by_the_theorem():
+    """With dry friction and without, positions by dof, and for as many worlds as do not fit into one pass."""
+    model = exact(fl.load("humanoid"))
+    model.dof_frictionloss[6:] = 0.05
+    batch, names = fl.Batch(model, 130, nthread=1), ["body_mass", "dof_damping"]
+    batch.qvel[:] = 0.1 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
+    for frictionloss in (True, False):
+        asked = Parameters(model, names)
+        worlds = OwnWorlds(model, batch, 2 * asked.n, 1, 0 if frictionloss else int(Disable.FRICTIONLOSS))
+        worlds.load(batch)
+        ours = asked.rates_of_steps(worlds).swapaxes(1, 2)
+        theirs = fl.transition(model, batch, parameters=names, frictionloss=frictionloss).P
+        for name, part in asked.parts(ours).items():
+            assert np.abs(part - theirs[name]).max() < 1e-6 * np.abs(theirs[name]).max()
 
 
 def test_parameters_of_a_batch_are_those_of_its_worlds():

@@ -18,7 +18,7 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.implicit import ImplicitWorlds
 from featherlane.simulation.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.simulation.derivative.moved import Borrowed
+from featherlane.simulation.derivative.moved import Borrowed, OwnWorlds
 from featherlane.simulation.derivative.one_world import rates_of_one_world
 from featherlane.simulation.derivative.parameters import Parameters
 from featherlane.simulation.derivative.rk4 import rk4_rates
@@ -90,7 +90,8 @@ def transition(
     that of the active set at hand, and `switching` says how near another one is.
 
     Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the pass
-    against slip, rk4 with activations) the result is that of `transition_fd`; C and D are under the contact model lcp.
+    against slip, rk4 with activations) the result is that of `transition_fd`; C and D are under the contact model lcp,
+    and derivatives by `parameters` are differences of steps there and under rk4.
 
     Args:
         model: the model.
@@ -109,8 +110,7 @@ def transition(
         ModelError: the model is not the data's; a parameter is no real field of it, or the timestep; no such entry.
         UnknownNameError: entries of something that has another name.
         TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; `parameters`, where the theorem
-            does not serve; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
 
     Source: implicit function theorem; MuJoCo mjd_transitionFD, which differences steps.
     """
@@ -128,19 +128,16 @@ def transition(
     asked = None if parameters == () else Parameters(model, parameters)
     served, count = _served(sizes) or lcp_serves(model), 0 if asked is None else asked.n
     lcp = sizes["opt_contact_model"] != CONVEX
-    if count and (not served or lcp or sizes["opt_integrator"] == RK4):
-        raise UnsupportedFeatureError(
-            ["option contact_model, integrator or noslip_iterations"],
-            what="there are no derivatives by parameters with it",
-        )
     disabled = 0 if frictionloss else FRICTIONLOSS
-    C = D = None
+    C, D, P = None, None, {}
+    if asked is not None and count and (not served or lcp or sizes["opt_integrator"] == RK4):
+        P, asked = asked.parts(_by_steps(asked, model, data, nthread, disabled)), None
     if not served:
         found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
         if isinstance(found, SensorTransition):
             C, D = found.C, found.D
         unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
-        return StepDerivatives(found.A, found.B, C, D, {}, unknown)
+        return StepDerivatives(found.A, found.B, C, D, P, unknown)
     if sensors:
         C, D = _sensors(model, data, nx, nthread, disabled)
     n = nx + sizes["nu"]
@@ -156,11 +153,6 @@ def transition(
         worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, asked)
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
-        if len(left):
-            raise UnsupportedFeatureError(
-                [f"world {w}: its rows found no room" for w in left],
-                what="there are no derivatives by parameters with it",
-            )
     else:
         with Borrowed(ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
             worlds.load(data)
@@ -168,11 +160,14 @@ def transition(
     out = out.swapaxes(1, 2)
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
-        out[left] = np.concatenate([A, B], -1).reshape(len(out), nx, -1)[left]
+        out[left, :, :n] = np.concatenate([A, B], -1).reshape(len(out), nx, -1)[left]
+        if asked is not None and count:
+            out[left, :, n:] = _by_steps(asked, model, data, nthread, disabled).reshape(len(out), nx, -1)[left]
         nearest[left] = np.nan
     if isinstance(data, Data):
         out, nearest = out[0], nearest[0]
-    P = asked.parts(out[..., n:]) if asked is not None and count else {}
+    if asked is not None and count:
+        P = asked.parts(out[..., n:])
     return StepDerivatives(out[..., :nx], out[..., nx:n], C, D, P, nearest)
 
 
@@ -272,6 +267,14 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
+def _by_steps(asked: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
+    """(..., nx, n) derivatives of the next state by parameters, as differences of whole steps."""
+    worlds = OwnWorlds(model, data, 2 * asked.n, nthread, disabled)
+    worlds.load(data)
+    out = asked.rates_of_steps(worlds).swapaxes(1, 2)
+    return out[0] if isinstance(data, Data) else out
+
+
 def _served(sizes: dict[str, int]) -> bool:
     """Does the theorem serve the model's solver and integrator?"""
     convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0

@@ -1,11 +1,13 @@
 """Rates of the residual by fields of the model: worlds that have one number of theirs moved each.
 
 A point of a world is the world again, with its own model fields, one entry of one of them moved, and what follows from
-them computed anew (`set_const`).  All points of some worlds are worlds of one batch, and no solver runs in any.
+them computed anew (`set_const`).  All points of some worlds are worlds of one batch, and no solver runs in any; where
+the theorem does not serve they take a whole step.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 
 import numpy as np
@@ -15,11 +17,15 @@ from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import ON_DEMAND
 from featherlane.simulation.derivative.columns import parameter_points
+from featherlane.simulation.derivative.moved import POINTS, OwnWorlds
+from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.tile.work import Work
 
 RELATIVE, LEAST = 1e-6, 1e-2  # a number moves by RELATIVE times its size, or times LEAST
+OF_STEPS = 1e-5  # and by this where steps are differenced, which round more
 # numbers from which no other field follows; `set_const` takes its time, world by world
 PLAIN = (
     "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
@@ -92,13 +98,8 @@ class Parameters:
         """
         k, nv, na = len(chosen), self.model.nv, self.model.na
         source = np.repeat(chosen, 2 * self.n)
-        points = Batch(self.model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
+        points, span = self._points(self.model, worlds, source, RELATIVE)
         rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds._rows.items()}
-        for name, a in worlds.batch._expanded.items():
-            points._expand(name)[...] = a[source]
-        span = self._move(points, k)
-        if self.follows:
-            points.set_const()
         g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
         taken = {"rk_acceleration": g, "rk_velocity": p, "rk_act": act}
         load = [Transfer(name, a) for name, a in rows.items()]
@@ -115,13 +116,49 @@ class Parameters:
         Work([(plan, -(-len(every) // width))], points.nthread, points._threads).finish()
         return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
 
-    def _move(self, points: Batch, k: int) -> np.ndarray:
+    def rates_of_steps(self, worlds: OwnWorlds) -> np.ndarray:
+        """(nworld, n, nx) of the next state, by differences of whole steps: what there is where no theorem serves."""
+        model, nq, out = self.model, self.model.nq, []
+        if worlds.disabled:
+            model = copy.copy(model)
+            model.opt.disableflags |= worlds.disabled
+        each = max(1, POINTS // (2 * self.n))
+        for first in range(0, worlds.batch.nworld, each):
+            k = min(each, worlds.batch.nworld - first)
+            source = np.repeat(np.arange(first, first + k), 2 * self.n)
+            points, span = self._points(model, worlds, source, OF_STEPS)
+            for name, a in worlds._rows.items():
+                points._arrays[name][...] = a[source]
+            points.step()
+            up, down = np.moveaxis(
+                np.concatenate([points._arrays[name] for name in ("qpos", "qvel", "act")], 1).reshape(k, self.n, 2, -1),
+                2,
+                0,
+            )
+            position = differentiate_pos(model, 1.0, down[..., :nq], up[..., :nq])
+            out.append(np.concatenate([position, up[..., nq:] - down[..., nq:]], -1) / span[..., None])
+        return np.concatenate(out)
+
+    def _points(self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float) -> tuple[Batch, np.ndarray]:
+        """A batch of these worlds with one number of each moved, and how far apart those of a pair are, (k, n)."""
+        points = Batch(model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
+        for name in worlds._rows:
+            if name in ON_DEMAND:
+                getattr(points, name)
+        for name, a in worlds.batch._expanded.items():
+            points._expand(name)[...] = a[source]
+        span = self._move(points, len(source) // (2 * self.n), relative)
+        if self.follows:
+            points.set_const()
+        return points, span
+
+    def _move(self, points: Batch, k: int, relative: float) -> np.ndarray:
         """One number of each point moved, up and down by turns; how far apart the two are, (k, n)."""
         span, first = np.empty((k, self.n)), 0
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
             field, column = points.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
             value = field[:, column, 0, entry]
-            step = RELATIVE * np.maximum(np.abs(value), LEAST)
+            step = relative * np.maximum(np.abs(value), LEAST)
             # no number changes its sign: negative masses and dampers are none
             down = np.where(np.abs(value) < step, 0.0, step)
             field[:, column, 0, entry], field[:, column, 1, entry] = value + step, value - down
