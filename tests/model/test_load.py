@@ -198,3 +198,10 @@ def test_a_urdf_loads_and_says_what_was_not_read():
 def test_the_package_imports_without_mujoco():
     code = "import sys, featherlane.model; sys.exit('mujoco' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_pickle_of_a_version_with_other_fields_is_refused():
+    model = load("pendulum")
+    for state in (model.__getstate__() | {"_layout": "of old"}, {"_sizes": {}}):
+        with pytest.raises(ModelError, match="other fields; load it again"):
+            object.__new__(type(model)).__setstate__(state)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, near
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
@@ -25,6 +25,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
 
+LAYOUT = layout_hash(MODEL)  # what a pickle's buffers mean
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and f.kind != "int")  # whose numbers have limits
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
@@ -126,6 +127,7 @@ class Model(NamedAccess):
             "user_actuators": {},
             "link_names": [],
             "_sizes": dict(sizes),
+            "_layout": LAYOUT,
         }
         for kind, dtype in BUFFERS.items():
             count = sum(f.count(sizes) for f in MODEL.fields if f.kind == kind)
@@ -137,7 +139,16 @@ class Model(NamedAccess):
                 self.rows[field.name][...] = np.ravel(value)
 
     def __setstate__(self, state: dict[str, Any]):
-        """Copy the buffers to memory that kernels may read, and make the views anew."""
+        """Copy the buffers to memory that kernels may read, and make the views anew.
+
+        Raises:
+            ModelError: the state is that of a model of another version of Featherlane, with other fields.
+        """
+        if state.get("_layout") != LAYOUT:
+            raise ModelError(
+                "model: it was pickled by a version of Featherlane whose models have other fields; "
+                "load it again from its source (fl.load)"
+            )
         self.__dict__.update(state, rows={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
         for name in (f"{kind}_buffer" for kind in BUFFERS):
             buffer = aligned(state[name].shape, state[name].dtype)
@@ -176,7 +187,9 @@ class Model(NamedAccess):
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "link_names", "_sizes")
-        return {name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))}
+        return {"_layout": LAYOUT} | {
+            name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))
+        }
 
     def __copy__(self) -> Model:
         """Two models never share a buffer: a shallow copy is a deep one."""

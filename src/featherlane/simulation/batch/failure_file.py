@@ -10,13 +10,10 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.lanes.layout import layout_hash
-from featherlane.model.fields import MODEL
-from featherlane.model.model import BUFFERS, Model
+from featherlane.model.model import BUFFERS, LAYOUT, Model
 from featherlane.model.reader import heard, mujoco_module
 
 FORMAT = 1
-LAYOUT = layout_hash(MODEL)
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -134,6 +131,7 @@ def _model(held: dict[str, np.ndarray], path: Path) -> Model:
             "user_sensors": {},
             "user_actuators": {},
             "link_names": held["link_names"].tolist(),
+            "_layout": str(held["layout"]),
             "_sizes": dict(zip(held["size_names"].tolist(), held["sizes"].tolist(), strict=True)),
             **{f"{kind}_buffer": held[f"{kind}_buffer"] for kind in BUFFERS},
         }
