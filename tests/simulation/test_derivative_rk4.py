@@ -1,5 +1,7 @@
 """Derivatives of a step of Runge and Kutta's method, by the chain rule, against differences of whole steps."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -75,9 +77,15 @@ def test_activations_go_by_differences_of_steps(rng):
     data = fl.Data(model)
     found, steps = fl.transition(model, data), fl.transition_fd(model, data)
     assert found.A.tobytes() == steps.A.tobytes() and np.isnan(found.switching)
-    with pytest.raises(fl.UnsupportedFeatureError, match="integrator"):
-        model = moving(SMOOTH)
-        fl.transition(model, fl.Data(model), parameters=["body_mass"])
+    with_gravity, nv = fl.transition(model, data, parameters=["opt.gravity"]), model.nv
+    by_gravity = with_gravity.P["opt_gravity"]
+    assert with_gravity.A.tobytes() == steps.A.tobytes() and by_gravity.shape == (2 * nv + model.na, 3)
+    ends, down = [], model.opt.gravity[2]
+    for change in (1e-3, -1e-3):
+        model.opt.gravity[2], end = down + change, copy.copy(data)
+        fl.step(model, end)
+        ends.append(end.qvel.copy())
+    assert np.abs(by_gravity[nv : 2 * nv, 2] - np.subtract(*ends) / 2e-3).max() < 1e-6 * np.abs(by_gravity).max()
 
 
 @pytest.mark.parametrize("angle", [1e-3, 0.2, 0.5, 2.0, 3.0, 5.0, 7.5])
