@@ -19,7 +19,7 @@ PARITY = 1e-8  # relative: two conjugate gradients, step for step
 # friction of turns lies on a flat optimum, and MuJoCo ends at a multiplier's change of 1e-10: costs agree to 1e-14
 FLAT_PARITY = 1e-5
 ROUNDING = 1e-10  # relative to the cost: sums of some hundred products
-ITERATIONS = 2000
+ITERATIONS = 8000  # of PGS, some 5600 in a state of the hand
 
 # every kind of row on joints: friction loss, limits of hinges, slides and balls, contacts of each dimension
 JOINTS = """<mujoco><option timestep="0.004"/><default><joint damping="0.1"/></default><worldbody>
