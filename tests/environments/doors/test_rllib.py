@@ -61,6 +61,7 @@ def test_settings_that_do_not_suit_are_refused(settings, told):
 @pytest.fixture(scope="module")
 def cluster():
     path = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}  # runners find the tasks of the tests by it
+    ray.shutdown()  # a runner by itself joins what cluster it finds
     ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False, runtime_env=path)
     yield
     ray.shutdown()
