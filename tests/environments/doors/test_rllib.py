@@ -62,7 +62,8 @@ def test_settings_that_do_not_suit_are_refused(settings, told):
 def cluster():
     path = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}  # runners find the tasks of the tests by it
     ray.shutdown()  # a runner by itself joins what cluster it finds
-    ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False, runtime_env=path)
+    quiet = {"include_dashboard": False, "configure_logging": False, "log_to_driver": False}
+    ray.init("local", num_cpus=2, **quiet, runtime_env=path)
     yield
     ray.shutdown()
 
