@@ -1,9 +1,10 @@
 """Outlines of a hull's faces: corners in a ring that bends one way alone.
 
 MuJoCo's compiler merges neighbouring triangles that lie in a plane, give or take, and the more a hull is bent, the more
-its faces look like what was left over: one in ten of a robot's has a corner that points inwards.  Whoever cuts by a
-face's edges, or asks which side of them a point is on, needs a convex one.  What such a corner cuts out is surface of
-other faces, which is lower by no more than the face's own corners are: so the outline leaves the corner out.
+its faces look like what was left over: of a robot's that have more than three corners some in a hundred, up to one in
+five, have one that points inwards.  Whoever cuts by a face's edges, or asks which side of them a point is on, needs a
+convex one.  What such a corner cuts out is surface of other faces, which is lower by no more than the face's own
+corners are: so the outline leaves the corner out.
 """
 
 from __future__ import annotations
