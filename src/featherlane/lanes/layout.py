@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from math import prod
 
 from featherlane.lanes.role import NONE, ROLES, Role
 
@@ -75,16 +74,27 @@ class Field:
 
     def count(self, sizes) -> int:
         """Rows of the field: the product of its shape."""
-        return prod(self.dims(sizes))
+        rows = 1
+        for n in self.shape:  # every field of every record comes by here
+            rows *= n if isinstance(n, int) else int(sizes[n])
+        return rows
 
 
 @dataclass(frozen=True)
 class Layout:
-    """An ordered, named set of fields: the static type of a record."""
+    """An ordered, named set of fields: the static type of a record.
+
+    Attributes:
+        name: of the record.
+        fields: in order.
+        index: the place of each field, by its name.
+        stored: the fields that are arrays.
+    """
 
     name: str
     fields: tuple[Field, ...]
     index: dict[str, int] = field(init=False, compare=False, repr=False)
+    stored: tuple[Field, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self):
         index = {f.name: k for k, f in enumerate(self.fields)}
@@ -92,6 +102,7 @@ class Layout:
             names = [f.name for f in self.fields]
             raise ValueError(f"layout {self.name}: declared twice: {sorted({n for n in names if names.count(n) > 1})}")
         object.__setattr__(self, "index", index)
+        object.__setattr__(self, "stored", tuple(f for f in self.fields if f.kind != "size"))
 
     def __getitem__(self, name: str) -> Field:
         return self.fields[self.index[name]]

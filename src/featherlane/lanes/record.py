@@ -18,6 +18,7 @@ from featherlane.lanes.layout import Layout
 from featherlane.lanes.values import Row
 
 LARGE = 1 << 18  # bytes of an array that gets pages of its own
+LINE = 64  # bytes of a cache line, and of the widest vector
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
 SHARED_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64), "scalar": np.dtype(np.float64)}
 
@@ -26,8 +27,8 @@ def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
     """Zeros on a 64-byte boundary, one cache line longer than asked: a kernel may load a whole vector anywhere."""
     dtype = np.dtype(dtype)
     n = int(np.prod(shape)) * dtype.itemsize
-    raw = _pages(n + 128) if n >= LARGE else np.zeros(n + 128, np.uint8)
-    start = -raw.ctypes.data % 64
+    raw = _pages(n + 2 * LINE) if n >= LARGE else np.zeros(n + 2 * LINE, np.uint8)
+    start = -address(raw) % LINE
     return raw[start : start + n].view(dtype).reshape(shape)
 
 
@@ -67,10 +68,10 @@ class Record:
         self.layout, self.width, self.dtype = layout, width, np.dtype(dtype)
         self.arrays = arrays
         self.functions: list[Callable] = []
-        self.table = np.zeros(FAULT_WORDS + 2 * len(layout.fields), np.int64)
-        for k, f in enumerate(layout.fields):
+        table = [0] * FAULT_WORDS
+        for f in layout.fields:
             if f.kind == "size":
-                self.table[FAULT_WORDS + 2 * k] = sizes[f.name]
+                table += (sizes[f.name], 0)
                 continue
             if f.name not in arrays:
                 raise ValueError(f"layout {layout.name}: no array for field {f.name}")
@@ -81,8 +82,8 @@ class Record:
                 raise ValueError(
                     f"field {f.name}: {a.dtype} {a.shape} given; contiguous {expected} rows of {lanes} are needed"
                 )
-            self.table[FAULT_WORDS + 2 * k + 1] = a.size // lanes
-            self.point(f.name, a)
+            table += (self._start(f.name, a, lanes), a.size // lanes)
+        self.table = np.array(table, np.int64)
         self.address = address(self.table)
 
     def set_size(self, name: str, value: int) -> None:
@@ -99,13 +100,18 @@ class Record:
         Raises:
             ValueError: the array is not on the boundary of whole vectors.
         """
-        k, start = self.layout.index[name], address(array)
+        k = self.layout.index[name]
         lanes = self.width if self.layout.fields[k].kind == "real" else 1
-        boundary = min(array.itemsize * lanes, 64)
-        if array.size and start % boundary:
-            raise ValueError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
+        self.table[FAULT_WORDS + 2 * k] = self._start(name, array, lanes)
         self.arrays[name] = array
-        self.table[FAULT_WORDS + 2 * k] = start
+
+    @staticmethod
+    def _start(name: str, array: np.ndarray, lanes: int) -> int:
+        """The address of a field's array, which has to be on the boundary of whole vectors."""
+        start, boundary = address(array), min(array.itemsize * lanes, LINE)
+        if start % boundary and array.size:
+            raise ValueError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
+        return start
 
     def check_faults(self, where: str) -> None:
         """Raise IndexError if a bounds-checked kernel left its rows, and clear the fault words."""
@@ -118,14 +124,21 @@ class Record:
 
 def allocate(layout: Layout, sizes, width: int, dtype) -> dict[str, np.ndarray]:
     """Zeroed arrays for every field but the sizes: (n, W) for reals, (n,) for ints; at least one row each."""
-    out = {}
-    for f in layout.fields:
-        if f.kind == "size":
-            continue
-        n = max(f.count(sizes), 1)
+    real = np.dtype(dtype)
+    plan, total = [], 0
+    for f in layout.stored:
+        kind, n = SHARED_DTYPES.get(f.kind, real), max(f.count(sizes), 1)
         shape = (n, width) if f.kind == "real" else (n,)
-        out[f.name] = aligned(shape, SHARED_DTYPES.get(f.kind, dtype))
-    return out
+        size = kind.itemsize * n * (width if f.kind == "real" else 1)
+        plan.append((f.name, shape, kind, total if size < LARGE else None))
+        if size < LARGE:
+            total += -(-size // LINE) * LINE + LINE
+    # what is small lies together: one piece of memory is made in the time that one array takes
+    block = aligned(total, np.uint8)
+    return {
+        name: aligned(shape, kind) if start is None else np.ndarray(shape, kind, block, start)
+        for name, shape, kind, start in plan
+    }
 
 
 # ---- the same memory for uncompiled kernels -------------------------------------------------------------

@@ -26,6 +26,8 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
 from featherlane.solver.hessian.equation import forget_pattern
 
+CLEARED = DATA.that("reset")
+
 
 class ModelRows:
     """The model's record for tiles of W worlds.
@@ -41,18 +43,16 @@ class ModelRows:
         n = model.real_buffer.size
         self._seen = model.real_buffer.copy()
         self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
-        self.offsets, arrays, place = {}, {}, dict.fromkeys(BUFFERS, 0)
-        for f in MODEL.fields:
-            if f.kind in place:
-                start, count = place[f.kind], f.count(model.size_values())
-                place[f.kind] = start + count
-                if f.kind == "real":
-                    self.offsets[f.name] = start, count
-                    arrays[f.name] = self.rows[start : start + count] if count else aligned((1, width), dtype)
-                else:
-                    buffer = getattr(model, f"{f.kind}_buffer")
-                    arrays[f.name] = buffer[start : start + count] if count else aligned((1,), buffer.dtype)
-        self.record = Record(MODEL, model.size_values(), arrays, width, dtype)
+        self.offsets, arrays, place, sizes = {}, {}, dict.fromkeys(BUFFERS, 0), model.size_values()
+        buffers = {kind: self.rows if kind == "real" else getattr(model, f"{kind}_buffer") for kind in BUFFERS}
+        empty = {kind: aligned((1, *buffer.shape[1:]), buffer.dtype) for kind, buffer in buffers.items()}
+        for f in MODEL.stored:
+            start, count = place[f.kind], f.count(sizes)
+            place[f.kind] = start + count
+            if f.kind == "real":
+                self.offsets[f.name] = start, count
+            arrays[f.name] = buffers[f.kind][start : start + count] if count else empty[f.kind]
+        self.record = Record(MODEL, sizes, arrays, width, dtype)
         self._revision = model.revision
         self._fill()
 
@@ -145,9 +145,8 @@ class Workspace:
 
     def reset(self) -> None:
         """Every world to the model's defaults: qpos0, no velocity, no force."""
-        for f in DATA.fields:
-            if f.traits.reset:
-                self.arrays[f.name][...] = 0
+        for name in CLEARED:
+            self.arrays[name][...] = 0
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
         self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T
         self.arrays["active"][...] = 1

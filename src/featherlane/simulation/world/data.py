@@ -115,10 +115,6 @@ class Data(NamedAccess):
         own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD])  # read after each step: 30 ns
         # the bound step, several in one call; the model's revision that the record shows, its stamp without edits
         own["_step"] = own["_steps"] = own["_revision"] = own["_stamp"] = None
-        for f in DATA.fields:
-            if f.kind != "size" and not f.is_number and f.name != "sensordata":
-                own[f.name] = view = self.workspace.view(f.name)
-                view.flags.writeable = f.name in SETTABLE
 
     def use(self, model: Model) -> None:
         """Work with this model as it is now; every stage does so before it runs.
@@ -171,6 +167,8 @@ class Data(NamedAccess):
                 return self._all_sensors()
             if f.kind == "size":
                 return workspace.record.size(name)
+            if not f.is_number:
+                return self._view(name)
             number = workspace.arrays[name].item()
             return int(number) if name in WHOLE else number
         if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
@@ -181,6 +179,12 @@ class Data(NamedAccess):
                 )
             return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
         raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
+
+    def _view(self, name: str) -> np.ndarray:
+        """A field's array, made when it is first asked for, and the same from then on."""
+        view = self.workspace.view(name)
+        view.flags.writeable = name in SETTABLE
+        return self.__dict__.setdefault(name, view)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "record_solver":
@@ -216,8 +220,7 @@ class Data(NamedAccess):
         from featherlane.model.features import refuse_sensors
 
         refuse_sensors(self.model)
-        values = self.__dict__["sensordata"] = self.workspace.view("sensordata")
-        return values
+        return self._view("sensordata")
 
     def sensor_values(self, sensor: int) -> np.ndarray:
         """`sensordata`, for a look at one sensor.
@@ -315,7 +318,7 @@ class Data(NamedAccess):
             raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
         n = min(self.solver_niter + 1, self.nrecord)
         names = ("cost", "gradient", "improvement", "step")
-        columns = [self.__dict__[f"stat_{name}"][:n] for name in names]
+        columns = [getattr(self, f"stat_{name}")[:n] for name in names]
         return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
 
     def contact_slots(self) -> np.ndarray:
