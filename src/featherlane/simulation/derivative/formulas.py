@@ -77,10 +77,10 @@ def leaves_rest(model: Model) -> bool:
         return True
     alone = is_free(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
     turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))
-    return turns or model.opt_integrator == enums.IMPLICIT or not _motors_are_simple(model, fast)
+    return turns or model.opt_integrator == enums.IMPLICIT or not motors_are_simple(model, fast)
 
 
-def _motors_are_simple(model: Model, fast: bool) -> bool:
+def motors_are_simple(model: Model, fast: bool) -> bool:
     """On slides and hinges, with forces that are affine in length, velocity and control."""
     on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
     joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)

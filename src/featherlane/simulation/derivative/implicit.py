@@ -18,6 +18,7 @@ from featherlane.lanes import Stage
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.derivative.analytic import FAR, WEIGHTS, are_analytic
 from featherlane.simulation.derivative.columns import (
     FITS,
     NEAREST,
@@ -111,6 +112,9 @@ class _Passes:
         self.report, self.known = np.zeros((n * self.copies, 2)), np.zeros((n, 3))
         # formulas and solution in one go, but for the recursion, which needs the same memory
         self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
+        #: columns that are differenced, and those of them whose coordinates may move far
+        self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
+        self.far = self.kept[self.at[self.kept] < 2 * nv]
         #: do formulas ask how far coordinates move?
         self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or worlds.rest
         if worlds.torques:  # dg/dtau = -1
@@ -263,9 +267,7 @@ class _Passes:
         left, other = np.flatnonzero(~known), np.arange(self.copies)
         if len(left):
             self.run_base(chosen[left])
-            places = (left[:, None] * self.copies + other).reshape(-1)
-            for plan, npass in self.rates:
-                self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
+            self._difference(self.rates, chosen[left], left)
         if worlds.parameters is not None:
             if self.formulas is not None:
                 self.run_base(chosen)
@@ -302,13 +304,42 @@ class _Passes:
         self._go(self.base, 1, chosen, chosen, self.narrow)
         self.worlds._prepared(self.width)
 
+    def _difference(self, plans: list[tuple[Plan, int]], chosen: np.ndarray, rows: np.ndarray) -> None:
+        """Rates of some worlds by differences, to the sixth order where they are analytic (analytic.py).
+
+        Args:
+            plans: of the passes.
+            chosen: numbers of the worlds.
+            rows: (k,) where each of them stands.
+        """
+        worlds = self.worlds
+        order, place = np.repeat(chosen, self.copies), (rows[:, None] * self.copies + np.arange(self.copies)).ravel()
+
+        def go() -> None:
+            for plan, npass in plans:
+                self._go(plan, npass, order, place)
+
+        # looked at in each call: numbers are edited in between
+        far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch._expanded, chosen)]
+        if not len(far):
+            go()
+            return
+        act = self.state[..., 2 * worlds.model.nv :]
+        rates = [a[:, : self.differenced] for a in (self.g, self.p, act)]
+        sums, moved = [np.zeros((len(far), *a.shape[1:])) for a in rates], np.ix_(far, self.far)
+        for k, weight in enumerate(WEIGHTS):
+            self.up[moved] = self.down[moved] = (k + 1) * FAR
+            go()
+            for a, total in zip(rates, sums, strict=True):
+                total += weight * a[far]
+        self.up[moved] = self.down[moved] = EPS
+        for a, total in zip(rates, sums, strict=True):
+            a[far] = total
+
     def _take_rest(self, chosen: np.ndarray) -> None:
         """Rates by differences of what formulas leave, to where they read them."""
-        k, other = len(chosen), np.arange(self.copies)
         self.run_base(chosen)
-        places = (self.worlds.every[:k, None] * self.copies + other).reshape(-1)
-        for plan, npass in self.rest:
-            self._go(plan, npass, np.repeat(chosen, self.copies), places)
+        self._difference(self.rest, chosen, self.worlds.every[: len(chosen)])
         for _, a, *few in self.brought:
             if few:
                 few[0][...] = a[:, self.kept]
