@@ -134,3 +134,39 @@ def test_forces_of_their_own_move_by_the_inverse_of_the_inertia(rng):
     fl.forward(model, data)
     found = fl.acceleration_derivatives(model, data)
     assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(model.nv)) < 1e-10
+
+
+# ---- whose forces are without formulas is a matter of each world -------------------------------------------------
+BALL = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
+  <body><joint name="ball" type="ball" damping="0.1"/><geom type="capsule" size=".02" fromto="0 0 0 .3 0 0"/>
+    <body pos=".3 0 0"><joint axis="0 1 0"/><geom type="box" size=".05 .03 .02" pos=".1 .05 0"/></body></body>
+  </worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("name", ["jnt_stiffness", "opt.density"])
+def test_a_world_with_numbers_of_its_own_has_its_bits_in_company(name, rng):
+    model = exact(fl.load(BALL))
+    batch = fl.Batch(model, 11)
+    batch.qvel[:] = rng.normal(size=(11, model.nv))
+    rows = batch.expand(name).reshape(11, -1)
+    rows[::3, 0] = 2.0
+    batch.forward()
+    together, inverse = fl.transition(model, batch), fl.inverse_derivatives(model, batch)
+    for w in range(11):
+        own, data = batch.get_model(w), batch.get_data(w)
+        assert fl.transition(own, data).A.tobytes() == together.A[w].tobytes(), w
+        alone = fl.inverse_derivatives(own, data)
+        for one, all_ in zip(alone, inverse, strict=True):
+            assert one is None or one.tobytes() == all_[w].tobytes(), w
+
+
+def test_a_spring_that_is_edited_between_calls_leaves_no_trace(rng):
+    model, other = exact(fl.load(BALL)), exact(fl.load(BALL))
+    other.jnt_stiffness[0] = 2.0
+    batch, fresh = fl.Batch(model, 2), fl.Batch(other, 2)
+    batch.qvel[:] = fresh.qvel[:] = rng.normal(size=model.nv)
+    before = fl.transition(model, batch).A
+    model.jnt_stiffness[0] = 2.0
+    assert fl.transition(model, batch).A.tobytes() == fl.transition(other, fresh).A.tobytes()
+    model.jnt_stiffness[0] = 0.0
+    assert fl.transition(model, batch).A.tobytes() == before.tobytes()

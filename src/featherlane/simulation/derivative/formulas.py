@@ -7,6 +7,8 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from featherlane.constraint.impedance import shortest_timeconst
@@ -50,6 +52,8 @@ KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas
 
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
+# where one of these is not 0 (of a joint: of one that turns about any axis) there are forces without formulas
+RESTING = ("jnt_stiffness", "jnt_stiffnesspoly", "opt_density", "opt_viscosity")
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 
@@ -67,13 +71,34 @@ def serves(model: Model) -> bool:
 
 def leaves_rest(model: Model) -> bool:
     """Has the model forces without formulas?"""
+    return bool(rest_of_worlds(model, {}, 1)[0])
+
+
+def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
+    """(nworld,) of each world: has it forces without formulas?
+
+    Args:
+        model: the model.
+        own: fields of which each world has numbers of its own, (nworld, ...) by name.
+        nworld: how many worlds there are.
+    """
+    found = np.full(nworld, _parts_leave_rest(model))
+    if not found[0]:
+        turns = ~is_scalar(model.jnt_type)
+        for name in RESTING:
+            numbers = own[name] if name in own else getattr(model, name)[None]
+            if name.startswith("jnt"):
+                numbers = numbers.reshape(len(numbers), model.njnt, -1)[:, turns]
+            found |= (numbers.reshape(len(numbers), -1) != 0.0).any(1)
+    return found
+
+
+def _parts_leave_rest(model: Model) -> bool:
+    """Has it parts without formulas, whatever their numbers are?"""
     balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
     # what actuators carry may be bounded
     carried = model.ngravcomp and model.jnt_actgravcomp.any()
     if model.ntendon or model.neq or carried or (model.jnt_limited[balls] != 0).any():
-        return True
-    sprung = (model.jnt_stiffness != 0.0) | (model.jnt_stiffnesspoly != 0.0).reshape(-1, 2).any(1)
-    if model.opt_density or model.opt_viscosity or (sprung & ~is_scalar(model.jnt_type)).any():
         return True
     alone = is_free(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
     turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))

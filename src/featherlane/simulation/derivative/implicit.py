@@ -29,10 +29,12 @@ from featherlane.simulation.derivative.columns import (
 )
 from featherlane.simulation.derivative.formulas import (
     KNOWN,
+    RESTING,
     acts_at_once,
     formula_columns,
     formula_steps,
     leaves_rest,
+    rest_of_worlds,
     serves,
 )
 from featherlane.simulation.derivative.moved import OwnWorlds
@@ -45,6 +47,7 @@ from featherlane.simulation.world.data import Data
 
 EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
 REALS = 1 << 21  # of a pass, in each array: what a pass leaves stays in cache, or near
+FLAGS = ("jnt_limited", "jnt_actgravcomp")  # edited in place, as numbers are
 LEAST = 64  # worlds of a pass, so that all threads have tiles
 
 
@@ -80,12 +83,13 @@ class _Passes:
     Args:
         worlds: whose passes they are.
         width: of tiles.
+        rest: have these worlds forces without formulas?
     """
 
-    def __init__(self, worlds: ImplicitWorlds, width: int):
+    def __init__(self, worlds: ImplicitWorlds, width: int, rest: bool):
         model, batch = worlds.model, worlds.batch
         nv, nx = model.nv, 2 * model.nv + model.na
-        self.width, self.worlds = width, worlds
+        self.width, self.worlds, self.leaves_rest = width, worlds, rest
         self.copies = width * batch.nthread if batch.nworld == 1 else 1
         #: of tiles in which a world has one lane
         self.narrow = 1 if batch.nworld == 1 else width
@@ -116,7 +120,7 @@ class _Passes:
         self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
         self.far = self.kept[self.at[self.kept] < 2 * nv]
         #: do formulas ask how far coordinates move?
-        self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or worlds.rest
+        self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or rest
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
         self._plan()
@@ -169,7 +173,7 @@ class _Passes:
             return plans
 
         self.rates = rates([position_columns, force_columns])
-        self.rest = rates([rest_positions, rest_forces]) if worlds.by_formulas and worlds.rest else []
+        self.rest = rates([rest_positions, rest_forces]) if worlds.by_formulas and self.leaves_rest else []
         self.few_up, self.few_down, self.brought = self.up, self.down, []
         self.formulas = self._formulas(loads, at) if worlds.by_formulas else None
         self._begun, self._moves = set(), None
@@ -204,7 +208,7 @@ class _Passes:
             )
         report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
         brought = {"qacc_smooth": at}
-        if worlds.rest:
+        if self.leaves_rest:
             act = self.state[..., 2 * nv :]
             self.brought = [("grad", self.g), ("qfrc_inverse", self.p), ("rk_act", act)]
             if len(at[0]) < self.ncol:
@@ -229,7 +233,7 @@ class _Passes:
             "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items()), Transfer("part", report)],
         }
         rooms, loop = (
-            [room(w, worlds.rest, not worlds.torques) for w in workspaces],
+            [room(w, self.leaves_rest, not worlds.torques) for w in workspaces],
             formula_steps if self.whole else formula_columns,
         )
         plan = Plan(workspaces, kinds, self.each, wanted, loop, worlds.batch._remembered(), rooms)
@@ -414,20 +418,31 @@ class ImplicitWorlds(OwnWorlds):
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
         self.based = np.zeros((self.batch.nworld, 1, 2))  # what passes for accelerations say of themselves
         self.every = np.arange(self.batch.nworld)
-        self._passes: dict[int, _Passes] = {}
-        self._revision = self._stepped = None
+        self._passes: dict[tuple[int, bool], _Passes] = {}
+        self._revision = self._stepped = self._looked_at = None
         self._steps = self.qacc, self.qacc
 
-    def passes(self, width: int) -> _Passes:
-        """Those through tiles of that width."""
+    def passes(self, width: int, rest: bool) -> _Passes:
+        """Those through tiles of that width, of worlds with or without forces that have no formulas."""
         if self._revision != self.model.revision:
             self._passes.clear()
             self._revision = self.model.revision
             self.by_formulas = self.formulas_wanted and serves(self.model)
-            self.rest = leaves_rest(self.model)
-        if width not in self._passes:
-            self._passes[width] = _Passes(self, width)
-        return self._passes[width]
+        if (width, rest) not in self._passes:
+            self._passes[width, rest] = _Passes(self, width, rest)
+        return self._passes[width, rest]
+
+    def groups(self) -> list[tuple[bool, np.ndarray]]:
+        """Worlds that have forces without formulas, and worlds that have none; as their numbers are now."""
+        model, own = self.model, self.batch._expanded
+        if own.keys().isdisjoint(RESTING):
+            # what was found holds until these numbers change
+            key = [model.revision, *(getattr(model, name).tobytes() for name in (*RESTING, *FLAGS))]
+            if key != self._looked_at:
+                self._looked_at, self._rest = key, leaves_rest(model)
+            return [(self._rest, self.every)]
+        rest = rest_of_worlds(model, own, len(self.every))
+        return [(kind, self.every[rest == kind]) for kind in (False, True) if (rest == kind).any()]
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far the coordinates of some worlds move up and down, (k, ncoordinates): controls within their range."""
@@ -443,9 +458,10 @@ class ImplicitWorlds(OwnWorlds):
 
     def accelerations(self) -> np.ndarray:
         """(nworld, nv) those of forward dynamics, of worlds that fit into a tile at all."""
+        (rest, _), *_ = self.groups()
         todo = self.every
         for width in dict.fromkeys((self.width, 1)):
-            passes = self.passes(width)
+            passes = self.passes(width, rest)
             self._prepared(width)
             for first in range(0, len(todo), passes.each):
                 chosen = todo[first : first + passes.each]
@@ -462,25 +478,24 @@ class ImplicitWorlds(OwnWorlds):
             Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n or 0, nv), distances to the
             nearest switch (nworld,), and the numbers of worlds that are left over.
         """
-        passes, nworld = self.passes(self.width), self.batch.nworld
-        rates = passes.run(self.every[: passes.each])
-        if nworld <= passes.each and rates.is_kept:
-            return rates.state, rates.acceleration, rates.nearest, self.every[:0]
         state = acceleration = np.empty(0)
-        nearest, todo = np.empty(nworld), self.every
-        for width in dict.fromkeys((self.width, 1)):
-            passes, left = self.passes(width), []
-            for first in range(0, len(todo), passes.each):
-                chosen = todo[first : first + passes.each]
-                if first or width != self.width:
+        nearest, over, nworld = np.empty(self.batch.nworld), [], self.batch.nworld
+        for rest, todo in self.groups():
+            for width in dict.fromkeys((self.width, 1)):
+                passes, left = self.passes(width, rest), []
+                for first in range(0, len(todo), passes.each):
+                    chosen = todo[first : first + passes.each]
                     rates = passes.run(chosen)
-                if not state.size:
-                    state = np.empty((nworld, *rates.state.shape[1:]))
-                    acceleration = np.empty((nworld, *rates.acceleration.shape[1:]))
-                state[chosen], nearest[chosen] = rates.state, rates.nearest
-                acceleration[chosen] = rates.acceleration
-                left.append(chosen[~rates.fits])
-            todo = np.concatenate(left)
-            if not len(todo):
-                break
-        return state, acceleration, nearest, todo
+                    if rates.is_kept and len(chosen) == nworld:
+                        return rates.state, rates.acceleration, rates.nearest, self.every[:0]
+                    if not state.size:
+                        state = np.empty((nworld, *rates.state.shape[1:]))
+                        acceleration = np.empty((nworld, *rates.acceleration.shape[1:]))
+                    state[chosen], nearest[chosen] = rates.state, rates.nearest
+                    acceleration[chosen] = rates.acceleration
+                    left.append(chosen[~rates.fits])
+                todo = np.concatenate(left)
+                if not len(todo):
+                    break
+            over.append(todo)
+        return state, acceleration, nearest, np.concatenate(over)

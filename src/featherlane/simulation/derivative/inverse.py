@@ -18,9 +18,9 @@ from featherlane.simulation.derivative.formulas import (
     KNOWN,
     add_brought,
     clear_rates,
-    leaves_rest,
     position_rates,
     prepare_rates,
+    rest_of_worlds,
     serves,
     velocity_rates,
 )
@@ -164,20 +164,23 @@ class InverseWorlds(OwnWorlds):
         self._qacc[...] = qacc
         self._rows["xfrc_applied"][...] = 0.0  # inverse dynamics do not know of it
         out = np.zeros((self.batch.nworld, 3 * self.model.nv, self.model.nv))
-        todo = np.arange(self.batch.nworld)
-        # no coordinate of one world stands beside another in lanes
-        for width_of_tile in dict.fromkeys((1 if len(todo) == 1 else self.width, 1)):
-            left = self._run(out, todo, width_of_tile)
-            todo, alone = todo[left <= 0.0], left[left <= 0.0] < 0.0
-            if not alone.any():
-                break
-        return out, todo
+        rest, over = rest_of_worlds(self.model, self.batch._expanded, self.batch.nworld), []
+        for kind in {*rest.tolist()}:
+            todo = np.flatnonzero(rest == kind)
+            # no coordinate of one world stands beside another in lanes
+            for width_of_tile in dict.fromkeys((1 if self.batch.nworld == 1 else self.width, 1)):
+                left = self._run(out, todo, width_of_tile, kind)
+                todo, alone = todo[left <= 0.0], left[left <= 0.0] < 0.0
+                if not alone.any():
+                    break
+            over.append(todo)
+        return out, np.concatenate(over)
 
-    def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int) -> np.ndarray:
+    def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int, rest: bool) -> np.ndarray:
         """Rates of some worlds; 1 where they are there, 0 where they are not, -1 where the world has to go alone."""
         model, nv, n = self.model, self.model.nv, self.batch.nworld
         workspaces, wanted = self._prepared(width_of_tile), self.batch._wanted(set())
-        rest, ntile = leaves_rest(model), -(-len(chosen) // width_of_tile)
+        ntile = -(-len(chosen) // width_of_tile)
         load = [*self._loads(), Transfer("qacc", self._qacc), Transfer("qacc_step", np.zeros((n, nv)))]
 
         def go(loop, brought: dict[str, np.ndarray], taken: dict[str, np.ndarray], columns: slice, rooms=()) -> None:
