@@ -62,7 +62,7 @@ def test_products_are_those_with_the_derivatives(name, integrator, rotation, rng
 
 
 def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypatch):
-    """A ball rests, two fall: contact is within 1e-6 m of its end at some steps, and those are mended alone."""
+    """A ball rests, two fall: contact is within 2e-7 m of its end at some steps, and those are mended alone."""
     ball = "<body pos='{} 0 0.1'><freejoint/><geom size='0.1'/></body>"
     model = fl.load(f"""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
         {ball.format(0)}{ball.format(1)}{ball.format(2)}</worldbody></mujoco>""")

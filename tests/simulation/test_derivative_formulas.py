@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation.derivative.contact_moves import STEP
 from featherlane.simulation.derivative.exact import acceleration_derivatives
 from featherlane.simulation.derivative.formulas import leaves_rest, serves
 from featherlane.simulation.derivative.implicit import ImplicitWorlds
@@ -14,7 +15,7 @@ from simulation.test_transition import exact, relative
 
 SMOOTH = 1e-8  # what differences over 2e-7 leave of smooth forces
 CONTACT = 1e-6
-STEP = 1e-6  # m, rad: by how much contacts are displaced
+
 ONE_SIDED = 1e-3  # of a difference over 1e-6 to one side
 # all joints, limits, dry friction, gravity compensation, springs, dampers with polynomials, motors with rates and
 # activations

@@ -108,7 +108,7 @@ class ProductWorlds(OwnWorlds):
 class ProductSteps:
     """Takes costates back without forming derivatives, but for steps that formulas do not serve.
 
-    Which these are is a world's own: a contact within 1e-6 m of its end, mostly.
+    Which these are is a world's own: a contact within 2e-7 m of its end, mostly.
 
     Args:
         trajectory: the first that it serves; others have as many worlds and steps.

@@ -17,7 +17,7 @@ from featherlane.lanes import any_, fma, fmax, kernel, not_, real, where
 from featherlane.solver.rows.rows import moving_body
 from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, store3, sub3
 
-STEP = 1e-6  # m, rad: by how much poses move
+STEP = 2e-7  # m, rad: by how much poses move; what lies flat, and hardly so, bends within 1e-4
 SAME = 1e-10  # of two unit vectors
 JUMP = 1e-4  # m: a point that is farther away at a displaced pose is another one
 
