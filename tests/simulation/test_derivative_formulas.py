@@ -15,8 +15,7 @@ from simulation.test_transition import exact, relative
 
 SMOOTH = 1e-8  # what differences over 2e-7 leave of smooth forces
 CONTACT = 1e-6
-
-ONE_SIDED = 1e-3  # of a difference over 1e-6 to one side
+ONE_SIDED = 1e-3  # of a difference over STEP to one side
 # all joints, limits, dry friction, gravity compensation, springs, dampers with polynomials, motors with rates and
 # activations
 JOINTS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/><default>
@@ -129,7 +128,7 @@ BALLS = """<mujoco><default><geom size="0.1" condim="4" friction="0.7 0.01 0.01"
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-@pytest.mark.parametrize("gap", [-5e-7, 5e-7])
+@pytest.mark.parametrize("gap", [-1e-7, 1e-7])
 def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
     """At a displaced pose: its mates go by formulas all the same, and keep their bits; one that comes is near."""
     balls = "".join(f'<body pos="{x} 0 0.099"><freejoint/><geom/></body>' for x in (0.0, 0.195, 1.0))
@@ -143,7 +142,7 @@ def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
     worlds.load(batch)
     assert worlds.passes(worlds.width, leaves_rest(model)).run(worlds.every).known.tolist() == [True, gap > 0.0] * 4
     found = fl.transition(model, batch)
-    assert (found.switching[1::2] <= 1e-6).all() and (found.switching[::2] > 1e-6).all()
+    assert (found.switching[1::2] <= STEP).all() and (found.switching[::2] > 1e-6).all()
     for w in range(8):
         alone = fl.transition(model, batch.get_data(w))
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
@@ -209,6 +208,7 @@ def test_points_may_be_counted_anew(cone):
 def test_other_points_of_a_face_are_near_and_make_no_slope():
     """Of the seven corners of a prism that stands on a plane other four are taken as soon as it tilts."""
     model, data = standing([(0.099, HULL)])
+    data.qpos[3:] = 1.0, 0.0, 0.0, 0.0  # upright
     nv, sides, jumps = model.nv, 0, 0
     found, (here, own) = fl.transition(model, data), after(model, data, 0, 0.0)
     assert found.switching <= STEP and rates(model, data, True)[1]

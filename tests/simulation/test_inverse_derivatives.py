@@ -52,7 +52,9 @@ def test_contacts(name, cone):
         fl.step(model, data, 10)
         fl.forward(model, data)
         forward = fl.acceleration_derivatives(model, data)
-        if forward.switching > 1e-2 and (data.ncon or name == "arm"):
+        # differences reach farther than what derivatives call near: none of them may meet a contact that begins
+        meets = relative(*(fl.inverse_fd(model, data, eps, actuation=True).DfDq for eps in (2e-6, 1e-6))) > 1e-3
+        if forward.switching > 1e-2 and not meets and (data.ncon or name == "arm"):
             break
     found = close(model, data, EXACT, True)
     assert relative(found.DfDa @ forward.DaDtau, np.eye(model.nv)) < 1e-7
