@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import featherlane as fl
 from featherlane.environments import RandomStreams
 
 N = 5
@@ -91,3 +92,11 @@ def test_worlds_without_a_seed_differ_and_say_what_starts_them_anew():
     drawn = streams.uniform(ALL, 0, 1, 2)
     assert len(np.unique(drawn)) == 2 * N
     np.testing.assert_array_equal(RandomStreams(N, streams.entropies).uniform(ALL, 0, 1, 2), drawn)
+
+
+@pytest.mark.parametrize("seed", [np.array(1), np.ones((N, 2), int), "1", 1.0, True, -1])
+def test_a_seed_that_is_none_is_named(seed):
+    with pytest.raises(fl.ModelError, match=r"seed: got .*, allowed is a whole number from 0, a list of them, or None"):
+        RandomStreams(N, seed)
+    with pytest.raises(fl.ModelError, match="seed: got"):
+        RandomStreams(N).reseed(ALL, seed)

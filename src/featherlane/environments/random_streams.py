@@ -7,7 +7,7 @@ environment i of a vector with that seed draws: the same numbers, in the order i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class RandomStreams:
         if seed is None:
             return
         sequences = seeds(len(self._generators), seed)
-        each = seed if isinstance(seed, list | tuple | np.ndarray) else sequences
+        each = seed if _is_list(seed) else sequences
         chosen = [i for i in ids if each[i] is not None]
         for i in chosen:
             self._generators[i] = np.random.Generator(np.random.PCG64(sequences[i]))
@@ -224,7 +224,7 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
     if seed is None:
         fresh = np.random.SeedSequence().generate_state(n, np.uint64)
         return [np.random.SeedSequence(int(entropy)) for entropy in fresh]
-    if isinstance(seed, list | tuple | np.ndarray):
+    if _is_list(seed):
         if len(seed) != n:
             raise ModelError(f"seed: got {len(seed)} seeds, allowed are {n}, one for each world")
         each = list(seed)
@@ -232,6 +232,11 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
         first = _checked(seed)
         each = range(first, first + n)
     return [np.random.SeedSequence(None if s is None else _checked(s)) for s in each]
+
+
+def _is_list(seed: object) -> TypeGuard[Sequence]:
+    """Is it a seed for each world?  An array of no axes is none, and no number either."""
+    return isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim > 0)
 
 
 def _number(sequence: np.random.SeedSequence) -> int:
