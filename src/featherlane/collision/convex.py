@@ -11,7 +11,8 @@ rough search is enough: Newton's method finds the rest (polish).
 from __future__ import annotations
 
 from featherlane.collision.epa import epa
-from featherlane.collision.facet import NO_FACET, settle_on_facet
+from featherlane.collision.facet import NO_FACET
+from featherlane.collision.facet_alone import settle_on_facet
 from featherlane.collision.gjk import APART, FAR, OVERLAP, gjk
 from featherlane.collision.manifold import contact_points
 from featherlane.collision.polish import is_curved, polish

@@ -17,7 +17,8 @@ the upper bound are ours).
 
 from __future__ import annotations
 
-from featherlane.collision.facet import NO_FACET, settle_on_facet
+from featherlane.collision.facet import NO_FACET
+from featherlane.collision.facet_alone import settle_on_facet
 from featherlane.collision.gjk import size_of_point
 from featherlane.collision.support import support_along
 from featherlane.lanes import eights, fabs, kernel, real, sqrt, stage, where, whole

@@ -23,15 +23,9 @@ Source: ours.
 from __future__ import annotations
 
 from featherlane.collision.epa import GROWN
-from featherlane.collision.facet import (
-    NO_FACET,
-    difference,
-    error_of_facet,
-    is_of_facet,
-    measure_facet,
-    size_of_pair,
-    stands_alone,
-)
+from featherlane.collision.facet import NO_FACET, difference, is_of_facet
+from featherlane.collision.facet_alone import error_of_facet, stands_alone
+from featherlane.collision.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.recall import PROOF, known_proof, new_proof
 from featherlane.lanes import kernel, real, scalars, whole
 from featherlane.spatial.vector import cross, dot3, load3, store3, sub3
