@@ -44,7 +44,7 @@ def test_places_follow_the_parameters():
     np.testing.assert_allclose(lengths[found.place, 2, 0], [0.3, 0.4, 0.3])
 
 
-@pytest.mark.parametrize("parameters", [[], None, 3])
+@pytest.mark.parametrize("parameters", [[], None, 3, np.array(0.0), np.broadcast_to(0.0, 1 << 50)])
 def test_no_parameters_are_refused(parameters):
     with pytest.raises(fl.ModelError, match="parameters"):
         fl.variants("arm", parameters, edit)

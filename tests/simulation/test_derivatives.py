@@ -440,7 +440,7 @@ def test_names_of_parameters_that_are_none_are_near_others():
     [
         *("body_mass", ["body_masses"], ["opt.timestep"], [3], 5, ["geom_type"], ["qpos0"] * 2),
         *(["body_mass["], ["body_mass[0, 0]"], ["opt.timestep[0]"], ["body_mass[3:3]"], ["opt.gravity[x]"]),
-        ["opt.gravity[0]"] * 2,
+        *(["opt.gravity[0]"] * 2, np.array(""), np.array(["body_masses"]), np.array(0.0)),
     ],
 )
 def test_parameters_that_are_none_are_named(given):

@@ -19,7 +19,7 @@ class Problems:
     """
 
     def __init__(self, A, b, lo, hi, findex, add, J, Minv, cfm, x):
-        b = np.asarray(b, float)
+        b = _reals("b", b)
         if b.ndim != 2:
             raise ProblemError(f"b has the shape {b.shape}, allowed is (N, n)")
         n = b.shape[1]
@@ -63,13 +63,13 @@ class Problems:
     def _take_factors(self, J, Minv, cfm) -> int:
         """Y = J L with Minv = L L^T."""
         N, n = self.b.shape
-        J = np.asarray(J, float)
+        J = _reals("J", J)
         if J.ndim != 3 or J.shape[:2] != (N, n) or not J.shape[2]:
             raise ProblemError(f"J has the shape {J.shape}, allowed is ({N}, {n}, nv)")
         nv = J.shape[2]
         J, cfm = _numbers("J", J, J.shape, whole=True), _numbers("cfm", cfm, (N, n))
         _refuse("cfm", cfm, cfm < 0.0, ">= 0")
-        Minv = np.asarray(Minv, float)
+        Minv = _reals("Minv", Minv)
         if Minv.ndim == 1:
             Minv = _numbers("Minv", Minv, (nv,))
             _refuse("Minv", Minv, Minv < 0.0, ">= 0")

@@ -50,7 +50,10 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
             parameter; as `load` and `specification` do.
         UnsupportedFeatureError: as `load` does.
     """
-    given = list(parameters) if hasattr(parameters, "__iter__") else None
+    try:
+        given = list(parameters)
+    except (TypeError, MemoryError):
+        given = None
     if not given:
         raise ModelError(f"variants: got {parameters!r} for parameters, allowed is a list of at least one")
     if not callable(edit):

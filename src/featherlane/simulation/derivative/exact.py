@@ -116,7 +116,8 @@ def transition(
     """
     sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
     nthread = threads(nthread)
-    if isinstance(data, Data) and not sensors and parameters == ():
+    none = isinstance(parameters, tuple) and not parameters
+    if none and isinstance(data, Data) and not sensors:
         one = rates_of_one_world(model, data, False, 0 if frictionloss else FRICTIONLOSS)
         if one is not None:
             rates, near = one
@@ -124,8 +125,7 @@ def transition(
             return StepDerivatives(rates[:nx].T, rates[nx:].T, None, None, {}, near)
     sizes = check(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
-    # most calls ask for none
-    asked = None if parameters == () else Parameters(model, parameters)
+    asked = None if none else Parameters(model, parameters)
     served, count = _served(sizes) or lcp_serves(model), 0 if asked is None else asked.n
     lcp = sizes["opt_contact_model"] != CONVEX
     disabled = 0 if frictionloss else FRICTIONLOSS

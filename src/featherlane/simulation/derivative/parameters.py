@@ -8,7 +8,6 @@ the theorem does not serve they take a whole step.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -71,13 +70,14 @@ class Parameters:
     """
 
     def __init__(self, model: Model, names):
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise ModelError(f"parameters: got {names!r}, {SEQUENCE}")
-        names = tuple(names)
-        if not all(isinstance(name, str) for name in names):
+        try:
+            given = tuple(names)
+        except TypeError:
+            given = None
+        if given is None or isinstance(names, str) or not all(isinstance(name, str) for name in given):
             raise ModelError(f"parameters: got {names!r}, {SEQUENCE}")
         self.model = model
-        asked = [_entries(model, name) for name in names]
+        asked = [_entries(model, name) for name in given]
         self.names, self.fields = tuple(name for name, *_ in asked), tuple(field for _, field, *_ in asked)
         for name, field in zip(self.names, self.fields, strict=True):
             if field == "opt_timestep" or self.names.count(name) > 1:
