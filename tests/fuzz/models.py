@@ -41,7 +41,7 @@ MOST = 400  # degrees of freedom, and bodies, of a mutant that is stepped
 UNMOVED = 1e13  # kg: 1 / R of a row whose J M^-1 J^T is below 1e-15
 ALMOST = 1.0 - 1e-6  # of the largest number that is not bad
 LATEST = 1e10  # s: a later time is a bad number here
-EXTREME = 1e14  # kg m^2, N m: beyond it nothing is compared
+EXTREME = 1e14  # kg m^2, N, N m: beyond it nothing is compared (without slip MuJoCo asks whether a cost rose by 1e-10)
 STEPS = 30  # at most, to the driven state
 INPUTS = "time qpos qvel act history plastic ctrl mocap_pos mocap_quat qacc_warmstart".split()
 SHAKEN = (
@@ -303,7 +303,7 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
     """One state: a verdict."""
     theirs, after = truth(mj, state)
     well = all(is_well(data) and is_good(data) for data in (theirs, after))
-    sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M", "crb")]
+    sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M", "crb", "efc_force")]
     largest = max(np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("mocap_pos", "qacc", "efc_aref"))
     if max(sizes) > EXTREME or after.time > LATEST or largest >= ALMOST * mujoco.mjMAXVAL:
         return "extreme", ""  # rounding of such numbers is more than all others, or decides whether they are bad
