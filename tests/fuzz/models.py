@@ -42,6 +42,7 @@ UNMOVED = 1e13  # kg: 1 / R of a row whose J M^-1 J^T is below 1e-15
 ALMOST = 1.0 - 1e-6  # of the largest number that is not bad
 LATEST = 1e10  # s: a later time is a bad number here
 EXTREME = 1e14  # kg m^2, N, N m: beyond it nothing is compared (without slip MuJoCo asks whether a cost rose by 1e-10)
+SINGULAR = 1e-10  # determinant below which MuJoCo solves nothing
 STEPS = 30  # at most, to the driven state
 INPUTS = "time qpos qvel act history plastic ctrl mocap_pos mocap_quat qacc_warmstart".split()
 SHAKEN = (
@@ -174,6 +175,19 @@ def slides_behind_balls(mj) -> bool:
     """Whether a body has a slide behind a ball: MuJoCo's rate of such a Jacobian is another (docs/migration.md)."""
     balls, slides = (mj.jnt_type == int(kind) for kind in (mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_SLIDE))
     return bool((balls[:-1] & slides[1:] & (mj.jnt_bodyid[:-1] == mj.jnt_bodyid[1:])).any())
+
+
+def slips_along_a_line(mj, theirs) -> bool:
+    """Whether the friction of a cone acts along fewer directions than it has: MuJoCo's pass against slip leaves it."""
+    if not mj.opt.noslip_iterations or mj.opt.cone != mujoco.mjtCone.mjCONE_ELLIPTIC or not theirs.nefc:
+        return False
+    J, M = np.reshape(theirs.efc_J, (-1, mj.nv))[: theirs.nefc], np.zeros((mj.nv, mj.nv))
+    mujoco.mj_fullM(mj, theirs, M)
+    for contact in theirs.contact:
+        rows = J[contact.efc_address + 1 : contact.efc_address + contact.dim]
+        if contact.efc_address >= 0 and len(rows) > 1 and np.linalg.det(rows @ np.linalg.solve(M, rows.T)) < SINGULAR:
+            return True
+    return False
 
 
 def truth(mj, state):
@@ -344,6 +358,8 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
         return "a row that moves nothing", ""  # its force is a quotient of roundings, and pushes by rounding
     if is_instant(mj):
         return "a current that follows at once", ""
+    if slips_along_a_line(mj, theirs):
+        return "no slip along a line", ""  # docs/migration.md
     if mj.neq and slides_behind_balls(mj):
         return "a slide behind a ball", ""
     if mj.opt.noslip_iterations and compared is not RESULTS and relative(mine.qacc_smooth, theirs.qacc_smooth) > EQUAL:
