@@ -128,6 +128,17 @@ def test_company_changes_no_bit(method, options, rng):
     np.testing.assert_array_equal(alone.x[0], whole.x[4])
 
 
+def test_numbers_beyond_all_bounds_stay_their_own_worlds():
+    """x of row 1 would be 1e379, so it goes to its bound, where a mate's row is free."""
+    A = np.array([[[5.0e-300, -2.4e-300], [-2.4e-300, 1.1e-299]], [[2.0, 0.5], [0.5, 1.0]]])
+    b = np.array([[-1.9e79, 7.9e80], [0.3, -0.4]])
+    lo, hi = np.array([-4.7e-13, -np.inf]), np.array([np.inf, 0.0])
+    together, alone = solve_batch(A, b, lo, hi, method="dantzig"), solve_batch(A[:1], b[:1], lo, hi, method="dantzig")
+    for name in ("x", "w", "status", "iterations", "residual"):
+        np.testing.assert_array_equal(getattr(together, name)[:1], getattr(alone, name), err_msg=name)
+    assert together.status[0] == Status.SOLVED and (together.x[0] == [-4.7e-13, 0.0]).all()
+
+
 @pytest.mark.parametrize(("method", "options"), METHODS[1:])
 def test_one_world_and_eight_have_the_same_bits(method, options, rng):
     options = {"iterations": 60} | options if method != "dantzig" else options

@@ -7,7 +7,8 @@ up after some passes, and leaves the problem to single pivots (lane_by_lane.py).
 
 A_CC is factored anew in each pass, as L D L^T of all rows that are free in any world; where a row is at its bound 1 / D
 is 0.  So all worlds of a tile share the order of elimination.  Every sum runs over rows in their order, and rows at a
-bound add 0 to it: which rows are free in other worlds changes no bit.
+bound add 0 to it, for their rows of L are 0, too: which rows are free in other worlds changes no bit, not even where
+numbers of a world grow beyond all bounds.
 
 Friction is *frozen*, as ODE has it: first all other rows are solved, with x = 0 in those of friction, then all of them
 at the limits that this gives.
@@ -65,38 +66,44 @@ def entry(p, a, b):
 
 
 @kernel
+def is_free(p, a):
+    """Mask: is active row a free?"""
+    return p.lcp_best[p.lcp_order[a]] == OPEN
+
+
+@kernel
 def invert(p, a, d, least):
     """1 / D of active row a; 0 of a row at a bound, and where the pivot is none."""
-    regular = (d > least) & (p.lcp_best[p.lcp_order[a]] == OPEN)
+    regular = (d > least) & is_free(p, a)
     p.lcp_step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
 
 
 @kernel
 def finish_row(p, a, least):
-    """Row a of L = u / D, and 1 / D_a."""
-    row, d = start_of(a), entry(p, a, a) + 0.0
+    """Row a of L = u / D, and 1 / D_a; 0 of a row at a bound."""
+    row, d, free = start_of(a), entry(p, a, a) + 0.0, is_free(p, a)
     for k in range(a):
         u = p.lcp_L[row + k]
         v = u * p.lcp_step[k]
         d = fma(-u, v, d)
-        p.lcp_L[row + k] = v
+        p.lcp_L[row + k] = where(free, v, 0.0)
     invert(p, a, d, least)
 
 
 @kernel
 def finish_two(p, a, least):
     """Rows a and a + 1 of L: three sums side by side, because one alone waits for itself."""
-    i, j = start_of(a), start_of(a + 1)
+    i, j, first, second = start_of(a), start_of(a + 1), is_free(p, a), is_free(p, a + 1)
     c, d, e = real(p, 0.0), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
     for k in range(a):
         u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp_step[k]
-        x, y = u * r, v * r
+        x, y = where(first, u * r, 0.0), v * r
         c, d, e = fma(v, x, c), fma(-u, x, d), fma(-v, y, e)
-        p.lcp_L[i + k], p.lcp_L[j + k] = x, y
+        p.lcp_L[i + k], p.lcp_L[j + k] = x, where(second, y, 0.0)
     invert(p, a, d, least)
     u = entry(p, a + 1, a) - c
     x = u * p.lcp_step[a]
-    p.lcp_L[j + a] = x
+    p.lcp_L[j + a] = where(second, x, 0.0)
     invert(p, a + 1, fma(-u, x, e), least)
 
 
@@ -134,10 +141,7 @@ def fill_four(p, a, b):
 
 @kernel
 def factor_free(p, m, least):
-    """lcp_L = L, lcp_step = 1 / D of the active rows.
-
-    Where a row is at its bound 1 / D is 0, and so is its column of L: what stands in its own row reaches no other.
-    """
+    """lcp_L = L, lcp_step = 1 / D of the active rows; at a bound 1 / D is 0, and so are row and column of L."""
     fours = m // 4
     for four in range(fours):
         a = 4 * four
@@ -168,7 +172,13 @@ def solve_free(p, m):
         p.lcp_change[a] = p.lcp_change[a] * p.lcp_step[a]
     expand_backward(p, m)
     for a in range(m):
-        p.lcp_old[p.lcp_order[a]] = p.lcp_change[a]
+        p.lcp_old[p.lcp_order[a]] = if_free(p, a, p.lcp_change[a])
+
+
+@kernel
+def if_free(p, a, x):
+    """x where active row a is free, 0 at a bound: 0 times what is infinite would be no number."""
+    return where(is_free(p, a), x, 0.0)
 
 
 @kernel
@@ -181,13 +191,14 @@ def reduce_forward(p, m):
         for k in range(a):
             y = p.lcp_change[k] + 0.0
             s, t = fma(-p.lcp_L[i + k], y, s), fma(-p.lcp_L[j + k], y, t)
-        p.lcp_change[a], p.lcp_change[a + 1] = s, fma(-p.lcp_L[j + a], s, t)
+        s = if_free(p, a, s)
+        p.lcp_change[a], p.lcp_change[a + 1] = s, if_free(p, a + 1, fma(-p.lcp_L[j + a], s, t))
     if m % 2 == 1:
         a = m - 1
         s = -p.lcp_w[p.lcp_order[a]]
         for k in range(a):
             s = fma(-p.lcp_L[start_of(a) + k], p.lcp_change[k], s)
-        p.lcp_change[a] = s
+        p.lcp_change[a] = if_free(p, a, s)
 
 
 @kernel
@@ -196,9 +207,9 @@ def expand_backward(p, m):
     b = m - 2
     while b >= 0:
         i, j = start_of(b), start_of(b + 1)
-        t = p.lcp_change[b + 1] + 0.0
-        s = fma(-p.lcp_L[j + b], t, p.lcp_change[b])
-        p.lcp_change[b] = s
+        t = if_free(p, b + 1, p.lcp_change[b + 1])
+        s = if_free(p, b, fma(-p.lcp_L[j + b], t, p.lcp_change[b]))
+        p.lcp_change[b], p.lcp_change[b + 1] = s, t
         for k in range(b):
             p.lcp_change[k] = fma(-p.lcp_L[i + k], s, fma(-p.lcp_L[j + k], t, p.lcp_change[k]))
         b -= 2
@@ -309,19 +320,20 @@ def free_friction(p, ready):
 
 
 @kernel
-def solve_sets(p, least):
-    """x of the free rows, and w of the others; where w of the free ones is 0 already, nothing changes."""
+def solve_sets(p, least, live):
+    """x of the free rows, and w of the others, in worlds that live."""
     m = list_active(p)
     factor_free(p, m, least)
     solve_free(p, m)
     for i in range(p.lcp_n[0]):
-        p.lcp_x[i] = p.lcp_x[i] + p.lcp_old[i]
+        p.lcp_x[i] = where(live, p.lcp_x[i] + p.lcp_old[i], p.lcp_x[i])
     for i in range(p.lcp_n[0]):
         bound = p.lcp_best[i] != OPEN
-        if any_(bound):
-            p.lcp_w[i] = where(bound, dense_dot(p, p.lcp_x, i) - p.lcp_b[i], 0.0)
+        if any_(live & bound):
+            w = where(bound, dense_dot(p, p.lcp_x, i) - p.lcp_b[i], 0.0)
+            p.lcp_w[i] = where(live, w, p.lcp_w[i])
         else:
-            p.lcp_w[i] = real(p, 0.0)
+            p.lcp_w[i] = where(live, 0.0, p.lcp_w[i])
 
 
 @kernel
@@ -337,7 +349,7 @@ def lane_blocks(p, passes):
     opened = count > 0.0
     live = not_(opened)
     for _ in range(passes):
-        solve_sets(p, least)
+        solve_sets(p, least, live)
         count = count + where(live, 1.0, 0.0)
         moved = exchange_rows(p, live)
         ready = live & not_(moved | opened)
