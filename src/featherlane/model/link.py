@@ -6,6 +6,7 @@ Source: ODE manual, sec. "Joint types and joint functions", "Stops and motor par
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -133,10 +134,15 @@ def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
     com = [frames.xipos[body] for body in (a, b)]
     apart = com[0] - (com[1] if b else 0.0)
     row: dict[str, Any] = {"type": kind, "body": (a, b), "quat": _relative(frames.xquat[a], frames.xquat[b])}
-    row["anchor"] = [R.T @ (anchor - frames.xpos[body]) for R, body in zip(turned, (a, b), strict=True)]
-    row["axis"] = [R.T @ axis for R in turned]
-    row["offset"] = turned[1 if kind == LINK_SLIDER else 0].T @ apart if b else apart
+    row["anchor"] = [_turned_back(R, anchor - frames.xpos[body]) for R, body in zip(turned, (a, b), strict=True)]
+    row["axis"] = [_turned_back(R, axis) for R in turned]
+    row["offset"] = _turned_back(turned[1 if kind == LINK_SLIDER else 0], apart) if b else apart
     return row | _numbers(link, label, kind)
+
+
+def _turned_back(R: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """R^T x in one order of sums: a product of NumPy's has another on another processor, and a last bit with it."""
+    return R[0] * x[0] + R[1] * x[1] + R[2] * x[2]
 
 
 def _kind(link: Link, label: str) -> int:
@@ -176,7 +182,7 @@ def _place(link: Link, label: str, kind: int) -> tuple[np.ndarray, np.ndarray]:
     """Anchor and unit axis; zeros where the kind has none."""
     anchor = _vector(link.anchor, f"{label}: anchor", kind in HAS_ANCHOR, link.kind)
     axis = _vector(link.axis, f"{label}: axis", kind in HAS_AXIS, link.kind)
-    length = float(np.linalg.norm(axis))
+    length = math.sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2])
     if kind in HAS_AXIS and length < SMALL:
         raise ModelError(f"{label}: axis: got {link.axis!r}, allowed are three numbers, not all 0")
     return anchor, axis / (length or 1.0)
