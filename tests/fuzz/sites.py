@@ -335,7 +335,7 @@ def _site(name: str, item, owner=None) -> Site:
     def call(_, **arguments):
         if owner is None:
             return item(**arguments)
-        if arguments.get("function") is object:
+        if name == "spread.call" and arguments["function"] is object:
             return None  # a callable whose own error it would be
         return getattr(owner(_), label)(**arguments)
 

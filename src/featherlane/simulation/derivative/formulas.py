@@ -54,6 +54,7 @@ GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.B
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
 # where one of these is not 0 (of a joint: of one that turns about any axis) there are forces without formulas
 RESTING = ("jnt_stiffness", "jnt_stiffnesspoly", "opt_density", "opt_viscosity")
+LOOKED_AT = (*RESTING, "jnt_limited", "jnt_actgravcomp")  # by `rest_of_worlds`, of what is edited in place
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 

@@ -29,6 +29,7 @@ from featherlane.simulation.derivative.columns import (
 )
 from featherlane.simulation.derivative.formulas import (
     KNOWN,
+    LOOKED_AT,
     RESTING,
     acts_at_once,
     formula_columns,
@@ -47,7 +48,6 @@ from featherlane.simulation.world.data import Data
 
 EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
 REALS = 1 << 21  # of a pass, in each array: what a pass leaves stays in cache, or near
-FLAGS = ("jnt_limited", "jnt_actgravcomp")  # edited in place, as numbers are
 LEAST = 64  # worlds of a pass, so that all threads have tiles
 
 
@@ -437,7 +437,7 @@ class ImplicitWorlds(OwnWorlds):
         model, own = self.model, self.batch._expanded
         if own.keys().isdisjoint(RESTING):
             # what was found holds until these numbers change
-            key = [model.revision, *(getattr(model, name).tobytes() for name in (*RESTING, *FLAGS))]
+            key = [model.revision, *(getattr(model, name).tobytes() for name in LOOKED_AT)]
             if key != self._looked_at:
                 self._looked_at, self._rest = key, leaves_rest(model)
             return [(self._rest, self.every)]
