@@ -18,6 +18,11 @@ It is right where
 the acceleration by which the rows contest dof i: they do not know it better than to a few roundings of that.  The rows
 are made anew from a before, and p is taken as often as it takes.  Where a rounding of g is more than all forces, g does
 not show them, and p tells nothing: a float32 rounding of a row's end, 1e-5 m/s^2, may be 5e9 N.
+
+Nor does p where the factor of H has lost M: one row that is 1e7 times as stiff as what it holds, a tendon along two
+cheetahs, leaves of M in float32 nothing, and what it does not hold seems as stiff as its rounding is.  How stiff the
+rows are says how much larger p may be than it seems: if not even that is too large it does no harm.  Else forces as the
+rows contest them, of either sign, are put on H: a rounding of them has to move no dof by more than a part of its c.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, m
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
 from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.within_tree import pair_jacobian
+from featherlane.solver.hessian.equation import assemble_hessian, substitute
 from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.line_search import FAR, line_search, line_terms
@@ -45,6 +51,8 @@ from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import push
 from featherlane.solver.rows.rows import turn
 
+DIGITS = 1e-2  # of what the rows contest, the most by which a rounding of their forces may move the bodies
+SLACK = 100.0  # by which what no row holds may be softer than the diagonal of M is
 STEPS = 20  # from rows made anew: one or two are enough, but where rows take turns in rounding
 
 
@@ -127,9 +135,10 @@ def add_contact(m, d, k):
 
 @kernel
 def find_contested(m, d):
-    """Mgrad_old <- M_ii c_i: the force on each dof, by its own inertia, that the rows contest.
+    """Mgrad <- the forces that the rows contest at each dof, Mgrad_old <- the part by its own inertia, M_ii c_i.
 
-    Reads:  the rows, cdof.   Writes: Mgrad, Mgrad_old; pair_J, pair_dof for itself.   Cost: O(entries of J).
+    Returns how many times as stiff as its inertia the rows make a dof, at most.
+    Reads:  the rows, cdof.   Writes: pair_J, pair_dof for itself.   Cost: O(entries of J).
     """
     for i in range(m.nv):
         d.Mgrad[i], d.Mgrad_old[i] = real(d, 0.0), real(d, 0.0) + metric_diagonal(m, d, i)
@@ -142,8 +151,12 @@ def find_contested(m, d):
             add_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_contact(m, d, k)
+    stiffest = real(d, 0.0)
     for i in range(m.nv):
-        d.Mgrad_old[i] = metric_diagonal(m, d, i) * d.Mgrad[i] / d.Mgrad_old[i]
+        inertia = metric_diagonal(m, d, i)
+        stiffest = fmax(stiffest, d.Mgrad_old[i] / inertia)
+        d.Mgrad_old[i] = inertia * d.Mgrad[i] / d.Mgrad_old[i]
+    return stiffest
 
 
 # ---- right ---------------------------------------------------------------------------------------------------------
@@ -161,20 +174,47 @@ def size_from_acceleration(m, d):
 
 
 @kernel
-def is_right(m, d, gradient, promise, fall):
-    """Mask: is the acceleration right, by the step that `search_direction` found for a gradient of this norm?
+def is_right(m, d, gradient, promise, fall, stiffest):
+    """(mask: is the acceleration right, by the step that `search_direction` found for a gradient of this norm?,
+    mask: is it whatever the factor of H has lost?)
 
     It is given what the step promises to gain and how steeply the cost falls along it, too.
     """
-    small, rounding, above = real(d, SMALL), real(d, EPS), real(d, 0.0)
+    small, rounding, above, beyond = real(d, SMALL), real(d, EPS), real(d, 0.0), real(d, 0.0)
     if single_precision(d):
         small, rounding = real(d, SMALL32), real(d, EPS32)
-    forces = size_from_acceleration(m, d)
+    forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
         size = fma(TERMS * rounding, d.Mgrad_old[i], small * forces)
         above = where(fabs(d.Mv[i]) <= size, above, 1.0)
+        beyond = where(lost * fabs(d.Mv[i]) <= size, beyond, 1.0)
     known = ((promise < FAR) | (fall == 0.0)) & (rounding * gradient <= forces)
-    return known & (above == 0.0) & not_(set_switches(m, d, real(d, 1.0)))
+    right = known & (above == 0.0) & not_(set_switches(m, d, real(d, 1.0)))
+    return right, right & (beyond == 0.0)
+
+
+@kernel
+def is_well_known(m, d, chosen):
+    """Mask: of the chosen worlds, does the factor of H know more than the rounding of its stiffest rows?
+
+    Two patterns of signs are asked.
+    Reads:  the rows, cdof.   Writes: live, Mgrad, Mgrad_old, search, Mv, H and its factor.
+    """
+    rounding, above = real(d, EPS), real(d, 0.0)
+    if single_precision(d):
+        rounding = real(d, EPS32)
+    d.live[0] = where(chosen, 1.0, real(d, 0.0))
+    assemble_hessian(m, d)
+    for pattern in range(2):
+        find_contested(m, d)
+        for i in range(m.nv):
+            if pattern == 1 and (i + i // 2) % 2 == 1:
+                d.Mgrad[i] = -d.Mgrad[i]
+        substitute(m, d, d.Mgrad)
+        for i in range(m.nv):
+            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.Mgrad[i]), d.Mgrad_old[i]
+            above = where((moved <= DIGITS * contested) | (contested == 0.0), above, 1.0)
+    return chosen & (above == 0.0)
 
 
 @kernel
@@ -192,21 +232,23 @@ def refine(m, d, left, gradient, niter, n):
     Reads:  the point at which n iterations of the tile ended, its rows and gradient.
     Writes: of the worlds left the point, its rows, and qfrc_constraint by the acceleration; stat_*; live, search, Mv,
             Mgrad, Mgrad_old, H and all else that a direction needs.
-    Cost:   a product with J, and one or two of Newton's steps.
+    Cost:   a product with J, and two or three of Newton's steps.
     """
     tolerance, scale = m.opt_tolerance[0], 1.0 / fmax(trace_of_inertia(m, d), TINY)
     right, todo = left & not_(left), left
+    sure = right
     make_rows_anew(m, d, left)
     cost, again = evaluate(m, d)
     gradient = where(left, again, gradient)
-    find_contested(m, d)
+    stiffest = find_contested(m, d)
     for k in range(STEPS):
         todo = todo & (niter < m.opt_iterations)
         if not any_(todo):
             break
         d.live[0] = where(todo, 1.0, 0.0)
         promise, fall = search_direction(m, d)
-        right = right | (todo & is_right(m, d, gradient, promise, fall))
+        now, surely = is_right(m, d, gradient, promise, fall, stiffest)
+        right, sure = right | (todo & now), sure | (todo & surely)
         todo = todo & not_(right)
         if not any_(todo):
             break
@@ -217,5 +259,8 @@ def refine(m, d, left, gradient, niter, n):
         cost, again = evaluate(m, d)
         gradient, niter = where(todo, again, gradient), where(todo, niter + 1.0, niter)
         record(d, n + k + 1, scale * cost, scale * again, scale * (before - cost), a)
+    doubted = right & not_(sure)
+    if any_(doubted):
+        right = sure | is_well_known(m, d, doubted)
     force_from_acceleration(m, d, left)
     return right, gradient, niter
