@@ -32,3 +32,23 @@ PUCK = """<mujoco><option timestep="0.002" cone="{cone}" gravity="0 0 0"/><world
   <geom type="box" size=".1 .1 .1" pos="-.137 0 0"/><geom type="box" size=".1 .1 .1" pos=".137 0 0"/>
   <body><joint type="slide" axis="1 0 0" damping="1"/><joint type="slide" axis="0 1 0" damping="1"/>
     <geom type="box" size=".04 .04 .02" mass=".05"/></body></worldbody></mujoco>"""
+
+_SWINGING = """
+  <body name="{name}" pos="0 {y} 0">
+    <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><joint axis="0 1 0" stiffness="50"/>
+    <geom size=".1" mass="7" pos=".1 0 0" contype="0" conaffinity="0"/><site name="{name}"/>
+    <body pos="0 0 -.3">
+      <joint axis="0 1 0" stiffness="20"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".04" contype="0" conaffinity="0"/>
+    </body>
+  </body>"""
+
+# two that swing in parallel planes, tied by a rope: as they are built it is square to what they may do, and so its
+# row has the largest stiffness that there is
+TIED = f"""
+<mujoco>
+  <worldbody>{_SWINGING.format(name="a", y=-0.3)}{_SWINGING.format(name="b", y=0.3)}
+  </worldbody>
+  <tendon><spatial limited="true" range="0 1"><site site="a"/><site site="b"/></spatial></tendon>
+</mujoco>
+"""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featherlane.model.outline import outlines
+from featherlane.model.products import heights
 
 if TYPE_CHECKING:
     import mujoco
@@ -72,7 +73,7 @@ def _starting_vertices(hulls: list[np.ndarray]) -> dict[str, np.ndarray]:
         climbed = len(vert) > ASK_ALL
         adr.append(place if climbed else -1)
         if climbed:
-            starts.append(np.argmax(vert @ middles.T, axis=0).astype(np.int32))
+            starts.append(np.argmax(heights(vert, middles), axis=0).astype(np.int32))
             place += len(middles)
     return {"hull_startadr": np.array(adr, np.int32), "hull_start": np.concatenate(starts)}
 
@@ -161,9 +162,9 @@ def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarr
     following = np.arange(len(corners)) + 1
     following[first + count - 1] = first
     normal = _unit(np.add.reduceat(np.cross(arm, arm[following]), first))
-    heights = np.einsum("ij,ij->i", vert[corners], normal[face])
-    offset = np.maximum.reduceat(heights, first)
-    error = offset - np.minimum.reduceat(heights, first)
+    height = np.einsum("ij,ij->i", vert[corners], normal[face])
+    offset = np.maximum.reduceat(height, first)
+    error = offset - np.minimum.reduceat(height, first)
 
     # neighbours of corners that are no corners themselves
     begin, number = _starts(hull["edgenum"])[corners], hull["edgenum"][corners]

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownNameError, near
 from featherlane.model.fields import LINKS
+from featherlane.model.products import turned_back
 
 KINDS = ("ball", "hinge", "slider", "fixed")
 LINK_BALL, LINK_HINGE, LINK_SLIDER, LINK_FIXED = range(4)
@@ -134,15 +135,10 @@ def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
     com = [frames.xipos[body] for body in (a, b)]
     apart = com[0] - (com[1] if b else 0.0)
     row: dict[str, Any] = {"type": kind, "body": (a, b), "quat": _relative(frames.xquat[a], frames.xquat[b])}
-    row["anchor"] = [_turned_back(R, anchor - frames.xpos[body]) for R, body in zip(turned, (a, b), strict=True)]
-    row["axis"] = [_turned_back(R, axis) for R in turned]
-    row["offset"] = _turned_back(turned[1 if kind == LINK_SLIDER else 0], apart) if b else apart
+    row["anchor"] = [turned_back(R, anchor - frames.xpos[body]) for R, body in zip(turned, (a, b), strict=True)]
+    row["axis"] = [turned_back(R, axis) for R in turned]
+    row["offset"] = turned_back(turned[1 if kind == LINK_SLIDER else 0], apart) if b else apart
     return row | _numbers(link, label, kind)
-
-
-def _turned_back(R: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """R^T x in one order of sums: a product of NumPy's has another on another processor, and a last bit with it."""
-    return R[0] * x[0] + R[1] * x[1] + R[2] * x[2]
 
 
 def _kind(link: Link, label: str) -> int:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.model.products import heights
+
 INWARDS = 1e-6  # of the face's size: a corner that is inwards by less has the error of float32 vertices
 
 
@@ -53,7 +55,7 @@ def _convex_ring(vert: np.ndarray, normal: np.ndarray, ring: np.ndarray) -> np.n
     """The corners of a face that are corners of its convex hull, in their order round it."""
     axis = np.eye(3)[np.argmin(np.abs(normal))]
     x = np.cross(axis, normal)
-    flat = vert[ring] @ np.stack([x, np.cross(normal, x)], axis=1)
+    flat = heights(vert[ring], np.stack([x, np.cross(normal, x)]))
 
     def chain(order: np.ndarray) -> list[int]:
         """From the first to the last of corners in ascending or descending order, along one side of the hull."""

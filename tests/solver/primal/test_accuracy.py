@@ -5,6 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.solver.primal.accuracy import (
+    SLACK,
     find_contested,
     force_from_acceleration,
     is_right,
@@ -16,7 +17,7 @@ from featherlane.solver.primal.problem import evaluate
 from featherlane.solver.primal.rounding import EPS, SMALL, TERMS
 from oracles.precise import Precise
 from oracles.uncompiled import call
-from scenes.held import CARRIED, FINGERS, PUCK
+from scenes.held import CARRIED, FINGERS, PUCK, TIED
 from scenes.states import kicked
 from scenes.touching import each, go_along, go_to, near, touching, vectors
 
@@ -98,7 +99,7 @@ def test_right_is_what_a_small_step_leads_to(rng):
         go_along(s, 1e-12 * vectors(s, rng))
         s.a["Mv"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
         s.a["Mv"][3] = part * bound[3]
-        np.testing.assert_array_equal(call(is_right, s.m, s.d, zero, one, one), right)
+        np.testing.assert_array_equal(call(is_right, s.m, s.d, zero, one, one, zero), (right * one, right * one))
     s.a["Mv"][: s.nv] = 0.0
     for gradient, promise, fall, right in (
         (BELOW / EPS * forces, one, one, True),
@@ -106,7 +107,7 @@ def test_right_is_what_a_small_step_leads_to(rng):
         (zero, FAR * one, one, False),
         (zero, FAR * one, zero, True),  # a gradient of zero has no direction
     ):
-        np.testing.assert_array_equal(call(is_right, s.m, s.d, gradient, promise, fall), right)
+        np.testing.assert_array_equal(call(is_right, s.m, s.d, gradient, promise, fall, zero)[0], right)
 
 
 def test_a_row_that_changes_along_the_step_leaves_it_unknown(rng):
@@ -116,8 +117,26 @@ def test_a_row_that_changes_along_the_step_leaves_it_unknown(rng):
     call(find_contested, s.m, s.d)
     go_along(s, 1e4 * vectors(s, rng))
     s.a["Mv"][: s.nv] = 0.0
-    right = call(is_right, s.m, s.d, np.zeros(s.width), np.ones(s.width), np.ones(s.width))
-    assert not right[:-1].any()
+    zero, one = np.zeros(s.width), np.ones(s.width)
+    right, sure = call(is_right, s.m, s.d, zero, one, one, zero)
+    assert not right[:-1].any() and not sure[:-1].any()
+
+
+def test_right_is_sure_where_the_step_is_small_even_against_what_the_factor_may_have_lost():
+    s = touching()
+    best = np.array([p.minimum() for p in s.problems]).T
+    go_to(s, best)
+    stiffest = call(find_contested, s.m, s.d)
+    stiff = each(s, best, lambda p, x: ((p.J**2).T @ p.D / np.diag(p.M)).max())
+    assert (stiffest > 0.1 * stiff).all() and (stiffest < 10 * (1 + stiff)).all()
+    forces, zero, one = call(size_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
+    go_along(s, np.zeros((s.nv, s.width)))
+    s.a["Mv"][: s.nv] = 0.1 * SMALL * forces
+    for times, expected in ((0.5, True), (20.0, False)):
+        stiffness = (times * 10 - 1) / (SLACK * EPS) * one
+        right, sure = call(is_right, s.m, s.d, zero, one, one, stiffness)
+        assert right.all()
+        np.testing.assert_array_equal(sure, expected)
 
 
 # ---- steps ---------------------------------------------------------------------------------------------------------
@@ -178,6 +197,24 @@ def test_what_float32_cannot_know_is_told_and_moves_as_it_should(cone):
     assert batch.status["not_converged"].sum() > 0 and batch.nbad.sum() == 0
     # the finger turns by less than 1 rad/s, but it would by 1e8 if rounding moved it
     np.testing.assert_allclose(last["float32"], last["float64"], atol=1.0)
+
+
+def test_a_rope_too_stiff_for_float32_is_right_or_told():
+    """Its row has D = 1e15: in float32 the factor of H has lost what the rope does not hold."""
+    model, worlds = fl.load(TIED), 256
+    batches = {dtype: fl.Batch(model, worlds, nthread=1, dtype=dtype) for dtype in ("float64", "float32")}
+    rng = np.random.default_rng(0)
+    qpos, qvel = 0.5 * rng.normal(size=(worlds, model.nq)), 30 * rng.normal(size=(worlds, model.nv))
+    qpos[:, 0] += 1.2
+    for batch in batches.values():
+        batch.bind("qacc")
+        batch.qpos[:], batch.qvel[:] = qpos, qvel
+        batch.forward()
+    right, found = (np.array(batch.qacc, float) for batch in batches.values())
+    told = batches["float32"].status["not_converged"] > 0
+    wrong = np.abs(found - right).max(axis=1) > 1e-3 * np.abs(right).max(axis=1)
+    assert batches["float64"].status["not_converged"].sum() == 0
+    assert wrong.sum() > 50 and not (wrong & ~told).any()
 
 
 def test_a_world_is_right_in_any_company():

@@ -1,0 +1,46 @@
+"""What is kept when a model is loaded is the same whatever processor loads it."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import featherlane.model
+from featherlane.model.products import heights, turned_back
+from oracles.naive import rotation
+
+FOLDER = Path(featherlane.model.__file__).parent
+MODULES = sorted(FOLDER.rglob("*.py"))
+PRODUCTS = {"dot", "matmul", "inner", "vdot", "tensordot", "vecdot", "matvec"}  # of NumPy's, which BLAS computes
+
+
+def products(source: str) -> list[int]:
+    """Lines with a product of matrices."""
+    return sorted(
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(getattr(node, "op", None), ast.MatMult)
+        or (isinstance(node, ast.Attribute) and node.attr in PRODUCTS)
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_nothing_that_is_kept_comes_from_a_product_of_matrices(path):
+    assert not products(path.read_text())
+
+
+def test_products_are_found():
+    assert products("a = 1\nb = R @ x\nR @= S\nnp.dot(R, x)\nR.dot(x)\nx * y") == [2, 3, 4, 5]
+
+
+def test_heights_are_sums_from_the_first_coordinate_to_the_last(rng):
+    points, directions = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
+    for i, p in enumerate(points):
+        for j, u in enumerate(directions):
+            assert heights(points, directions)[i, j] == (p[0] * u[0] + p[1] * u[1]) + p[2] * u[2]
+
+
+def test_turned_back_is_the_transpose_times_a_vector(rng):
+    R, x = rotation(np.array([0.6, 0.0, 0.8]), 0.7), rng.normal(size=3)
+    np.testing.assert_allclose(turned_back(R, x), R.T @ x, rtol=1e-14)
