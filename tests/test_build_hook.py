@@ -27,7 +27,7 @@ def hook():
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch):
-    for name in ("FEATHERLANE_LEVELS", "FEATHERLANE_MANYLINUX", "FEATHERLANE_PURE"):
+    for name in ("FEATHERLANE_LEVELS", "FEATHERLANE_MANYLINUX", "FEATHERLANE_PURE", "FEATHERLANE_SYMBOLS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -54,6 +54,22 @@ def test_an_unknown_level_is_named_with_those_that_exist(hook, monkeypatch):
 def test_without_a_compiler_that_links_the_reason_is_told(monkeypatch, command, why):
     monkeypatch.setenv("CC", command)
     assert command in link.missing() and why in link.missing()
+
+
+@pytest.mark.skipif(sys.platform not in link.FLAGS or bool(link.missing()), reason="nothing links here")
+@pytest.mark.parametrize("kept", [False, True])
+def test_names_of_kernels_are_kept_for_a_profiler(tmp_path, monkeypatch, kept):
+    source = (
+        "__attribute__((noinline)) static int inner(int i) { return i * i; }\nint shown(int i) { return inner(i) + 1; }"
+    )
+    made, out = tmp_path / "one.o", tmp_path / "one.so"
+    subprocess.run([*link.compiler(), "-c", "-fPIC", "-x", "c", "-", "-o", made], input=source.encode(), check=True)
+    if kept:
+        monkeypatch.setenv("FEATHERLANE_SYMBOLS", "1")
+    link.link([str(made)], str(out), {"layout": "abc"})
+    names = out.read_bytes().replace(b"\0", b" ").split()
+    assert (b"inner" in names or b"_inner" in names) == kept
+    assert b"shown" in names or b"_shown" in names
 
 
 def test_other_systems_compile_on_first_use(monkeypatch):

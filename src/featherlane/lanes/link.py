@@ -13,9 +13,10 @@ from pathlib import Path
 
 # no start file, no undefined symbol; stages call each other directly
 FLAGS = {
-    "linux": "-shared -nostartfiles -O2 -fPIC -s -Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections,--as-needed",
+    "linux": "-shared -nostartfiles -O2 -fPIC -Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections,--as-needed",
     "darwin": "-dynamiclib -O2 -Wl,-dead_strip",
 }
+NAMELESS = "-Wl,-x" if sys.platform == "darwin" else "-s"  # leaves out the names of kernels that are not exported
 LIBRARIES = ["-lm"]  # where a processor has no fused multiply-add
 
 
@@ -39,11 +40,14 @@ def missing() -> str:
 def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
     """One shared object, which needs libc and libm alone, from object files; `symbols` become exported strings.
 
+    With FEATHERLANE_SYMBOLS=1 it keeps the names of all kernels, for a profiler.
+
     Raises:
         RuntimeError: the compiler is missing or refuses; its message is quoted.
     """
     source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
-    command = [*compiler(), *FLAGS[sys.platform].split(), "-o", out, *objects, "-x", "c", "-", *LIBRARIES]
+    names = [] if os.environ.get("FEATHERLANE_SYMBOLS") == "1" else [NAMELESS]
+    command = [*compiler(), *FLAGS[sys.platform].split(), *names, "-o", out, *objects, "-x", "c", "-", *LIBRARIES]
     try:
         subprocess.run(command, input=source.encode(), check=True, capture_output=True)
     except OSError as e:
