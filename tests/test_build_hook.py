@@ -56,7 +56,7 @@ def test_without_a_compiler_that_links_the_reason_is_told(monkeypatch, command, 
     assert command in link.missing() and why in link.missing()
 
 
-@pytest.mark.skipif(sys.platform not in link.FLAGS or bool(link.missing()), reason="nothing links here")
+@pytest.mark.skipif(sys.platform != "linux" or bool(link.missing()), reason="names are left out on Linux alone")
 @pytest.mark.parametrize("kept", [False, True])
 def test_names_of_kernels_are_kept_for_a_profiler(tmp_path, monkeypatch, kept):
     source = (
@@ -68,8 +68,8 @@ def test_names_of_kernels_are_kept_for_a_profiler(tmp_path, monkeypatch, kept):
         monkeypatch.setenv("FEATHERLANE_SYMBOLS", "1")
     link.link([str(made)], str(out), {"layout": "abc"})
     names = out.read_bytes().replace(b"\0", b" ").split()
-    assert (b"inner" in names or b"_inner" in names) == kept
-    assert b"shown" in names or b"_shown" in names
+    assert (b"inner" in names) == kept
+    assert b"shown" in names
 
 
 def test_other_systems_compile_on_first_use(monkeypatch):

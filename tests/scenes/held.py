@@ -33,6 +33,16 @@ PUCK = """<mujoco><option timestep="0.002" cone="{cone}" gravity="0 0 0"/><world
   <body><joint type="slide" axis="1 0 0" damping="1"/><joint type="slide" axis="0 1 0" damping="1"/>
     <geom type="box" size=".04 .04 .02" mass=".05"/></body></worldbody></mujoco>"""
 
+# a light box on a hinge of its own, pressed from both sides: what presses it is millions of times as stiff as it is
+# heavy, and hundreds of times as stiff as the arm that carries it
+JAMMED = """<mujoco><option cone="{cone}"/><worldbody>
+  <geom type="box" size=".1 .1 .1" pos=".149 0 .3" contype="2" conaffinity="2"/>
+  <geom type="box" size=".1 .1 .1" pos="-.149 0 .3" contype="2" conaffinity="2"/>
+  <body><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .3" size=".03"/>
+    <body pos="0 0 .3"><joint axis="0 1 0" armature="1e-7"/>
+      <inertial pos="0 0 0" mass="1e-3" diaginertia="1e-9 1e-9 1e-9"/>
+      <geom type="box" size=".05 .05 .05" contype="2" conaffinity="2"/></body></body></worldbody></mujoco>"""
+
 _SWINGING = """
   <body name="{name}" pos="0 {y} 0">
     <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><joint axis="0 1 0" stiffness="50"/>

@@ -16,7 +16,7 @@ FLAGS = {
     "linux": "-shared -nostartfiles -O2 -fPIC -Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections,--as-needed",
     "darwin": "-dynamiclib -O2 -Wl,-dead_strip",
 }
-NAMELESS = "-Wl,-x" if sys.platform == "darwin" else "-s"  # leaves out the names of kernels that are not exported
+NAMELESS = {"linux": ["-s"], "darwin": []}  # leaves out the names of kernels that are not exported
 LIBRARIES = ["-lm"]  # where a processor has no fused multiply-add
 
 
@@ -40,13 +40,13 @@ def missing() -> str:
 def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
     """One shared object, which needs libc and libm alone, from object files; `symbols` become exported strings.
 
-    With FEATHERLANE_SYMBOLS=1 it keeps the names of all kernels, for a profiler.
+    On Linux it has no other names, but with FEATHERLANE_SYMBOLS=1 those of all kernels, for a profiler.
 
     Raises:
         RuntimeError: the compiler is missing or refuses; its message is quoted.
     """
     source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
-    names = [] if os.environ.get("FEATHERLANE_SYMBOLS") == "1" else [NAMELESS]
+    names = [] if os.environ.get("FEATHERLANE_SYMBOLS") == "1" else NAMELESS[sys.platform]
     command = [*compiler(), *FLAGS[sys.platform].split(), *names, "-o", out, *objects, "-x", "c", "-", *LIBRARIES]
     try:
         subprocess.run(command, input=source.encode(), check=True, capture_output=True)

@@ -17,7 +17,7 @@ from featherlane.solver.primal.problem import evaluate
 from featherlane.solver.primal.rounding import EPS, SMALL, TERMS
 from oracles.precise import Precise
 from oracles.uncompiled import call
-from scenes.held import CARRIED, FINGERS, PUCK, TIED
+from scenes.held import CARRIED, FINGERS, JAMMED, PUCK, TIED
 from scenes.states import kicked
 from scenes.touching import each, go_along, go_to, near, touching, vectors
 
@@ -174,8 +174,8 @@ def error(model, state, dtype):
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize(
     ("xml", "spread", "dtype"),
-    [(FINGERS, 0.02, "float64"), (CARRIED, 0.02, "float64"), (PUCK, 1e-4, "float32")],
-    ids=["fingers", "carried", "puck"],
+    [(FINGERS, 0.02, "float64"), (CARRIED, 0.02, "float64"), (PUCK, 1e-4, "float32"), (JAMMED, 1e-4, "float32")],
+    ids=["fingers", "carried", "puck", "jammed"],
 )
 def test_acceleration_and_force_are_right_though_the_rows_do_not_balance(xml, spread, dtype, cone):
     unbalanced = 0

@@ -46,7 +46,7 @@ from featherlane.solver.primal.problem import (
     subtract_reference_at,
     trace_of_inertia,
 )
-from featherlane.solver.primal.rounding import EPS, EPS32, SMALL, SMALL32, SQUARED, TERMS
+from featherlane.solver.primal.rounding import SMALL, SMALL32, SQUARED, TERMS, one_rounding
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import push
 from featherlane.solver.rows.rows import turn
@@ -180,9 +180,9 @@ def is_right(m, d, gradient, promise, fall, stiffest):
 
     It is given what the step promises to gain and how steeply the cost falls along it, too.
     """
-    small, rounding, above, beyond = real(d, SMALL), real(d, EPS), real(d, 0.0), real(d, 0.0)
+    small, rounding, above, beyond = real(d, SMALL), one_rounding(d), real(d, 0.0), real(d, 0.0)
     if single_precision(d):
-        small, rounding = real(d, SMALL32), real(d, EPS32)
+        small = real(d, SMALL32)
     forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
         size = fma(TERMS * rounding, d.Mgrad_old[i], small * forces)
@@ -200,9 +200,7 @@ def is_well_known(m, d, chosen):
     Two patterns of signs are asked.
     Reads:  the rows, cdof.   Writes: live, Mgrad, Mgrad_old, search, Mv, H and its factor.
     """
-    rounding, above = real(d, EPS), real(d, 0.0)
-    if single_precision(d):
-        rounding = real(d, EPS32)
+    rounding, above = one_rounding(d), real(d, 0.0)
     d.live[0] = where(chosen, 1.0, real(d, 0.0))
     assemble_hessian(m, d)
     for pattern in range(2):

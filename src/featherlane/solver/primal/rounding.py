@@ -36,6 +36,15 @@ EPS, EPS32 = 2.3e-16, 1.2e-7
 
 
 @kernel
+def one_rounding(d):
+    """By which a number of the tile's precision may differ from what it stands for, as a part of it."""
+    rounding = real(d, EPS)
+    if single_precision(d):
+        rounding = real(d, EPS32)
+    return rounding
+
+
+@kernel
 def size_of_forces(m, d):
     """max(|f0|, |J^T f|), or what float32 can square, if that is less."""
     smooth, constraint, f0 = real(d, 0.0), real(d, 0.0), metric_force(m, d)
@@ -137,10 +146,7 @@ def is_rounding_of_terms(m, d):
                 for j in range(6):
                     x = fma(fabs(d.cdof[6 * i + j]), d.con_wrench[6 * b + j], x)
                 d.Mgrad[i] = x
-    rounding = real(d, TERMS * EPS)
-    if single_precision(d):
-        rounding = real(d, TERMS * EPS32)
-    above = real(d, 0.0)
+    rounding, above = TERMS * one_rounding(d), real(d, 0.0)
     for i in range(m.nv):
         above = where(fabs(d.grad[i]) <= rounding * d.Mgrad[i], above, 1.0)
     return above == 0.0
