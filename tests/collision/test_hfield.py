@@ -161,6 +161,14 @@ def test_contacts_are_mujocos(shape, margin, count, rng):
     assert compare(model, shape, x, R) > 3 * count
 
 
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_a_pebble_is_where_it_is_in_mujoco(margin, rng):
+    """Most have their centre above the surface, in a prism or beside one: closed forms, and where there is none."""
+    model = ground('size=".03"', margin=margin)
+    x, R = frames(model, *poses(rng, 1500, low=-0.3, high=0.5, wide=1.05))
+    assert compare(model, "pebble", x, R) > 1500
+
+
 def test_parameters_are_mixed_as_for_other_pairs(rng):
     model = ground(SHAPES["sphere"] + ' friction=".5 .1 .1" solref=".03 1"', gap=0.1)
     x, R = frames(model, *poses(rng, 20))

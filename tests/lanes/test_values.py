@@ -10,6 +10,7 @@ from featherlane.lanes import (
     any_,
     clip,
     copysign,
+    count_ones,
     fabs,
     floor,
     fma,
@@ -273,6 +274,8 @@ def integers(d):
         d.out[o + 7] = d.long[i] % 1000
         d.out[o + 8] = min(k, 3) + max(k, -3)
         d.out[o + 9] = (k & 6) | (k >> 1)
+        d.out[o + 10] = count_ones(abs(k))
+        d.out[o + 11] = count_ones(abs(d.long[i]))
 
 
 @pytest.mark.parametrize("dtype, w", FORMS)

@@ -148,6 +148,11 @@ def whole(x) -> int:
     return int(np.ravel(x)[0])
 
 
+def count_ones(x: int) -> int:
+    """How many bits of an int from 0 on are 1."""
+    return x.bit_count()
+
+
 def gather(table, index):
     """table[index] with an index of its own in each world; `table` holds reals that all worlds share."""
     return table.gather(index)

@@ -113,6 +113,13 @@ def whole(w: Writer, node, arguments):
     return Thing(INT, (w.register(f"fptosi {t.llvm} {arguments[0].operand} to i64"),))
 
 
+@function("count_ones", 1)
+def count_ones(w: Writer, node, arguments):
+    x = w.convert(arguments[0], INT, node).operand
+    w.declared.add("declare i64 @llvm.ctpop.i64(i64)")
+    return Thing(INT, (w.register(f"call i64 @llvm.ctpop.i64(i64 {x})"),))
+
+
 # ---- masks ---------------------------------------------------------------------------------------------------------
 @function("where", 3)
 def where(w: Writer, node, arguments):

@@ -17,6 +17,7 @@ from featherlane.lanes.record import aligned
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.call import AT_ONCE, Share, run
+from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
 from featherlane.simulation.query.question import Question
@@ -42,6 +43,7 @@ class Running(Worlds):
     _workspaces: dict[int, list[Workspace]]
     _shared: dict[int, ModelRows]
     _plans: dict[tuple[bool, bool, int], Plan]
+    _orders: dict[int, TileOrder]
     _controls: dict[Kernel, UserFunction]
     _told: bool
     _recorder: Recorder | None
@@ -79,6 +81,7 @@ class Running(Worlds):
         own["_lock"], own["_pid"], own["_team"] = threading.Lock(), os.getpid(), Team(self.nthread)
         own["_memory"] = None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
+        own["_orders"] = {}
 
     def _rows_changed(self) -> None:
         super()._rows_changed()
@@ -182,7 +185,7 @@ class Running(Worlds):
     def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> tuple[Plan, int]:
         """A plan that is ready to loop over its tiles, and how many there are."""
         plan.workspaces[0].calls.require(plan.loop)
-        order = self._arrange(chosen if part is None else part, plan.width)
+        order = self._arrange(chosen if part is None else part, plan.width, nstep)
         plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
         return plan, -(-len(order) // plan.width)
 
@@ -221,11 +224,14 @@ class Running(Worlds):
             w.calls.connect()
         return self._workspaces[width]
 
-    def _arrange(self, chosen: np.ndarray, width: int) -> np.ndarray:
+    def _arrange(self, chosen: np.ndarray, width: int, nstep: int) -> np.ndarray:
         """Worlds in the order in which they fill tiles: those that touched alike in their last step together."""
-        if len(chosen) <= width:
+        if width == 1 or len(chosen) <= width:
             return chosen
-        return np.ascontiguousarray(chosen[np.lexsort(self._arrays["signature"][chosen].T[::-1])])
+        signature = self._arrays["signature"]
+        if width not in self._orders:
+            self._orders[width] = TileOrder(self.nworld, signature.shape[1], width)
+        return self._orders[width].of(chosen, signature, nstep)
 
     def _plan(self, nstep: int, extra, width: int, control: UserFunction | None = None) -> Plan:
         """The transfers of a call; those of plain steps and forward passes are kept until the fields change."""
@@ -275,7 +281,7 @@ class Running(Worlds):
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
         made_anew = ("_lock", "_pid", "_team", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
-        made_anew += ("_watcher", "_row_views")
+        made_anew += ("_watcher", "_row_views", "_orders")
         views = self._arrays.keys() | self._bound.keys()
         kept = {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}
         return kept | {"_room": None}

@@ -9,6 +9,7 @@ import pkgutil
 from featherlane import collision, constraint, dynamics, sensor, simulation, solver
 from featherlane.lanes import Library, Stage
 from featherlane.model.fields import MODEL
+from featherlane.simulation.tile.arrange import ARRANGEMENT
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.lcp_rates import LCP_RATES
 from featherlane.simulation.tile.rates import RATES
@@ -25,6 +26,7 @@ RECORDS = {
     "d1": (DATA, False),
     "p": (PROBLEM, False),
     "p1": (PROBLEM, False),
+    "a1": (ARRANGEMENT, False),
 }
 
 

@@ -1,0 +1,137 @@
+"""Which worlds fill a tile together: those that touch alike.
+
+A tile computes every contact that one of its worlds has; where a world lacks it, its lane idles.  So worlds are put
+side by side whose patterns, the sets of pairs that touch, have a small union:
+
+    count    how many worlds have each pair: the rare ones tell most about who belongs together
+    sort     patterns by their pairs, the rarest first: what is alike is near
+    fill     a tile takes the first world that is left and then, one after the other, of the next POOL those that add
+             least to the union
+
+Nothing that is computed depends on it: an order that is some steps old is as good, but for the time that steps take.
+Measured on robots, hands and a humanoid, 256 worlds: by sorting alone a union has 1.1 to 4 times the pairs of one
+world; filling takes 8 to 23 % of it away, and 3 to 8 % of the step.
+"""
+
+from __future__ import annotations
+
+from featherlane.lanes import Field, Layout, count_ones, kernel, stage
+from featherlane.lanes.sort import sort
+from featherlane.simulation.tile.capacity import SIGNATURE_BITS
+
+POOL = 64  # worlds among which the next one of a tile is looked for
+WORD = 62  # pairs in a word of a pattern
+
+ARRANGEMENT = Layout(
+    "Arrangement",
+    (
+        Field("nworld", "size", doc="worlds"),
+        Field("nsignature", "size", doc="words of each signature"),
+        Field("nbit", "size", doc="pairs that signatures tell apart"),
+        Field("nword", "size", doc="words of each pattern"),
+        Field("tile_width", "size", doc="worlds of a tile"),
+        Field("signature", "long", ("nworld", "nsignature"), "1", "which pairs touch, as `sign_contacts` tells it"),
+        Field("pair_count", "long", (1,), "1", "pairs that touch in some world"),
+        Field("bit_count", "long", ("nbit",), "1", "worlds in which the pair touches"),
+        Field("bit_key", "long", ("nbit",), "1", "that and the pair, of those that touch somewhere, the rarest first"),
+        Field("bit_room", "long", ("nbit",), "1", "room to sort them"),
+        Field("bit_rank", "long", ("nbit",), "1", "place of a pair in that order"),
+        Field("pattern", "long", ("nworld", "nword"), "1", "pairs that touch, the rarest in the highest bit"),
+        Field("sorted_world", "long", ("nworld",), "1", "worlds in the order of their patterns"),
+        Field("pool", "long", (POOL,), "1", "the next of them that have no tile yet"),
+        Field("union", "long", ("nword",), "1", "pairs that touch in the tile so far"),
+        Field("tile_world", "long", ("nworld",), "1", "worlds, tile by tile"),
+    ),
+)
+
+
+@kernel
+def lowest(x):
+    """The place of an int's lowest bit that is 1."""
+    return count_ones((x & -x) - 1)
+
+
+@stage
+def rank_pairs(a1):
+    """The pairs that touch in some world, ranked: the rarest first.
+
+    Reads:  signature.   Writes: pair_count, bit_rank; bit_count, bit_key, bit_room for itself.
+    """
+    for bit in range(a1.nbit):
+        a1.bit_count[bit] = 0
+    for k in range(a1.nworld * a1.nsignature):
+        left = a1.signature[k]
+        while left != 0:
+            bit = k % a1.nsignature * SIGNATURE_BITS + lowest(left)
+            a1.bit_count[bit] = a1.bit_count[bit] + 1
+            left = left & (left - 1)
+    n = 0
+    for bit in range(a1.nbit):
+        if a1.bit_count[bit] > 0:
+            a1.bit_key[n] = a1.bit_count[bit] * a1.nbit + bit
+            n += 1
+    sort(a1.bit_key, a1.bit_room, n)
+    for rank in range(n):
+        a1.bit_rank[a1.bit_key[rank] % a1.nbit] = rank
+    a1.pair_count[0] = n
+
+
+@stage
+def pack_patterns(a1):
+    """Patterns of worlds, whose words sort as their pairs do by rank.
+
+    Reads:  signature, bit_rank.   Writes: pattern.
+    """
+    for k in range(a1.nworld * a1.nword):
+        a1.pattern[k] = 0
+    for k in range(a1.nworld * a1.nsignature):
+        left = a1.signature[k]
+        while left != 0:
+            rank = a1.bit_rank[k % a1.nsignature * SIGNATURE_BITS + lowest(left)]
+            place = k // a1.nsignature * a1.nword + rank // WORD
+            a1.pattern[place] = a1.pattern[place] | (1 << (WORD - 1 - rank % WORD))
+            left = left & (left - 1)
+
+
+@kernel
+def misfit(a, world):
+    """What a world adds to the union of its tile counts most, then what it lacks of it."""
+    added, lacked = 0, 0
+    for w in range(a.nword):
+        x, union = a.pattern[world * a.nword + w], a.union[w]
+        both = x | union
+        added += count_ones(both ^ union)
+        lacked += count_ones(both ^ x)
+    return added * a.nbit + lacked
+
+
+@stage
+def fill_tiles(a1):
+    """The worlds tile by tile.
+
+    Reads:  sorted_world, pattern.   Writes: tile_world; pool, union for itself.
+    """
+    waiting, following = 0, 0
+    for place in range(a1.nworld):
+        while waiting < POOL and following < a1.nworld:
+            a1.pool[waiting] = a1.sorted_world[following]
+            waiting, following = waiting + 1, following + 1
+        best = 0
+        if place % a1.tile_width == 0:
+            for w in range(a1.nword):
+                a1.union[w] = 0
+        else:
+            least = misfit(a1, a1.pool[0])
+            for k in range(1, waiting):
+                if least == 0:
+                    break
+                other = misfit(a1, a1.pool[k])
+                if other < least:
+                    least, best = other, k
+        world = a1.pool[best]
+        for w in range(a1.nword):
+            a1.union[w] = a1.union[w] | a1.pattern[world * a1.nword + w]
+        a1.tile_world[place] = world
+        waiting -= 1
+        for k in range(best, waiting):
+            a1.pool[k] = a1.pool[k + 1]

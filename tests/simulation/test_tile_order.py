@@ -1,0 +1,81 @@
+"""Which worlds share a tile: each has one place, those that touch alike are together, and no result shows it."""
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.simulation.batch.order import LASTS, TileOrder
+from featherlane.simulation.tile.capacity import SIGNATURE_BITS
+
+WORDS, WIDTH = 8, 8
+PAIRS = SIGNATURE_BITS * WORDS
+
+
+def signatures(touches):
+    """(worlds, WORDS) as `sign_contacts` has them, of (worlds, PAIRS) bools."""
+    weights = 1 << np.arange(SIGNATURE_BITS)[::-1]
+    return (touches.reshape(len(touches), WORDS, SIGNATURE_BITS) * weights).sum(axis=2).astype(float)
+
+
+def union(touches, order):
+    """Pairs that touch in a tile, in the mean of all tiles."""
+    return np.mean([touches[order[k : k + WIDTH]].any(axis=0).sum() for k in range(0, len(order), WIDTH)])
+
+
+def order_of(touches, worlds=None):
+    worlds = np.arange(len(touches)) if worlds is None else worlds
+    return TileOrder(len(touches), WORDS, WIDTH).of(worlds, signatures(touches), 1)
+
+
+@pytest.mark.parametrize("mode", ["jit", "python", "checked"])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 1.0])
+def test_each_world_has_one_place(share, mode, rng, monkeypatch):
+    monkeypatch.setenv("FEATHERLANE_MODE", mode)
+    touches = rng.random((75, PAIRS)) < share
+    assert np.array_equal(np.sort(order_of(touches)), np.arange(75))
+    some = np.sort(rng.choice(75, 41, replace=False))
+    assert np.array_equal(np.sort(order_of(touches, some)), some)
+
+
+def test_worlds_of_one_pattern_share_tiles(rng):
+    patterns = rng.random((20, PAIRS)) < 0.02
+    kind = rng.permutation(np.repeat(np.arange(20), WIDTH))
+    of_tile = kind[order_of(patterns[kind])].reshape(-1, WIDTH)
+    assert (of_tile == of_tile[:, :1]).all()
+
+
+def test_unions_are_smaller_than_by_sorting(rng):
+    """Worlds that touch with three of 36 pairs in the mean, as a hand does with an object."""
+    touches = np.zeros((256, PAIRS), bool)
+    touches[:, :36] = rng.random((256, 36)) < 1 / 12
+    by_sorting, by_filling = union(touches, np.lexsort(signatures(touches).T[::-1])), union(touches, order_of(touches))
+    assert by_filling < 0.9 * by_sorting < 0.9 * union(touches, np.arange(256))
+
+
+def test_an_order_serves_some_steps_of_the_same_worlds(rng):
+    first, later = (signatures(rng.random((64, PAIRS)) < 0.05) for _ in range(2))
+    worlds, order = np.arange(64), TileOrder(64, WORDS, WIDTH)
+    kept = order.of(worlds, first, 1)
+    for _ in range(LASTS - 1):
+        assert np.array_equal(order.of(worlds, later, 1), kept)
+    assert not np.array_equal(order.of(worlds, later, 1), kept)
+    others = order.of(worlds[:40], later, 1)
+    assert np.array_equal(np.sort(others), worlds[:40])
+
+
+def test_bits_do_not_know_the_order(rng):
+    """One call makes an order once, many short ones some; the worlds of half a batch are others in each tile."""
+    model = fl.load("humanoid")
+    speeds = rng.standard_normal((40, model.nv))
+
+    def run(*calls):
+        batch = fl.Batch(model, 40)
+        batch.qvel[:] = speeds
+        for nstep, ids in calls:
+            batch.step(nstep, ids=ids)
+        return batch.qpos.tobytes(), batch.qvel.tobytes()
+
+    whole = run((60, None))
+    assert run(*[(1, None)] * 60) == whole
+    assert run(*[(7, None)] * 8, (4, None)) == whole
+    assert run(*[(20, range(0, 40, 2)), (20, range(1, 40, 2))] * 3) == whole
