@@ -24,7 +24,7 @@ from featherlane.collision.facet import (
     vertex_of,
 )
 from featherlane.collision.facet_depth import LEVEL, PARALLEL, WELL_INSIDE, measure_facet
-from featherlane.lanes import fabs, fmax, kernel
+from featherlane.lanes import fabs, fmax, kernel, where
 from featherlane.model.enums import BOX, CAPSULE, MESH
 from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, scale3, sub3
 
@@ -58,20 +58,35 @@ def neighbour(m1, d1, side, i, k):
 
 
 @kernel
+def steepness(p, q, u, slack):
+    """How steeply the edge from p to q falls along u, as a sine: below 0 where it does not fall by the slack."""
+    e = sub3(q, p)
+    fall = -dot3(e, u) - slack
+    return where(fall > 0.0, fall * fall, -1.0), dot3(e, e)
+
+
+@kernel
 def falls_away(m1, d1, side, i, u, tilt, slack):
     """Do all edges from vertex i to vertices that are not the facet's fall along u, more steeply than by the tilt?
 
     And is there no face at the vertex for which a search might take what it ends with?  Not where all are steep.
     """
     away, steep, p = True, True, vertex_of(m1, d1, side, i)
-    for c in range(neighbours(m1, d1, side, i)):
-        k = neighbour(m1, d1, side, i, c)
-        e = sub3(vertex_of(m1, d1, side, k), p)
-        fall, ee = -dot3(e, u) - slack, dot3(e, e)
-        if not (fall > 0.0 and fall * fall > (4.0 * ALIKE * ALIKE) * ee) and not is_of_facet(m1, d1, side, k):
-            steep = False
-            if not (fall > 0.0 and fall * fall > (tilt * tilt) * ee):
-                away = False
+    if d1.shape_type[side] == MESH:
+        first = m1.hull_vertadr[d1.shape_data[side]]
+        for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
+            k = m1.hull_edge[c]
+            fall, ee = steepness(p, load3(m1.hull_vert, 3 * (first + k)), u, slack)
+            if not fall > (4.0 * ALIKE * ALIKE) * ee and not is_of_facet(m1, d1, side, k):
+                steep = False
+                away = away and fall > (tilt * tilt) * ee
+    else:
+        for c in range(neighbours(m1, d1, side, i)):
+            k = neighbour(m1, d1, side, i, c)
+            fall, ee = steepness(p, vertex_of(m1, d1, side, k), u, slack)
+            if not fall > (4.0 * ALIKE * ALIKE) * ee and not is_of_facet(m1, d1, side, k):
+                steep = False
+                away = away and fall > (tilt * tilt) * ee
     return away and (steep or face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE)
 
 

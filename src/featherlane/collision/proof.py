@@ -23,20 +23,22 @@ Source: ours.
 from __future__ import annotations
 
 from featherlane.collision.epa import GROWN
-from featherlane.collision.facet import NO_FACET, difference, is_of_facet
+from featherlane.collision.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.facet_alone import error_of_facet, stands_alone
 from featherlane.collision.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.recall import PROOF, known_proof, new_proof
 from featherlane.lanes import kernel, real, scalars, whole
-from featherlane.spatial.vector import cross, dot3, load3, store3, sub3
+from featherlane.model.enums import MESH
+from featherlane.spatial.vector import cross, dot3, load3, load9, mat_mul_vec, store3, sub3
 
 VERTICES = 32  # of a polytope that is kept, at most
 FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # places in a record
 FIRST_FACE = FIRST_VERTEX + VERTICES // 2
 FACES = 3 * (PROOF - FIRST_FACE)  # of a polytope that is kept, at most: the rest of the record
-CODES = 1 << 13  # vertices of a core whose numbers a record has room for
-PAIR = CODES * CODES  # four of them are one number, two vertices of the polytope
-CORNER, FACE = 1 << 5, 1 << 15  # three corners are one number, and so are three faces
+CODE_BITS = 13  # of a vertex's number: four of them are one number of a record, two vertices of the polytope
+CODES = 1 << CODE_BITS  # vertices of a core whose numbers there is room for
+CORNER_BITS = 5  # of a corner's number: nine of them are one number, three faces
+CORNERS = 1 << CORNER_BITS
 MARGIN = 1e-9  # of the size, by which other faces have to be farther
 ERRORS = 8.0  # of a face, by which besides
 LEAST = 1e-6  # of the size: a smaller depth is searched for
@@ -64,7 +66,7 @@ def live_faces(d1, nface):
 @kernel
 def vertex_code(d1, k):
     """One number of the vertices that vertex k of the polytope is the difference of."""
-    return d1.epa_vertex[2 * k] * CODES + d1.epa_vertex[2 * k + 1]
+    return (d1.epa_vertex[2 * k] << CODE_BITS) | d1.epa_vertex[2 * k + 1]
 
 
 @kernel
@@ -89,13 +91,13 @@ def write_proof(d1, nvertex, nface):
     for k in range((nvertex + 1) // 2):
         word = vertex_code(d1, 2 * k)
         if 2 * k + 1 < nvertex:
-            word = word * PAIR + vertex_code(d1, 2 * k + 1)
+            word = (word << (2 * CODE_BITS)) | vertex_code(d1, 2 * k + 1)
         record[FIRST_VERTEX + k] = one * word
     n, word = 0, 0
     for f in range(d1.epa_count[1] if nface > 0 else 0):
         if d1.epa_key[f] < DEAD:
             a, b, c = d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2]
-            word = word * FACE + ((a * CORNER + b) * CORNER + c)
+            word = (((((word << CORNER_BITS) | a) << CORNER_BITS) | b) << CORNER_BITS) | c
             n += 1
             if n % 3 == 0 or n == nface:
                 record[FIRST_FACE + (n - 1) // 3] = one * word
@@ -117,13 +119,21 @@ def keep_proof(m1, d1):
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
     """The polytope's vertices, where they are now."""
+    R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
+    hulls, first, second = d1.shape_type[0] == MESH and d1.shape_type[1] == MESH, 0, 0
+    if hulls:
+        first, second = m1.hull_vertadr[d1.shape_data[0]], m1.hull_vertadr[d1.shape_data[1]]
     for word in range((nvertex + 1) // 2):
         codes = whole(record[FIRST_VERTEX + word])
         for k in range(min(2 * word + 1, nvertex - 1), 2 * word - 1, -1):
-            i, j = codes % PAIR // CODES, codes % CODES
-            codes = codes // PAIR
+            i, j = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
+            codes = codes >> (2 * CODE_BITS)
             d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = i, j
-            store3(d1.epa_point, 3 * k, difference(m1, d1, i, j))
+            if hulls:
+                a, b = load3(m1.hull_vert, 3 * (first + i)), load3(m1.hull_vert, 3 * (second + j))
+            else:
+                a, b = vertex_of(m1, d1, 0, i), vertex_of(m1, d1, 1, j)
+            store3(d1.epa_point, 3 * k, sub3(sub3(a, mat_mul_vec(R, b)), p))
 
 
 @kernel
@@ -139,9 +149,9 @@ def polytope_holds(m1, d1, record, nface, depth):
     for word in range((nface + 2) // 3):
         faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
         for _ in range(n):
-            face = faces % FACE
-            faces = faces // FACE
-            i, j, k = face // (CORNER * CORNER), face // CORNER % CORNER, face % CORNER
+            i = (faces >> (2 * CORNER_BITS)) & (CORNERS - 1)
+            j, k = (faces >> CORNER_BITS) & (CORNERS - 1), faces & (CORNERS - 1)
+            faces = faces >> (3 * CORNER_BITS)
             a, b, c = load3(d1.epa_point, 3 * i), load3(d1.epa_point, 3 * j), load3(d1.epa_point, 3 * k)
             n3 = cross(sub3(b, a), sub3(c, a))
             height = dot3(n3, a)
