@@ -19,7 +19,7 @@ from featherlane.model.enums import INFINITESIMAL
 from featherlane.model.joint import has_quaternion, is_free
 from featherlane.simulation.derivative.columns import FITS, NEAREST
 from featherlane.simulation.derivative.formulas import KNOWN, begin_step, rates_column
-from featherlane.simulation.derivative.implicit import EPS
+from featherlane.simulation.derivative.implicit_passes import EPS
 from featherlane.simulation.derivative.residual import implicit_rates, is_implicit
 from featherlane.simulation.derivative.tangent import linear_jacobian, right_jacobian
 from featherlane.simulation.tile.rows import read_controls, write_records

@@ -18,7 +18,8 @@ from featherlane.lanes import fma, kernel
 from featherlane.model.model import Model
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.derivative.implicit import EPS, ImplicitWorlds
+from featherlane.simulation.derivative.implicit import ImplicitWorlds
+from featherlane.simulation.derivative.implicit_passes import EPS
 from featherlane.simulation.derivative.moved import Borrowed, MovedWorlds
 from featherlane.simulation.derivative.points import move, move_state
 from featherlane.simulation.derivative.transition import control_steps
