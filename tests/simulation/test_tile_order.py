@@ -59,8 +59,17 @@ def test_an_order_serves_some_steps_of_the_same_worlds(rng):
     for _ in range(LASTS - 1):
         assert np.array_equal(order.of(worlds, later, 1), kept)
     assert not np.array_equal(order.of(worlds, later, 1), kept)
-    others = order.of(worlds[:40], later, 1)
-    assert np.array_equal(np.sort(others), worlds[:40])
+
+
+def test_a_few_worlds_in_between_leave_the_others_their_order(rng):
+    first, later = (signatures(rng.random((64, PAIRS)) < 0.05) for _ in range(2))
+    worlds, order = np.arange(64), TileOrder(64, WORDS, WIDTH)
+    kept = order.of(worlds, first, 1)
+    assert np.array_equal(np.sort(order.of(worlds[:40], later, 1)), worlds[:40])
+    assert np.array_equal(order.of(worlds, later, 1), kept)
+    for _ in range(LASTS):
+        few = order.of(worlds[:40], first, 1)
+    assert np.array_equal(order.of(worlds[:40], later, 1), few)
 
 
 def test_bits_do_not_know_the_order(rng):

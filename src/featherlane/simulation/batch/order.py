@@ -47,10 +47,14 @@ class TileOrder:
             signature: (nworld, nsignature) of all worlds, after their last step.
             nstep: 0 for forward.
         """
+        order = self._order
         if self._steps <= 0 or not np.array_equal(worlds, self._worlds):
-            self._worlds, self._order, self._steps = worlds.copy(), self._arrange(worlds, signature), LASTS
+            order = self._arrange(worlds, signature)
+            # a call of a few worlds in between does not cost all others their order
+            if self._steps <= 0 or len(worlds) >= len(self._worlds):
+                self._worlds, self._order, self._steps = worlds.copy(), order, LASTS
         self._steps -= max(nstep, 1)
-        return self._order
+        return order
 
     def _arrange(self, worlds: np.ndarray, signature: np.ndarray) -> np.ndarray:
         n, arrays, set_size = len(worlds), self._arrays, self._record.set_size
