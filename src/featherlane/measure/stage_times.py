@@ -78,7 +78,8 @@ def tiles(lineup: Lineup) -> Iterator[Tile]:
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
     lineup.put(counter)
     counter.forward()
-    for width, part in counter._parts(np.argsort(counter.ncon, kind="stable")):
+    for width, alike in counter._parts(np.arange(course.worlds)):
+        part = counter._arrange(alike, width, 0)
         workspace = Workspace(lineup.model, width, course.dtype)
         for name, value in counter._wanted(set()).items():
             workspace.record.set_size(name, value)
