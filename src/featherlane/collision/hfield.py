@@ -113,7 +113,7 @@ def height_field(m1, d1):
     """Points of the height field `shape_data` and the second shape, at most nmanifold.
 
     Reads:  shape_*, hfield_*.
-    Writes: manifold_*; prism_vert, shape_type, convex_mat, convex_pos, support_vertex for itself.
+    Writes: manifold_*; prism_vert, shape_type, convex_*, support_vertex for itself.
     Cost:   O(cells under the shape's bounding box).
     """
     field, limit = d1.shape_data[0], d1.shape_limit[0]
