@@ -5,6 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.batch.order import LASTS, TileOrder
+from featherlane.simulation.tile.arrange import POOL
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 
 WORDS, WIDTH = 8, 8
@@ -50,6 +51,28 @@ def test_unions_are_smaller_than_by_sorting(rng):
     touches[:, :36] = rng.random((256, 36)) < 1 / 12
     by_sorting, by_filling = union(touches, np.lexsort(signatures(touches).T[::-1])), union(touches, order_of(touches))
     assert by_filling < 0.9 * by_sorting < 0.9 * union(touches, np.arange(256))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+def test_tiles_are_filled_as_described(share, rng):
+    """Sorted by the rarest pairs, then by what adds least to the union, then by what lacks least of it."""
+    touches = rng.random((150, PAIRS)) < share * rng.random(PAIRS)
+    count = touches.sum(axis=0)
+    rare_first = sorted(np.flatnonzero(count), key=lambda pair: (count[pair], pair))
+    left = sorted(range(150), key=lambda world: (tuple(touches[world, rare_first]), world))
+    expected = []
+    while left:
+        if len(expected) % WIDTH == 0:
+            union_of_tile, best = np.zeros(PAIRS, bool), left[0]
+        else:
+            best = min(
+                left[:POOL],
+                key=lambda w: ((touches[w] & ~union_of_tile).sum(), (union_of_tile & ~touches[w]).sum(), left.index(w)),
+            )
+        left.remove(best)
+        expected.append(best)
+        union_of_tile = union_of_tile | touches[best]
+    assert np.array_equal(order_of(touches), expected)
 
 
 def test_an_order_serves_some_steps_of_the_same_worlds(rng):

@@ -46,9 +46,9 @@ ARRANGEMENT = Layout(
 
 
 @kernel
-def lowest(x):
-    """The place of an int's lowest bit that is 1."""
-    return count_ones((x & -x) - 1)
+def last_pair(word, left):
+    """Which pair the lowest bit of what is left of a signature's word is, as `sign_contacts` numbers them."""
+    return (word + 1) * SIGNATURE_BITS - 1 - count_ones((left & -left) - 1)
 
 
 @stage
@@ -62,7 +62,7 @@ def rank_pairs(a1):
     for k in range(a1.nworld * a1.nsignature):
         left = a1.signature[k]
         while left != 0:
-            bit = k % a1.nsignature * SIGNATURE_BITS + lowest(left)
+            bit = last_pair(k % a1.nsignature, left)
             a1.bit_count[bit] = a1.bit_count[bit] + 1
             left = left & (left - 1)
     n = 0
@@ -87,7 +87,7 @@ def pack_patterns(a1):
     for k in range(a1.nworld * a1.nsignature):
         left = a1.signature[k]
         while left != 0:
-            rank = a1.bit_rank[k % a1.nsignature * SIGNATURE_BITS + lowest(left)]
+            rank = a1.bit_rank[last_pair(k % a1.nsignature, left)]
             place = k // a1.nsignature * a1.nword + rank // WORD
             a1.pattern[place] = a1.pattern[place] | (1 << (WORD - 1 - rank % WORD))
             left = left & (left - 1)
