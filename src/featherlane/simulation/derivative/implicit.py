@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.columns import FITS
 from featherlane.simulation.derivative.formulas import (
     LOOKED_AT,
@@ -17,8 +18,6 @@ from featherlane.simulation.derivative.formulas import (
     serves,
 )
 from featherlane.simulation.derivative.implicit_passes import DifferentiatedWorlds, Passes
-from featherlane.simulation.derivative.parameters import Parameters
-from featherlane.simulation.world.data import Data
 
 
 def formulas_alone(model: Model) -> bool:
@@ -30,17 +29,8 @@ def formulas_alone(model: Model) -> bool:
 class ImplicitWorlds(DifferentiatedWorlds):
     """The worlds of a data or a batch, and their derivatives; the arguments are those of `DifferentiatedWorlds`."""
 
-    def __init__(
-        self,
-        model: Model,
-        source: Data | Batch,
-        torques: bool,
-        nthread: int,
-        disabled: int = 0,
-        by_formulas: bool = True,
-        parameters: Parameters | None = None,
-    ):
-        super().__init__(model, source, torques, nthread, disabled, by_formulas, parameters)
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
         self._passes: dict[tuple[int, bool], Passes] = {}
         self._revision = self._looked_at = None
 
