@@ -58,11 +58,13 @@ def neighbour(m1, d1, side, i, k):
 
 
 @kernel
-def steepness(p, q, u, slack):
-    """How steeply the edge from p to q falls along u, as a sine: below 0 where it does not fall by the slack."""
-    e = sub3(q, p)
-    fall = -dot3(e, u) - slack
-    return where(fall > 0.0, fall * fall, -1.0), dot3(e, e)
+def ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep):
+    """(away, steep) of `falls_away`, after the edge e to vertex k as well."""
+    fall, ee = -dot3(e, u) - slack, dot3(e, e)
+    square = where(fall > 0.0, fall * fall, -1.0)
+    if not square > (4.0 * ALIKE * ALIKE) * ee and not is_of_facet(m1, d1, side, k):
+        steep, away = False, away and square > (tilt * tilt) * ee
+    return away, steep
 
 
 @kernel
@@ -73,20 +75,17 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
     """
     away, steep, p = True, True, vertex_of(m1, d1, side, i)
     if d1.shape_type[side] == MESH:
+        # what the shape is is asked once, not of each edge
         first = m1.hull_vertadr[d1.shape_data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
-            fall, ee = steepness(p, load3(m1.hull_vert, 3 * (first + k)), u, slack)
-            if not fall > (4.0 * ALIKE * ALIKE) * ee and not is_of_facet(m1, d1, side, k):
-                steep = False
-                away = away and fall > (tilt * tilt) * ee
+            e = sub3(load3(m1.hull_vert, 3 * (first + k)), p)
+            away, steep = ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep)
     else:
         for c in range(neighbours(m1, d1, side, i)):
             k = neighbour(m1, d1, side, i, c)
-            fall, ee = steepness(p, vertex_of(m1, d1, side, k), u, slack)
-            if not fall > (4.0 * ALIKE * ALIKE) * ee and not is_of_facet(m1, d1, side, k):
-                steep = False
-                away = away and fall > (tilt * tilt) * ee
+            e = sub3(vertex_of(m1, d1, side, k), p)
+            away, steep = ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep)
     return away and (steep or face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE)
 
 

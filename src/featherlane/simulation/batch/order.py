@@ -9,7 +9,7 @@ from featherlane.simulation.tile.arrange import ARRANGEMENT, WORD, fill_tiles, p
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 from featherlane.simulation.tile.library import library
 
-LASTS = 8  # steps that an order serves: to make one takes up to a tenth of the time of a step
+LASTS = 8  # steps that an order serves: to make one takes a twentieth of the time of a step of humanoids
 
 
 class TileOrder:
