@@ -13,6 +13,7 @@ from featherlane.solver.rows.contacts import contact_rounding, contact_slope
 FAR = 1e30
 EXTRA = 50  # evaluations beyond `ls_iterations` for a point that is lower than the start
 LATE = 2  # evaluations before those of float64 are held against rounding, and Newton's steps against their slopes
+UPHILL = 8  # evaluations after which a world that has met no descent is asked whether the line begins with one
 
 
 @kernel
@@ -92,7 +93,7 @@ def step_length(m, d, q1, q2, enough, good, live):
     not enough.  Where elliptic contacts slip the slope is not piecewise linear, and where their curvature jumps
     Newton may creep up to the root from one side: a slope that two evaluations have not cut to a quarter is bisected.
     A search that runs out of evaluations returns the lower end of its bracket, at which the cost is below that at 0,
-    and goes on until there is one.
+    and goes on until there is one.  A line that rises from its start, since its direction is rounding, has none: 0.
     """
     lo, hi, a, before = real(d, 0.0), real(d, FAR), real(d, 1.0), real(d, FAR)
     resolution, late = real(d, 1e-15), LATE
@@ -106,6 +107,10 @@ def step_length(m, d, q1, q2, enough, good, live):
         todo = todo & (fabs(g) > (fmax(enough, good) if k == 0 else enough))
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
+        if k == UPHILL and any_(todo & (lo == 0.0)):
+            rise, _ = slope(m, d, real(d, 0.0), q1, q2)
+            uphill = todo & (lo == 0.0) & (rise >= 0.0)
+            a, todo = where(uphill, 0.0, a), todo & not_(uphill)
         if k >= m.opt_ls_iterations:
             spent = todo & (lo > 0.0)
             a = where(spent, lo, a)
