@@ -109,7 +109,7 @@ def step_length(m, d, q1, q2, enough, good, live):
         hi = where(todo & (g > 0.0), a, hi)
         if k == UPHILL and any_(todo & (lo == 0.0)):
             rise, _ = slope(m, d, real(d, 0.0), q1, q2)
-            uphill = todo & (lo == 0.0) & (rise >= 0.0)
+            uphill = todo & (lo == 0.0) & (rise > enough)
             a, todo = where(uphill, 0.0, a), todo & not_(uphill)
         if k >= m.opt_ls_iterations:
             spent = todo & (lo > 0.0)
