@@ -24,6 +24,7 @@ oracle.use()
 PAGES = {
     "speed": ROOT / "docs" / "speed.md",
     "speed-in-brief": ROOT / "README.md",
+    "threads": ROOT / "docs" / "speed.md",
     "startup": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
     "exact_derivatives": ROOT / "docs" / "derivatives.md",

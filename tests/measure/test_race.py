@@ -1,6 +1,7 @@
 """Every round of a race starts from the same states."""
 
 import numpy as np
+import pytest
 
 import featherlane as fl
 from featherlane.measure import race
@@ -39,5 +40,33 @@ def test_races_among_ours_are_the_first_over_the_second(monkeypatch):
 
     monkeypatch.setattr(race, "_timed", clocked)
     monkeypatch.setattr(race, "alternate", alternated)
-    lineup = Lineup("pendulum", Course(worlds=3, settle=0.0, rounds=2))
-    assert race.race_precisions(lineup) == race.race_threads(lineup) == Ratio(2.0, 2.0, 2.0)
+    lineup, twice = Lineup("pendulum", Course(worlds=3, settle=0.0, rounds=2)), Ratio(2.0, 2.0, 2.0)
+    assert race.race_precisions(lineup) == race.race_threads(lineup) == race.race_cores(lineup) == twice
+
+
+@pytest.mark.parametrize(("worlds", "sizes"), [(5, [2, 3]), (1, [1, 1])])
+def test_two_cores_share_the_worlds_and_step_all_of_them(worlds, sizes, monkeypatch):
+    made, ends = [], []
+
+    def batch(*args, **options):
+        made.append(fl.Batch(*args, **options))
+        return made[-1]
+
+    def alternated(sides, rounds, told):
+        for once in sides.values():
+            once()
+            ends.append(np.concatenate([b.qpos for b in made]))
+        return dict.fromkeys(sides, np.ones(rounds))
+
+    monkeypatch.setattr(race, "Batch", batch)
+    monkeypatch.setattr(race, "alternate", alternated)
+    lineup = Lineup("pendulum", Course(worlds=worlds, settle=0.1, rounds=2))
+    made.clear()
+    race.race_cores(lineup)
+    assert [b.nworld for b in made] == sizes
+    whole = fl.Batch(lineup.model, worlds)
+    lineup.put(whole)
+    whole.step(lineup.course.nstep)
+    stepped = np.concatenate([whole.qpos, whole.qpos]) if worlds == 1 else whole.qpos
+    np.testing.assert_array_equal(ends[0], stepped)
+    np.testing.assert_array_equal(ends[1], stepped)

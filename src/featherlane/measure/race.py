@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -262,6 +263,36 @@ def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callab
     """Our batch on the second number of threads over the first."""
     first, second = (Batch(lineup.model, lineup.course.worlds, nthread=n, dtype=lineup.course.dtype) for n in threads)
     return _race_ours(lineup, first, second, told)
+
+
+def race_cores(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
+    """What two cores of the machine give: two batches of half the worlds at once, over one after the other.
+
+    They share no work, so it bounds what `race_threads` can show: cores that share a cache, memory, or time with other
+    machines give less than 2.  Of one world each has a copy.
+    """
+    course, middle = lineup.course, lineup.course.worlds // 2
+    halves = [slice(0, max(middle, 1)), slice(middle, course.worlds)]
+    batches = [Batch(lineup.model, h.stop - h.start, nthread=1, dtype=course.dtype) for h in halves]
+
+    def prepare() -> None:
+        for batch, half in zip(batches, halves, strict=True):
+            for name, value in lineup.states.items():
+                getattr(batch, name)[:] = value[half]
+
+    def one_by_one() -> None:
+        for batch in batches:
+            batch.step(course.nstep)
+
+    with ThreadPoolExecutor(1) as other:
+
+        def at_once() -> None:
+            second = other.submit(batches[1].step, course.nstep)
+            batches[0].step(course.nstep)
+            second.result()
+
+        seconds = alternate({"one": _timed(prepare, one_by_one), "both": _timed(prepare, at_once)}, course.rounds, told)
+    return ratio(seconds["one"], seconds["both"])
 
 
 def race_precisions(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
