@@ -164,3 +164,28 @@ def test_rounding_of_a_slope_is_of_the_size_of_its_terms(s, rng):
         assert (size >= (dofs + rows) * (1 - EXACT)).all()
         assert abs(size[-1] - dofs[-1] - rows[-1]) <= EXACT * size[-1]  # nothing touches there
         assert (size <= 1e6 * (dofs + rows)).all()
+
+
+def test_a_line_that_rises_from_its_start_goes_nowhere_and_is_seen_soon(monkeypatch):
+    """Rounding may turn a direction: bisecting would go on for as long as it may."""
+    m, d = bent(np.ones(1), np.full(1, 9.0), np.zeros(1), 50)
+    seen = counted(monkeypatch)
+    t = call(line_search, m, d, np.full(1, 0.3), np.full(1, 4.0), np.full(1, 1e-9), np.ones(1, bool))
+    assert t[0] == 0.0 and len(seen) == 10
+
+
+def test_a_line_that_rises_by_less_than_is_asked_ends_where_it_did():
+    m, d = bent(np.ones(1), np.full(1, 9.0), np.zeros(1), 50)
+    t = call(line_search, m, d, np.full(1, 1e-10), np.full(1, 4.0), np.full(1, 1e-9), np.ones(1, bool))
+    assert 0.0 < t[0] < 1e-9
+
+
+@pytest.mark.parametrize("root", [1e-4, 1e-6])
+def test_a_root_next_to_the_start_is_found_after_it_was_asked_for(root, monkeypatch):
+    """Beyond the root each row that is met brakes harder, so that Newton's way back takes long."""
+    bends = root * 2.0 ** np.arange(1, 16)
+    m, d = bent(2.0 ** np.arange(15), bends, -np.ones(15), 50)
+    seen = counted(monkeypatch)
+    t = call(line_search, m, d, np.full(1, -root), np.ones(1), np.zeros(1), np.ones(1, bool))
+    np.testing.assert_allclose(t, root, rtol=1e-9)
+    assert len(seen) > 10
