@@ -1,4 +1,4 @@
-"""Robots as they come, with their meshes, against MuJoCo: whole steps of a batch and of one world; five minutes.
+"""Robots as they come, with their meshes, against MuJoCo: whole steps of a batch and of one world; seven minutes.
 
     python benchmarks/robots.py --write
 
@@ -25,6 +25,9 @@ from robots.wheels import Unreachable, model_path
 ROBOTS = {
     "robosuite/robots": "spot spot_arm tiago baxter gr1 panda sawyer ur5e jaco xarm7",
     "robosuite/grippers": "fourier_left_hand inspire_right_hand robotiq_gripper_s jaco_three_finger_gripper",
+    "robosuite_models/robots": "h1 g1 go2 b1 z1 yumi pr2 aloha arx5",
+    "robosuite_models/grippers": "ability_left_hand g1_three_finger_left_gripper aloha_gripper",
+    "gym_aloha": "bimanual_viperx_transfer_cube",
     "gymnasium_robotics/assets": (
         "hand/manipulate_block hand/manipulate_egg adroit_hand/adroit_hammer fetch/push "
         "kitchen_franka/kitchen_assets/kitchen_env_model"
@@ -36,7 +39,7 @@ ROBOTS = {
         "envs/myo/assets/arm/myoarm_bionic_bimanual simhive/MPL_sim/scenes/left_arm simhive/YCB_sim/ycb_objects"
     ),
 }
-WHOLE = ("robosuite/robots",)  # folders of folders, each with a robot.xml
+WHOLE = ("robosuite/robots", "robosuite_models/robots")  # folders of folders, each with a robot.xml
 MODELS = tuple(
     f"{folder}/{name}{'/robot' * (folder in WHOLE)}" for folder, names in ROBOTS.items() for name in names.split()
 )

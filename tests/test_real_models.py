@@ -1,4 +1,4 @@
-"""Every model of five wheels that MuJoCo loads: it loads, and steps without a bad world."""
+"""Every model of seven wheels that MuJoCo loads: it loads, and steps without a bad world."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ RESTING = tuple(
 STILL, SAME_PLACE, SAME_FORCE = 1e-3, 1e-5, 1e-2  # [m/s, rad/s], [m], relative
 # how many models of a wheel MuJoCo loads
 LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84, "myosuite": 63}
+LOADED |= {"robosuite_models": 23, "gym_aloha": 4}
 
 
 def checked(real_model, names, nstep: int):

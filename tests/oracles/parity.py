@@ -69,6 +69,8 @@ TIES |= {"myosuite/simhive/YCB_sim/ycb_objects"}
 SINGULAR = {"mjx/actuator/general_dyntype"}
 # palm and fingers without inverse weight touch: rows of D = 5e14, with which MuJoCo does not converge in 100 iterations
 SINGULAR |= {"robosuite/grippers/jaco_three_finger_gripper"}
+# the same of 20 dofs, D = 1e15 and accelerations of 1e7: MuJoCo's are up to 0.4 from the minimum, ours too, and counted
+SINGULAR |= {f"robosuite_models/grippers/schunk_svh_{side}_hand" for side in ("left", "right")}
 SAME = 1e-12  # contacts of the general method that differ by more are others
 SAME_TIED = 1e-13  # the same in TIES, where differences come in all sizes: at 3e3 /s^2 below the bound of rows
 # that part of the states: nv 300 to 384 and up to 400 contacts, dense in the oracle

@@ -17,7 +17,8 @@ import numpy as np
 import featherlane as fl
 from robots import wheels
 
-ROBOTS = ("gymnasium_robotics", "robosuite", "mjx", "metaworld", "myosuite")  # wheels whose models are looked for
+# wheels whose models are looked for
+ROBOTS = ("gymnasium_robotics", "robosuite", "robosuite_models", "gym_aloha", "mjx", "metaworld", "myosuite")
 NWORLD = 8
 HOLD = 20  # steps with equal controls
 

@@ -87,6 +87,19 @@ WHEELS = {
         sha256="99e25d9baf97f2f1a19ca89c0d2ca9c6a2b396d9a9be81729de64eedc683f0d3",
         folder="metaworld/assets",
     ),
+    # Unitree's, ALOHA, PR2, YuMi, hands
+    "robosuite_models": Wheel(
+        project="robosuite-models",
+        version="1.0.0",
+        sha256="f764c44aef7fb36c8ebd2c4f27119678da6d662a419ca4f6f8a96dc4cbbf405d",
+        folder="robosuite_models/assets",
+    ),
+    "gym_aloha": Wheel(
+        project="gym-aloha",
+        version="0.1.5",
+        sha256="1794dd9a1146268a9b56f4a4931bcba69ca27714c2ac9ac146e471801bf0c7b3",
+        folder="gym_aloha/assets",
+    ),
     # later ones fetch their models from elsewhere
     "myosuite": Wheel(
         project="myosuite",

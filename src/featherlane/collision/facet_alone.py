@@ -122,8 +122,8 @@ def stands_alone(m1, d1, size, inside):
     the origin's foot is from the facet's border, at most: then it passes over a disc of this radius in the facet.  What
     falls more steeply away from the facet's vertices is not on that plane.  These vertices are one support set of each
     core; by convexity it is enough to ask for their edges.  Those of a face have been asked when the model was loaded.
-    A hull is convex but for its vertices' rounding to float32: what falls by less than twice PARALLEL tells nothing, for
-    support points may stop short of the highest vertex there (seen: 1 in 400 steps of a robot ended elsewhere).
+    A hull is convex but for its vertices' rounding to float32: what falls by less than twice PARALLEL tells nothing,
+    for support points may stop short of the highest vertex there (1 in 400 steps of a robot ended elsewhere).
     """
     n, slack = load3(d1.convex_normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     v = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
