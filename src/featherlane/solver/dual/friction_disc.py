@@ -8,6 +8,8 @@ nearly linear in l, so that Newton's method on 1 / |t| = 1 / r climbs to the roo
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS, elliptic cones); More, "The Levenberg-Marquardt
 algorithm", 1978, for the equation in 1 / |t|, where MuJoCo takes |t|^2.
 Note:   a direction in which nothing moves (pivot 0) gets no force; MuJoCo leaves all friction of that contact out.
+        MuJoCo's 20 rounds may end before |t| = r where inertias differ much (a dog's paw that rolls); it then keeps
+        the friction that the contact had, for what it has found costs more.
 """
 
 from __future__ import annotations
