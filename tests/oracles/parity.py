@@ -55,6 +55,9 @@ EXCEPTIONS = {(f"bundled/{name}", "qacc_smooth"): 1e-9 for name in ("rope", "cha
 EXCEPTIONS |= {("mjx/sensor/model", "qacc_smooth"): 1e-9}
 # of the stacker 1e6: in long doubles MuJoCo's is up to 1.3e-12 from the solution, ours 4e-16
 EXCEPTIONS |= {("dm_control/stacker", "qacc_smooth"): 1e-11}
+# of these arms 2e5: in long doubles ours is 6e-13, MuJoCo's 2e-12 from the solution with its own M and forces
+ARMS = ("envs/myo/assets/arm/myoarm_relocate", "simhive/myo_sim/arm/myoarm")
+EXCEPTIONS |= {(f"myosuite/{name}", "qacc_smooth"): 1e-11 for name in ARMS}
 # antagonists of 600 N hold each other, and a tendon's length moves such a force by 2e4 N/m: four roundings of lengths
 # (2e-16 m) and of forces are 5e-13 N m of the sum, which an inertia of 0.08 kg m^2 divides
 ELBOWS = ("envs/myo/assets/elbow/myoelbow_1dof6muscles",)
