@@ -61,7 +61,7 @@ def row(name: str, course: Course) -> list[object]:
 
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="measured rounds of each race")
+    parser.add_argument("--rounds", type=int, default=25, help="measured rounds of each race")
     asked = parser.parse_args()
     rows = []
     for name, worlds, nstep in CASES:
