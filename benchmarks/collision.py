@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from report import arguments, markdown, origin, publish
+from report import arguments, markdown, origin, publish, source_of
 
 import featherlane as fl
 from featherlane.collision.collision import collision
@@ -25,7 +25,7 @@ from featherlane.simulation.tile.workspace import Workspace
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import mujoco  # the oracle, for `report` came first
 
-from robots.wheels import Unreachable, model_path
+from robots.wheels import Unreachable
 
 MODELS = (
     "dm_control/humanoid",
@@ -82,8 +82,7 @@ def tiles(model, positions, width: int) -> list[Workspace]:
 
 def stage_row(name: str, rounds: int) -> list[str]:
     """One model: MuJoCo, one world at a time, and tiles as wide as a batch's."""
-    source = name.removeprefix("bundled/") if name.startswith("bundled/") else str(model_path(name))
-    model = fl.load(source)
+    model = fl.load(source_of(name))
     mj = model.to_mujoco()
     positions = states(mj, np.random.default_rng(0))
     theirs = [placed(mj, q) for q in positions]

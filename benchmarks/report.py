@@ -20,6 +20,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 import oracle  # noqa: E402
 
 oracle.use()
+from robots.wheels import model_path  # noqa: E402
+
 # where each section stands
 PAGES = {
     "speed": ROOT / "docs" / "speed.md",
@@ -57,6 +59,15 @@ def arguments(doc: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the table into its page")
     return parser
+
+
+def source_of(name: str) -> str:
+    """What `load` takes for a model that is named `wheel/model` or `bundled/model`.
+
+    Raises:
+        Unreachable: see `model_path`.
+    """
+    return name.removeprefix("bundled/") if name.startswith("bundled/") else str(model_path(name))
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

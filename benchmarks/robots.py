@@ -1,4 +1,4 @@
-"""Robots as they come, with their meshes, against MuJoCo: whole steps of a batch and of one world; seven minutes.
+"""Robots as they come, with their meshes, against MuJoCo: whole steps of a batch and of one world; three minutes.
 
     python benchmarks/robots.py --write
 

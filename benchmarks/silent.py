@@ -51,6 +51,7 @@ import mujoco  # the oracle, for `report` came first
 
 from oracles.precise import Precise
 from robots import wheels
+from robots.models import NO_TRUTH
 from scenes.states import kicked
 
 NWORLD, HOLD, HARD_STEPS, DRIVEN_STEPS = 64, 20, 12, 60
@@ -81,9 +82,6 @@ CONES = {
     "elliptic": {"convex": {"cone": "elliptic"}, "lcp": {"lcp_cone": "cone"}},
 }
 WAYS = ("driven", "hard")
-LEFT_OUT = {"mjx/actuator/general_dyntype"}  # M is singular: four slides in three dimensions
-# their palm and fingers touch without inverse weight, rows of D = 1e15: long doubles find two minima from two starts
-LEFT_OUT |= {f"robosuite_models/grippers/schunk_svh_{side}_hand" for side in ("left", "right")}
 
 
 @dataclass
@@ -162,7 +160,7 @@ def names(folder: str | None, chosen: list[str] | None) -> Iterator[str]:
             if not wheels.WHEELS[wheel].models:
                 found += wheels.models_in(wheel)
     for name in found:
-        if name not in LEFT_OUT and (not chosen or any(part in name for part in chosen)):
+        if name not in NO_TRUTH and (not chosen or any(part in name for part in chosen)):
             yield name
 
 

@@ -12,12 +12,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from report import arguments, markdown, origin, publish
+from report import arguments, markdown, origin, publish, source_of
 
 from featherlane.measure.race import Course, Lineup, race_batches, race_one_world, race_threads
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from robots.wheels import Unreachable, model_path
+from robots.wheels import Unreachable
 
 MODELS = (
     "dm_control/humanoid",
@@ -64,7 +64,7 @@ BRIEF_COLUMNS = ("dofs", "contacts", "MuJoCo [1000/s]", "ours [1000/s]", "ratio"
 def row(name: str, rounds: int) -> list[str]:
     """All ratios of one model."""
     course = Course(rounds=max(1, rounds // 3), worlds=32, settle=2.0) if name in LARGE else Course(rounds=rounds)
-    source = name.removeprefix("bundled/") if name.startswith("bundled/") else str(model_path(name))
+    source = source_of(name)
     lineup = Lineup(source, course)
     double, worlds = race_batches(lineup)
     single, _ = race_batches(lineup.on(dtype="float32"))

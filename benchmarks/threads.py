@@ -13,13 +13,13 @@ import sys
 import time
 from pathlib import Path
 
-from report import arguments, markdown, origin, publish
+from report import arguments, markdown, origin, publish, source_of
 
 from featherlane.measure.race import Course, Lineup, race_cores, race_threads
 from featherlane.simulation.batch.batch import Batch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from robots.wheels import Unreachable, model_path
+from robots.wheels import Unreachable
 
 # model, worlds, steps of a call: calls of one millisecond and of ten
 CASES = (
@@ -53,8 +53,7 @@ def milliseconds(lineup: Lineup) -> float:
 
 def row(name: str, course: Course) -> list[object]:
     """Both ratios of one model."""
-    source = name.removeprefix("bundled/") if name.startswith("bundled/") else str(model_path(name))
-    lineup = Lineup(source, course)
+    lineup = Lineup(source_of(name), course)
     took, threads, cores = milliseconds(lineup), race_threads(lineup), race_cores(lineup)
     return [name, course.worlds, course.nstep, f"{took:.1f}", threads, cores]
 

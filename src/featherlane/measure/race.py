@@ -134,10 +134,10 @@ class Lineup:
         other.course = replace(self.course, **changes)
         return other
 
-    def put(self, batch) -> None:
-        """A batch of either side back to the states."""
+    def put(self, batch, worlds: int | slice = slice(None)) -> None:
+        """A batch of either side back to the states, or a world or a smaller batch to those of some worlds."""
         for name, value in self.states.items():
-            getattr(batch, name)[:] = value
+            getattr(batch, name)[:] = value[worlds]
 
 
 def _make_comparable(mujoco, mj, smooth: bool) -> list[str]:
@@ -243,8 +243,7 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
         def total() -> float:
             seconds = 0.0
             for w in chosen:
-                for name, value in lineup.states.items():
-                    getattr(world, name)[:] = value[w]
+                lineup.put(world, w)
                 start = time.perf_counter()
                 run()
                 seconds += time.perf_counter() - start
@@ -277,8 +276,7 @@ def race_cores(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
 
     def prepare() -> None:
         for batch, half in zip(batches, halves, strict=True):
-            for name, value in lineup.states.items():
-                getattr(batch, name)[:] = value[half]
+            lineup.put(batch, half)
 
     def one_by_one() -> None:
         for batch in batches:
