@@ -184,6 +184,99 @@ def test_a_memory_of_another_pose_or_of_nothing_does_no_harm(model, rng):
         assert pair.found(True) == pair.found(False)
 
 
+# ---- flush -----------------------------------------------------------------------------------------------------------
+def turned(points, rng):
+    """Points turned at random, as nine digits: float32 then moves them out of their faces."""
+    return " ".join(f"{x:.9g}" for x in np.ravel(points @ random_rotation(rng).T))
+
+
+@pytest.fixture(scope="module")
+def flanges():
+    """The meshes, turned, and a wide flange of eighty corners."""
+    rng = np.random.default_rng(4)
+    angle = 2 * np.pi * np.arange(40) / 40
+    ring = 0.2 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    parts = [*meshes(rng), np.concatenate([np.c_[ring, np.full(40, z)] for z in (-0.03, 0.03)])]
+    assets = "".join(f'<mesh name="m{k}" vertex="{turned(points, rng)}"/>' for k, points in enumerate(parts))
+    bodies = "".join(f'<body><freejoint/><geom type="mesh" mesh="m{k}"/></body>' for k in range(4))
+    return fl.load(f"<mujoco><asset>{assets}</asset><worldbody>{bodies}</worldbody></mujoco>")
+
+
+FLANGE = 3
+PARTS = [shape(MESH, k) for k in (STONE, PRISM, ROCK, FLANGE)] + [SHAPES["box"], SHAPES["capsule"]]
+FLUSH_PAIRS = [(FLANGE, FLANGE), (PRISM, FLANGE), (ROCK, PRISM), (STONE, ROCK), (4, PRISM), (ROCK, 4), (5, FLANGE)]
+
+
+def a_face(model, part, rng):
+    """(normal of a face of a part that has many corners, how far the part reaches along it, its rounding)."""
+    kind, mesh, size = PARTS[part]
+    if kind != MESH:
+        n = np.eye(3)[rng.integers(3)] * rng.choice([-1, 1])
+        return n, np.abs(n) @ size if kind == BOX else size[0] + size[1] * abs(n[2]), 0.0
+    faces = model.hull_polyadr[mesh] + np.argsort(
+        -model.hull_outlinenum[model.hull_polyadr[mesh] :][: model.hull_polynum[mesh]]
+    )
+    n = np.array(model.hull_planenormal[rng.choice(faces[:4])])
+    vert = model.hull_vert[model.hull_vertadr[mesh] :][: model.hull_vertnum[mesh]]
+    return n, (vert @ n).max(), float(model.hull_error[mesh])
+
+
+def axes_with(n, rng):
+    """A rotation whose third column is n."""
+    t = np.cross(n, rng.normal(size=3))
+    t /= np.linalg.norm(t)
+    return np.stack([t, np.cross(n, t), n], axis=1)
+
+
+def face_to_face(model, parts, rng, gap, beside=0.0, limit=0.0):
+    """(pos, mat, slack): the second part where a face of it is so many times the slack beyond the limit of one here."""
+    (n, here, error), (other, there, other_error) = (a_face(model, part, rng) for part in parts)
+    mat = axes_with(n, rng) @ np.diag([1.0, -1.0, -1.0]) @ axes_with(other, rng).T
+    slack = 2.0 * (error + other_error)
+    pos = n * (here + there + limit + gap * slack) + axes_with(n, rng)[:, :2] @ rng.normal(scale=beside, size=2)
+    return pos, mat, slack
+
+
+@pytest.mark.parametrize("parts", FLUSH_PAIRS, ids=str)
+@pytest.mark.parametrize("limit", [0.0, 0.01])
+def test_flush_parts_are_found_in_the_same_bits_with_and_without_memory(flanges, parts, limit, rng):
+    pair = Pair(flanges, [PARTS[part] for part in parts])
+    pair.workspace.arrays["shape_limit"][0] = limit
+    touching = 0
+    for _ in range(60):
+        gap = rng.choice([4, 0.5, 0, -0.25, -0.5, -0.75, -1, -1.25, -4]) * (1 + 0.2 * rng.normal())
+        pos, mat, slack = face_to_face(flanges, parts, rng, gap, 0.03, limit)
+        mat = random_rotation(rng, rng.choice([0.0, 1e-9, 1e-8, 1e-7, 5e-7])) @ mat
+        drift = slack * rng.choice([0.0, 0.05, 0.5]) * rng.normal(size=3)
+        turn = random_rotation(rng, rng.choice([0, 1e-8]))
+        for _ in range(12):
+            pair.place(pos, mat)
+            first = pair.found(True)
+            assert first == pair.found(False)
+            touching += first[0] > 0
+            pos, mat = pos + drift, turn @ mat
+    assert 50 < touching < 600
+    counts = pair.memory[:HEADER]
+    assert counts[BY_DIRECTION] > 0.1 * counts[: BY_SEARCH + 1].sum()
+
+
+@pytest.mark.parametrize("parts", [pair for pair in FLUSH_PAIRS if STONE not in pair], ids=str)
+@pytest.mark.parametrize(("gap", "touches"), [(0.05, False), (-0.4, False), (-1.6, True)])
+def test_parts_touch_that_overlap_by_more_than_the_rounding_of_their_vertices(flanges, parts, gap, touches, rng):
+    pair = Pair(flanges, [PARTS[part] for part in parts])
+    for _ in range(30):
+        pos, mat, slack = face_to_face(flanges, parts, rng, gap)
+        pair.place(pos, mat)
+        assert (pair.found(False)[0] > 0) == touches
+        assert 1e-9 < slack < 2e-7
+
+
+def test_boxes_need_no_slack(flanges):
+    pair = Pair(flanges, [SHAPES["box"], SHAPES["box"]])
+    pair.place(np.array([0.0, 0.0, 0.18 - 1e-12]), np.eye(3))
+    assert pair.found(False)[0] > 0
+
+
 # ---- worlds ----------------------------------------------------------------------------------------------------------
 JOINTED = """
 <mujoco>

@@ -13,14 +13,15 @@ from __future__ import annotations
 from featherlane.collision.epa import epa
 from featherlane.collision.facet import NO_FACET
 from featherlane.collision.facet_alone import settle_on_facet
-from featherlane.collision.gjk import APART, FAR, OVERLAP, gjk
+from featherlane.collision.flush import flush
+from featherlane.collision.gjk import APART, FAR, gjk
 from featherlane.collision.manifold import contact_points
 from featherlane.collision.polish import is_curved, polish
 from featherlane.collision.proof import is_proved, keep_proof
 from featherlane.collision.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, count, is_apart_as_before, remember_apart
 from featherlane.collision.support import core_radius, look_from_first
 from featherlane.lanes import kernel, stage
-from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, normalize3, scale3, store3
+from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, normalize3, scale3, store3
 
 NO_DISTANCE = 1e30  # of shapes that are farther apart than was asked
 
@@ -117,33 +118,38 @@ def closest(m1, d1):
     Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
     Reads:  shape_*, prism_vert.
     Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
-            support_vertex, gjk_reach, gjk_gap, epa_gap, facet_kind, facet_apart, facet_vertex, pair_recall for itself.
+            support_vertex, gjk_reach, gjk_gap, epa_gap, facet_kind, facet_apart, facet_vertex, pair_recall and
+            convex_flush for itself.
     """
-    d1.pair_recall[0] = 0
+    d1.pair_recall[0], d1.convex_flush[0] = 0, 0.0
     look_from_first(d1)
     nearest(m1, d1)
 
 
 @stage
 def convex(m1, d1):
-    """Contact points of two convex shapes.
+    """Contact points of two convex shapes, hulls if they overlap by more than their vertices' rounding (`flush`).
 
     Reads:  shape_*, prism_vert; pair_recall, pair_key: what is remembered of the pair.
     Writes: manifold_*, and that memory; convex_*, support_* and the rest of what `closest` writes for itself.
     """
     d1.manifold_count[0] = 0
     look_from_first(d1)
+    d1.convex_flush[0] = flush(m1, d1)
+    limit = d1.shape_limit[0] - d1.convex_flush[0]
     if is_proved(m1, d1):
         count(d1, BY_PROOF)
         tell(d1)
-        if d1.convex_dist[0] <= d1.shape_limit[0]:
+        if d1.convex_dist[0] <= limit:
             contact_points(m1, d1)
     elif is_apart_as_before(m1, d1):
         count(d1, BY_DIRECTION)
     else:
         count(d1, BY_SEARCH)
         nearest(m1, d1)
-        if d1.convex_dist[0] <= d1.shape_limit[0]:
+        if d1.convex_dist[0] <= limit:
             contact_points(m1, d1)
-        elif d1.gjk_state[0] != OVERLAP:
+        elif d1.convex_dist[0] < NO_DISTANCE:
+            remember_apart(d1, mat_t_mul_vec(load9(d1.shape_mat, 0), load3(d1.convex_normal, 0)))
+        else:
             remember_apart(d1, scale3(-1.0, load3(d1.gjk_nearest, 0)))

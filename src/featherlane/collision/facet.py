@@ -14,7 +14,10 @@ normal, its depth and the nearest points follow by themselves (facet_depth.py), 
     EDGE_FACE    i0 < i1, face       an edge of the first, a face of the second
 
 Faces are told from triangles where their corners are in one plane, but for a small part of the height by which all
-other vertices are below it: then a search ends somewhere on the face, and its plane is the facet's.
+other vertices are below it: then a search ends somewhere on the face, and its plane is the facet's.  For where the
+origin's foot is WELL_INSIDE of the size from the face's border, the plane that a search ends on is turned against the
+face's by error / WELL_INSIDE at most.  What is lower by the drop, at most twice the size away, does not reach that
+plane if this is below drop / 2, and no face beside it lies nearer to that plane if it is below drop / 4.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, sub3
 
 NO_FACET, FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES, FACE_EDGE, EDGE_FACE = range(9)
 NO_FACE = -1
-FLAT = 1e-4  # error of a face, as a part of the height by which others are below it, at most
+WELL_INSIDE = 1e-3  # of the size: nearer than this to a face's border the foot of the origin counts as outside
+FLAT = 0.25 * WELL_INSIDE  # error of a face, as a part of the height by which others are below it, at most
 
 
 # ---- vertices --------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from featherlane.collision.facet import (
     FACES,
     NO_FACE,
     NO_FACET,
+    WELL_INSIDE,
     error_and_drop,
     face_towards,
     has_face,
@@ -23,7 +24,7 @@ from featherlane.collision.facet import (
     set_facet,
     vertex_of,
 )
-from featherlane.collision.facet_depth import LEVEL, PARALLEL, WELL_INSIDE, measure_facet
+from featherlane.collision.facet_depth import LEVEL, PARALLEL, measure_facet
 from featherlane.lanes import fabs, fmax, kernel, where
 from featherlane.model.enums import BOX, CAPSULE, MESH
 from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, scale3, sub3
@@ -105,7 +106,7 @@ def error_of_facet(m1, d1, size):
             error, _ = error_and_drop(m1, d1, side)
             total = total + error
     if kind == FACES:
-        total = total + LEVEL * (WELL_INSIDE * size)
+        total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
         v = mat_t_mul_vec(load9(d1.convex_mat, 0), load3(d1.convex_normal, 0))
         total = total + fabs(dot3(edge_of_facet(m1, d1, 1), v))
@@ -115,19 +116,30 @@ def error_of_facet(m1, d1, size):
 
 
 @kernel
+def is_convex(m1, d1, side):
+    """Is the core convex exactly, as far as its edges tell?"""
+    convex = True
+    if d1.shape_type[side] == MESH:
+        convex = m1.hull_convex[d1.shape_data[side]] == 1
+    return convex
+
+
+@kernel
 def stands_alone(m1, d1, size, inside):
     """Has the difference no other vertex near the facet's plane, and no other facet by which a search would name it?
 
     A search ends within SETTLED of the depth, and so on a plane that is turned against the facet's by that over how far
     the origin's foot is from the facet's border, at most: then it passes over a disc of this radius in the facet.  What
     falls more steeply away from the facet's vertices is not on that plane.  These vertices are one support set of each
-    core; by convexity it is enough to ask for their edges.  Those of a face have been asked when the model was loaded.
-    A hull is convex but for its vertices' rounding to float32: what falls by less than twice PARALLEL tells nothing,
-    for support points may stop short of the highest vertex there (1 in 400 steps of a robot ended elsewhere).
+    core; by convexity it is enough to ask for their edges.  Those of a face have been asked when the model was loaded;
+    but a face is flat only nearly, so beside one what falls by less than twice PARALLEL tells nothing.  Nor does it on
+    a hull that is convex only nearly: support points may stop short of the highest vertex there.
     """
     n, slack = load3(d1.convex_normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     v = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
-    tilt, u = fmax(slack / inside, 2.0 * PARALLEL), (-v[0], -v[1], -v[2])
+    tilt, u = slack / inside, (-v[0], -v[1], -v[2])
+    if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
+        tilt = fmax(tilt, 2.0 * PARALLEL)
     alone = slack < 0.5 * ALIKE * inside
     if not has_face(d1, 0):
         for k in range(3):

@@ -12,12 +12,14 @@ from featherlane.collision.facet import (
     FIRST,
     FLAT,
     NO_FACET,
+    WELL_INSIDE,
     difference,
     error_and_drop,
     has_face,
     plane_of_face,
     vertex_of,
 )
+from featherlane.collision.flush import is_decided
 from featherlane.lanes import fabs, fmax, fmin, kernel, sqrt
 from featherlane.model.enums import MESH
 from featherlane.spatial.vector import (
@@ -34,10 +36,9 @@ from featherlane.spatial.vector import (
     sub3,
 )
 
-INSIDE = 1e-4  # of the size: nearer than this to its border the foot of the origin counts as outside
-WELL_INSIDE = 1e-3  # of the size: as INSIDE, on a face
+INSIDE = 1e-4  # of the size: as WELL_INSIDE, on a triangle or a parallelogram
 PARALLEL = 1e-6  # by which the normals of parallel faces may differ, and the sine of an edge with a face: float32 poses
-LEVEL = 1e-4  # of how far the foot is inside, the most by which what is parallel may leave a plane
+LEVEL = 2.4e-4  # of how far the foot is inside, the most by which what is parallel may leave a plane: below ALIKE / 4
 FEW = 256  # pairs of edges of two faces up to which all are asked
 
 
@@ -152,9 +153,10 @@ def measure_face(m1, d1, side, size):
     else:
         y = mat_t_mul_vec(R, sub3(x, p))
     inside = 0.0 * size
-    if is_over_face(m1, d1, side, n, y, WELL_INSIDE * size):
+    error, _ = error_and_drop(m1, d1, side)
+    depth = offset - dot3(n, y)
+    if is_decided(d1, -depth, error) and is_over_face(m1, d1, side, n, y, WELL_INSIDE * size):
         inside = WELL_INSIDE * size
-        depth = offset - dot3(n, y)
         if side == 0:
             store_facet(d1, n, depth, axpy3(depth, n, y))
         else:
@@ -220,9 +222,9 @@ def measure_edge(m1, d1, side, size):
     error, drop = error_and_drop(m1, d1, side)
     if rise * rise <= PARALLEL * PARALLEL * dot3(e, e) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
         lo, hi = part_over_face(m1, d1, side, n, y, z, border)
-        if lo < hi:
+        depth = offset - fmin(dot3(n, y), dot3(n, z))
+        if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
             inside, t = border, 0.5 * (lo + hi)
-            depth = offset - fmin(dot3(n, y), dot3(n, z))
             if side == 0:
                 x = axpy3(t, e, y)
                 store_facet(d1, n, depth, axpy3(offset - dot3(n, x), n, x))
@@ -275,7 +277,8 @@ def measure_faces(m1, d1, size):
             least, most = fmin(dot3(n, y), least), fmax(dot3(n, y), most)
             if not good and is_over_face(m1, d1, 0, n, y, border):
                 good, a = True, axpy3(offset - dot3(n, y), n, y)
-        if error + other_error + (most - least) > fmin(FLAT * fmin(drop, other_drop), LEVEL * border):
+        error = error + other_error + (most - least)
+        if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, least - offset, error):
             nother = 0
         if not good:
             for k in range(corners_of_face(m1, d1, 0) if nother > 0 else 0):

@@ -272,6 +272,15 @@ FIELDS = (
     Field(
         "gjk_state", "int", (1,), "1", "0 apart, 1 farther than asked for, 2 overlap or touch", "collision", "scratch"
     ),
+    Field(
+        "convex_flush",
+        "scalar",
+        (1,),
+        "m",
+        "by how much the shapes may overlap without touching",
+        "collision",
+        "scratch",
+    ),
     Field("gjk_reach", "scalar", (1,), "m", "distance beyond which nothing more is asked", "collision", "scratch"),
     Field(
         "gjk_gap",

@@ -61,7 +61,7 @@ def lowest_vertex(m1, mesh, down):
     if n > CLIMB:
         vertex, lead = slide(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
         # of vertices that are equally low MuJoCo's is taken, which starts from the first
-        if lead < TIE:
+        if lead < TIE and m1.hull_edgenum[start] > 0:
             vertex = climb(m1, start, n, down, 0)
     else:
         # unfused, for the same reason

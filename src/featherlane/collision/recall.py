@@ -87,9 +87,12 @@ def is_apart_as_before(m1, d1):
             w = support_along(m1, d1, u)
             p, a = load3(d1.convex_pos, 0), load3(d1.support_first, 0)
             size = sqrt(dot3(w, w)) + sqrt(dot3(p, p)) + sqrt(dot3(a, a))
-            reach = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1)) + CLEAR * size
-            height = -dot3(u, w)
-            apart = height > 0.0 and height * height > dot3(u, u) * (reach * reach) and reach >= 0.0
+            reach, height = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1)), -dot3(u, w)
+            if d1.convex_flush[0] > 0.0:
+                apart = height > (reach - 0.5 * d1.convex_flush[0]) * sqrt(dot3(u, u))
+            else:
+                reach = reach + CLEAR * size
+                apart = height > 0.0 and height * height > dot3(u, u) * (reach * reach) and reach >= 0.0
     return apart
 
 

@@ -3,6 +3,7 @@
 A hull's vertices are numbered from 0 and stored together; so are its edges (the neighbours of each vertex) and its
 faces, in which the compiler has merged coplanar triangles.  A mesh that no geom collides with has no hull.
 Source: MuJoCo's `mesh_graph` (the hull of qhull, described in mjmodel.h) and `mesh_poly*`.
+Deviation: edges are those of the convex hull of the vertices as they are stored (`convexity`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featherlane.model.convexity import convex_triangles
 from featherlane.model.outline import outlines
 from featherlane.model.products import heights
 
@@ -20,21 +22,25 @@ if TYPE_CHECKING:
 CELLS = 16  # along each side of a cube's face, in which directions are told apart
 ASK_ALL = 16  # vertices of a hull up to which all are asked for a support point
 SMALL = 10  # vertices of a mesh from which on MuJoCo goes along the hull's edges
+SINGLE = 2.0**-24  # by which part of itself a number may change when it becomes float32
 ROUNDING = 1e-6  # of a mesh's size: MuJoCo's boxes were made before its vertices became float32, and may lack 1e-7
 
 
 def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     """The fields `hull_*` of all meshes, by name."""
-    parts = [_hull(mj, mesh) for mesh in range(mj.nmesh)] or [_empty()]
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    of_meshes = [_hull(mj, mesh) for mesh in range(mj.nmesh)]
+    parts = of_meshes or [_empty()]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "convex"}
     out = {f"hull_{name}": value for name, value in joined.items()}
     for name, rows in (("vert", "vert"), ("poly", "polynormal")):
-        count = np.array([len(part[rows]) for part in parts[: mj.nmesh]], np.int32)
+        count = np.array([len(part[rows]) for part in of_meshes], np.int32)
         out[f"hull_{name}num"], out[f"hull_{name}adr"] = count, _starts(count)
     for name in ("edge", "polyvert", "map", "outline"):
         out[f"hull_{name}adr"] = _starts(joined[f"{name}num"])
-    out |= _starting_vertices([part["vert"] for part in parts[: mj.nmesh]])
-    return out
+    out["hull_convex"] = np.array([part["convex"] for part in of_meshes], np.int32)
+    reach = [np.linalg.norm(part["vert"], axis=1).max(initial=0.0) for part in of_meshes]
+    out["hull_error"] = SINGLE * np.array(reach, float)
+    return out | _starting_vertices(of_meshes)
 
 
 def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
@@ -66,14 +72,15 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     }
 
 
-def _starting_vertices(hulls: list[np.ndarray]) -> dict[str, np.ndarray]:
-    """For each hull that is climbed, the vertex that is farthest along the middle of each cell of directions."""
+def _starting_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """For each hull that is climbed, the corner that is farthest along the middle of each cell of directions."""
     middles, place, adr, starts = _middles(), 0, [], [np.zeros(0, np.int32)]
-    for vert in hulls:
-        climbed = len(vert) > ASK_ALL
+    for hull in hulls:
+        climbed = len(hull["vert"]) > ASK_ALL
         adr.append(place if climbed else -1)
         if climbed:
-            starts.append(np.argmax(heights(vert, middles), axis=0).astype(np.int32))
+            corners = np.flatnonzero(hull["edgenum"])
+            starts.append(corners[np.argmax(heights(hull["vert"][corners], middles), axis=0)].astype(np.int32))
             place += len(middles)
     return {"hull_startadr": np.array(adr, np.int32), "hull_start": np.concatenate(starts)}
 
@@ -108,7 +115,8 @@ def _empty() -> dict[str, np.ndarray]:
     lists = ("edge", "polyvert", "map", "outline")
     ints = {name + of: np.zeros(0, np.int32) for name in lists for of in ("", "num")}
     reals = {name: np.zeros((0, 3)) for name in ("vert", "polynormal", "planenormal")}
-    return ints | reals | {name: np.zeros(0) for name in ("planeoffset", "planeerror", "planedrop")}
+    reals |= {name: np.zeros(0) for name in ("planeoffset", "planeerror", "planedrop")}
+    return ints | reals | {"convex": np.array(0)}
 
 
 def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
@@ -117,7 +125,8 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
     if at < 0:
         return _empty()
     nvert, nface = mj.mesh_graph[at : at + 2]
-    start, ids, edges = np.split(mj.mesh_graph[at + 2 : at + 2 + 3 * nvert + 3 * nface], [nvert, 2 * nvert])
+    graph = mj.mesh_graph[at + 2 : at + 2 + 3 * nvert + 6 * nface]
+    start, ids, edges, triangles = np.split(graph, [nvert, 2 * nvert, 3 * nvert + 3 * nface])
     # a vertex's neighbours end with -1
     ends = np.flatnonzero(edges < 0)
     edgenum = ends[np.searchsorted(ends, start)] - start
@@ -133,14 +142,13 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
     corners = number[mj.mesh_polyvert[_rows(mj.mesh_polyvertadr[first : first + npoly], cornernum)]]
     by_vertex = np.argsort(corners, kind="stable")
     ints = {
-        "edge": rank[edges[_rows(start, edgenum)]],
-        "edgenum": edgenum,
         "polyvert": corners,
         "polyvertnum": cornernum,
         "map": np.repeat(np.arange(npoly), cornernum)[by_vertex],
         "mapnum": np.bincount(corners, minlength=nvert),
     }
     vert = mj.mesh_vert[mj.mesh_vertadr[mesh] + ids].astype(np.float64)
+    ints |= _edges(vert, rank[edges[_rows(start, edgenum)]], edgenum, number[triangles].reshape(-1, 3))
     planes = _planes(vert, ints)
     ints["outline"], ints["outlinenum"] = outlines(vert, planes["planenormal"], corners, cornernum)
     return {name: value.astype(np.int32) for name, value in ints.items()} | {
@@ -148,6 +156,24 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
         **planes,
         "polynormal": _unit(mj.mesh_polynormal[first : first + npoly].astype(np.float64)),
     }
+
+
+def _edges(vert: np.ndarray, edge: np.ndarray, edgenum: np.ndarray, triangles: np.ndarray) -> dict[str, np.ndarray]:
+    """The neighbours of each vertex, given MuJoCo's: those of the convex hull, if that can be had.
+
+    Neighbours keep their order, and new ones come last.  A vertex that is inside the hull by rounding has none.
+    """
+    hull = convex_triangles(vert, triangles)
+    if hull is None:
+        return {"edge": edge, "edgenum": edgenum, "convex": np.array(0)}
+    if hull is not triangles:
+        a, b, c = hull.T
+        given = np.repeat(np.arange(len(vert)), edgenum) * len(vert) + edge
+        wanted = np.sort(np.concatenate([a * len(vert) + b, b * len(vert) + c, c * len(vert) + a]))
+        number = np.concatenate([given[np.isin(given, wanted)], wanted[~np.isin(wanted, given)]])
+        number = number[np.argsort(number // len(vert), kind="stable")]
+        edge, edgenum = number % len(vert), np.bincount(number // len(vert), minlength=len(vert))
+    return {"edge": edge, "edgenum": edgenum, "convex": np.array(1)}
 
 
 def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
