@@ -9,6 +9,8 @@ from featherlane.errors import ModelError
 from featherlane.model import load
 from featherlane.model.hull import ASK_ALL, CELLS, _middles, hulls
 from featherlane.model.outline import outlines
+from robots import wheels
+from robots.models import ROBOTS
 
 CUBE = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
 # two triangles of each side; vertices that come without faces always get a hull
@@ -122,6 +124,20 @@ def test_climbing_a_real_hull_ends_at_the_farthest_vertex(real_model, name, rng)
                 last, best = at, max(edge[at], key=lambda i: height[i])
                 at = best if height[best] > height[at] else at
             assert height[at] >= height.max() - 1e-15 * np.abs(height).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wheel", ROBOTS)
+def test_all_hulls_of_a_wheel_become_convex(wheel):
+    hulls_met = 0
+    for name in wheels.models_in(wheel):
+        try:
+            mj = mujoco.MjModel.from_xml_path(str(wheels.model_path(name)))
+        except ValueError:  # a part of another model
+            continue
+        assert hulls(mj)["hull_convex"].tolist() == (mj.mesh_graphadr >= 0).astype(int).tolist(), name
+        hulls_met += (mj.mesh_graphadr >= 0).sum()
+    assert hulls_met > 5
 
 
 def test_points_inside_and_twice_change_nothing(rng):
