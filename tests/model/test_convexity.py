@@ -10,7 +10,7 @@ from featherlane.model.convexity import convex_triangles
 
 
 def hull(points):
-    """(points of the hull, its triangles): by MuJoCo's compiler, in float64."""
+    """(those of the points that are the hull's, its triangles): by MuJoCo's compiler."""
     spec = mujoco.MjSpec()
     spec.add_mesh(name="m", uservert=np.ravel(points).tolist(), inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX)
     body = spec.worldbody.add_body()
@@ -21,7 +21,7 @@ def hull(points):
     triangles = mj.mesh_graph[2 + 3 * nvert + 3 * nface :].reshape(-1, 3)
     number = np.zeros(mj.nmeshvert, int)
     number[ids] = np.arange(nvert)
-    return mj.mesh_vert[ids].astype(float), number[triangles]
+    return points[ids], number[triangles]
 
 
 def ball(rng, n=80):
@@ -78,6 +78,19 @@ def test_sides_of_a_box_with_points_all_over_are_made_convex(rng):
         check(moved, convex_triangles(moved, triangles))
 
 
+def test_a_cylinder_of_many_rings_is_made_convex(rng):
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    angle = 2 * np.pi * np.arange(40) / 40
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    # rings that bulge have all their points in the hull; then float32 brings some of them into one line with others
+    rings = [np.c_[(1 + 1e-3 * (1 - z * z)) * circle, np.full(40, z)] for z in np.linspace(-1, 1, 5)]
+    bulged, triangles = hull(np.concatenate(rings))
+    assert len(bulged) == 200
+    flat = bulged / np.stack([1 + 1e-3 * (1 - bulged[:, 2] ** 2)] * 2 + [np.ones(200)], axis=1)
+    for points in (flat, (flat @ turn.T).astype(np.float32).astype(float), np.round(flat @ turn.T, 4)):
+        check(points, convex_triangles(points, triangles))
+
+
 def test_one_point_that_sinks_is_left_out(rng):
     vert, triangles = ball(rng, 60)
     vert[7] *= 0.8
@@ -108,3 +121,6 @@ def test_what_is_no_closed_surface_or_far_from_convex_is_refused(rng):
     assert convex_triangles(vert, triangles[:2]) is None
     assert convex_triangles(vert, np.concatenate([triangles, triangles])) is None
     assert convex_triangles(vert[rng.permutation(len(vert))], triangles) is None
+    for bad in (np.nan, np.inf):
+        vert[3, 1] = bad
+        assert convex_triangles(vert, triangles) is None

@@ -35,7 +35,7 @@ def convex_triangles(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray | No
         corners all the same.
     """
     triangles = _without_twins(vert, triangles)
-    if len(triangles) < 4 or not _is_closed(triangles):
+    if len(triangles) < 4 or not _is_closed(triangles) or not np.isfinite(vert).all():
         return None
     centre = vert[np.unique(triangles)].mean(axis=0).astype(np.float32).astype(np.float64)
     points = _whole(np.vstack([vert, centre]))
@@ -177,21 +177,30 @@ class _Surface:
         return good
 
     def _leave_out_below(self, a: int, b: int) -> bool:
-        """Take the end of an edge that hinders its flip from the surface: flips until it has three edges left."""
+        """Leave out the end of an edge that hinders its flip, and close the ring around it by ears."""
         c, d = self.across[a, b], self.across[b, a]
         if self._faces_outwards(a, d, c):
             a, b = b, a
         ring = [b]
         while (b := self.across[a, b]) != ring[0]:
             ring.append(b)
-        while len(ring) > 3:
-            flipped = next((b for b in ring if self._flip(a, b)), None)
-            if flipped is None:
-                return False
-            ring.remove(flipped)
         for b in ring:
             del self.across[a, b], self.across[b, a]
-        b, c, d = ring
-        self._add(b, c, d)
-        self.changed += [(b, c), (c, d), (d, b)]
+        while len(ring) > 2:
+            k = next((k for k in range(len(ring)) if self._is_ear(ring, k)), None)
+            if k is None:
+                return False
+            b, c, d = ring[k - 1], ring[k], ring[(k + 1) % len(ring)]
+            self._add(b, c, d)
+            self.changed += [(b, c), (c, d), (d, b)]
+            del ring[k]
         return True
+
+    def _is_ear(self, ring: list[int], k: int) -> bool:
+        """Does the triangle of corner k and those beside it face outwards, with no other corner of the ring in it?"""
+        b, c, d = ring[k - 1], ring[k], ring[(k + 1) % len(ring)]
+        sides = ((b, c), (c, d), (d, b))
+        others = (e for e in ring if e not in (b, c, d))
+        return self._faces_outwards(b, c, d) and not any(
+            all(_volume(self.points, -1, e, p, q) >= 0 for p, q in sides) for e in others
+        )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import mujoco
 
 CELLS = 16  # along each side of a cube's face, in which directions are told apart
+FEW = 100  # vertices from which the way to the farthest along a direction begins, when a model is loaded
 ASK_ALL = 16  # vertices of a hull up to which all are asked for a support point
 SMALL = 10  # vertices of a mesh from which on MuJoCo goes along the hull's edges
 SINGLE = 2.0**-24  # by which part of itself a number may change when it becomes float32
@@ -79,10 +80,32 @@ def _starting_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarr
         climbed = len(hull["vert"]) > ASK_ALL
         adr.append(place if climbed else -1)
         if climbed:
-            corners = np.flatnonzero(hull["edgenum"])
-            starts.append(corners[np.argmax(heights(hull["vert"][corners], middles), axis=0)].astype(np.int32))
+            starts.append(_farthest(hull, middles).astype(np.int32))
             place += len(middles)
     return {"hull_startadr": np.array(adr, np.int32), "hull_start": np.concatenate(starts)}
+
+
+def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray:
+    """(m,): for each direction a farthest vertex; on a convex hull by climbing from the farthest of a few."""
+    vert, number = hull["vert"], hull["edgenum"]
+    corners = np.flatnonzero(number)
+    asked = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
+    above = heights(vert[asked], directions)
+    at, best = asked[np.argmax(above, axis=0)], above.max(axis=0)
+    start, rising = _starts(number), np.arange(len(directions) if hull["convex"] else 0)
+    while len(rising):
+        neighbours = hull["edge"][_rows(start[at[rising]], number[at[rising]])]
+        of, first = np.repeat(rising, number[at[rising]]), _starts(number[at[rising]])
+        x, y, z = (vert[neighbours] * directions[of]).T
+        highest = np.maximum.reduceat(x + y + z, first)
+        is_highest = x + y + z == np.repeat(highest, number[at[rising]])
+        farther = highest > best[rising]
+        # the first of equally high ones
+        place = np.full(len(directions), -1)
+        place[of[is_highest][::-1]] = neighbours[is_highest][::-1]
+        rising = rising[farther]
+        at[rising], best[rising] = place[rising], highest[farther]
+    return at
 
 
 def _middles() -> np.ndarray:
