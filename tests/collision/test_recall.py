@@ -184,6 +184,23 @@ def test_a_memory_of_another_pose_or_of_nothing_does_no_harm(model, rng):
         assert pair.found(True) == pair.found(False)
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_shapes_that_change_under_a_pair_are_asked_anew(model, side, rng):
+    pair, hits = Pair(model, [SHAPES["rock"], SHAPES["stone"]]), 0
+    arrays = pair.workspace.arrays
+    for _ in range(400):
+        kind, data, size = SHAPES[rng.choice(["stone", "prism", "rock", "box", "plank"])]
+        arrays["shape_type"][side], arrays["shape_data"][side] = kind, data
+        arrays["shape_size"][3 * side : 3 * side + 3] = rng.uniform(0.5, 2.0) * np.array(size)
+        turn = np.eye(3) if rng.integers(2) else random_rotation(rng, 0.01)
+        pair.place(rng.uniform(0.10, 0.22) * np.array([1.0, 0.1, 0.2]), turn)
+        found = pair.found(True)
+        assert found == pair.found(False)
+        hits += found[0] > 0
+    assert 50 < hits < 350
+    assert pair.memory[BY_DIRECTION] > 20
+
+
 # ---- flush -----------------------------------------------------------------------------------------------------------
 def turned(points, rng):
     """Points turned at random, as nine digits: float32 then moves them out of their faces."""

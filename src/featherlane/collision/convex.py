@@ -134,22 +134,21 @@ def convex(m1, d1):
     Writes: manifold_*, and that memory; convex_*, support_* and the rest of what `closest` writes for itself.
     """
     d1.manifold_count[0] = 0
-    look_from_first(d1)
     d1.convex_flush[0] = flush(m1, d1)
     limit = d1.shape_limit[0] - d1.convex_flush[0]
-    if is_proved(m1, d1):
-        count(d1, BY_PROOF)
-        tell(d1)
-        if d1.convex_dist[0] <= limit:
-            contact_points(m1, d1)
-    elif is_apart_as_before(m1, d1):
+    if is_apart_as_before(m1, d1):
         count(d1, BY_DIRECTION)
     else:
-        count(d1, BY_SEARCH)
-        nearest(m1, d1)
+        look_from_first(d1)
+        if is_proved(m1, d1):
+            count(d1, BY_PROOF)
+            tell(d1)
+        else:
+            count(d1, BY_SEARCH)
+            nearest(m1, d1)
+            if d1.convex_dist[0] == NO_DISTANCE:
+                remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk_nearest, 0)))
+            elif d1.convex_dist[0] > limit:
+                remember_apart(m1, d1, mat_t_mul_vec(load9(d1.shape_mat, 0), load3(d1.convex_normal, 0)))
         if d1.convex_dist[0] <= limit:
             contact_points(m1, d1)
-        elif d1.convex_dist[0] < NO_DISTANCE:
-            remember_apart(d1, mat_t_mul_vec(load9(d1.shape_mat, 0), load3(d1.convex_normal, 0)))
-        else:
-            remember_apart(d1, scale3(-1.0, load3(d1.gjk_nearest, 0)))

@@ -26,7 +26,7 @@ from featherlane.collision.epa import GROWN
 from featherlane.collision.facet import NO_FACET, is_of_facet, vertex_of
 from featherlane.collision.facet_alone import error_of_facet, stands_alone
 from featherlane.collision.facet_depth import measure_facet, size_of_pair
-from featherlane.collision.recall import PROOF, known_proof, new_proof
+from featherlane.collision.recall import PROOF, known_proof, new_proof, shapes_code
 from featherlane.lanes import kernel, real, scalars, whole
 from featherlane.model.enums import MESH
 from featherlane.spatial.vector import cross, dot3, load3, load9, mat_mul_vec, store3, sub3
@@ -46,13 +46,6 @@ DEAD = 0.5 * GROWN  # keys of faces that are no more are greater
 
 
 # ---- keeping ---------------------------------------------------------------------------------------------------------
-@kernel
-def shapes_code(d1):
-    """One number of the kinds and meshes of two shapes."""
-    code = (d1.shape_type[0] * 16 + d1.shape_type[1]) * 1048576 + (d1.shape_data[0] + 1)
-    return code * 1048576 + (d1.shape_data[1] + 1)
-
-
 @kernel
 def live_faces(d1, nface):
     """How many of the faces that were made are left."""

@@ -7,7 +7,8 @@ Or it proves nothing, and the search begins as if nothing were known.  So what i
 no result: it lasts beside a world's state, is not copied with it, and may be lost.
 
     memory of a world:    the place of the next proof and counts, entries of pairs, proofs
-    entry of a pair:      key, direction (3,) in the first shape's frame;  or -key, place of the proof
+    entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
+                          its centre, kinds of shapes, the second's nearest vertex;  or -key, place of the proof
 
 A pair has its entry where its number leads, and takes it from the pair that had it before.  Proofs are longer and
 fewer; they go round.
@@ -19,14 +20,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.collision.support import core_radius, support_along
+from featherlane.collision.support import NO_VERTEX, climb, core_radius, core_support
 from featherlane.lanes import kernel, real, scalars, sqrt, whole
 from featherlane.lanes.record import address
-from featherlane.spatial.vector import dot3, load3
+from featherlane.model.enums import MESH
+from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, normalize3, sub3
 
-HEADER, ENTRY, PROOF = 8, 4, 48  # numbers
+HEADER, ENTRY, PROOF = 8, 8, 48  # numbers
 # of the header: place of the next proof; how often which way was enough
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH = range(4)
+HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # of an entry
 MOST_ENTRIES, MOST_PROOFS = 256, 32  # of a world
 CLEAR = 1e-6  # of the size: what is farther apart than the limit by this, no search would find within it
 
@@ -75,34 +78,78 @@ def count(d1, what):
         memory[what] = memory[what] + 1.0
 
 
+@kernel
+def shapes_code(d1):
+    """One number of the kinds and meshes of two shapes."""
+    code = (d1.shape_type[0] * 16 + d1.shape_type[1]) * 1048576 + (d1.shape_data[0] + 1)
+    return code * 1048576 + (d1.shape_data[1] + 1)
+
+
 # ---- apart -----------------------------------------------------------------------------------------------------------
 @kernel
+def first_reach(m1, d1, u):
+    """(height, distance from its centre) of the point of the first core that is farthest along u, in its frame."""
+    a, _ = core_support(m1, d1, 0, u)
+    return dot3(a, u), sqrt(dot3(a, a))
+
+
+@kernel
+def second_support(m1, d1, v, vertex):
+    """`core_support` of the second core: of a convex hull by climbing from a vertex, if one is given."""
+    known = vertex >= 0 and d1.shape_type[1] == MESH
+    if known:
+        known = m1.hull_convex[d1.shape_data[1]] == 1
+    if known:
+        mesh = d1.shape_data[1]
+        start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+        vertex = climb(m1, start, n, v, vertex)
+        b = load3(m1.hull_vert, 3 * (start + vertex))
+    else:
+        b, vertex = core_support(m1, d1, 1, v)
+    return b, vertex
+
+
+@kernel
 def is_apart_as_before(m1, d1):
-    """Does the remembered direction prove that the shapes are farther apart than the limit?"""
+    """Does the remembered direction prove that the shapes are farther apart than the limit?
+
+    It is fixed to the first shape, and so is how far a hull reaches along it.
+    """
     apart = False
     if d1.pair_recall[0] != 0:
         entry = scalars(d1, d1.pair_recall[0])
-        if entry[0] == real(d1, 1.0) * d1.pair_key[0]:
+        if entry[0] == real(d1, 1.0) * d1.pair_key[0] and entry[KINDS] == real(d1, 1.0) * shapes_code(d1):
             u = entry[1], entry[2], entry[3]
-            w = support_along(m1, d1, u)
-            p, a = load3(d1.convex_pos, 0), load3(d1.support_first, 0)
-            size = sqrt(dot3(w, w)) + sqrt(dot3(p, p)) + sqrt(dot3(a, a))
-            reach, height = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1)), -dot3(u, w)
+            height, size = entry[HEIGHT], entry[SIZE]
+            if d1.shape_type[0] != MESH:
+                height, size = first_reach(m1, d1, u)
+            n = mat_mul_vec(load9(d1.shape_mat, 0), u)
+            v = mat_t_mul_vec(load9(d1.shape_mat, 9), (-n[0], -n[1], -n[2]))
+            b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
+            entry[VERTEX] = real(d1, 1.0) * vertex
+            p = sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))
+            gap, reach = (
+                dot3(n, p) - (height + dot3(b, v)),
+                d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1)),
+            )
             if d1.convex_flush[0] > 0.0:
-                apart = height > (reach - 0.5 * d1.convex_flush[0]) * sqrt(dot3(u, u))
+                apart = gap > reach - 0.5 * d1.convex_flush[0]
             else:
-                reach = reach + CLEAR * size
-                apart = height > 0.0 and height * height > dot3(u, u) * (reach * reach) and reach >= 0.0
+                size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
+                apart = gap > reach + CLEAR * size and reach >= 0.0
     return apart
 
 
 @kernel
-def remember_apart(d1, u):
-    """Keep a direction along which the shapes were apart."""
+def remember_apart(m1, d1, u):
+    """Keep a direction along which the shapes were apart, in the frame of the first."""
     if d1.pair_recall[0] != 0:
-        entry = scalars(d1, d1.pair_recall[0])
-        entry[0] = real(d1, 1.0) * d1.pair_key[0]
+        entry, one = scalars(d1, d1.pair_recall[0]), real(d1, 1.0)
+        u, _ = normalize3(u)
+        entry[0] = one * d1.pair_key[0]
         entry[1], entry[2], entry[3] = u
+        entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, u)
+        entry[KINDS], entry[VERTEX] = one * shapes_code(d1), one * NO_VERTEX
 
 
 # ---- touching --------------------------------------------------------------------------------------------------------
