@@ -90,6 +90,18 @@ class Pair:
         return n, [arrays[name][: n * (3 if name.endswith(("pos", "normal")) else 1)].tobytes() for name in FOUND]
 
 
+def walk(pair, pos, mat, drift, turn, nstep):
+    """In how many steps of a walk the shapes touch; each is found in the same bits with and without memory."""
+    touching = 0
+    for _ in range(nstep):
+        pair.place(pos, mat)
+        found = pair.found(True)
+        assert found == pair.found(False)
+        touching += found[0] > 0
+        pos, mat = pos + drift, turn @ mat
+    return touching
+
+
 def shape(kind, data=-1, size=(0.0, 0.0, 0.0)):
     return kind, data, size
 
@@ -129,12 +141,7 @@ def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(m
         steps = rng.choice([0.0, 1e-9, 3e-7, 1e-4, 2e-3], size=2)
         turn = random_rotation(rng, steps[0])
         drift = steps[1] * rng.normal(size=3)
-        for _ in range(25):
-            pair.place(pos, mat)
-            first, again = pair.found(True), pair.found(False)
-            assert first == again
-            touching += first[0] > 0
-            pos, mat = pos + drift, turn @ mat
+        touching += walk(pair, pos, mat, drift, turn, 25)
     counts = pair.memory[:HEADER]
     assert touching > 100
     assert counts[BY_DIRECTION] + counts[BY_PROOF] > 0.3 * counts[: BY_SEARCH + 1].sum()
@@ -266,12 +273,7 @@ def test_flush_parts_are_found_in_the_same_bits_with_and_without_memory(flanges,
         mat = random_rotation(rng, rng.choice([0.0, 1e-9, 1e-8, 1e-7, 5e-7])) @ mat
         drift = slack * rng.choice([0.0, 0.05, 0.5]) * rng.normal(size=3)
         turn = random_rotation(rng, rng.choice([0, 1e-8]))
-        for _ in range(12):
-            pair.place(pos, mat)
-            first = pair.found(True)
-            assert first == pair.found(False)
-            touching += first[0] > 0
-            pos, mat = pos + drift, turn @ mat
+        touching += walk(pair, pos, mat, drift, turn, 12)
     assert 50 < touching < 600
     counts = pair.memory[:HEADER]
     assert counts[BY_DIRECTION] > 0.1 * counts[: BY_SEARCH + 1].sum()

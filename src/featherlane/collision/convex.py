@@ -16,10 +16,10 @@ from featherlane.collision.facet_alone import settle_on_facet
 from featherlane.collision.flush import flush
 from featherlane.collision.gjk import APART, FAR, gjk
 from featherlane.collision.manifold import contact_points
-from featherlane.collision.polish import is_curved, polish
+from featherlane.collision.polish import polish
 from featherlane.collision.proof import is_proved, keep_proof
 from featherlane.collision.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, count, is_apart_as_before, remember_apart
-from featherlane.collision.support import core_radius, look_from_first
+from featherlane.collision.support import core_limit, core_radius, is_curved, look_from_first
 from featherlane.lanes import kernel, stage
 from featherlane.spatial.vector import axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, normalize3, scale3, store3
 
@@ -51,7 +51,7 @@ def vertices_of_simplex(d1, side):
 @kernel
 def search(m1, d1):
     """Distance, normal and the first core's nearest point by support points alone, in the first shape's frame."""
-    d1.gjk_reach[0] = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
+    d1.gjk_reach[0] = core_limit(d1)
     p = load3(d1.convex_pos, 0)
     if dot3(p, p) > 0.0:
         store3(d1.support_dir, 0, p)

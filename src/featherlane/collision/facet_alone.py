@@ -25,6 +25,7 @@ from featherlane.collision.facet import (
     vertex_of,
 )
 from featherlane.collision.facet_depth import LEVEL, PARALLEL, measure_facet
+from featherlane.collision.support import is_convex
 from featherlane.lanes import fabs, fmax, kernel, where
 from featherlane.model.enums import BOX, CAPSULE, MESH
 from featherlane.spatial.vector import dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, scale3, sub3
@@ -113,15 +114,6 @@ def error_of_facet(m1, d1, size):
     elif kind == EDGE_FACE:
         total = total + fabs(dot3(edge_of_facet(m1, d1, 0), load3(d1.convex_normal, 0)))
     return total
-
-
-@kernel
-def is_convex(m1, d1, side):
-    """Is the core convex exactly, as far as its edges tell?"""
-    convex = True
-    if d1.shape_type[side] == MESH:
-        convex = m1.hull_convex[d1.shape_data[side]] == 1
-    return convex
 
 
 @kernel

@@ -9,27 +9,24 @@ So what is remembered and what is found never differ on whether they touch.
 
 from __future__ import annotations
 
-from featherlane.collision.support import core_radius
+from featherlane.collision.support import core_limit, is_convex, is_curved
 from featherlane.lanes import kernel
-from featherlane.model.enums import CYLINDER, ELLIPSOID, MESH
+from featherlane.model.enums import MESH
 
 
 @kernel
 def flush(m1, d1):
     """By how much the two shapes may overlap without touching [m]: 0 unless both are polytopes and one is a hull."""
-    slack, exact = 0.0 * d1.shape_limit[0], True
-    for side in range(2):
-        kind = d1.shape_type[side]
-        if kind == MESH:
-            mesh = d1.shape_data[side]
-            slack, exact = slack + 2.0 * m1.hull_error[mesh], exact and m1.hull_convex[mesh] == 1
-        elif kind in (CYLINDER, ELLIPSOID):
-            exact = False
-    return slack if exact else 0.0 * slack
+    slack = 0.0 * d1.shape_limit[0]
+    if not is_curved(d1) and is_convex(m1, d1, 0) and is_convex(m1, d1, 1):
+        for side in range(2):
+            if d1.shape_type[side] == MESH:
+                slack = slack + 2.0 * m1.hull_error[d1.shape_data[side]]
+    return slack
 
 
 @kernel
 def is_decided(d1, dist, error):
     """Is it the same for all distances of the cores, from one to what is farther by an error, whether they touch?"""
-    limit, slack = d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1)), d1.convex_flush[0]
+    limit, slack = core_limit(d1), d1.convex_flush[0]
     return slack == 0.0 or dist > limit - slack or dist + error <= limit - 0.5 * slack

@@ -30,13 +30,6 @@ CLOSE = 0.02  # error of the nearest points that the search found, as a part of 
 BETTER = 1e-14  # by which part of the size a less constrained way has to be lower
 
 
-@kernel
-def is_curved(d1):
-    """Has one of the cores more support points than a polytope?"""
-    i, j = d1.shape_type[0], d1.shape_type[1]
-    return i in (ELLIPSOID, CYLINDER) or j in (ELLIPSOID, CYLINDER)
-
-
 # ---- curvature -------------------------------------------------------------------------------------------------------
 @kernel
 def to_shape(d1, side, v):

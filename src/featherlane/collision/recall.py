@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.collision.support import NO_VERTEX, climb, core_radius, core_support
+from featherlane.collision.support import NO_VERTEX, climb, core_limit, core_support, is_convex
 from featherlane.lanes import kernel, real, scalars, sqrt, whole
 from featherlane.lanes.record import address
 from featherlane.model.enums import MESH
@@ -96,10 +96,7 @@ def first_reach(m1, d1, u):
 @kernel
 def second_support(m1, d1, v, vertex):
     """`core_support` of the second core: of a convex hull by climbing from a vertex, if one is given."""
-    known = vertex >= 0 and d1.shape_type[1] == MESH
-    if known:
-        known = m1.hull_convex[d1.shape_data[1]] == 1
-    if known:
+    if vertex >= 0 and d1.shape_type[1] == MESH and is_convex(m1, d1, 1):
         mesh = d1.shape_data[1]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         vertex = climb(m1, start, n, v, vertex)
@@ -128,10 +125,7 @@ def is_apart_as_before(m1, d1):
             b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
             entry[VERTEX] = real(d1, 1.0) * vertex
             p = sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))
-            gap, reach = (
-                dot3(n, p) - (height + dot3(b, v)),
-                d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1)),
-            )
+            gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
             if d1.convex_flush[0] > 0.0:
                 apart = gap > reach - 0.5 * d1.convex_flush[0]
             else:

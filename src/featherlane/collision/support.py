@@ -37,6 +37,28 @@ def core_radius(d1, side):
 
 
 @kernel
+def core_limit(d1):
+    """The distance of the cores up to which a point of the shapes counts [m]."""
+    return d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
+
+
+@kernel
+def is_curved(d1):
+    """Has one of the cores more support points than a polytope?"""
+    i, j = d1.shape_type[0], d1.shape_type[1]
+    return i in (ELLIPSOID, CYLINDER) or j in (ELLIPSOID, CYLINDER)
+
+
+@kernel
+def is_convex(m1, d1, side):
+    """Is a core convex exactly, as far as its edges tell?"""
+    convex = True
+    if d1.shape_type[side] == MESH:
+        convex = m1.hull_convex[d1.shape_data[side]] == 1
+    return convex
+
+
+@kernel
 def signed(size, u):
     """size with the sign of u, and 1 where that is plus."""
     bit, x = 1, size

@@ -94,11 +94,12 @@ def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray
     at, best = asked[np.argmax(above, axis=0)], above.max(axis=0)
     start, rising = _starts(number), np.arange(len(directions) if hull["convex"] else 0)
     while len(rising):
-        neighbours = hull["edge"][_rows(start[at[rising]], number[at[rising]])]
-        of, first = np.repeat(rising, number[at[rising]]), _starts(number[at[rising]])
+        count = number[at[rising]]
+        neighbours, of = hull["edge"][_rows(start[at[rising]], count)], np.repeat(rising, count)
         x, y, z = (vert[neighbours] * directions[of]).T
-        highest = np.maximum.reduceat(x + y + z, first)
-        is_highest = x + y + z == np.repeat(highest, number[at[rising]])
+        height = x + y + z
+        highest = np.maximum.reduceat(height, _starts(count))
+        is_highest = height == np.repeat(highest, count)
         farther = highest > best[rising]
         # the first of equally high ones
         place = np.full(len(directions), -1)
