@@ -290,6 +290,19 @@ def test_parts_touch_that_overlap_by_more_than_the_rounding_of_their_vertices(fl
         assert 1e-9 < slack < 2e-7
 
 
+def test_a_hull_that_could_not_be_made_convex_has_no_slack(flanges, rng):
+    mj = flanges.to_mujoco()
+    stone = slice(mj.mesh_vertadr[STONE], mj.mesh_vertadr[STONE] + mj.mesh_vertnum[STONE])
+    mj.mesh_vert[stone] = rng.permutation(mj.mesh_vert[stone])
+    bent = fl.load(mj)
+    assert bent.hull_convex.tolist() == [0, 1, 1, 1]
+    for first, slack in ((STONE, False), (ROCK, True)):
+        pair = Pair(bent, [PARTS[first], PARTS[PRISM]])
+        pair.place(np.array([0.0, 0.0, 0.1]), np.eye(3))
+        pair.found(False)
+        assert (pair.workspace.arrays["convex_flush"][0] > 0.0) == slack
+
+
 def test_boxes_need_no_slack(flanges):
     pair = Pair(flanges, [SHAPES["box"], SHAPES["box"]])
     pair.place(np.array([0.0, 0.0, 0.18 - 1e-12]), np.eye(3))
