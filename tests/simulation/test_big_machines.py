@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import itertools
+import os
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 import featherlane as fl
 from featherlane.simulation.batch import running
 from featherlane.simulation.tile.team import Team
-from featherlane.simulation.tile.work import CHUNKS, MOST_TILES, Work
+from featherlane.simulation.tile.work import CHUNKS, MOST_TILES, work
 
 THREADS = 64
 LINE = 64  # bytes of a cache line
@@ -26,7 +28,7 @@ PATIENCE = 60.0  # [s]
 def plan_of(run):
     """A plan whose threads all call `run(thread, first tile, last tile)`."""
     calls = SimpleNamespace(calls_python=False, raise_errors=lambda: None)
-    return SimpleNamespace(run=[run] * THREADS, workspaces=[SimpleNamespace(calls=calls)])
+    return SimpleNamespace(run=[functools.partial(run)] * THREADS, workspaces=[SimpleNamespace(calls=calls)])
 
 
 def test_no_lock_is_held_while_a_thread_runs_its_tiles():
@@ -37,8 +39,7 @@ def test_no_lock_is_held_while_a_thread_runs_its_tiles():
         barrier.wait(PATIENCE)
         met.append((first, last))
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        Work([(plan_of(run), THREADS)], THREADS, lambda: pool).finish()
+    work([(plan_of(run), THREADS)], Team(THREADS))
     assert sorted(met) == [(k, k + 1) for k in range(THREADS)]
 
 
@@ -50,8 +51,7 @@ def test_threads_meet_at_the_queue_alone_and_seldom(ntile):
     def run(thread, first, last):
         taken.append((first, last))
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        Work([(plan_of(run), ntile)], THREADS, lambda: pool).finish()
+    work([(plan_of(run), ntile)], Team(THREADS))
     tiles = list(itertools.chain.from_iterable(range(*chunk) for chunk in taken))
     assert sorted(tiles) == list(range(ntile))
     assert len(taken) <= max(ntile / MOST_TILES, 2 * CHUNKS * THREADS) + 1
@@ -84,26 +84,8 @@ def test_each_thread_makes_what_it_works_on_and_has_it_again():
                 barrier.wait(PATIENCE)
                 met[thread] = threading.get_ident()
 
-            Work([(plan_of(run), THREADS)], THREADS, team.pool, team.homes).finish()
+            work([(plan_of(run), THREADS)], team)
             assert [met[k] for k in range(THREADS)] == makers
-
-
-def test_a_thread_takes_another_workspace_where_its_own_is_taken():
-    """Two threads are never in one, whoever comes first: numbers are a preference."""
-    team, inside, seen = Team(4), set(), []
-    team.build(threading.get_ident)
-
-    def run(thread, first, last):
-        assert thread not in inside
-        inside.add(thread)
-        time.sleep(0.0005 * (first % 3))
-        inside.discard(thread)
-        seen.append((first, last))
-
-    for others in ({}, dict.fromkeys(team.homes, 2), {k: 9 for k in team.homes}, team.homes):
-        seen.clear()
-        Work([(plan_of(run), 300)], 4, team.pool, others).finish()
-        assert sorted(itertools.chain.from_iterable(range(*chunk) for chunk in seen)) == list(range(300))
 
 
 def test_workspaces_are_made_by_the_threads_of_the_batch(monkeypatch):
@@ -118,28 +100,65 @@ def test_workspaces_are_made_by_the_threads_of_the_batch(monkeypatch):
     batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
     batch.step()
     assert len(makers) == len(set(makers)) == 5
-    assert set(makers) == {threading.get_ident(), *batch._team.homes}
+    assert threading.get_ident() in makers
     groups = fl.MixedBatch([(fl.load("pendulum"), 16), (fl.load("cartpole"), 16)], nthread=3)
     makers.clear()
     groups.step()
     assert len(makers) == 6 and len(set(makers)) == 3  # one team for all groups
 
 
-def test_what_goes_wrong_in_a_thread_that_makes_its_own_is_raised():
-    team, lock = Team(4), threading.Lock()
-    made = []
+def test_an_error_in_a_thread_is_raised_once_all_have_ended():
+    team, made = Team(4), []
 
     def make():
-        with lock:
-            made.append(1)
-            if len(made) == 3:
-                raise KeyError("no room")
+        made.append(1)
+        if len(made) == 3:
+            raise KeyError("no room")
+        return len(made)
 
     with pytest.raises(KeyError, match="no room"):
         team.build(make)
-    made.clear()
-    made += [1] * 3
-    assert team.build(make) == [None] * 4  # nobody waits for the other any more
+    assert len(made) == 4
+    assert sorted(team.build(make)) == [5, 6, 7, 8]
+
+
+def test_threads_end_with_their_batch():
+    def serving():
+        """Threads of batches, once no more of them end."""
+        deadline, number = time.monotonic() + PATIENCE, -1
+        while (now := sum(f.f_code.co_name == "_serve" for f in sys._current_frames().values())) != number:
+            assert time.monotonic() < deadline
+            number = now
+            time.sleep(0.05)
+        return number
+
+    gc.collect()
+    before = serving()
+    batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
+    batch.step()
+    assert serving() == before + 4
+    del batch
+    assert serving() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
+def test_a_forked_process_starts_threads_of_its_own():
+    program = """
+import os, warnings
+import featherlane as fl
+warnings.simplefilter("ignore")
+batch = fl.Batch(fl.load("cartpole"), 64, nthread=3)
+batch.step()
+child = os.fork()
+batch.step(3)
+print(batch.qpos.tobytes().hex(), flush=True)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    child, parent = done.stdout.split()
+    assert child == parent
 
 
 def test_a_world_takes_its_rows_and_little_else():

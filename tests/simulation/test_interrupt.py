@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile import work
 
 # a process that tells when it computes, is interrupted, and compares what is left with steps of another batch
 PROGRAM = """
@@ -93,35 +92,146 @@ def test_an_interrupt_leaves_all_worlds_at_the_same_step(how, nthread, recorded)
     assert any(int(line) for line in done.stdout.split())
 
 
-@pytest.mark.parametrize("nthread", [1, 3])
-def test_an_interrupt_at_any_tile_finishes_the_call(nthread, monkeypatch):
-    """Raised where Python would: before and after the loop in C, and while other threads are waited for."""
-    model = fl.load("quadruped")
-    truth, when = fl.Batch(model, 100, nthread), iter(range(100))
-    truth.step(4)
-    run, finish = work.Work._run, work.Work.finish
+def interrupted(call, k: int = 0) -> int:
+    """Call, and raise KeyboardInterrupt before bytecode k; returns how many bytecodes there were until then."""
+    count = 0
 
-    def interrupted(function, before):
-        def replaced(self, *thread):
-            k = next(when) if not thread or thread == (0,) else 99
-            if before and k < 3:
+    def within(frame, event, arg):
+        nonlocal count
+        if event == "opcode":
+            count += 1
+            if count == k:
+                sys.settrace(None)
                 raise KeyboardInterrupt
-            function(self, *thread)
-            if not before and k < 3:
-                raise KeyboardInterrupt
+        return within
 
-        return replaced
+    def into(frame, event, arg):
+        frame.f_trace_opcodes = True
+        return within
 
-    functions = {"finish": finish} | ({"_run": run} if nthread > 1 else {})  # one thread has no queue
-    for name, function in functions.items():
-        for before in (True, False):
-            when = iter(range(100))
-            batch = fl.Batch(model, 100, nthread)
-            with monkeypatch.context() as patch:
-                patch.setattr(work.Work, name, interrupted(function, before))
-                with pytest.raises(KeyboardInterrupt):
-                    batch.step(4)
-            assert batch.qpos.tobytes() == truth.qpos.tobytes() and (batch.time == truth.time).all()
+    sys.settrace(into)
+    try:
+        call()
+    except KeyboardInterrupt:
+        assert count == k
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def bits(kept: dict[str, np.ndarray]) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in kept.items()}
+
+
+MADE = {
+    "batch": lambda nthread: fl.Batch(fl.load("cartpole"), 11, nthread),
+    "recorded": lambda nthread: fl.Batch(fl.load("cartpole"), 11, nthread, record_bad=3),
+    "mixed": lambda nthread: fl.MixedBatch([(fl.load("cartpole"), 3), (fl.load("pendulum"), 9)], nthread),
+}
+CALLS = {
+    "step": lambda batch: batch.step(2),
+    "some worlds": lambda batch: batch.step(ids=[1, 2]),
+    "forward": lambda batch: batch.forward(),
+    "reset": lambda batch: batch.reset([0, 2]),
+    "rollout": lambda batch: batch.rollout(2, np.full((2, batch.ctrl.shape[1]), 0.3)),
+}
+
+
+@pytest.mark.parametrize(
+    "made, nthread, what",
+    [
+        *(("batch", 1, what) for what in CALLS),
+        *((made, 2, what) for made in ("batch", "mixed") for what in ("step", "rollout")),
+        ("recorded", 2, "step"),
+    ],
+)
+def test_an_interrupt_before_any_bytecode_finds_a_call_done_or_not_begun(made, nthread, what):
+    batch, call = MADE[made](nthread), CALLS[what]
+    batch.ctrl[:] = 0.1
+    batch.step(5)
+    call(batch)  # plans and threads are made
+    start = batch.checkpoint()
+
+    def end(*calls):
+        batch.restore(start)
+        for one in calls:
+            one(batch)
+        return bits(batch.checkpoint())
+
+    before, after = end(), end(call)
+    later = {done: end(*[call] * done, CALLS["step"]) for done in (False, True)}
+    number, found = interrupted(lambda: call(batch)), []
+    for k in range(1, number + 1, 1 + number // 700):
+        batch.restore(start)
+        interrupted(lambda: call(batch), k)
+        now = bits(batch.checkpoint())
+        assert now in (before, after), k
+        found.append(now == after)
+        batch.step(2)
+        assert bits(batch.checkpoint()) == later[found[-1]], k
+    assert True in found
+
+
+@pytest.mark.parametrize("what", ["step", "forward", "reset_data", "runge_kutta"])
+def test_an_interrupt_before_any_bytecode_leaves_a_data_free(what):
+    model, function = fl.load("cartpole"), getattr(fl, what)
+    data, found = fl.Data(model), set()
+    names = ("qpos", "qvel", "qacc", "qacc_warmstart")
+
+    def state():
+        return b"".join(getattr(data, name).tobytes() for name in names)
+
+    data.qpos[:] = 0.2
+    fl.step(model, data, 5)
+    fl.forward(model, data)
+    start, before = {name: getattr(data, name).copy() for name in names}, state()
+    function(model, data)
+    after, number = state(), interrupted(lambda: function(model, data))
+    for k in range(1, number + 1, 1 + number // 300):
+        for name, value in start.items():
+            getattr(data, name)[:] = value
+        interrupted(lambda: function(model, data), k)
+        found.add(state())
+        function(model, data)  # is not refused
+    assert found == {before, after}
+
+
+@pytest.mark.parametrize("made", ["batch", "mixed"])
+def test_controls_after_an_interrupted_rollout_are_the_last_applied(made, monkeypatch):
+    monkeypatch.setattr("featherlane.simulation.batch.call.PIECE_SECONDS", 0.0)  # a step at a time
+    batch, nstep = MADE[made](2), 8
+    control = np.linspace(0.1, 0.9, nstep)[:, None] * np.ones(batch.ctrl.shape[1])
+    batch.__dict__["_at_once"], reached = 1, set()
+    batch.rollout(nstep, control, ())
+    number = interrupted(lambda: batch.rollout(nstep, control, ()))
+    for k in range(1, number, number // 40):
+        batch.reset()
+        interrupted(lambda: batch.rollout(nstep, control, ()), k)
+        done = int(np.rint(batch.time[0] / 0.01))
+        assert (batch.ctrl == (control[done - 1] if done else 0.0)).all()
+        reached.add(done)
+    assert len(reached) > nstep / 2
+
+
+@pytest.mark.parametrize("what", ["batch", "data"])
+def test_a_call_within_a_call_is_refused(what):
+    model, within, refused = fl.load(ACTUATED), [], []
+
+    def gain(m, d, i):
+        for call in within:
+            with pytest.raises(RuntimeError, match=f"another call of this {what} is under way"):
+                call()
+            refused.append(1)
+        return 1.0
+
+    fl.set_user_actuator(model, 0, gain=gain)
+    batch, data = fl.Batch(model, 4, nthread=2), fl.Data(model)
+    call = batch.step if what == "batch" else lambda: fl.step(model, data)
+    within.append(call)
+    call()
+    assert refused
+    within.clear()
+    call()
 
 
 def test_a_long_call_is_the_same_in_pieces(monkeypatch):

@@ -23,7 +23,6 @@ from featherlane.dynamics.body.newton_euler import rne_acc
 from featherlane.dynamics.inertia.articulated import aba as _aba
 from featherlane.dynamics.integrator.integrate import advance
 from featherlane.dynamics.integrator.integrate import euler as _euler
-from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from featherlane.dynamics.passive.forces import passive as _passive
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Stage
@@ -37,7 +36,8 @@ from featherlane.simulation.step import forward as _contents
 from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
-from featherlane.simulation.world.data import Data, busy, ready, run
+from featherlane.simulation.tile.turn import hold, holds_turns
+from featherlane.simulation.world.data import Data, ready, run
 
 AT_ONCE = 32  # steps of one call: between two Python looks at interrupts
 
@@ -45,14 +45,13 @@ AT_ONCE = 32  # steps of one call: between two Python looks at interrupts
 def _measure(model: Model, data: Data, stage: Stage) -> None:
     """Run a stage that computes sensors, those of the user, too."""
     world = ready(model, data)
-    measured = world._measured(stage)
-    with world._turn:
-        measured()
+    hold(world._turns, world._measured(stage))
 
 
 # ---- whole steps -----------------------------------------------------------------------------------------------------
 
 
+@holds_turns
 def step(model: Model, data: Data, nstep: int = 1) -> None:
     """Advance the world by nstep time steps of `model.opt.timestep` [s].
 
@@ -83,11 +82,11 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     if bound is None:
         bound = _bind(ready(model, data))
     count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
-    token = data._turn_token  # as `with data._turn` does, at a third of the cost
+    turns, token = data._turns, data._turn_token  # as `hold` does, at a third of the cost
     try:
         token.pop()
     except IndexError:
-        raise busy() from None
+        turns[0].take_over()
     try:
         if count == 1:
             bound()
@@ -337,18 +336,7 @@ def runge_kutta(model: Model, data: Data) -> None:
 
     Source: MuJoCo mj_RungeKutta(4).
     """
-    world = ready(model, data)
-    with world._turn:
-        bound, in_stage = world.workspace.bound, world.workspace.arrays["in_stage"]
-        bound(rk4_start)()
-        in_stage[...] = 1
-        try:
-            for k in (1, 2, 3):
-                bound(rk4_stage)(k)
-                bound(_contents.forward)()
-        finally:
-            in_stage[...] = 0
-        bound(rk4_finish)()
+    run(model, data, _contents.classical_runge_kutta)
 
 
 # ---- states ----------------------------------------------------------------------------------------------------------

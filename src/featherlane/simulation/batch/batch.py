@@ -25,6 +25,8 @@ from featherlane.simulation.query.ray import Hits, Rays
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.turn import hold
+from featherlane.simulation.tile.uninterrupted import set_all
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
@@ -104,18 +106,22 @@ class Batch(Running):
         """
         chosen, forward = self._ids(ids), flag("forward", forward)
         keys = self._keyframes(keyframe, len(chosen))
-        with self._entered():
-            self._set_defaults(chosen)
-            for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
-                at, model = chosen[keys == k], self.model
-                self._arrays["time"][at] = model.key_time[k]
-                for name in ("qpos", "qvel", "act", "ctrl", "plastic"):
-                    self._arrays[name][at] = getattr(model, f"key_{name}")[k]
-                for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
-                    shape = self._arrays[name].shape[1:]
-                    self._arrays[name][at] = getattr(model, key)[k].reshape(shape)
+        hold((self._turn,), self._reset, chosen, keys)
         if self._bound and forward:
             self.forward(chosen)
+
+    def _reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
+        """Worlds to the defaults and to keyframes, all of it in one instruction."""
+        values = self._defaults(chosen)
+        for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
+            at, model = chosen[keys == k], self.model
+            values.append((self._arrays["time"], at, model.key_time[k]))
+            for name in ("qpos", "qvel", "act", "ctrl", "plastic"):
+                values.append((self._arrays[name], at, getattr(model, f"key_{name}")[k]))
+            for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
+                shape = self._arrays[name].shape[1:]
+                values.append((self._arrays[name], at, getattr(model, key)[k].reshape(shape)))
+        set_all(values)
 
     def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None) -> dict[str, np.ndarray]:
         """Advance worlds by nstep steps and record fields after each.
@@ -151,7 +157,7 @@ class Batch(Running):
             return self._driven(control, nstep, chosen, result)
         share, reads = self._share(nstep, chosen, control, result)
         self._run(nstep, chosen, share.extra, share.control)
-        self._recorded(share, reads, result)
+        self._measure_recorded(reads, result)
         return result
 
     def _share(self, nstep: int, chosen: np.ndarray, control, result) -> tuple[Share, dict[str, np.ndarray]]:
@@ -159,7 +165,8 @@ class Batch(Running):
         transfers, kernel = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}, None
         if isinstance(control, Kernel):
             kernel = self._control_kernel(control)
-            transfers["store"] = [Transfer(name, self._rows_of(name)) for name in kernel.sets()]
+            for name in kernel.sets():
+                getattr(self, name)  # makes the rows of an input that nobody has asked for yet
         elif control is not None:
             transfers["control"].append(
                 Transfer(
@@ -171,12 +178,10 @@ class Batch(Running):
         transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
         return Share(self, chosen, transfers, kernel), reads
 
-    def _recorded(self, share: Share, reads: dict[str, np.ndarray], result) -> None:
-        """What follows a rollout: sensors of the user in what was recorded, and the last controls, which stay."""
+    def _measure_recorded(self, reads: dict[str, np.ndarray], result) -> None:
+        """Sensors of the user in what a rollout recorded."""
         if "sensordata" in result and plain_sensors(self.model):
             fill(self.model, result["sensordata"], lambda name: reads[name])
-        for given in share.extra["control"]:
-            self._arrays["ctrl"][share.chosen] = given.array[:, -1]
 
     def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
         """Arrays to record into, checked where they are given."""
@@ -205,11 +210,6 @@ class Batch(Running):
         if known is None:
             known = self._controls[control] = control_function(self.model, control)
         return known
-
-    def _rows_of(self, name: str) -> np.ndarray:
-        """The rows of an input, made where nobody has asked for them yet."""
-        getattr(self, name)
-        return self._arrays[name]
 
     def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
         """Arrays for what the user's sensors read in a rollout that records sensordata."""

@@ -1,18 +1,20 @@
-"""A call that moves worlds: steps of one batch or of several, in pieces that an interrupt waits for.
+"""A call that moves worlds: steps of one batch or of several, in pieces.
 
-Each batch of a call has a `Share` in it.  All shares go through the same threads, and after each piece all their worlds
-are at the same step.
+Each batch of a call has a `Share` in it.  All shares go through the same threads.  A piece is one instruction of the
+calling thread (`tile.work`), so an interrupt (Ctrl-C) finds the worlds of all shares at the same step.  What Python
+does around a piece prepares it and changes no world.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane.simulation.tile.turn import hold
+from featherlane.simulation.tile.work import work
 from featherlane.simulation.user.function import UserFunction
 
 PIECE_SECONDS = 0.2  # how long an interrupt waits, about
@@ -39,53 +41,41 @@ def run(owner, nstep: int, shares: Sequence[Share]) -> None:
     """All worlds of the shares take nstep steps, or a forward pass where it is 0.
 
     Args:
-        owner: whose call it is: gives threads (`_work`), and remembers in `_at_once` how many steps of
-            worlds take PIECE_SECONDS.
+        owner: whose call it is: remembers in `_at_once` how many steps of worlds take PIECE_SECONDS.
         nstep: steps.
         shares: of each batch, at least one.
 
     Raises:
-        KeyboardInterrupt: all worlds are at the same step.
-        RuntimeError: another thread is in a call of one of the batches.
+        RuntimeError: another call of one of the batches is under way.
     """
-    with contextlib.ExitStack() as entered:
-        for share in shares:
-            entered.enter_context(share.batch._entered())
-        for share in shares:
-            share.batch._ready()
-        recorded = any(share.batch._recorder is not None for share in shares)
-        number = sum(len(share.chosen) for share in shares)
-        if nstep == 0 or (not recorded and nstep * number <= owner._at_once):
-            interrupt = _advance(owner, nstep, shares)
-            if interrupt is not None:
-                raise interrupt
-        else:
-            _advance_in_pieces(owner, nstep, shares, number)
+    hold([share.batch._turn for share in shares], _run, owner, nstep, shares)
+
+
+def _run(owner, nstep: int, shares: Sequence[Share]) -> None:
+    """The call, while no other one works on the batches."""
+    for share in shares:
+        share.batch._ready()
+    recorded = any(share.batch._recorder is not None for share in shares)
+    number = sum(len(share.chosen) for share in shares)
+    if nstep == 0 or (not recorded and nstep * number <= owner._at_once):
+        _advance(nstep, shares)
+    else:
+        _advance_in_pieces(owner, nstep, shares, number)
 
 
 def _advance_in_pieces(owner, nstep: int, shares: Sequence[Share], number: int) -> None:
-    """The steps of a long call, or of one that is recorded; between pieces all worlds are at the same step."""
+    """The steps of a long call, or of one that is recorded."""
     done = 0
     while done < nstep:
         n = _piece(owner, nstep - done, shares, number)
-        parts, start = (
-            [share._replace(extra=_part(share.extra, done, n, nstep)) for share in shares],
-            time.perf_counter(),
-        )
-        recorded = [share for share in parts if share.batch._recorder is not None]
+        parts = [share._replace(extra=_part(share.extra, done, n, nstep)) for share in shares]
+        recorded, start = [share for share in parts if share.batch._recorder is not None], time.perf_counter()
         for share in recorded:
             given, kernel = (share.extra or {}).get("control", []), share.control.function if share.control else None
             share.batch._recorder.before(share.batch, share.chosen, given, kernel)
-        try:
-            interrupt = _advance(owner, n, parts)
-            for share in recorded:
-                share.batch._recorder.after(share.batch, share.chosen, n)
-        except BaseException:
-            for share in parts:
-                share.batch._worlds_set(share.chosen)
-            raise
-        if interrupt is not None:
-            raise interrupt
+        _advance(n, parts)
+        for share in recorded:
+            share.batch._recorder.after(share.batch, share.chosen, n)
         done += n
         seconds = time.perf_counter() - start
         owner.__dict__["_at_once"] = max(1, int(n * number * PIECE_SECONDS / max(seconds, 1e-9)))
@@ -108,27 +98,11 @@ def _part(extra, start: int, n: int, nstep: int):
     return extra | per_step
 
 
-def _advance(owner, nstep: int, shares: Sequence[Share]) -> KeyboardInterrupt | None:
-    """All worlds of a call take nstep steps, or a forward pass, whatever comes in between.
-
-    Returns:
-        The interrupt that came, to be raised when all is in order.
-    """
-    bad, parts, interrupt = [share.batch._arrays["nbad"][share.chosen, 0] for share in shares], [], None
-    try:
-        for share in shares:
-            parts += share.batch._begin(nstep, share.chosen, share.extra, share.control)
-        work = owner._work(parts)
-        # what follows may be interrupted anywhere, and done again
-        while True:
-            try:
-                work.finish()
-                for share, before in zip(shares, bad, strict=True):
-                    share.batch._after(share.chosen, before)
-                return interrupt
-            except KeyboardInterrupt as error:
-                interrupt = error
-    finally:
-        for share in shares:
-            if share.control:
-                share.batch._forget_control()
+def _advance(nstep: int, shares: Sequence[Share]) -> None:
+    """All worlds of a call take nstep steps, or a forward pass."""
+    parts = []
+    for share in shares:
+        parts += share.batch._begin(nstep, share.chosen, share.extra, share.control)
+    work(parts, shares[0].batch._team)
+    for share in shares:
+        share.batch._after(share.chosen)

@@ -29,8 +29,6 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.worlds import REPORTS, STATE, chosen_worlds, count
 from featherlane.simulation.tile.fields import DATA, STATUS
-from featherlane.simulation.tile.transfer import Plan
-from featherlane.simulation.tile.work import Work
 
 ARGUMENTS = "are pairs (model, number of worlds), at least one"
 
@@ -280,11 +278,11 @@ class MixedBatch:
                 own = self._rooms.cut("ctrl", k, control[at])
             share, reads = group._share(nstep, worlds, own, result)
             shares.append(share)
-            after.append((group, share, reads, result))
+            after.append((group, reads, result))
             first += len(worlds)
         self._run(nstep, shares)
-        for group, share, reads, result in after:
-            group._recorded(share, reads, result)
+        for group, reads, result in after:
+            group._measure_recorded(reads, result)
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, out: dict[str, np.ndarray]) -> None:
         """Steps one after the other, with controls that a function computes between them."""
@@ -304,10 +302,6 @@ class MixedBatch:
         if nstep:
             for k, group in enumerate(self.groups):
                 group._tell_of_bad(int(self.starts[k]))
-
-    def _work(self, parts: list[tuple[Plan, int]]) -> Work:
-        """Tiles of plans, for the threads that all groups share."""
-        return self.groups[0]._work(parts)
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:

@@ -52,6 +52,7 @@ class Recorder:
         self._control: Kernel | None = None
         self._at: slice | np.ndarray = ALL  # the worlds of the call
         self._together = False  # they are all worlds, and have taken equally many steps
+        self._is_open = False  # a piece began and has not ended
         # the model and the fields of worlds' own as they were in the last call; and a copy for failures
         self._numbers: tuple = ()
         self._own: dict[str, np.ndarray] = {}
@@ -85,6 +86,9 @@ class Recorder:
             given: the controls of the piece, (n, nstep, ...).
             control: the kernel that sets them, if one does.
         """
+        if self._is_open:  # an interrupt or an error came between
+            self.forget()
+        self._is_open = True
         self._look_at_models(batch)
         # slices where they do: a tenth of the time of lists of worlds
         everyone = len(chosen) == self.nworld and (chosen[1:] > chosen[:-1]).all()
@@ -124,6 +128,7 @@ class Recorder:
                 self._put(t.field, k, t.array[:, k])
         self._held[at] = np.minimum(held, self.n)
         self._taken[at] += nstep
+        self._is_open = False
 
     def _put(self, name: str, k: int, rows: np.ndarray) -> None:
         """Rows of the worlds of the call into their rings, as the state before step k of the piece."""

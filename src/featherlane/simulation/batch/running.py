@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,13 +16,24 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.call import AT_ONCE, Share, run
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
-from featherlane.simulation.batch.worlds import COUNTS, EVOLVING, LASTING, MOCAP, REPORTS, SLEEP_ROWS, Worlds, count
+from featherlane.simulation.batch.worlds import (
+    COUNTS,
+    DROPPED,
+    EVOLVING,
+    LASTING,
+    MOCAP,
+    REPORTS,
+    SLEEP_ROWS,
+    Worlds,
+    count,
+)
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import STATUS, WANTED
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.transfer import Plan, Transfer
-from featherlane.simulation.tile.work import Work
+from featherlane.simulation.tile.turn import Turn, hold
+from featherlane.simulation.tile.work import work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
@@ -49,8 +57,7 @@ class Running(Worlds):
     _recorder: Recorder | None
     _at_once: int  # steps of worlds that take PIECE_SECONDS, about
     _team: Team
-    _lock: threading.Lock
-    _pid: int
+    _turn: Turn
     _memory: np.ndarray | None
     _watcher: Callable[[], None] | None  # called when all worlds of a call are at the same step again
 
@@ -72,13 +79,13 @@ class Running(Worlds):
         self._start()
 
     def _start(self):
-        """What a process or a copy has to make anew: threads, workspaces, the lock."""
+        """What a copy has to make anew: threads, workspaces, the turn."""
         own = self.__dict__
         own.setdefault("_told", False)  # of bad numbers
         own.setdefault("_recorder", None)
         own.setdefault("_at_once", AT_ONCE)
         own["width"], own["_watcher"] = processor.tile_width(self.dtype), None
-        own["_lock"], own["_pid"], own["_team"] = threading.Lock(), os.getpid(), Team(self.nthread)
+        own["_turn"], own["_team"] = Turn("batch"), Team(self.nthread)
         own["_memory"] = None
         own["_workspaces"], own["_shared"], own["_plans"], own["_controls"] = {}, {}, {}, {}
         own["_orders"] = {}
@@ -100,15 +107,17 @@ class Running(Worlds):
     def _ask(self, question: Question, chosen: np.ndarray):
         """The answer of the chosen worlds in their present states, which stay as they are."""
         if len(chosen):
-            with self._entered():
-                workspaces = self._prepare()
-                for workspace in workspaces:
-                    question.enter(workspace)
-                transfers = {"load": self._load(question.reads), **question.transfers()}
-                plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
-                part = self._begun(plan, question.number, chosen)
-                self._work([part]).finish()
+            hold((self._turn,), self._compute, question, chosen)
         return question.answer()
+
+    def _compute(self, question: Question, chosen: np.ndarray) -> None:
+        """Let tiles answer a question."""
+        workspaces = self._prepare()
+        for workspace in workspaces:
+            question.enter(workspace)
+        transfers = {"load": self._load(question.reads), **question.transfers()}
+        plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
+        work([self._begun(plan, question.number, chosen)], self._team)
 
     def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
         """Steps of the chosen worlds, or one forward pass; with a control kernel that each step calls."""
@@ -130,23 +139,15 @@ class Running(Worlds):
         begun = []
         for width, part in self._parts(chosen):
             workspaces = self._prepare(width)
-            if control:
-                _set_control(workspaces, control)
             begun.append(self._begun(self._plan(nstep, extra, width, control), nstep, chosen, part))
+            for w in workspaces if control else ():
+                w.record.set_size("user_control", w.calls.address(control))
         return begun
 
-    def _forget_control(self) -> None:
-        """No kernel controls steps."""
-        for workspaces in self._workspaces.values():
-            _set_control(workspaces, None)
-
-    def _after(self, chosen: np.ndarray, bad: np.ndarray) -> None:
-        """What follows the steps of a call: sensors of the user, inputs of worlds that were reset, who watches."""
+    def _after(self, chosen: np.ndarray) -> None:
+        """What follows the steps of a call: sensors of the user, who watches."""
         if "sensordata" in self._bound and plain_sensors(self.model):
             self._measure(chosen)
-        fresh = chosen[self._arrays["nbad"][chosen, 0] > bad]
-        if len(fresh):
-            self._drop_inputs(fresh)
         if self._watcher is not None:
             self._watcher()
 
@@ -195,16 +196,6 @@ class Running(Worlds):
             return order
         return np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
 
-    def _entered(self):
-        return _Entry(self)
-
-    def _threads(self) -> ThreadPoolExecutor:
-        return self._team.pool()
-
-    def _work(self, parts: list[tuple[Plan, int]]) -> Work:
-        """Tiles of plans, for this batch's threads."""
-        return Work(parts, self.nthread, self._threads, self._team.homes)
-
     def _prepare(self, width: int | None = None) -> list[Workspace]:
         """Workspaces for the fields as they are asked for now, with the model as it is now; one for each thread."""
         width = width or self.width
@@ -240,8 +231,9 @@ class Running(Worlds):
         if extra is None and key in self._plans:
             return self._plans[key]
         load = self._load((*LASTING, *COUNTS))
-        # a world that is reset has its mocap bodies moved, and knows best where to
-        kept = [n for n in (*EVOLVING, *SLEEP_ROWS, *MOCAP) if n in self._arrays and not forward]
+        # inputs, too: a call may bring controls, and a world that is reset for bad numbers drops its inputs
+        lasts = (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
+        kept = [n for n in lasts if n in self._arrays and not forward]
         store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]
         store += [Transfer(n, a) for n, a in self._bound.items()]
         asked = set(self._bound) | {t.field for t in (extra or {}).get("record", ())}
@@ -271,6 +263,7 @@ class Running(Worlds):
         wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
         wanted["want_all"] |= by_sensors
         wanted["keeps_list"] = self.nworld == 1
+        wanted["user_control"] = 0  # but in a call that brings one
         return {name: int(value) for name, value in wanted.items()}
 
     def _load(self, names) -> list[Transfer]:
@@ -280,7 +273,7 @@ class Running(Worlds):
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):
-        made_anew = ("_lock", "_pid", "_team", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
+        made_anew = ("_turn", "_team", "_workspaces", "_plans", "_shared", "_controls", "_memory", "width")
         made_anew += ("_watcher", "_row_views", "_orders")
         views = self._arrays.keys() | self._bound.keys()
         kept = {k: v for k, v in self.__dict__.items() if k not in made_anew and k not in views}
@@ -289,25 +282,3 @@ class Running(Worlds):
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._start()
-
-
-class _Entry:
-    """One call at a time: a second thread is told, a fork starts its own threads."""
-
-    def __init__(self, batch: Running):
-        self.batch = batch
-
-    def __enter__(self):
-        if self.batch._pid != os.getpid():
-            self.batch._start()
-        if not self.batch._lock.acquire(blocking=False):
-            raise RuntimeError("another thread is in a call of this batch; give each thread a batch of its own")
-
-    def __exit__(self, *error):
-        self.batch._lock.release()
-
-
-def _set_control(workspaces: list[Workspace], control: UserFunction | None) -> None:
-    """Let steps call a control kernel, or none."""
-    for w in workspaces:
-        w.record.set_size("user_control", w.calls.address(control) if control else 0)

@@ -22,6 +22,7 @@ from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Expanded
 from featherlane.simulation.batch.room import Room
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import given_fields, room_for
@@ -68,7 +69,7 @@ class Worlds(NamedAccess):
         given = GIVEN_ROWS if self.ngiven else ()
         for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
             own["_arrays"][name] = self._rows(DATA[name])
-        self._set_defaults(np.arange(nworld))
+        set_all(self._defaults(np.arange(nworld)))
         self._keep_sleep()
 
     def _rows(self, field) -> np.ndarray:
@@ -324,22 +325,21 @@ class Worlds(NamedAccess):
             raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {self.model.nkey - 1}, or a name")
         return keys
 
-    def _set_defaults(self, at: np.ndarray) -> None:
-        """The model's default state, with per-world qpos0 and references of springs where they are expanded."""
+    def _defaults(self, at: np.ndarray) -> list[Assignment]:
+        """The model's default state and inputs, with what each world has for itself where fields are expanded."""
         self._worlds_set(at)
-        for rows, zero in self._whole_rows((*EVOLVING, *REPORTS)):
-            rows[at] = zero
         q0 = self._expanded.get("qpos0")
-        self._arrays["qpos"][at] = self.model.qpos0 if q0 is None else q0[at]
+        new = {"qpos": self.model.qpos0 if q0 is None else q0[at], "eq_active": self.model.eq_active0}
+        new |= mocap_defaults(self.model, lambda name: self._expanded.own(name, at))
         if self.model.nhistory:
             step, interval = (self._expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
-            self._arrays["history"][at] = empty_history(self.model, step.ravel(), interval)
+            new["history"] = empty_history(self.model, step.ravel(), interval)
         if self.model.nplastic:
             rest = (self._expanded.own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
-            self._arrays["plastic"][at] = plastic_defaults(self.model, *rest)
-        self._clear_inputs(at)
-        if "tree_asleep" in self._arrays:
-            self._set_sleep_defaults(at)
+            new["plastic"] = plastic_defaults(self.model, *rest)
+        values = [(rows, at, zero) for rows, zero in self._whole_rows((*EVOLVING, *REPORTS, *DROPPED))]
+        values += [(self._arrays[name], at, value) for name, value in new.items() if self._arrays[name].size]
+        return values + (self._sleep_defaults(at, new) if "tree_asleep" in self._arrays else [])
 
     def _whole_rows(self, names: tuple[str, ...]) -> list[tuple[np.ndarray, Any]]:
         """Of each field that worlds have numbers of: a view with one element for each world, and a zero of its kind.
@@ -353,17 +353,16 @@ class Worlds(NamedAccess):
 
     def _add_sleep(self) -> None:
         """Rows of what sleeps."""
-        for name in SLEEP_ROWS:
-            self._arrays[name] = self._rows(DATA[name])
-        self._set_sleep_defaults(np.arange(self.nworld))
+        rows = {name: self._rows(DATA[name]) for name in SLEEP_ROWS}
+        set_all(self._sleep_defaults(np.arange(self.nworld), self._arrays, rows))
+        self._arrays.update(rows)
         self._rows_changed()
 
-    def _set_sleep_defaults(self, at: np.ndarray) -> None:
-        """Worlds as the model starts them, asleep or awake."""
-        for name, value in sleep_defaults(self.model).items():
-            self._arrays[name][at] = value
-        self._arrays["sleep_qpos"][at] = self._arrays["qpos"][at]
-        self._arrays["sleep_mocap"][at] = np.concatenate([self._arrays[name][at] for name in MOCAP], axis=-1)
+    def _sleep_defaults(self, at: np.ndarray, state: Mapping[str, np.ndarray], rows=None) -> list[Assignment]:
+        """What sleeps as the model starts worlds, in a state; into the worlds' rows, or into new ones."""
+        mocap = [np.broadcast_to(state[name], (len(at), *self._arrays[name].shape[1:])) for name in MOCAP]
+        new = sleep_defaults(self.model) | {"sleep_qpos": state["qpos"], "sleep_mocap": np.concatenate(mocap, axis=-1)}
+        return [((rows or self._arrays)[name], at, value) for name, value in new.items()]
 
     def _keep_sleep(self) -> None:
         """Rows of what sleeps where the flag `sleep` is on; all awake where it was switched off."""
@@ -372,21 +371,6 @@ class Worlds(NamedAccess):
                 self._add_sleep()
         elif "tree_asleep" in self._arrays:
             self._arrays["tree_asleep"][...] = AWAKE
-
-    def _clear_inputs(self, at: np.ndarray) -> None:
-        """Inputs as after a reset: mocap bodies where each world's model places them."""
-        self._drop_inputs(at)
-        if not self._arrays["mocap_pos"].size:
-            return
-        for name, value in mocap_defaults(self.model, lambda name: self._expanded.own(name, at)).items():
-            self._arrays[name][at] = value
-
-    def _drop_inputs(self, at: np.ndarray) -> None:
-        """The same without mocap bodies, which a world that the engine resets brings along."""
-        for rows, zero in self._whole_rows(DROPPED):
-            rows[at] = zero
-        if self._arrays["eq_active"].size:
-            self._arrays["eq_active"][at] = self.model.eq_active0
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:

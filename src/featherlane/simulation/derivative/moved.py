@@ -19,7 +19,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Plan, Transfer
-from featherlane.simulation.tile.work import Work
+from featherlane.simulation.tile.work import work
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 from featherlane.simulation.world.data import Data
 
@@ -85,11 +85,7 @@ class OwnWorlds:
 
     def _go(self, plan: Plan, ntile: int) -> None:
         """All tiles of a plan that has begun."""
-        if self.batch.nthread == 1 or ntile == 1:
-            plan.run[0](0, 0, ntile)
-            plan.workspaces[0].calls.raise_errors()
-        else:
-            Work([(plan, ntile)], self.batch.nthread, self.batch._threads).finish()
+        work([(plan, ntile)], self.batch._team)
 
 
 class MovedWorlds(OwnWorlds):

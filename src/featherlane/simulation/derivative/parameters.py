@@ -21,7 +21,7 @@ from featherlane.simulation.derivative.columns import parameter_points
 from featherlane.simulation.derivative.moved import POINTS, OwnWorlds
 from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.tile.transfer import Plan, Transfer
-from featherlane.simulation.tile.work import Work
+from featherlane.simulation.tile.work import work
 
 RELATIVE, LEAST = 1e-6, 1e-2  # a number moves by RELATIVE times its size, or times LEAST
 OF_STEPS = 1e-5  # and by this where steps are differenced, which round more
@@ -113,7 +113,7 @@ class Parameters:
         plan.workspaces[0].calls.require(parameter_points)
         every = np.arange(len(source))
         plan.begin(1, every, every)
-        Work([(plan, -(-len(every) // width))], points.nthread, points._threads).finish()
+        work([(plan, -(-len(every) // width))], points._team)
         return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
 
     def rates_of_steps(self, worlds: OwnWorlds) -> np.ndarray:

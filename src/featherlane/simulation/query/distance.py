@@ -17,6 +17,7 @@ from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
@@ -160,13 +161,15 @@ def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, 
     """
     check_model(model)
     pairs = Pairs(model, None, np.float64, geom1, geom2, distmax)
-    distance, fromto = pairs.distance.reshape(-1), pairs.fromto.reshape(-1, 6)
-    with ready(model, data)._turn:
-        workspace = data.workspace
-        pairs.enter(workspace)
-        run, arrays = workspace.bound(_geom_distance), workspace.arrays
-        for k, pair in enumerate(pairs.geom.reshape(-1, 2)):
-            arrays["distance_geom"][:, 0] = pair
-            run()
-            distance[k], fromto[k] = arrays["distance"][0, 0], arrays["distance_fromto"][:, 0]
+    hold(ready(model, data)._turns, _measure, data.workspace, pairs)
     return pairs.answer()
+
+
+def _measure(workspace: Workspace, pairs: Pairs) -> None:
+    distance, fromto = pairs.distance.reshape(-1), pairs.fromto.reshape(-1, 6)
+    pairs.enter(workspace)
+    run, arrays = workspace.bound(_geom_distance), workspace.arrays
+    for k, pair in enumerate(pairs.geom.reshape(-1, 2)):
+        arrays["distance_geom"][:, 0] = pair
+        run()
+        distance[k], fromto[k] = arrays["distance"][0, 0], arrays["distance_fromto"][:, 0]

@@ -11,6 +11,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Stage
 from featherlane.model.assign import reals
 from featherlane.model.model import Model
+from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.data import Data, ready
 
 
@@ -90,10 +91,13 @@ def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray
     if x.shape[-1:] != (model.nv,):
         raise ModelError(f"x: got shape {x.shape}, allowed is (..., {model.nv})")
     out, source, target = np.empty_like(x, order="C"), data.qvec, getattr(data, result)
-    with data._turn:
+
+    def apply() -> None:
         run = data.workspace.bound(stage)
         for vector, answer in zip(x.reshape(-1, model.nv), out.reshape(-1, model.nv), strict=True):
             source[:] = vector
             run()
             answer[:] = target
+
+    hold(data._turns, apply)
     return out

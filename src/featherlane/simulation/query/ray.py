@@ -21,6 +21,7 @@ from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 from featherlane.spatial.vector import MINVAL
@@ -268,8 +269,11 @@ def ray(
     check_model(model)
     rays = Rays(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
     if rays.number:
-        with ready(model, data)._turn:
-            workspace = _tile(data, rays.number)
-            rays.enter(workspace)
-            workspace.bound(cast_many)(*rays.addresses(), rays.number)
+        hold(ready(model, data)._turns, _cast, data, rays)
     return rays.answer()
+
+
+def _cast(data: Data, rays: Rays) -> None:
+    workspace = _tile(data, rays.number)
+    rays.enter(workspace)
+    workspace.bound(cast_many)(*rays.addresses(), rays.number)

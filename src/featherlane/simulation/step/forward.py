@@ -20,6 +20,7 @@ from featherlane.dynamics.body.newton_euler import bias, rne
 from featherlane.dynamics.inertia.articulated import needs_factor, needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
 from featherlane.dynamics.integrator.gyroscopic import replace_gyroscopic_torque
+from featherlane.dynamics.integrator.runge_kutta import rk4_finish, rk4_stage, rk4_start
 from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
 from featherlane.dynamics.integrator.table import accelerations, advance, move, start
 from featherlane.dynamics.passive.forces import passive
@@ -233,6 +234,21 @@ def runge_kutta(m, d):
         forward(m, d)
     d.in_stage[0] = 0
     advance(m, d)
+
+
+@stage
+def classical_runge_kutta(m, d):
+    """The classical step of fourth order, after `forward`, whatever integrator the model names.
+
+    Reads, writes: as `runge_kutta`.
+    """
+    rk4_start(m, d)
+    for k in range(1, 4):
+        d.in_stage[0] = 1
+        rk4_stage(m, d, k)
+        forward(m, d)
+    d.in_stage[0] = 0
+    rk4_finish(m, d)
 
 
 @kernel

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -24,6 +25,7 @@ from featherlane.simulation.tile.calls import UserCalls
 from featherlane.simulation.tile.capacity import capacities
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
+from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.solver.hessian.equation import forget_pattern
 
 CLEARED = DATA.that("reset")
@@ -143,30 +145,29 @@ class Workspace:
         """The functions of the user have changed."""
         self._bound.clear()
 
-    def reset(self) -> None:
-        """Every world to the model's defaults: qpos0, no velocity, no force."""
-        for name in CLEARED:
-            self.arrays[name][...] = 0
-        self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
-        self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T
-        self.arrays["active"][...] = 1
-        rest = plastic_defaults(self.model, self.model.qpos_spring, self.model.tendon_lengthspring)
-        self.arrays["plastic"][: rest.size] = rest[:, None]
-        for name, value in input_defaults(self.model).items():
-            self.arrays[name][: value.size] = value.reshape(-1, 1)
-        self.reset_sleep(sleep_defaults(self.model))
+    def reset(self, given: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
+        """Every world to the model's defaults, qpos0, no velocity, no force, in one instruction.
 
-    def reset_sleep(self, start: dict[str, np.ndarray]) -> None:
-        """What sleeps, and the masks that follow from it."""
-        for name, value in start.items():
-            self.arrays[name][: value.size] = value.reshape(-1, 1)
+        Args:
+            given: what has other values, by name of the field.
+        """
+        rest = plastic_defaults(self.model, self.model.qpos_spring, self.model.tendon_lengthspring)
+        new = {"qpos": self.model.qpos0, "history": empty_history(self.model), "plastic": rest}
+        new |= input_defaults(self.model) | self._sleep() | given
+        values: list[Assignment] = [(self.arrays[name], ..., 0) for name in (*CLEARED, "tree_settled")]
+        values.append((self.arrays["active"], ..., 1))
+        for name, value in new.items():
+            rows = self.arrays[name]
+            values.append((rows, slice(value.size), value.reshape(-1, *[1] * (rows.ndim - 1))))
+        set_all(values)
+
+    def _sleep(self) -> dict[str, np.ndarray]:
+        """What sleeps at the start, and the masks that follow from it."""
+        start = sleep_defaults(self.model)
         awake = start["tree_asleep"] < 0
         tree, mocap = self.model.body_treeid, self.model.body_mocapid[self.model.body_rootid] >= 0
         bodies = np.where(tree >= 0, np.append(awake, False)[tree], mocap)
-        for name, value in (("tree_awake", awake), ("body_awake", bodies)):
-            self.arrays[name][: value.size] = value.reshape(-1, 1)
-        self.arrays["body_stirs"][: bodies.size] = bodies
-        self.arrays["tree_settled"][...] = 0
+        return start | {"tree_awake": awake, "body_awake": bodies, "body_stirs": bodies}
 
     def bound(self, stage: Stage):
         """The stage as a function of its whole numbers, on this workspace."""

@@ -22,6 +22,7 @@ from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
+from featherlane.simulation.tile.turn import Turn, hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
@@ -34,35 +35,6 @@ KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl"
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
 # a data can change over to a model that agrees in these
 SHAPING = sorted({n for f in DATA.fields for n in f.shape if isinstance(n, str)})
-
-
-class Turn:
-    """One call at a time on the memory of a data: whoever takes the token runs, anyone else is told.
-
-    A list of one, whose `pop` and `append` are whole for other threads, takes a third of the time of a lock.
-    """
-
-    __slots__ = ("token",)
-
-    def __init__(self):
-        self.token = [None]
-
-    def __enter__(self) -> None:
-        try:
-            self.token.pop()
-        except IndexError:
-            raise busy() from None
-
-    def __exit__(self, *error) -> None:
-        self.token.append(None)
-
-
-def busy() -> RuntimeError:
-    """What a call on a data is told while another one is under way."""
-    return RuntimeError(
-        "another call of this data is under way, in another thread or in a function that it calls; "
-        "give each thread a data of its own (copy.copy)"
-    )
 
 
 # whole numbers are indices and addresses that compiled stages follow without a check
@@ -110,8 +82,8 @@ class Data(NamedAccess):
         """Memory and views."""
         own = self.__dict__
         own["_told"] = False  # of bad numbers
-        own["model"], own["workspace"], own["_turn"] = model, Workspace(model, 1, given=given), Turn()
-        own["_turn_token"] = self._turn.token
+        own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
+        own["_turn_token"] = self._turns[0].token
         own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD])  # read after each step: 30 ns
         # the bound step, several in one call; the model's revision that the record shows, its stamp without edits
         own["_step"] = own["_steps"] = own["_revision"] = own["_stamp"] = None
@@ -127,8 +99,7 @@ class Data(NamedAccess):
             ModelError: the model's sizes are not those of this data.
             RuntimeError: another thread is in a call of this data.
         """
-        with self._turn:
-            self._use(model)
+        hold(self._turns, self._use, model)
 
     def _use(self, model: Model) -> None:
         """The record, and what is asked of a step, as they follow from the model."""
@@ -370,18 +341,14 @@ class Data(NamedAccess):
             UnknownNameError: no such keyframe; the data is unchanged.
         """
         key = None if keyframe is None else self.model.keyframe(keyframe).id
-        with self._turn:
-            self.workspace.reset()
-            if key is not None:
-                for name, source in KEYFRAME.items():
-                    value = np.asarray(getattr(self.model, f"key_{source}")[key])
-                    self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
+        given = {}
+        if key is not None:
+            given = {name: np.asarray(getattr(self.model, f"key_{source}")[key]) for name, source in KEYFRAME.items()}
+        hold(self._turns, self.workspace.reset, given)
 
     def forward(self) -> None:
         """All that follows from the present state: `featherlane.forward` with the data's model."""
-        run = ready(self.model, self)._measured(forward_pass)
-        with self._turn:
-            run()
+        hold(self._turns, ready(self.model, self)._measured(forward_pass))
 
     def _measured(self, stage: Stage) -> Callable[[], None]:
         """A stage that computes sensors, as a function that calls those of the user, too."""
@@ -416,5 +383,4 @@ def ready(model: Model, data: Data) -> Data:
 def run(model: Model, data: Data, stage: Stage) -> None:
     """Run a stage on the data's memory, with the model as it is now; raises as `ready` does."""
     world = ready(model, data)
-    with world._turn:
-        world.workspace.bound(stage)()
+    hold(world._turns, world.workspace.bound(stage))
