@@ -263,8 +263,8 @@ class Running(Worlds):
         wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
         wanted["want_all"] |= by_sensors
         wanted["keeps_list"] = self.nworld == 1
-        wanted["user_control"] = 0  # but in a call that brings one
-        return {name: int(value) for name, value in wanted.items()}
+        # `_begin` sets the address of a control
+        return {name: int(value) for name, value in wanted.items()} | {"user_control": 0}
 
     def _load(self, names) -> list[Transfer]:
         """Transfers of fields that the batch keeps, and of the model's that differ by world, into tiles."""

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -145,7 +144,7 @@ class Workspace:
         """The functions of the user have changed."""
         self._bound.clear()
 
-    def reset(self, given: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
+    def reset(self, given: dict[str, np.ndarray] | None = None) -> None:
         """Every world to the model's defaults, qpos0, no velocity, no force, in one instruction.
 
         Args:
@@ -153,7 +152,7 @@ class Workspace:
         """
         rest = plastic_defaults(self.model, self.model.qpos_spring, self.model.tendon_lengthspring)
         new = {"qpos": self.model.qpos0, "history": empty_history(self.model), "plastic": rest}
-        new |= input_defaults(self.model) | self._sleep() | given
+        new |= input_defaults(self.model) | self._sleep() | (given or {})
         values: list[Assignment] = [(self.arrays[name], ..., 0) for name in (*CLEARED, "tree_settled")]
         values.append((self.arrays["active"], ..., 1))
         for name, value in new.items():

@@ -1,0 +1,18 @@
+"""Interrupts of calls: some of each kind, or as many as one likes."""
+
+import sys
+
+import pytest
+
+from fuzz import interrupts
+from fuzz.report import budget
+
+SAMPLE = 60
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no timers there that send signals")
+@pytest.mark.parametrize("number", [SAMPLE, pytest.param(interrupts.NUMBER, marks=pytest.mark.slow)])
+def test_an_interrupt_at_any_time_leaves_a_call_done_or_not_begun(number):
+    report = interrupts.run(number if number == SAMPLE else int(budget(number)))
+    print(report)
+    assert not report.findings, str(report)
