@@ -11,6 +11,7 @@ import pytest
 import featherlane as fl
 from featherlane.lanes.record import SHARED_DTYPES
 from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.turn import hold
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -431,8 +432,12 @@ def test_a_call_while_another_is_under_way_is_refused_and_changes_nothing(call):
     data = fl.Data(model)
     fl.step(model, data)
     before = data.qpos.copy()
-    with data._turn, pytest.raises(RuntimeError, match="another call of this data is under way"):
-        call(model, data)
+
+    def within():
+        with pytest.raises(RuntimeError, match="another call of this data is under way"):
+            call(model, data)
+
+    hold(data._turns, within)
     np.testing.assert_array_equal(data.qpos, before)
     call(model, data)
 

@@ -32,7 +32,7 @@ def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
     # signals interrupt the main thread: plain Python that stages call runs in other threads
     apart = any(plan.workspaces[0].calls.calls_python for plan in plans)
     is_compiled = isinstance(plans[0].run[0], functools.partial)  # and not checked, which Python does after each call
-    if not is_compiled or (min(team.nthread, ntile) == 1 and not apart):
+    if not is_compiled or ntile == 0 or (min(team.nthread, ntile) == 1 and not apart):
         call_all([(plan.run[0], 0, 0, n) for plan, n in parts])
     else:
         _share(parts, ntile, team, apart)
