@@ -1,8 +1,8 @@
-"""A call that moves worlds: steps of one batch or of several, in pieces.
+"""Calls that step the worlds of one batch or of several batches, in pieces.
 
-Each batch of a call has a `Share` in it.  All shares go through the same threads.  A piece is one instruction of the
-calling thread (`tile.work`), so an interrupt (Ctrl-C) finds the worlds of all shares at the same step.  What Python
-does around a piece prepares it and changes no world.
+Each batch of a call has a `Share` in it.  All shares use the same threads.  A piece runs within one bytecode of the
+calling thread (`tile.work`), so an interrupt (Ctrl-C) finds the worlds of all shares at the same step.  The Python code
+around a piece only prepares it and changes no world.
 """
 
 from __future__ import annotations

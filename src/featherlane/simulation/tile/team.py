@@ -1,10 +1,9 @@
-"""The threads of a batch: each has a number, makes the workspace of its number and works there in every call.
+"""The threads of a batch.  Each has a number, allocates the workspace of that number and uses it in every call.
 
-A page of memory lies near the core that first writes to it, so a thread works on what it has made.
+A page of memory lies near the core that first writes to it, so each thread works in memory that it has allocated.
 
-Python raises an interrupt (Ctrl-C) between two instructions of its main thread.  `Team.run` starts the other threads,
-does the caller's part and waits for the others in one instruction: the functions that it chains are all written in C
-and none of them looks at signals.  An interrupt therefore comes before all of the work or after it.
+`Team.run` starts the other threads, does the caller's part and waits for the others within one bytecode.  All functions
+of that chain are C functions that do not check for signals, so an interrupt (Ctrl-C) comes before the work or after it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from featherlane.simulation.tile.uninterrupted import call_all, take_all
 
 T = TypeVar("T")
 
-# Python's locks in C: to wait for one of `threading` is interrupted by signals, to wait for these is not
+# CPython's C locks: signals interrupt a wait for a lock of `threading`, but not a wait for one of these
 _python = ctypes.CDLL("python", handle=ctypes.pythonapi._handle)
 _new_lock, _free_lock = _python.PyThread_allocate_lock, _python.PyThread_free_lock
 _acquire, _release = _python.PyThread_acquire_lock, _python.PyThread_release_lock
@@ -32,11 +31,11 @@ _release.argtypes, _release.restype = _free_lock.argtypes, _free_lock.restype = 
 
 
 class _Worker:
-    """A thread that runs what stands in its queue, until it finds None there.
+    """A thread that runs the tasks in its queue, until it finds None there.
 
     Attributes:
-        queue: pairs of a function without arguments, and the list that takes the error which it raises.
-        done: a lock, released after each of them.
+        queue: pairs of a function without arguments, and the list to which its error is appended.
+        done: address of a lock that is released after each task.
     """
 
     __slots__ = ("done", "queue")
@@ -47,20 +46,20 @@ class _Worker:
 
 
 def _serve(queue: SimpleQueue, done: int) -> None:
-    """The life of a worker; signals interrupt the main thread alone."""
+    """Run tasks in a worker.  Interrupts are raised in the main thread only."""
     while (task := queue.get()) is not None:
         function, errors = task
         try:
             function()
         except BaseException as error:
             errors.append(error)
-        del task, function, errors  # nothing of a call is kept alive after it
+        del task, function, errors  # or they would stay alive until the next task
         _release(done)
     _free_lock(done)
 
 
 def _end(workers: Mapping[int, _Worker]) -> None:
-    """Let threads end."""
+    """End the threads of workers."""
     for worker in list(workers.values()):
         worker.queue.put(None)
 
@@ -79,29 +78,29 @@ class Team:
         weakref.finalize(self, _end, self._workers)
 
     def _worker(self, number: int) -> _Worker:
-        """The thread of a number, started when it is first needed."""
-        if self._pid != os.getpid():  # a fork has none of its parent's threads
+        """Return the worker of a number, started at its first use."""
+        if self._pid != os.getpid():  # a forked process has none of its parent's threads
             self._workers.clear()
             self._pid = os.getpid()
         if number not in self._workers:
             new = _Worker()
-            # at once: there is no thread without its entry
+            # in one bytecode, so that no thread runs without its entry
             call_all([(start_new_thread, _serve, (new.queue, new.done)), (self._workers.__setitem__, number, new)])
         return self._workers[number]
 
     def run(self, tasks: Mapping[int, Callable[[], object]], own: Iterable = ()) -> None:
-        """Call each task in the thread of its number, and take all elements of `own` in this one, meanwhile.
+        """Call each task in the thread of its number, exhaust `own` in this thread meanwhile, and wait for all.
 
         Args:
-            tasks: by number of thread.
-            own: the caller's part; an iterator in C that raises nothing, or it could not be waited for the others.
+            tasks: functions by number of the thread.
+            own: the caller's part: an iterator in C that raises nothing, since the wait would be skipped.
 
         Raises:
-            BaseException: the first error of a task; all have ended then.
+            BaseException: the first error of a task, after all tasks have ended.
         """
         errors: list[BaseException] = []
         workers = [self._worker(number) for number in tasks]
-        # lists, for a generator's frame could be interrupted
+        # lists, because an interrupt could be raised in the frame of a generator
         starts = map(SimpleQueue.put, [w.queue for w in workers], [(task, errors) for task in tasks.values()])
         waits = map(_acquire, [w.done for w in workers], repeat(1))
         take_all(chain(starts, own, waits))
@@ -109,7 +108,7 @@ class Team:
             raise errors[0]
 
     def build(self, make: Callable[[], T]) -> list[T]:
-        """A thing for each thread, made by it.
+        """Return one object for each thread, made in that thread.
 
         Raises:
             BaseException: what `make` raises.

@@ -1,41 +1,49 @@
-"""One call at a time on an object, whatever interrupts the call.
+"""Mutual exclusion of calls that an interrupt (Ctrl-C) cannot break.
 
-No lock of Python's can be released safely: an interrupt (Ctrl-C) raises between any two instructions, also between
-those that take a lock and the `try` whose `finally` releases it.  So a turn is not held until it is released.  It is
-held for as long as the call that took it is on the stack of a thread.  Giving it back is only the fast path: where a
-turn is missing, the next call looks through the stacks, and takes it over if no call there holds it.
+A lock that Python code acquires and releases is not safe: an interrupt can raise between any two bytecodes, also between
+the acquisition and the `try` whose `finally` releases the lock.  A `Turn` therefore does not depend on its release.  It
+is held exactly as long as the call that took it is on the stack of a thread.  Releasing it is only the fast path: if the
+token of a turn is missing, the next call searches the stacks and takes the turn over if no call there holds it.
 
-What a call does to the memory behind an object is one instruction of its thread (`team`, `work`), so a call that is on
-no stack has nothing under way.
+A call changes the memory behind an object in one bytecode (`work`), so a call that is on no stack has no threads running.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_holders: set[CodeType] = set()  # functions that hold turns, which their local variable `turns` names
+_holders: set[CodeType] = set()  # code of functions that hold the turns in their local variable `turns`
 
 
 def holds_turns(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: the function holds the turns in its local variable `turns`, as long as it is on a stack."""
+    """Declare that a function, while it runs, holds the turns in its local variable `turns` (decorator)."""
     _holders.add(function.__code__)
     return function
+
+
+def frames() -> Iterator[FrameType]:
+    """Iterate over the frames on the stacks of all threads."""
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
 
 
 class Turn:
     """The right to work on an object.
 
     Args:
-        what: the object, as an error names it.
+        what: the kind of object, for errors.
 
     Attributes:
-        token: a list of one element while the turn is free; `pop` takes it, in a third of the time of a lock.
+        token: a list with one element while the turn is free.  `pop` takes it, in a third of the time of a lock.
     """
 
     __slots__ = ("token", "what")
@@ -44,26 +52,23 @@ class Turn:
         self.token, self.what = [None], what
 
     def take_over(self) -> None:
-        """Hold the turn, whose token is missing, if no other call on any stack holds it.
+        """Take the turn although its token is missing.
 
         Raises:
             RuntimeError: another call holds it.
         """
         own = sys._getframe(1)
-        for top in sys._current_frames().values():
-            frame: FrameType | None = top
-            while frame is not None:
-                if frame is not own and frame.f_code in _holders and self in frame.f_locals.get("turns", ()):
-                    raise RuntimeError(
-                        f"another call of this {self.what} is under way, in another thread or in a function that it "
-                        f"calls; give each thread a {self.what} of its own"
-                    )
-                frame = frame.f_back
+        for frame in frames():
+            if frame is not own and frame.f_code in _holders and self in frame.f_locals.get("turns", ()):
+                raise RuntimeError(
+                    f"another call of this {self.what} is under way, in another thread or in a function that it calls; "
+                    f"give each thread a separate {self.what}"
+                )
 
 
 @holds_turns
 def hold(turns: Sequence[Turn], function: Callable[..., R], *arguments: Any) -> R:
-    """Call the function while no other call works on the objects of the turns.
+    """Call a function while no other call works on the objects of the turns.
 
     Raises:
         RuntimeError: another call holds one of the turns.

@@ -1,7 +1,7 @@
-"""Many calls in one instruction of Python's: an interrupt (Ctrl-C) finds all of them done, or none.
+"""Many calls in one bytecode: an interrupt (Ctrl-C) finds all of them done, or none.
 
-Python raises interrupts between two instructions of its main thread.  A chain of functions that are written in C is one
-instruction, as long as none of them runs Python or looks at signals.
+Python raises interrupts between two bytecodes of its main thread.  A chain of C functions runs within one bytecode, if
+none of them runs Python code or checks for signals.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ Assignment = tuple[np.ndarray, Any, Any]  # rows, which of them, values that bro
 
 
 def take_all(elements: Iterable) -> None:
-    """Take all elements of an iterator in C."""
+    """Exhaust an iterator that is implemented in C."""
     deque(elements, 0)
 
 
 def call_all(calls: list[tuple]) -> None:
-    """Call functions in C, each given as a tuple with its arguments."""
+    """Call C functions, each given as a tuple with its arguments."""
     deque(starmap(operator.call, calls), 0)
 
 
 def set_all(values: list[Assignment]) -> None:
-    """Set rows of arrays."""
+    """Assign to rows of arrays."""
     deque(starmap(operator.setitem, values), 0)

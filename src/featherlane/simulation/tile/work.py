@@ -1,6 +1,6 @@
-"""The tiles of plans, run on all threads in one instruction of the caller's: see `team`.
+"""Runs the tiles of plans on all threads, within one bytecode of the calling thread (`team`).
 
-An interrupt (Ctrl-C) finds all tiles of a call run, or none.
+An interrupt (Ctrl-C) finds all tiles of a call computed, or none.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ CHUNKS = 16  # for each thread, so that they end together
 
 
 def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
-    """Run all tiles of plans that have begun; a thread that finds no more of one plan goes on with the next.
+    """Run all tiles of plans.  A thread that finds no more tiles of one plan goes on with the next.
 
     Args:
-        parts: plans, and how many tiles each has.
+        parts: plans that are ready (`Plan.begin`), each with its number of tiles.
         team: the threads.
 
     Raises:
-        Exception: the first error of plain Python that stages call.
+        Exception: the first error of a user callback in plain Python.
     """
     plans, ntile = [plan for plan, _ in parts], sum(n for _, n in parts)
-    # signals interrupt the main thread: plain Python that stages call runs in other threads
+    # an interrupt could be raised within user callbacks in plain Python, so these do not run in the main thread
     apart = any(plan.workspaces[0].calls.calls_python for plan in plans)
-    is_compiled = isinstance(plans[0].run[0], functools.partial)  # and not checked, which Python does after each call
+    is_compiled = isinstance(plans[0].run[0], functools.partial)  # False with bounds checks, too
     if not is_compiled or ntile == 0 or (min(team.nthread, ntile) == 1 and not apart):
         call_all([(plan.run[0], 0, 0, n) for plan, n in parts])
     else:
@@ -42,14 +42,14 @@ def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
 
 
 def _share(parts: Sequence[tuple[Plan, int]], ntile: int, team: Team, apart: bool) -> None:
-    """Chunks of tiles to the threads; apart: none to the caller's."""
+    """Distribute chunks of tiles over the threads, except for the caller's if `apart`."""
     size = max(1, min(MOST_TILES, ntile // (CHUNKS * team.nthread)))
     chunks = [[(k, min(k + size, n)) for k in range(0, n, size)] for _, n in parts]
     nthread = min(team.nthread, sum(map(len, chunks)))
-    left = [deque([*some, *[None] * nthread]) for some in chunks]  # each thread takes one None, where its plan ends
+    left = [deque([*some, *[None] * nthread]) for some in chunks]  # each thread takes one None, the end
 
     def run(thread: int) -> Iterator[None]:
-        """Take chunks and run them, as long as there are any: all of it in C."""
+        """Return an iterator in C that takes chunks and runs them until none is left."""
         return chain.from_iterable(
             [
                 starmap(functools.partial(plan.run[thread], thread), iter(some.popleft, None))
