@@ -1,11 +1,13 @@
 """Mutual exclusion of calls that an interrupt (Ctrl-C) cannot break.
 
-A lock that Python code acquires and releases is not safe: an interrupt can raise between any two bytecodes, also between
-the acquisition and the `try` whose `finally` releases the lock.  A `Turn` therefore does not depend on its release.  It
-is held exactly as long as the call that took it is on the stack of a thread.  Releasing it is only the fast path: if the
-token of a turn is missing, the next call searches the stacks and takes the turn over if no call there holds it.
+A lock that Python code acquires and releases is not safe: an interrupt can raise between any two bytecodes, also
+between the acquisition and the `try` whose `finally` releases the lock.  A `Turn` therefore does not depend on its
+release.  It is held exactly as long as the call that took it is on the stack of a thread.  Releasing it is only the
+fast path: if the token of a turn is missing, the next call searches the stacks and takes the turn over if no call there
+holds it.
 
-A call changes the memory behind an object in one bytecode (`work`), so a call that is on no stack has no threads running.
+A call changes the memory behind an object in one bytecode (`work`).  So a call that is on no stack has no threads
+running.
 """
 
 from __future__ import annotations
