@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed import Batch, gathered, worker
+from featherlane.distributed import Batch, gathered, restarts
 
 ray = pytest.importorskip("ray")
 N, STEPS = 48, 240
@@ -57,7 +57,7 @@ def batch(workers, model):
     """The batch, at the start; nobody was lost yet."""
     workers.restore(fl.Batch(model, N).checkpoint())
     for w in workers._workers:
-        w.losses = 0
+        w.losses, w._restarts = 0, restarts.Restarts()
     return workers
 
 
@@ -127,10 +127,10 @@ def test_checkpoints_in_a_folder(model, cluster, controls, expected, tmp_path):
 
 @pytest.mark.slow
 def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
-    monkeypatch.setattr(worker, "ATTEMPTS", 1)
+    monkeypatch.setattr(restarts, "MOST", 1)
     batch.step(3)
     before = batch.checkpoint()
-    with pytest.raises(RuntimeError, match="lost 2 times in a row"):
+    with pytest.raises(RuntimeError, match="lost 2 times within 60 s"):
         batch.call(lambda b: os.kill(os.getpid(), signal.SIGKILL))
     after = batch.checkpoint()  # the batch goes on
     assert all(np.array_equal(before[name], after[name]) for name in before)
