@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 
 MOST = 8  # restarts; another loss ends the call
-WINDOW = 60.0  # [s] after which a loss does not count any more, once the worker has answered
-DELAY = 0.25  # [s] of the second restart; each further one waits twice as long
+WINDOW = 30.0  # [s] after which a loss does not count any more, once the worker has answered
+DELAY = 0.25  # [s] of the second restart, doubled with each loss that counts: all of them together exceed the window
 
 
 class Restarts:
