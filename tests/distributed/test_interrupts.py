@@ -208,6 +208,8 @@ def begin(batch):
 
 def state(batch):
     """All of the worlds, and a computed field as this side has it."""
+    if not batch.is_remote:
+        return {name: rows.tobytes() for name, rows in batch.checkpoint().items() if name != "signature"}
     found = []
     for _, (n, rows, fields) in batch._run_all(lambda k: [("state", ())], changes=False, edits=True):
         found += [n, *(values.tobytes() for own in (rows, fields) for _, values in sorted(own.items()))]
@@ -262,8 +264,8 @@ def points(batch, call, number):
 
 def check_interrupts(batch, name, number, interrupt):
     """Interrupts a call at so many bytecodes."""
-    call, allowed = CALLS[name][0], list(states(batch, name))
-    assert set(allowed) == set(states(batch, name))
+    call = CALLS[name][0]
+    _, allowed = (list(states(batch, name)) for _ in range(2))  # at first, fields are not expanded yet
     for at in points(batch, call, number):
         begin(batch)
         interrupt(call, at)
@@ -277,6 +279,12 @@ def check_interrupts(batch, name, number, interrupt):
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_is_interrupted_at_a_bytecode_stops_where_a_piece_ended(batch, name, number):
     check_interrupts(batch, name, number, lambda call, at: bytecodes(lambda: call(batch), at))
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "a loss"])
+def test_a_call_without_ray_may_be_interrupted_at_a_bytecode(name):
+    batch = Batch(MODEL, N, None, 1)
+    check_interrupts(batch, name, 20, lambda call, at: bytecodes(lambda: call(batch), at))
 
 
 @pytest.mark.parametrize("number", [8, pytest.param(100, marks=pytest.mark.slow)], ids=["some", "many"])
