@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed import Batch, calls, restarts
+from featherlane.distributed import Batch, calls
 from featherlane.distributed.interrupt import Turns
 from featherlane.distributed.machine import this_machine
 from featherlane.distributed.node import Place
 from featherlane.distributed.pool import Started
+from featherlane.distributed.restarts import Restarts
 
 ray = pytest.importorskip("ray")
 N = 4
@@ -159,8 +160,7 @@ def batch():
         patch.setattr(calls, "Pool", Pool)
         patch.setattr(calls, "_cluster_of", lambda *given: (Cluster(), 2))
         patch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
-        patch.setattr(restarts, "DELAY", 0.0)
-        patch.setattr(restarts, "MOST", 1_000_000)
+        patch.setattr(Restarts, "lost", lambda self: 0.0)  # any number of losses
         made = Batch(MODEL, N, 2, 1, checkpoint_every=EVERY)
         made.__dict__["_at_once"] = PIECE * N
         yield made

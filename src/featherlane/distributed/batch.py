@@ -208,8 +208,8 @@ class Batch(Given):
     def step(self, nstep: int = 1, ids=None) -> None:
         """Advance worlds by nstep time steps; the last ones, about a second of them, may be under way afterwards.
 
-        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there; a
-        second one is raised at once, and worlds are as before the pieces that were under way.
+        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there.  A
+        second one is raised at once; worlds are where the last complete piece of this call ended.
 
         Args:
             nstep: time steps, at least 1.
@@ -217,7 +217,7 @@ class Batch(Given):
 
         Raises:
             ModelError: nstep below 1, ids out of range or repeated.
-            RuntimeError: another thread is in a call of this batch; a worker was lost again and again.
+            RuntimeError: another thread is in a call of this batch; a worker was lost too often.
             Exception: what went wrong in a call before, which did not wait.
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)

@@ -93,6 +93,8 @@ def connect(
 ) -> Cluster:
     """A Ray on this machine, or a cluster by its address.
 
+    A Ray that is started here listens on the loopback address alone; other processes cannot join it.
+
     Args:
         address: HOST:PORT of the head node of a cluster that this machine is a node of, "auto" for the one that Ray
             finds; None for the Ray that this process is connected to, or else for one that is started here.

@@ -23,7 +23,7 @@ from featherlane.distributed.interrupt import Held, Turns
 from featherlane.distributed.node import Order, Report
 from featherlane.distributed.request import Checkpoints, Piece, Size, Take
 from featherlane.distributed.spread import Part
-from featherlane.errors import warn_of_bad_numbers
+from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.running import NAMED
@@ -184,10 +184,10 @@ class Pieces:
             answers = [
                 (part, request, *self._workers[part.worker].collect(request)) for part, request in piece.requests
             ]
-            self._check(piece, answers)
-        except Exception:
+        except (RuntimeError, ModelError):  # those of `collect`; others come from signal handlers
             self.__dict__["_unfinished"] = piece.call
             raise
+        self._check(piece, answers)
         for part, _, report, result in answers:
             if report.nbad:
                 self._bad[part.worker] = report.bad, report.nbad
@@ -207,6 +207,7 @@ class Pieces:
         """Raises the first error of a piece."""
         for part, _, report, _ in answers:
             if report.error is not None:
+                self.__dict__["_unfinished"] = piece.call
                 report.error.add_note(f"in the worker with the worlds from {self.starts[part.worker]} on")
                 if piece.call != self._call:
                     report.error.add_note(BEFORE)
