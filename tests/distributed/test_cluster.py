@@ -1,6 +1,8 @@
 """A real Ray on this machine: started, connected to, and refused."""
 
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,20 @@ import featherlane as fl
 from featherlane.distributed import connect
 from featherlane.distributed.cluster import _check_answers
 from featherlane.distributed.machine import versions
+
+LISTENING = "0A"
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}  # 127.0.0.1 twice, ::1
+
+
+def processes(pid):
+    """Folders of a process and of all that it has started, which are still there."""
+    parents = {
+        file.parent: int(file.read_text().rpartition(")")[2].split()[1]) for file in Path("/proc").glob("[0-9]*/stat")
+    }
+    found = [Path(f"/proc/{pid}")]
+    for folder in found:
+        found += [child for child, parent in parents.items() if str(parent) == folder.name]
+    return found
 
 
 @pytest.fixture
@@ -29,6 +45,15 @@ def test_a_ray_is_started_once_and_its_nodes_run_what_runs_here(cluster):
     assert not connect(cluster.address).is_own
     with pytest.raises(fl.ModelError, match=r"this process is in the cluster at"):
         connect("10.0.0.1:6379")
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp6").exists(), reason="Linux lists open ports there")
+def test_a_ray_that_is_started_here_listens_on_the_loopback_address_alone(cluster):
+    assert cluster.address.startswith("127.0.0.1:")
+    sockets = {os.readlink(file) for own in processes(os.getpid()) for file in own.glob("fd/*") if file.is_symlink()}
+    rows = [row.split() for file in ("tcp", "tcp6") for row in Path(f"/proc/net/{file}").read_text().splitlines()[1:]]
+    found = [row[1].split(":")[0] for row in rows if row[3] == LISTENING and f"socket:[{row[9]}]" in sockets]
+    assert len(found) >= 5 and set(found) <= LOOPBACK
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "ray://10.0.0.1:10001", ":1", "a:b", "10.0.0.1:0", ""])

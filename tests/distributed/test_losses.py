@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed import Batch, gathered, worker
+from featherlane.distributed import Batch, gathered, restarts
 
 ray = pytest.importorskip("ray")
 N, STEPS = 48, 240
@@ -57,7 +57,7 @@ def batch(workers, model):
     """The batch, at the start; nobody was lost yet."""
     workers.restore(fl.Batch(model, N).checkpoint())
     for w in workers._workers:
-        w.losses = 0
+        w.losses, w._restarts = 0, restarts.Restarts()
     return workers
 
 
@@ -106,6 +106,27 @@ def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, e
     assert sum(batch.losses) == 2
 
 
+def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model, monkeypatch):
+    """Three losses in a row, of which two are of actors that have not answered yet."""
+    started, make = [], batch._pool._actor
+
+    def killed(k, is_reserved):
+        actor = make(k, is_reserved)
+        started.append(is_reserved)
+        if len(started) <= 2:
+            ray.kill(actor, no_restart=True)
+        return actor
+
+    monkeypatch.setattr(batch._pool, "_actor", killed)
+    batch.step(3)
+    kill(batch, 0)
+    batch.step(3)
+    local = fl.Batch(model, N)
+    local.step(6)
+    assert np.array_equal(batch.qpos, local.qpos)
+    assert batch.losses == [3, 0] and started == [True, True, True]
+
+
 def test_an_error_in_one_worker_takes_all_back(batch):
     batch.step(3)
     before = batch.checkpoint()
@@ -127,10 +148,10 @@ def test_checkpoints_in_a_folder(model, cluster, controls, expected, tmp_path):
 
 @pytest.mark.slow
 def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
-    monkeypatch.setattr(worker, "ATTEMPTS", 1)
+    monkeypatch.setattr(restarts, "MOST", 1)
     batch.step(3)
     before = batch.checkpoint()
-    with pytest.raises(RuntimeError, match="lost 2 times in a row"):
+    with pytest.raises(RuntimeError, match="lost 2 times within 30 s"):
         batch.call(lambda b: os.kill(os.getpid(), signal.SIGKILL))
     after = batch.checkpoint()  # the batch goes on
     assert all(np.array_equal(before[name], after[name]) for name in before)

@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed import Batch, pieces
-from featherlane.distributed.pieces import Checkpoints
+from featherlane.distributed.request import Checkpoints
 
 pytest.importorskip("ray")
 N = 32
@@ -157,9 +157,9 @@ def test_a_checkpoint_is_never_written_over_the_last_one(model, cluster, tmp_pat
             batch.rollout(1)  # which waits for what it records, not for the checkpoint after it
             assert [type(piece) for piece in batch._under] == [Checkpoints]
             for worker in batch._workers:
-                written = [o[1][1] for r in worker._log if not r.done for o in r.orders if o[0] == "keep"]
+                written = [o[1][1] for r in worker._past.log if not r.is_done for o in r.orders if o[0] == "keep"]
                 assert len(written) == 1
-                assert worker._base is None or Path(worker._base).name not in written
+                assert worker._past.base is None or Path(worker._past.base).name not in written
             batch.wait()
             assert not batch._under
         assert len(list(tmp_path.glob("worlds-*.batch"))) == 4

@@ -186,25 +186,30 @@ class Batch(Given):
     def set_const(self, ids=None) -> None:
         """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
         chosen = self._ids(ids)
-        self._tell_edits()
         self._one.set_const([])
         ids_of = {part.worker: part.ids for part in self._spread.parts(chosen)}
         none = np.zeros(0, np.int64)
-        # those who have none of the worlds get rows of these fields, too: all worlds are alike in what differs
-        self._run_all(lambda k: [("set_const", (ids_of.get(k, none),))])
-        self._fields.recomputed(self._one._expanded.dependent())
+
+        def body(held) -> None:
+            self._tell_edits()
+            self._settle()
+            self._fields.disown(self._one._expanded.dependent())
+            # who have none of the worlds get rows of these fields, too: all worlds are alike in what differs
+            self._answers(self._everyone(), lambda part: [("set_const", (ids_of.get(part.worker, none),))], True)
+            self._fields.renew(self._fetched)
+
+        self._run(body)
 
     def _fetch(self, name: str) -> np.ndarray:
         """Rows of a model field that workers have."""
-        answers = self._run_all(lambda k: [("expanded", ((name,),))], changes=False)
-        return np.concatenate([result[name] for _, result in answers])
+        return self._run(lambda held: self._fetched(name))
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
         """Advance worlds by nstep time steps; the last ones, about a second of them, may be under way afterwards.
 
-        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there; a
-        second one is raised at once, and worlds are as before the pieces that were under way.
+        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there.  A
+        second one is raised at once; worlds are where the last complete piece of this call ended.
 
         Args:
             nstep: time steps, at least 1.
@@ -212,7 +217,7 @@ class Batch(Given):
 
         Raises:
             ModelError: nstep below 1, ids out of range or repeated.
-            RuntimeError: another thread is in a call of this batch; a worker was lost again and again.
+            RuntimeError: another thread is in a call of this batch; a worker was lost too often.
             Exception: what went wrong in a call before, which did not wait.
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
@@ -421,9 +426,8 @@ class Batch(Given):
         """
         if not callable(function):
             raise ModelError(f"function: got {type(function).__name__}, allowed is a function of a batch")
-        self._tell_edits()
         shipped = packed("function", function) if self.is_remote else function
-        return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False)]
+        return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
 
     # ---- what happened -----------------------------------------------------------------------------------------------
     @property
@@ -453,18 +457,16 @@ class Batch(Given):
     def _of_world(self, method: str, world: int) -> Any:
         if count("world", world, 0) >= self.nworld:
             raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
-        self._tell_edits()
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
-        [(_, result)] = self._ask_parts(np.array([world]), lambda part: [("method", (method, own))])
+        [(_, result)] = self._ask_parts(np.array([world]), lambda part: [("method", (method, own))], edits=True)
         return result
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Copies of all that lasts, as of `featherlane.Batch`, which takes it over just as this does."""
-        self._tell_edits()
         names: dict[str, None] = {}
-        for _, found in self._run_all(lambda k: [("kept_names", ())], changes=False):
+        for _, found in self._run_all(lambda k: [("kept_names", ())], changes=False, edits=True):
             names |= dict.fromkeys(found)
         answers = self._run_all(lambda k: [("checkpoint", (tuple(names),))])
         return {name: np.concatenate([kept[name] for _, kept in answers]) for name in names}
@@ -485,15 +487,20 @@ class Batch(Given):
         for key, value in values.items():
             if key.startswith("model."):
                 check_field(self.model, key.removeprefix("model."), value, worlds=True)
-        self._tell_edits()
-        names = tuple(values)
-        self._tell_parts(
-            np.arange(self.nworld), lambda part: [("restore", (names, *(values[key][part.at] for key in names)))]
-        )
-        told = {name: values.get(f"model.{name}") for name in self._fields.names}
-        told |= {key.removeprefix("model."): value for key, value in values.items() if key.startswith("model.")}
-        for name, rows in told.items():
-            self._fields.taken(name, self.model.__dict__[name] if rows is None else rows)
+        names, everyone = tuple(values), list(self._spread.parts(np.arange(self.nworld)))
+        fields = {key.removeprefix("model."): value for key, value in values.items() if key.startswith("model.")}
+
+        def body(held) -> None:
+            self._tell_edits()
+            self._settle()
+            rows = {name: self.model.__dict__[name] for name in self._fields.names} | fields
+            self._fields.disown(rows)
+            self._answers(everyone, lambda part: [("restore", (names, *(values[key][part.at] for key in names)))], True)
+            for name, value in rows.items():
+                self._fields.taken(name, value)
+
+        self._run(body)
+        self._tell_of_bad()
 
 
 def _failures(batch) -> list[Failure]:

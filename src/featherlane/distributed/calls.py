@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
+from featherlane.distributed.interrupt import Held
 from featherlane.distributed.machine import Machine
 from featherlane.distributed.node import Order, Spec, check_room, memory_of
-from featherlane.distributed.pieces import Pieces, Size
+from featherlane.distributed.pieces import Pieces
 from featherlane.distributed.pool import Pool
+from featherlane.distributed.request import Size
 from featherlane.distributed.ship import packed
 from featherlane.distributed.spread import Part, Spread
 from featherlane.distributed.worker import InProcess, Worker
@@ -104,7 +106,7 @@ class Calls(Pieces):
             ]
             _check_memory(self.model, [started.machine for started in everyone], specs)
             for k, (started, here) in enumerate(zip(everyone, specs, strict=True)):
-                restart = lambda k=k: _actor_and_cores(pool.start(k))  # noqa: E731
+                restart = lambda anywhere, k=k: _actor_and_cores(pool.start(k, anywhere))  # noqa: E731
                 self._workers.append(Worker(cluster.ray, started.actor, restart, model, here))
             for worker in self._workers:
                 worker.begun()
@@ -140,8 +142,11 @@ class Calls(Pieces):
     def close(self) -> None:
         """End the workers, and the Ray that was started for them; a local batch has nothing to end."""
         own = self.__dict__
-        if own["_end"] is not None:
-            own["_end"]()
+        left = own["_end"] and own["_end"].peek()
+        if left:
+            _, end, given, _ = left
+            end(*given)
+            own["_end"].detach()  # last: a close that was interrupted can be repeated
         _open.discard(self)
         if own["_cluster"] is not None and not _open:
             own["_cluster"].close()
@@ -175,57 +180,66 @@ class Calls(Pieces):
         Raises:
             RuntimeError: as `step`; and what went wrong in a call that did not wait.
         """
-        with self._entered():
-            self._settle()
+        self._run(lambda held: self._settle())
         self._tell_of_bad()
 
-    def _ask_parts(self, chosen: np.ndarray, orders: OrdersOf) -> list[tuple[Part, Any]]:
-        """What workers say that have some of these worlds; it changes nothing."""
-        return self._asked(list(self._spread.parts(chosen)), orders, False)
+    def _ask_parts(self, chosen: np.ndarray, orders: OrdersOf, edits: bool = False) -> list[tuple[Part, Any]]:
+        """Results of workers that have some of these worlds; it changes nothing."""
+        return self._asked(list(self._spread.parts(chosen)), orders, False, edits)
 
-    def _tell_parts(self, chosen: np.ndarray, orders: OrdersOf) -> None:
-        """Orders for workers that have some of these worlds."""
-        self._tell_edits()
-        self._asked(list(self._spread.parts(chosen)), orders, True)
+    def _run_all(
+        self, orders: Callable[[int], list[Order]], changes: bool = True, edits: bool = False
+    ) -> list[tuple[Part, Any]]:
+        """Results of all workers, in their order."""
+        return self._asked(self._everyone(), lambda part: orders(part.worker), changes, edits)
 
-    def _run_all(self, orders: Callable[[int], list[Order]], changes: bool = True) -> list[tuple[Part, Any]]:
-        """What all workers say, in their order."""
-        return self._asked(self._everyone(), lambda part: orders(part.worker), changes)
+    def _asked(self, parts: list[Part], orders: OrdersOf, changes: bool, edits: bool) -> list[tuple[Part, Any]]:
+        """A call that sends orders to workers, and returns their results; undone in all of them if one fails."""
 
-    def _asked(self, parts: list[Part], orders: OrdersOf, changes: bool) -> list[tuple[Part, Any]]:
-        """Orders to workers, and what they answer; undone in all of them where one fails."""
+        def body(held) -> list[tuple[Part, Any]]:
+            if edits:
+                self._tell_edits()
+            return self._answers(parts, orders, changes)
+
+        found = self._run(body)
+        self._tell_of_bad()
+        return found
+
+    def _answers(self, parts: Iterable[Part], orders: OrdersOf, changes: bool) -> list[tuple[Part, Any]]:
+        """Within a call: orders to workers, and their results."""
         found: list[tuple[Part, Any]] = []
-        with self._entered():
-            self._issue(((part, orders(part)) for part in parts), changes, lambda part, got: found.append((part, got)))
-            self._collect_all()
-        self._tell_of_bad()
+        self._issue(((part, orders(part)) for part in parts), changes, lambda part, got: found.append((part, got)))
+        self._collect_all()
         return found
 
     def _post_parts(self, chosen: np.ndarray, orders: OrdersOf) -> None:
         """Orders that cannot go wrong, for workers that have some of these worlds: they go with the next ones."""
-        self._tell_edits()
-        with self._entered():
+
+        def body(held) -> None:
+            self._tell_edits()
             self._post((part, orders(part)) for part in self._spread.parts(chosen))
 
+        self._run(body)
+
     def _tell_edits(self) -> None:
-        """What the user edited since the last call, for all workers."""
+        """Within a call: what the user edited since the last call, for all workers."""
+        self._fields.renew(self._fetched)
         orders, fields = self._edits.orders(), self._fields.edited()
         if not orders and not fields:
             return
-        try:
-            if any(name == "model" for name, _ in orders):
-                self._run_all(lambda k: orders)  # a model with functions may lack something there
-                orders = []
-            expanded = {
-                k: [("expand", (name, rows[self.starts[k] : self.starts[k + 1]])) for name, rows in fields.items()]
-                for k in range(len(self._workers))
-            }
-            with self._entered():
-                self._post((part, orders + expanded[part.worker]) for part in self._everyone())
-        except BaseException:
-            self._edits.forget()  # it is told anew by the next call
-            self._fields.forget()
-            raise
+        if any(name == "model" for name, _ in orders):
+            self._answers(self._everyone(), lambda part: orders, True)  # functions may lack something there
+            orders = []
+        expanded = {
+            k: [("expand", (name, rows[self.starts[k] : self.starts[k + 1]])) for name, rows in fields.items()]
+            for k in range(len(self._workers))
+        }
+        self._post((part, orders + expanded[part.worker]) for part in self._everyone())
+
+    def _fetched(self, name: str) -> np.ndarray:
+        """Within a call: rows of a model field that workers have."""
+        answers = self._answers(self._everyone(), lambda part: [("expanded", ((name,),))], False)
+        return np.concatenate([result[name] for _, result in answers])
 
     def _everyone(self) -> list[Part]:
         return [Part(k, None, slice(None)) for k in range(len(self._workers))]
@@ -252,9 +266,11 @@ class Calls(Pieces):
         """
         if not len(chosen):
             return
-        self._tell_edits()
-        parts, start = list(self._spread.parts(chosen)), 0
-        with self._entered() as held:
+        parts = list(self._spread.parts(chosen))
+
+        def body(held: Held) -> None:
+            self._tell_edits()
+            start = 0
             while start < nstep:
                 n = self._steps_at_once(nstep - start, len(chosen), nbytes)
                 size = Size(n, len(chosen), n * len(chosen) * nbytes // len(self._workers))
@@ -267,15 +283,20 @@ class Calls(Pieces):
                 start += n
             if take is not None or held.came or not self.is_remote:
                 self._collect_all()
+
+        self._run(body)
         self._tell_of_bad()
 
     def _tell_posted(self, chosen: np.ndarray, orders: OrdersOf) -> None:
         """Orders for workers that have some of these worlds, which nobody waits for."""
-        self._tell_edits()
-        with self._entered():
+
+        def body(held) -> None:
+            self._tell_edits()
             self._issue((part, orders(part)) for part in self._spread.parts(chosen))
             if not self.is_remote:
                 self._collect_all()
+
+        self._run(body)
         self._tell_of_bad()
 
 

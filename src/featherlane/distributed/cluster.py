@@ -93,6 +93,8 @@ def connect(
 ) -> Cluster:
     """A Ray on this machine, or a cluster by its address.
 
+    A Ray that is started here listens on the loopback address alone; other processes cannot join it.
+
     Args:
         address: HOST:PORT of the head node of a cluster that this machine is a node of, "auto" for the one that Ray
             finds; None for the Ray that this process is connected to, or else for one that is started here.
@@ -118,8 +120,7 @@ def connect(
         _check_same(ray, address)
     elif address is None:
         number = {} if cores is None else {"num_cpus": cores}
-        # "local": None would take a cluster that somebody else started on this machine
-        ray.init(address="local", **{"include_dashboard": False, **number, **given})
+        _start(ray, {"include_dashboard": False, **number, **given})
     else:
         _check_answers(address, timeout)
         try:
@@ -132,6 +133,22 @@ def connect(
         if is_own:
             ray.shutdown()
         raise
+
+
+def _start(ray: Any, options: Mapping[str, Any]) -> None:
+    """Starts a Ray on this machine whose processes listen on the loopback address alone.
+
+    They listen on all addresses unless that of the node is a loopback address, which Ray chooses if it cannot form a
+    cluster: by default on macOS and Windows.  On Linux it replaces one that is given as an option.
+    """
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        # "local": None would take a cluster that somebody else started on this machine
+        ray.init(address="local", **options)
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _check_same(ray: Any, address: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -92,13 +92,15 @@ class Fields:
         if name not in self._lent:
             if name in self.names:
                 rows = self._fetch(name)
+                self._untold.add(name)
             else:
                 value = self.model.__dict__[name]
                 rows = np.broadcast_to(value, (self.nworld, *value.shape))
             own = np.array(rows, self.dtype, order="C")
-            self._lent[name], self._sent[name] = Lent(own), own.copy()
+            self._sent[name] = own.copy()
+            self._lent[name] = Lent(own)
         elif name in self._stale:
-            self._refresh(name)
+            self._refresh(name, self._fetch)
         self._edited.add(name)
         return self._lent[name].view
 
@@ -108,16 +110,21 @@ class Fields:
             return self._fetch(name)
         return self._lent[name].array if name in self._lent else None
 
-    def recomputed(self, names: list[str]) -> None:
-        """Workers have computed these anew."""
+    def disown(self, names: Iterable[str]) -> None:
+        """From here on the rows of the workers count; before they change them, so that no interrupt comes between."""
+        self._stale |= self._lent.keys() & set(names)
         self.names += [name for name in names if name not in self.names]
-        for name in self._lent.keys() & set(names):
-            self._stale.add(name)
-            if self._lent[name].is_held():
-                self._refresh(name)
 
-    def _refresh(self, name: str) -> None:
-        self._lent[name].array[...] = self._sent[name] = self._fetch(name)
+    def renew(self, fetch: Callable[[str], np.ndarray]) -> None:
+        """Brings stale arrays that somebody holds up to date; one that was written to meanwhile counts as edited."""
+        for name in sorted(self._stale):
+            if self._lent[name].is_held():
+                if np.array_equal(self._lent[name].array, self._sent[name]):
+                    self._refresh(name, fetch)
+                self._stale.discard(name)
+
+    def _refresh(self, name: str, fetch: Callable[[str], np.ndarray]) -> None:
+        self._lent[name].array[...] = self._sent[name] = fetch(name)
         self._stale.discard(name)
 
     def edited(self) -> dict[str, np.ndarray]:

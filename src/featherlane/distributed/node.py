@@ -202,8 +202,12 @@ class Worlds:
         return {name: np.array(getattr(self.batch, name)[... if ids is None else ids]) for name in names}
 
     def order_expanded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Fields of the model that differ by world."""
-        return {name: self.batch._expanded[name].copy() for name in names}
+        """Fields of the model, with a row for each world."""
+        model, own = self.batch.model.__dict__, self.batch._expanded
+        rows = {
+            name: own.get(name, np.broadcast_to(model[name], (self.batch.nworld, *model[name].shape))) for name in names
+        }
+        return {name: np.array(values, self.batch.dtype) for name, values in rows.items()}
 
     def order_reduce(self, reduction, name: str, ids) -> Any:
         """What a reduction leaves of a field."""

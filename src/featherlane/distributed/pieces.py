@@ -1,25 +1,29 @@
 """Pieces of calls under way: asked of workers at once, answered in the order in which they were asked.
 
 A call that has nothing to tell posts its pieces and returns; one that asks for a result waits for what was posted
-before.  A piece in which something goes wrong, an error in one worker or a second Ctrl-C, is undone in all workers, and
-so is what was asked after it: worlds are at the same step when a call ends.
+before.  A piece in which something goes wrong in one worker is undone in all of them, and so is what was asked after
+it: worlds are at the same step when a call ends.
+
+An exception at any bytecode (a second Ctrl-C, a signal handler that raises) takes back the pieces of the present call
+that not all workers have answered.  `_unfinished` is set as long as that has to be done: at once, or by the next call
+if another exception prevents it.
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.interrupt import Held
-from featherlane.distributed.node import Order
+from featherlane.distributed.interrupt import Held, Turns
+from featherlane.distributed.node import Order, Report
+from featherlane.distributed.request import Checkpoints, Piece, Size, Take
 from featherlane.distributed.spread import Part
-from featherlane.errors import warn_of_bad_numbers
+from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.running import NAMED
@@ -34,38 +38,7 @@ REQUESTS = 20_000  # as many of them
 POSTED = 100  # orders that wait for the next request, at most
 BEFORE = "an earlier call asked for this, and did not wait; what followed the piece that failed is undone, too"
 
-Take = Callable[[Part, Any], None]
-
-
-class Size(NamedTuple):
-    """Of a piece: steps, worlds that take them, and bytes of inputs and recordings of a worker."""
-
-    nstep: int = 0
-    number: int = 0
-    nbytes: int = 0
-
-
-class Piece:
-    """Orders that some workers were asked at once.
-
-    Attributes:
-        call: number of the call that asked.
-        size: how large it is.
-        take: what to do with what a worker gives.
-        requests: of each worker, and what part of the worlds it is about.
-    """
-
-    __slots__ = ("call", "requests", "size", "take")
-
-    def __init__(self, call: int, size: Size, take: Take | None):
-        self.call, self.size, self.take = call, size, take
-        self.requests: list[tuple[Part, Any]] = []
-
-
-class Checkpoints(Piece):
-    """Workers are asked to keep their worlds."""
-
-    __slots__ = ()
+T = TypeVar("T")
 
 
 class Pieces:
@@ -77,13 +50,13 @@ class Pieces:
     _workers: list[Any]
     _edits: ModelEdits
     _fields: Fields
-    _lock: threading.Lock
+    _turns: Turns
     _every: int  # steps from one checkpoint to the next
     _folder: str | None
     _name: str  # of files in the folder
     _under: deque[Piece]
-    _keeping: set[int]  # workers that are asked for a checkpoint
-    _call: int  # number of the present one
+    _call: int  # number of the present one, or the last
+    _unfinished: int | None  # the first call of which pieces may have to be taken back
     _at_once: int  # steps of worlds that take PIECE_SECONDS, about
     _told: bool  # of bad numbers
     _bad: dict[int, tuple[tuple[int, ...], int]]  # by worker, as its reports have them
@@ -91,26 +64,56 @@ class Pieces:
     def __init__(self, every: int, folder: str | None, name: str):
         own = self.__dict__
         own["_every"], own["_folder"], own["_name"] = every, folder, name
-        own["_lock"], own["_under"], own["_keeping"], own["_call"] = threading.Lock(), deque(), set(), 0
+        own["_turns"], own["_under"], own["_call"], own["_unfinished"] = Turns(), deque(), 0, None
         own["_told"], own["_bad"], own["_at_once"] = False, {}, AT_ONCE
 
-    @contextlib.contextmanager
-    def _entered(self) -> Iterator[Held]:
-        """One call at a time."""
+    def _run(self, body: Callable[[Held], T]) -> T:
+        """Runs a call, one at a time.
+
+        Args:
+            body: what the call does; its argument says whether a Ctrl-C has come.
+
+        Raises:
+            RuntimeError: the batch is closed; another call is under way.
+        """
         if not self._workers:
             raise RuntimeError("the batch is closed")
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError("another thread is in a call of this batch; give each thread a batch of its own")
-        self.__dict__["_call"] += 1
+        return self._turns.run(partial(self._in_turn, body))
+
+    def _in_turn(self, body: Callable[[Held], T], call: Any) -> T:
+        if not self.is_remote:  # a local batch has interrupts between its own pieces
+            return self._whole(body, Held(call))
+        with Held(call) as held:
+            return self._whole(body, held)
+
+    def _whole(self, body: Callable[[Held], T], held: Held) -> T:
+        """A call to its end, or back to where its last complete piece ended."""
+        own = self.__dict__
+        self._recover()
+        own["_call"] += 1
+        own["_unfinished"] = self._call
         try:
-            with Held() as held:
-                try:
-                    yield held
-                except BaseException:
-                    self._undo()
-                    raise
-        finally:
-            self._lock.release()
+            result = body(held)
+        except BaseException:
+            self._recover()
+            raise
+        own["_unfinished"] = None
+        return result
+
+    def _recover(self) -> None:
+        """Takes back what an unfinished call, and later ones, asked for; it can be interrupted and repeated."""
+        call = self._unfinished
+        if call is None:
+            return
+        if self.is_remote:
+            for worker in self._workers:
+                worker.undo(call)
+        # edits of the model may have been among it
+        self._edits.forget()
+        self._fields.forget()
+        own = self.__dict__
+        own["_under"] = deque(piece for piece in self._under if piece.call < call and not piece.is_done)
+        own["_unfinished"] = None
 
     # ---- asking ------------------------------------------------------------------------------------------------------
     def _issue(
@@ -133,10 +136,10 @@ class Pieces:
         size = size or Size()
         self._make_room(size)
         piece = Piece(self._call, size, take)
-        self._under.append(piece)  # first, so that it is undone where it is asked by half
+        self._under.append(piece)
         for part, orders in asked:
             worker = self._workers[part.worker]
-            piece.requests.append((part, worker.submit(orders, changes, stays)))
+            piece.requests.append((part, worker.submit(piece, orders, changes, stays)))
             if self.is_remote:
                 worker.steps += size.nstep
         self._keep_where_due()
@@ -177,40 +180,38 @@ class Pieces:
     def _collect_oldest(self) -> None:
         """Wait for the answers to the piece that was asked first."""
         piece = self._under[0]
-        answers = [(part, request, *self._workers[part.worker].collect(request)) for part, request in piece.requests]
+        try:
+            answers = [
+                (part, request, *self._workers[part.worker].collect(request)) for part, request in piece.requests
+            ]
+        except (RuntimeError, ModelError):  # those of `collect`; others come from signal handlers
+            self.__dict__["_unfinished"] = piece.call
+            raise
+        self._check(piece, answers)
+        for part, _, report, result in answers:
+            if report.nbad:
+                self._bad[part.worker] = report.bad, report.nbad
+            if piece.take is not None:
+                piece.take(part, result)
+        piece.is_done = True
+        self._under.popleft()
+        for part, request, _, result in answers:
+            worker = self._workers[part.worker]
+            if isinstance(piece, Checkpoints):
+                worker.kept(request, result, self._folder is not None)
+            worker.answered(request)
+        if piece.size.nstep:
+            self._learn(piece.size.nstep * piece.size.number, max(report.seconds for _, _, report, _ in answers))
+
+    def _check(self, piece: Piece, answers: list[tuple[Part, Any, Report, Any]]) -> None:
+        """Raises the first error of a piece."""
         for part, _, report, _ in answers:
             if report.error is not None:
+                self.__dict__["_unfinished"] = piece.call
                 report.error.add_note(f"in the worker with the worlds from {self.starts[part.worker]} on")
                 if piece.call != self._call:
                     report.error.add_note(BEFORE)
                 raise report.error
-        for part, request, report, result in answers:
-            if report.nbad:
-                self._bad[part.worker] = report.bad, report.nbad
-            if isinstance(piece, Checkpoints):
-                self._workers[part.worker].kept(request, result, self._folder is not None)
-                self._keeping.discard(part.worker)
-            elif piece.take is not None:
-                piece.take(part, result)
-        self._under.popleft()
-        if piece.size.nstep:
-            self._learn(piece.size.nstep * piece.size.number, max(report.seconds for _, _, report, _ in answers))
-
-    def _undo(self) -> None:
-        """Take back what is under way, and all that followed it."""
-        under = list(self._under)
-        self._under.clear()
-        if not under or not self.is_remote:
-            return
-        for k, worker in enumerate(self._workers):
-            requests = [request for piece in under for part, request in piece.requests if part.worker == k]
-            worker.undo(requests, under[0].call)
-        for k in self._keeping:
-            self._workers[k].steps = self._every  # it is due again
-        self._keeping.clear()
-        # edits of the model may have been among it
-        self._edits.forget()
-        self._fields.forget()
 
     # ---- pieces of long calls ----------------------------------------------------------------------------------------
     def _steps_at_once(self, nstep: int, number: int, nbytes: int) -> int:
@@ -232,14 +233,14 @@ class Pieces:
         """Ask workers for checkpoints that are due."""
         if not self.is_remote:
             return
-        piece = Checkpoints(self._call, Size(), None)
+        kept = [part.worker for piece in self._under if isinstance(piece, Checkpoints) for part, _ in piece.requests]
+        piece = Checkpoints(self._call, Size())
         for k, worker in enumerate(self._workers):
             due = worker.steps >= self._every or worker.nbytes > INPUTS or worker.requests > REQUESTS
-            if due and k not in self._keeping:
+            if due and k not in kept:
                 if not piece.requests:
                     self._under.append(piece)
-                self._keeping.add(k)
-                piece.requests.append((Part(k, None, slice(None)), worker.keep(self._folder, self._name)))
+                piece.requests.append((Part(k, None, slice(None)), worker.keep(piece, self._folder, self._name)))
 
     # ---- bad numbers -------------------------------------------------------------------------------------------------
     def _tell_of_bad(self) -> None:

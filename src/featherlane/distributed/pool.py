@@ -53,7 +53,6 @@ class Pool:
         self.ray, self.timeout = cluster.ray, timeout
         cores = shares(cluster.nodes, number, nthread)[:most]
         self.threads = [nthread or max(1, int(c)) for c in cores]
-        self._used: Counter = Counter()  # threads by machine and NUMA node
         self.where: list[Started | None] = [None] * len(cores)
         group = importlib.import_module("ray.util.placement_group")
         self._bundles = [{"CPU": c} for c in cores]
@@ -82,20 +81,28 @@ class Pool:
                 raise ModelError(f"nodes: worker {k} does not start: {last_line(error)}") from None
         return [started for started in self.where if started is not None]
 
-    def start(self, k: int) -> Started:
-        """Another actor in place of one that was lost; where its place does not come back, on any node that is left.
+    def start(self, k: int, is_anywhere: bool = False) -> Started:
+        """Starts another actor in place of one that was lost.
+
+        Args:
+            k: the worker.
+            is_anywhere: on any node; else in the worker's place, and on any node only if that does not come back.
 
         Raises:
-            RuntimeError: none starts.
+            RuntimeError: no node has room for it.
+            ray.exceptions.RayError: it was lost while it started.
         """
+        errors = self.ray.exceptions
+        no_room = errors.GetTimeoutError, errors.ActorUnschedulableError, errors.ActorPlacementGroupRemoved
         wrong: Exception = RuntimeError("no actor starts")
-        for reserved, patience in ((True, PATIENCE), (False, self.timeout)):
-            actor = self._actor(k, reserved)
+        for is_reserved in (False,) if is_anywhere else (True, False):
+            actor = self._actor(k, is_reserved)
             try:
+                patience = PATIENCE if is_reserved else self.timeout
                 return self._settle(k, actor, self.ray.get(actor.machine.remote(), timeout=patience))
-            except self.ray.exceptions.RayError as error:
-                wrong = error
+            except no_room as error:
                 self.ray.kill(actor, no_restart=True)
+                wrong = error
         raise RuntimeError(f"worker {k} was lost, and no node is left that takes its worlds: {last_line(wrong)}")
 
     def _actor(self, k: int, reserved: bool) -> Any:
@@ -106,14 +113,14 @@ class Pool:
             options = {"num_cpus": self._bundles[k]["CPU"], "scheduling_strategy": place}
         return self.ray.remote(Worlds).options(max_restarts=0, max_task_retries=0, **options).remote()
 
-    def _settle(self, k: int, actor: Any, told: tuple[Machine, int]) -> Started:
-        """Choose the NUMA node that has most cores left."""
-        machine, pid = told
-        before = self.where[k]
-        if before is not None:
-            self._used[before.machine.boot, before.cores] -= self.threads[k]
-        cores = max(machine.cores, key=lambda group: len(group) - self._used[machine.boot, group])
-        self._used[machine.boot, cores] += self.threads[k]
+    def _settle(self, k: int, actor: Any, answer: tuple[Machine, int]) -> Started:
+        """Chooses the NUMA node with the most cores left."""
+        machine, pid = answer
+        used: Counter = Counter()  # threads of the other workers, by machine and NUMA node
+        for j, other in enumerate(self.where):
+            if other is not None and j != k:
+                used[other.machine.boot, other.cores] += self.threads[j]
+        cores = max(machine.cores, key=lambda group: len(group) - used[machine.boot, group])
         self.where[k] = started = Started(actor, machine, pid, cores)
         return started
 

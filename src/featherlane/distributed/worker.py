@@ -1,71 +1,26 @@
-"""A worker: an actor of Ray's with some of the worlds, and what it takes to make it anew.
+"""A worker: an actor of Ray's with some of the worlds, and what it takes to make it again.
 
-What was asked since the last checkpoint is kept, with its inputs.  When a worker is lost, another is started, takes
-over the checkpoint and is asked the same again, in the same order: its worlds come to the same bits.
+Requests since the last checkpoint are kept, with their inputs.  When a worker is lost, another is started, takes over
+the checkpoint and gets the same requests, in the same order: its worlds come to the same bits.
+
+The checkpoint, the requests since then and the waiting orders determine all else.  Each changes by one assignment: an
+exception at any bytecode leaves a state from which `undo` recovers.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from featherlane.distributed.cluster import last_line
 from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
 from featherlane.distributed.replay import Replay
+from featherlane.distributed.request import Piece, Request
+from featherlane.distributed.restarts import Restarts
 from featherlane.errors import ModelError
 
-LARGE = 90_000  # bytes; smaller arrays travel within the request, which Ray lets them up to 100 KB
-Restart = Callable[[], tuple[Any, tuple[int, ...]]]
-ATTEMPTS = 8  # deaths one after the other, without anything done between them
-
-
-class Request:
-    """What was asked of a worker.
-
-    Attributes:
-        orders, arrays: as of `Worlds.do`; large arrays are references.
-        calls: of the first orders, which were posted: the numbers of the calls that did.
-        changes: has it to be repeated when the worker is lost?
-        stays: may its result stay where it is?
-        nbytes: of the arrays.
-        report, result: references, while it is under way.
-        done: was it answered, and went well?
-    """
-
-    __slots__ = ("arrays", "calls", "changes", "done", "nbytes", "orders", "report", "result", "stays")
-
-    def __init__(self):
-        self.orders: list[Order] = []
-        self.arrays: list = []
-        self.calls: list[int] = []
-        self.nbytes, self.changes, self.stays, self.done = 0, False, False, False
-        self.report: Any = None
-        self.result: Any = None
-
-    def add(self, orders: Sequence[Order], ray: Any) -> None:
-        """More orders, with arrays among their arguments."""
-        for name, arguments in orders:
-            given = []
-            for a in arguments:
-                if isinstance(a, np.ndarray):
-                    self.nbytes += a.nbytes
-                    # copies: whoever gave it may write to it before it is needed again
-                    self.arrays.append(ray.put(a) if a.nbytes > LARGE else a.copy())
-                    a = Place(len(self.arrays) - 1)
-                given.append(a)
-            self.orders.append((name, tuple(given)))
-
-    def posted(self, before: int) -> Request:
-        """Only the orders that were posted by calls before one."""
-        rest = Request()
-        rest.calls = [call for call in self.calls if call < before]
-        rest.orders = self.orders[: len(rest.calls)]
-        places = [a.index for _, arguments in rest.orders for a in arguments if isinstance(a, Place)]
-        rest.arrays = self.arrays[: max(places, default=-1) + 1]
-        rest.nbytes = self.nbytes if places else 0  # at most
-        return rest
+Restart = Callable[[bool], tuple[Any, tuple[int, ...]]]
 
 
 class Left(NamedTuple):
@@ -80,6 +35,20 @@ class Left(NamedTuple):
     replay: Replay | None
 
 
+class Past(NamedTuple):
+    """What a worker has done.
+
+    Attributes:
+        base: reference or name of the last checkpoint; None: worlds as the model starts them.
+        number: of checkpoints so far.
+        log: requests since then.
+    """
+
+    base: Any
+    number: int
+    log: list[Request]
+
+
 class InProcess:
     """The same without Ray: requests are carried out when they are made."""
 
@@ -87,16 +56,19 @@ class InProcess:
         self.spec, self.worlds, self.losses = spec, Worlds(False), 0
         self.worlds.do([("make", (model, spec))])
 
-    def submit(self, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Any:
+    def submit(self, piece: Piece, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Any:
         return self.worlds.do(orders)
 
     def post(self, orders: Sequence[Order], call: int) -> int:
-        self.submit(orders)
+        self.worlds.do(orders)
         return 0
 
     def collect(self, request) -> tuple[Report, Any]:
         report, result = request
         return Report(*report), result
+
+    def answered(self, request) -> None:
+        """Nothing is kept of a request."""
 
 
 class Worker:
@@ -105,7 +77,7 @@ class Worker:
     Args:
         ray: the module.
         actor: with `Worlds`, that have not been made.
-        restart: starts another such actor and says which cores it shall use.
+        restart: starts another such actor, in the worker's place or anywhere, and returns the cores for it.
         model: reference of the model, packed.
         spec: of the worlds.
 
@@ -116,11 +88,9 @@ class Worker:
 
     def __init__(self, ray: Any, actor: Any, restart: Restart, model: Any, spec: Spec):
         self.ray, self.actor, self._restart, self._model, self.spec = ray, actor, restart, model, spec
-        self.losses, self.steps, self.nbytes, self._deaths = 0, 0, 0, 0
-        self._log: list[Request] = []  # what was asked since the last checkpoint
+        self.losses, self.steps, self.nbytes, self._restarts = 0, 0, 0, Restarts()
+        self._past = Past(None, 0, [])
         self._waiting = Request()  # orders that go with the next request
-        self._base: Any = None  # reference or name of the last checkpoint
-        self._files = 0  # checkpoints in files
         errors = ray.exceptions
         self._lost = (
             errors.RayActorError,
@@ -129,22 +99,25 @@ class Worker:
             errors.ObjectLostError,
             errors.OutOfMemoryError,
         )
-        # answers that nobody asked for, but to hear what went wrong: of an actor that begins, and is asked again
+        self._is_repeated = True  # has the actor got all requests of the past?
+        # answers that nobody waits for, but for their errors: of an actor that begins, and of repeated requests
         self._before: list[Any] = [self._begin()]
 
     # ---- asking ------------------------------------------------------------------------------------------------------
-    def submit(self, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Request:
-        """Ask, and go on.
+    def submit(self, piece: Piece, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Request:
+        """Asks, and goes on.
 
         Args:
+            piece: to which the request belongs.
             orders: as of `Worlds.do`, with arrays among their arguments.
             changes: do they change anything that lasts?
             stays: the result is wanted as a reference.
         """
-        request, self._waiting = self._waiting, Request()
+        request = self._waiting
         already = request.nbytes
-        request.changes, request.stays = changes, stays
-        self._log.append(request)
+        request.piece, request.changes, request.stays = piece, changes, stays
+        self._past.log.append(request)  # before anything is sent, so that what was sent can be undone
+        self._waiting = Request()
         request.add(orders, self.ray)
         self.nbytes += request.nbytes - already
         self._send(request)
@@ -164,9 +137,14 @@ class Worker:
         """Orders that wait for the next request."""
         return len(self._waiting.orders)
 
+    @property
+    def requests(self) -> int:
+        """How many requests would be repeated."""
+        return len(self._past.log)
+
     def _send(self, request: Request) -> None:
-        """Hand a request to the actor; one that was answered before is repeated, and gives nothing."""
-        if request.done:
+        """Hands a request to the actor; one that was answered before is repeated, and its result dropped."""
+        if request.is_done:
             self._before.append(self.actor.do.remote([*request.orders, ("nothing", ())], *request.arrays))
         elif request.stays:
             call = self.actor.do.options(num_returns=2)
@@ -174,8 +152,9 @@ class Worker:
         else:
             request.report = self.actor.do.remote(request.orders, *request.arrays)
 
+    # ---- answers -----------------------------------------------------------------------------------------------------
     def begun(self) -> None:
-        """Wait until its worlds are there.
+        """Waits until its worlds are there.
 
         Raises:
             ModelError: as `Worlds.order_make` does.
@@ -184,7 +163,7 @@ class Worker:
         self._got(lambda: None)
 
     def collect(self, request: Request) -> tuple[Report, Any]:
-        """Wait for the answer.
+        """Waits for the answer; asked again, it gives the same.
 
         Returns:
             The report, and the result, or a `Left` where it may stay.
@@ -201,23 +180,27 @@ class Worker:
 
         told, result = self._got(get)
         report = Report(*told)
-        if request.stays:
-            result = Left(result, self._replay(request))
-        self._deaths = 0
-        request.report = request.result = None
+        self._restarts.answered()
         if report.error is not None:
             return report, None
-        request.done = True
+        return report, Left(result, self._replay(request)) if request.stays else result
+
+    def answered(self, request: Request) -> None:
+        """Forgets the answer of a request whose piece is done, and the request if it changed nothing."""
+        request.report = request.result = None
         if not request.changes:
-            self._forget(request)
-        return report, result
+            log = self._past.log
+            at = log.index(request)
+            # what was posted with it has to be repeated
+            log[at : at + 1] = request.posted_alone(request.calls[-1] + 1) if request.calls else []
 
     def _replay(self, request: Request) -> Replay | None:
         """How to come to a request's result again; None where checkpoints are files, which are written over."""
-        if isinstance(self._base, str):
+        base, _, log = self._past
+        if isinstance(base, str):
             return None
-        asked = [(own.orders, own.arrays) for own in self._log[: self._log.index(request) + 1]]
-        return Replay(self._model, self._base, self.spec, asked)
+        asked = [(own.orders, own.arrays) for own in log[: log.index(request) + 1]]
+        return Replay(self._model, base, self.spec, asked)
 
     def _got(self, get: Callable[[], Any]) -> Any:
         """What comes, from another actor where this one is lost."""
@@ -238,76 +221,78 @@ class Worker:
                     f"travel between processes ({last_line(error)}); allowed is what can be pickled"
                 ) from None
 
-    def _forget(self, request: Request) -> None:
-        """A request that changed nothing has not to be repeated, but for what was posted with it."""
-        at = self._log.index(request)
-        self._log[at : at + 1] = self._posted(request, request.calls[-1] + 1) if request.calls else []
-
-    @staticmethod
-    def _posted(request: Request, before: int) -> list[Request]:
-        """What was posted by calls before one, to be repeated."""
-        rest = request.posted(before)
-        rest.changes = rest.done = True
-        return [rest] if rest.orders else []
-
     # ---- keeping -----------------------------------------------------------------------------------------------------
-    def keep(self, folder: str | None, name: str) -> Request:
-        """Ask for a checkpoint; `kept` has to follow."""
+    def keep(self, piece: Piece, folder: str | None, name: str) -> Request:
+        """Asks for a checkpoint; `kept` has to follow."""
         # never over the last one, which is needed until this one is there
-        return self.submit([("keep", (folder, f"{name}-{self.spec.first}-{self._files % 2}.batch"))])
+        return self.submit(piece, [("keep", (folder, f"{name}-{self.spec.first}-{self._past.number % 2}.batch"))])
 
     def kept(self, request: Request, packet: Any, in_folder: bool) -> None:
-        """Take over the checkpoint that a request gave, and forget what was asked before it."""
+        """Takes over the checkpoint that a request gave, and forgets the requests before it."""
+        past = self._past
         # a copy that lies where this process is: the worker's own goes with its node
-        self._base = packet if in_folder else self.ray.put(packet)
-        self._files += 1
-        self._log = self._log[self._log.index(request) + 1 :]
-        self.steps, self.nbytes = 0, sum(other.nbytes for other in (*self._log, self._waiting))
+        base = packet if in_folder else self.ray.put(packet)
+        self._past = Past(base, past.number + 1, past.log[past.log.index(request) + 1 :])
+        self.steps, self.nbytes = 0, sum(other.nbytes for other in (*self._past.log, self._waiting))
 
-    def undo(self, requests: Sequence[Request], before: int) -> None:
-        """Take requests back and all that followed them, but for what was posted by calls before one."""
-        self._waiting = self._waiting.posted(before)
-        first = next((k for k, own in enumerate(self._log) if not own.done or own in requests), None)
-        if first is None:
-            return
-        self._log[first:] = self._posted(self._log[first], before)
-        self._repeat()
-
-    @property
-    def requests(self) -> int:
-        """How many requests would be asked again."""
-        return len(self._log)
+    def undo(self, call: int) -> None:
+        """Takes back unanswered requests and waiting orders of a call and of later ones; an interrupt may repeat it."""
+        past = self._past
+        for request in past.log:
+            if request.is_done:
+                request.report = request.result = None  # an interrupt came before `answered`
+        at = next((k for k, request in enumerate(past.log) if request.is_from(call)), None)
+        if at is None:
+            self._waiting = self._waiting.posted(call)
+        else:
+            self._is_repeated = False
+            self._waiting = Request()  # later than the first request that is taken back
+            self._past = past._replace(log=past.log[:at] + past.log[at].posted_alone(call))
+        if not self._is_repeated:
+            self._repeat()
 
     # ---- losing ------------------------------------------------------------------------------------------------------
     def _begin(self) -> Any:
         """The worlds as they were last kept, or as the model starts them, in the actor that is there."""
-        if self._base is None:
+        if self._past.base is None:
             return self.actor.do.remote([("make", (Place(0), self.spec))], self._model)
-        return self.actor.do.remote([("take", (self.spec, Place(0)))], self._base)
+        return self.actor.do.remote([("take", (self.spec, Place(0)))], self._past.base)
 
     def _repeat(self) -> None:
-        """Let the actor begin anew, and ask again what was asked."""
+        """Lets the actor begin again, and repeats the requests."""
+        self._is_repeated = False
         self._before = [self._begin()]
-        for request in self._log:
+        for request in self._past.log:
             self._send(request)
+        self._is_repeated = True
 
     def _replace(self, error: Exception) -> None:
-        """Start another actor in place of one that was lost."""
-        self.losses += 1
-        self._deaths += 1
-        if self._deaths > ATTEMPTS:
-            self._deaths = 0
-            raise RuntimeError(
-                f"the worker with the worlds from {self.spec.first} on was lost {ATTEMPTS + 1} times in a row, the "
-                f"last time: {_reason(error)}; its worlds are kept as they were before this call"
-            ) from None
-        self.ray.kill(self.actor, no_restart=True)
-        self.actor, cores = self._restart()
-        self.spec = self.spec._replace(cores=cores)
+        """Starts another actor in place of one that was lost, and again if that is lost while it starts."""
+        self._is_repeated = False
+        while True:
+            self._wait_after(error)
+            self.ray.kill(self.actor, no_restart=True)
+            try:
+                actor, cores = self._restart(self._restarts.is_second_half)
+                break
+            except self.ray.exceptions.RayError as another:
+                error = another
+        self.spec, self.actor = self.spec._replace(cores=cores), actor
         self._repeat()
 
+    def _wait_after(self, error: Exception) -> None:
+        """Counts a loss, and waits until a restart is due."""
+        self.losses += 1
+        pause = self._restarts.lost()
+        if pause is None:
+            raise RuntimeError(
+                f"the worker with the worlds from {self.spec.first} on was lost {self._restarts.limit}, the last time: "
+                f"{_reason(error)}; its worlds are kept as they were before this call"
+            ) from None
+        time.sleep(pause)
+
     def end(self) -> None:
-        """End the actor's process."""
+        """Ends the actor's process."""
         if self.ray.is_initialized():
             self.ray.kill(self.actor, no_restart=True)
 
