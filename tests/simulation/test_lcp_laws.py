@@ -59,6 +59,23 @@ def test_a_cube_slides_down_a_slope_with_coulombs_acceleration():
     assert speed == pytest.approx(down, abs=EXACT)
 
 
+def test_a_cube_slides_diagonally_with_coulombs_acceleration_on_the_round_cone():
+    """A pyramid holds by sqrt(2) mu along its diagonal, and the cube stands; 0.590 m/s^2 by Coulomb."""
+    a, mu, speed = np.deg2rad(25.0), 0.4, {}
+    side = G * np.sin(a) / np.sqrt(2)
+    model = lcp_model(cube("", "0 0 .5", mu, gravity=f"{side} {side} {-G * np.cos(a)}"), "pgs", cfm=0.0)
+    for cone in ("cone", "pyramid"):
+        model.opt.lcp_cone = cone
+        data = fl.Data(model)
+        fl.step(model, data, 100)
+        speed[cone] = np.linalg.norm(data.qvel)
+    seconds = 100 * model.opt.timestep
+    assert speed["cone"] == pytest.approx(seconds * G * (np.sin(a) - mu * np.cos(a)), abs=1e-6)
+    assert speed["pyramid"] < 1e-6
+    with pytest.raises(fl.UnsupportedFeatureError, match="option lcp_cone 'cone' with lcp_solver 'dantzig'"):
+        model.opt.lcp_cone, model.opt.lcp_solver = "cone", "dantzig"
+
+
 @pytest.mark.parametrize("restitution", [0.3, 1.0])
 def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
     model = lcp_model(
