@@ -92,6 +92,23 @@ def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
     assert data.qvel[2] == pytest.approx(-restitution * before, abs=SAME)
 
 
+@pytest.mark.parametrize(("options", "speed"), [
+    ({}, 0.5605), ({"erp": 0.8}, 2.2421), ({"contact_max_vel": 0.1}, 0.1), ({"erp": 0.0}, 0.0),
+])  # fmt: skip
+def test_erp_pushes_apart_what_has_no_restitution(options, speed):
+    """As docs/contact_models.md has it."""
+    model = lcp_model(
+        '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
+        '<body pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',
+        **options,
+    )
+    data, fastest = fl.Data(model), 0.0
+    for _ in range(60):
+        fl.step(model, data)
+        fastest = max(fastest, data.qvel[2])
+    assert fastest == pytest.approx(speed, abs=1e-4)
+
+
 def test_a_slow_ball_does_not_bounce():
     model = lcp_model(
         '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
