@@ -327,17 +327,23 @@ class _Vector:
 
     def __set__(self, opt, value):
         target = opt._model.__dict__[f"opt_{self.name}"]
-        target[...] = self.check(self.name, value, target.shape)
+        target[...] = self.check(self.name, value, target.shape, target)
 
     @staticmethod
-    def check(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Exactly as many numbers as the option has: one would otherwise stand for all."""
+    def check(name: str, value: Any, shape: tuple[int, ...], present=()) -> np.ndarray:
+        """Exactly as many numbers as the option has: one would otherwise stand for all.
+
+        An error shows what to type: zeros where 0 was given, else the present numbers.
+        """
         try:
             array = np.asarray(value)
         except ValueError:
             array = np.zeros(0)
         if array.shape != shape or array.dtype.kind not in "iuf":
-            raise ModelError(f"option {name}: got {value!r}, allowed are {shape[0]} numbers")
+            zero = isinstance(value, int | float) and value == 0
+            example = ", ".join(f"{x:g}" for x in (np.zeros(shape) if zero else present))
+            allowed = f"{shape[0]} numbers, as in {name} = {example}"
+            raise ModelError(f"option {name}: got {value!r}, allowed are {allowed}")
         if not np.isfinite(array).all():
             raise ModelError(f"option {name}: got {value!r}, allowed are finite numbers")
         return array
