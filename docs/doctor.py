@@ -45,6 +45,7 @@ and two small models in `tests/doctor/test_checks.py`, one that has the illness 
 """
 TITLES = {
     "differences": "Refused, or read otherwise",
+    "unused": "Without effect",
     "trial": "A second of trial",
     "starts": "At the start",
     "inertia": "Masses and inertias",

@@ -1,5 +1,7 @@
 """Calls of public functions with what they do not take: one clear error, whatever is given."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -193,3 +195,27 @@ def test_indices_and_addresses_of_a_data_cannot_be_written(name):
         setattr(data, name, 0)
     assert not getattr(data, name).flags.writeable
     fl.step(model, data)
+
+
+def test_a_long_value_is_cut_in_every_message():
+    model = fl.load("arm")
+    batch, table = fl.Batch(model, 2), np.arange(900.0).reshape(30, 30)
+    for call in (
+        lambda: setattr(model.opt, "gravity", table),
+        lambda: batch.bind(table),
+        lambda: fl.geom_distance(model, batch.get_data(0), table, 1),
+        lambda: fl.lcp.Problem(np.eye(1), [1.0], 0.0, 1.0, symmetric=table.tolist()),
+    ):
+        with pytest.raises(fl.FeatherlaneError) as error:
+            call()
+        text = str(error.value)
+        assert "\n" not in text and len(text) < 250 and "0" in text and "..." in text
+        assert str(pickle.loads(pickle.dumps(error.value))) == text
+
+
+@pytest.mark.parametrize(("given", "typed"), [(0, "0, 0, 0"), (-9.81, "0, 0, -5"), ([0.0], "0, 0, -5")])
+def test_a_vector_given_as_a_number_is_refused_with_what_to_type(given, typed):
+    model = fl.load("arm")
+    model.opt.gravity = 0, 0, -5
+    with pytest.raises(fl.ModelError, match=rf"allowed are 3 numbers, as in gravity = {typed}$"):
+        model.opt.gravity = given

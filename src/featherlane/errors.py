@@ -6,9 +6,32 @@ import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST, KEPT = 200, 60  # characters of a given array or list that a message shows whole, and of a longer one
+
+
+def shortened(message: str) -> str:
+    """The message with long values in brackets (arrays, lists, dicts) cut behind their first entries."""
+    depth = start = 0
+    for k, character in enumerate(message):
+        if character in "([{":
+            start = k if depth == 0 else start
+            depth += 1
+        elif character in ")]}" and depth:
+            depth -= 1
+            if depth == 0 and k - start > LONGEST:
+                first = " ".join(message[start : start + KEPT].split())
+                return f"{message[:start]}{first} ...{shortened(message[k:])}"
+    return message
+
 
 class FeatherlaneError(Exception):
-    """Base of all errors of this package: docs/errors.md#featherlaneerror."""
+    """Base of all errors of this package: docs/errors.md#featherlaneerror.
+
+    The message shows of a long array or list that was given its first entries alone.
+    """
+
+    def __init__(self, *args):
+        super().__init__(*(shortened(given) if isinstance(given, str) else given for given in args))
 
 
 class ModelError(FeatherlaneError, ValueError):

@@ -138,7 +138,7 @@ def together(model: fl.Model, batch: fl.Batch, motion: Motion) -> dict[str, np.n
         for w in range(batch.nworld if motion.user else 0):
             motion.user(i, World(batch, w))
         for field, rows in batch.rollout(chunk, motion.control, STEPWISE).items():
-            found[field].append(rows)
+            found[field].append(rows[..., None] if rows.ndim == 2 else rows)  # as numbers were recorded
     kept = {field: getattr(batch, field).copy() for field in (*kept_fields(model), *asked(model, motion))}
     return {field: np.concatenate(rows, axis=1) for field, rows in found.items()} | kept
 

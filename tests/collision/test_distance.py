@@ -117,7 +117,10 @@ def test_worlds_may_ask_for_different_pairs(model, rng):
     everything = batch.geom_distance(g, h)
     picked = batch.geom_distance(g[[[5], [9], [2]]], h[[[5], [9], [2]]])
     np.testing.assert_array_equal(picked.distance[:, 0], everything.distance[[0, 1, 2], [5, 9, 2]])
-    assert batch.geom_distance("box", "stone").distance.shape == (3, 1)
+    one, listed = batch.geom_distance("box", "stone"), batch.geom_distance(["box"], "stone")
+    assert [rows.shape for rows in one] == [(3,), (3, 6)]
+    assert [rows.shape for rows in listed] == [(3, 1), (3, 1, 6)]
+    assert all((a == b[:, 0]).all() for a, b in zip(one, listed, strict=True))
 
 
 @pytest.mark.parametrize(

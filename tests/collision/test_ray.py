@@ -363,7 +363,11 @@ def test_batch_broadcasts_and_leaves_its_worlds_alone(rng):
     batch = fl.Batch(model, 5)
     randomize(batch, rng)
     before, bound = copy.deepcopy(batch.checkpoint()), batch.bind("geom_xpos").copy()
-    assert batch.ray((3, 0, 0), (-1, 0, 0)).distance.shape == (5, 1)
+    one = batch.ray((3, 0, 0), (-1, 0, 0))
+    assert [rows.shape for rows in one] == [(5,), (5,), (5, 3)]
+    listed = batch.ray([(3, 0, 0)], (-1, 0, 0))
+    assert [rows.shape for rows in listed] == [(5, 1), (5, 1), (5, 1, 3)]
+    assert all((a == b[:, 0]).all() for a, b in zip(one, listed, strict=True))
     assert batch.ray(np.zeros((4, 3)), (-1, 0, 0)).normal.shape == (5, 4, 3)
     with pytest.raises(fl.ModelError, match="for 5 worlds"):
         batch.ray(np.zeros((4, 2, 3)), (-1, 0, 0))
@@ -376,7 +380,7 @@ def test_batch_takes_sizes_that_differ_by_world():
     model = scene(SHAPES["sphere"])
     batch = fl.Batch(model, 3)
     batch.expand("geom_size")[:, 0, 0] = 0.1, 0.2, 0.3
-    np.testing.assert_allclose(batch.ray((1, 0, 0), (-1, 0, 0)).distance[:, 0], [0.9, 0.8, 0.7], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(batch.ray((1, 0, 0), (-1, 0, 0)).distance, [0.9, 0.8, 0.7], rtol=0, atol=1e-15)
 
 
 def test_single_precision_is_near(rng):

@@ -163,7 +163,7 @@ def test_reductions_are_those_of_the_gathered_field(pair, rng):
     here = local.rollout(4)["qpos"]
     np.testing.assert_allclose(there, here.mean(axis=0), rtol=1e-12, atol=1e-12)
     counts = batch.rollout(2, record="time", reduce=Histogram((0.0, 100.0)))["time"]
-    assert counts.tolist() == [[[N]], [[N]]]
+    assert counts.tolist() == [[N], [N]]
 
 
 def test_functions_run_where_the_worlds_are(pair):

@@ -158,6 +158,15 @@ def test_whole_numbers_of_the_model_are_variants(model):
     assert len(set(found.results["x"].tolist())) > 1
 
 
+def test_a_single_number_of_a_world_is_reduced_without_an_index(model):
+    reduce = {"end": "final time", "most": "peak ncon"}
+    found = fd.sweep(model, {"body_mass[ball]": [1.0, 2.0]}, 3, reduce, progress=False)
+    assert found.results["end"] == pytest.approx(3 * model.opt.timestep)
+    assert (found.results["most"] >= 0).all()
+    with pytest.raises(fl.ModelError, match=r"got 1 indices, time has shape \(\)"):
+        fd.sweep(model, {"body_mass[ball]": [1.0]}, 3, {"end": "final time[0]"}, progress=False)
+
+
 def test_float32(model):
     found = fd.sweep(model, {"body_mass[ball]": [1.0, 2.0]}, {"nstep": 3, "dtype": "float32"}, {"x": "final qpos[2]"},
                      progress=False)  # fmt: skip

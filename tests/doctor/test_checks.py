@@ -10,6 +10,7 @@ import pytest
 import featherlane as fl
 from featherlane.doctor.diagnose import all_checks
 from featherlane.doctor.patient import Patient
+from featherlane.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
 from scenes.sick import (
     APART,
     ARM,
@@ -25,6 +26,14 @@ from scenes.sick import (
     crowd,
     sphere_mesh,
 )
+
+SOFT = ("geom_solref", "geom_solimp", "jnt_solref", "jnt_solimp", "eq_solref", "eq_solimp")
+UNREAD = """<mujoco><option timestep=".005"/><worldbody><geom type="plane" size="5 5 1"/>
+  <body pos="0 0 .1"><freejoint/><geom size=".1"/></body>
+  <body pos="2 0 1"><joint range="-30 30" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body>
+  <body pos="4 0 1"><joint name="a"/><geom size=".1" pos=".2 0 0"/></body>
+  <body pos="6 0 1"><joint name="b"/><geom size=".1" pos=".2 0 0"/></body></worldbody>
+  <equality><joint joint1="a" joint2="b"/></equality></mujoco>"""
 
 
 class Case(NamedTuple):
@@ -53,6 +62,11 @@ def edit(field: str, place, value) -> Callable:
         getattr(model, field)[place] = value
 
     return change
+
+
+def hard(model, softness: str = "erp") -> None:
+    """The contact model lcp."""
+    model.opt.contact_model, model.opt.softness = "lcp", softness
 
 
 CASES = [
@@ -181,6 +195,25 @@ CASES = [
     Case("rk4-contacts", "option integrator", BALL, (("<option", '<option integrator="RK4"'),)),
     Case("iterations-few", "option iterations", BALL, (("<option", '<option iterations="1"'),)),
     Case("option-unused", "option ccd_iterations", BALL, (("<option", '<option ccd_iterations="100"'),)),
+    *(
+        Case("unused-by-convex", "geom 'skin'", BALL, edit(f"geom_{name}", 1, value))
+        for name, value in (
+            ("restitution", 0.7),
+            ("slip", (0, 0.1)),
+            ("frictionforce", 1),
+            ("cfm", 0.1),
+            ("erp", 0.5),
+            ("fdir", (1, 0, 0)),
+        )
+    ),
+    Case("unused-by-convex", "joint 'knee'", ARM, edit("jnt_stop_bounce", 1, 0.5)),
+    Case("unused-by-convex", "joint 'pin'", ARM, edit("jnt_motor_force", 0, 2.0)),
+    Case("unused-by-convex", "option erp", ARM, edit("opt_erp", ..., 0.5)),
+    Case("unused-by-convex", "option lcp_solver", ARM, lambda m: setattr(m.opt, "lcp_solver", "pgs")),
+    Case("unused-by-lcp", "geom 'skin'", BALL, lambda m: (hard(m), edit("geom_solref", 1, (0.1, 1))(m))),
+    Case("unused-by-lcp", "joint 'knee'", ARM, lambda m: (hard(m), edit("jnt_solimp", (1, 1), 0.9)(m))),
+    Case("unused-by-lcp", "option cone", BALL, lambda m: (hard(m), setattr(m.opt, "cone", "elliptic"))),
+    Case("unused-by-lcp", "geom 'skin'", BALL, lambda m: (hard(m, "solref"), edit("geom_erp", 1, 0.5)(m))),
     Case("sleep", "option sleep", BALL, (("<worldbody>", '<option><flag sleep="enable"/></option><worldbody>'),)),
     Case(
         "autoreset-off",
@@ -226,6 +259,38 @@ def test_a_check_fires_on_the_sick_model_and_not_on_its_healthy_twin(case):
     assert case.element in [finding.element for finding in found]
     assert all(finding.check == case.check and finding.seen and finding.advice for finding in found)
     assert fl.diagnose(case.healthy, [case.check]) == []
+
+
+UNUSED = {
+    "convex": [(name, "unused-by-convex") for name in LCP_ONLY],
+    "erp": [(name, "unused-by-lcp") for name in (*(f"opt_{name}" for name in CONVEX_OPTIONS), *SOFT)],
+    "solref": [(name, "unused-by-lcp") for name in BY_ERP],
+}
+# names and switches, and numbers that differ from every default
+VALUES = {"opt_lcp_solver": "apgd", "opt_lcp_friction": "consistent", "opt_lcp_cone": "cone", "opt_softness": "solref",
+          "opt_solver": "cg", "opt_cone": "elliptic", "geom_frictionforce": 1, "opt_lcp_iterations": 7,
+          "opt_iterations": 7, "opt_ls_iterations": 7}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "check"), [(model, *case) for model, cases in UNUSED.items() for case in cases]
+)
+def test_what_is_reported_without_effect_changes_no_bit_of_the_motion(model, name, check):
+    """A ball slides, a joint is at its stop, an equality is open."""
+    moved = fl.load(UNREAD)
+    if model != "convex":
+        hard(moved, model)
+    motions = []
+    for changed in (False, True):
+        if changed:
+            other = 0.4 if name.startswith("opt_") else np.full(np.shape(getattr(moved, name)), 0.4)
+            setattr(moved, name, VALUES.get(name, other))
+        data = fl.Data(moved)
+        data.qpos[7:], data.qvel[:3] = (0.7, 0.2, 0.1), (1, 0.5, -1)
+        fl.step(moved, data, 20)
+        motions.append(data.qpos.tobytes() + data.qvel.tobytes())
+        assert bool([f for f in fl.diagnose(moved, [check]) if name.partition("_")[2] in str(f)]) == changed
+    assert motions[0] == motions[1]
 
 
 def test_every_check_has_a_case():

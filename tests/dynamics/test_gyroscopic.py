@@ -257,3 +257,12 @@ def test_turns_are_linear_where_they_are_infinitesimal():
     data.qvel[5] = 3.0
     fl.step(model, data)
     np.testing.assert_allclose(2 * np.arctan2(data.qpos[6], data.qpos[3]), 2 * np.arctan(0.15), rtol=STEP)
+
+
+@pytest.mark.parametrize(("integrator", "mode"), [("rk4", 1), ("euler", 3)])
+def test_a_body_s_mode_that_does_not_go_with_the_integrator_is_refused(integrator, mode):
+    model = free_body((1.0, 2.0, 2.5))
+    model.opt.integrator = integrator
+    model.body_gyroscopic[1] = mode
+    with pytest.raises(fl.ModelError, match="body_gyroscopic of body #1: got"):
+        fl.Data(model)

@@ -94,7 +94,7 @@ def test_a_force_that_does_nothing_goes_to_its_bound(method):
 def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
     problems = [friction_problem(rng, 4) for _ in range(W)]
     n = problems[0].n
-    sizes = dict.fromkeys(("nlcpcol", "nlcpY", "nlcpz", "nlcpone", "nlcppair"), 0) | {"nlcp": n, "nlcpA": n * n}
+    sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"} | {"nlcp": n, "nlcpA": n * n}
     arrays = allocate(PROBLEM, sizes, W, np.float32)
     arrays["lcp_n"][0], arrays["lcp_dense"][0], arrays["lcp_findex"][:n] = n, 1, problems[0].findex
     arrays["lcp_A"][...] = np.stack([p.matrix.ravel() for p in problems], 1)

@@ -99,3 +99,20 @@ def test_a_product_is_the_dense_matrix(rng):
     full = Problem.from_jacobian(J, np.diag(Minv), cfm, problem.b, 0.0, problem.hi)
     np.testing.assert_allclose(full.multiply(x), A @ x, atol=1e-12)
     np.testing.assert_allclose(full.diagonal(), np.diagonal(A), atol=1e-14)
+
+
+def test_the_sign_is_odes_and_the_default_friction_is_frozen():
+    """As docs/lcp.md has it."""
+    M, q = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-5.0, -6.0])
+    standard = solve(M, -q, 0.0, np.inf, method="lemke")
+    np.testing.assert_allclose(standard.w, M @ standard.x + q, rtol=0, atol=1e-12)
+    problem = Problem([[2.0, 0.5], [0.5, 1.0]], [1.0, 3.0], [0.0, -0.5], [np.inf, 0.5], [-1, 0])
+    default, frozen, consistent = (
+        solve(problem, method="dantzig", **options)
+        for options in ({}, {"friction": "frozen"}, {"friction": "consistent"})
+    )
+    assert default.x.tobytes() == frozen.x.tobytes()
+    assert default.status.name == "SOLVED" and default.residual == 0.0 and default.upper[1] == 0.25
+    assert problem.residual(default.x) == pytest.approx(1 / 48)
+    assert problem.residual(default.x, (default.lower, default.upper)) == 0.0
+    assert problem.residual(consistent.x) == 0.0

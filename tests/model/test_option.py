@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.model.option import CLASHES, OPTION_OF, Disable, Enable, Integrator, clashes
+from featherlane.model.option import CLASHES, OPTION_OF, Disable, Enable, Gyroscopic, Integrator, LcpSolver, clashes
 
 TENDONS = """<mujoco><worldbody>
   <body><joint name="a"/><geom size=".1"/></body><body pos="1 0 0"><joint name="b"/><geom size=".1"/></body></worldbody>
@@ -20,7 +20,12 @@ def scene(settings) -> fl.Model:
     """A model with the elements that the settings speak of."""
     if "nlink" in settings:
         return fl.load(LINKED, links=fl.Link("fixed", 1))
-    return fl.load(TENDONS % ('<tendon tendon1="s" tendon2="t"/>' if "tendon_equalities" in settings else ""))
+    model = fl.load(TENDONS % ('<tendon tendon1="s" tendon2="t"/>' if "tendon_equalities" in settings else ""))
+    if "implicit_bodies" in settings:
+        model.body_gyroscopic[1] = Gyroscopic.IMPLICIT
+    if LcpSolver.DANTZIG in settings:  # the default: another one, until it is chosen
+        model.opt.lcp_solver = "pgs"
+    return model
 
 
 def choose(model, setting) -> None:
@@ -35,7 +40,7 @@ def choose(model, setting) -> None:
 
 @pytest.mark.parametrize(("settings", "says"), CLASHES, ids=[says for _, says in CLASHES])
 def test_what_does_not_go_together_is_refused_in_any_order(settings, says):
-    options = [s for s in settings if s not in ("nlink", "tendon_equalities")]
+    options = [s for s in settings if s not in ("nlink", "tendon_equalities", "implicit_bodies")]
     for *first, last in itertools.permutations(options):
         model = scene(settings)
         for setting in first:

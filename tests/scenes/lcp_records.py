@@ -14,10 +14,10 @@ from featherlane.model.enums import LCP
 from featherlane.simulation.step.forward import forward_position, forward_velocity
 from featherlane.simulation.step.wake import find_contacts
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.lcp.fields import LCP_SIZES, PROBLEM
+from featherlane.solver.lcp.fields import PROBLEM
 from oracles.smooth import dense
 
-NONE = dict.fromkeys((f.name for f in LCP_SIZES), 0)
+NONE = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}
 
 
 def empty(width: int = 1, **sizes: int):

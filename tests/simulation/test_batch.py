@@ -14,6 +14,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.batch.worlds import EVOLVING, INPUTS, whole_rows
+from featherlane.simulation.tile.fields import DATA
 from scenes.states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one
@@ -323,6 +324,20 @@ def test_a_rollout_records_what_steps_show(batch, rng):
             expected = getattr(other, name)
             assert rows[:, k].reshape(expected.shape).tobytes() == expected.tobytes(), name
     np.testing.assert_array_equal(batch.ctrl, control[:, -1])
+
+
+def test_a_single_number_of_a_world_has_no_axis_wherever_it_is_read(batch):
+    numbers = [f.name for f in DATA.fields if f.is_number and f.traits.shown]
+    mixed = fl.MixedBatch([(batch.model, 2), (fl.load("pendulum"), 1)])
+    assert {"time", "ncon", "nisland"} < set(numbers)
+    given = np.zeros((N, 2))
+    out = batch.rollout(2, record=numbers, out={"time": given})
+    assert out["time"] is given and given.all()
+    for name, rows in mixed.rollout(2, record=numbers).items():
+        assert rows.shape == (3, 2) and out[name].shape == (N, 2), name
+        assert batch.bind(name).shape == getattr(batch, name).shape == (N,), name
+        assert mixed.bind(name).shape == getattr(mixed, name).shape == (3,), name
+    np.testing.assert_array_equal(out["time"][:, -1], batch.time)
 
 
 def test_a_rollout_of_some_worlds_takes_their_controls_in_the_order_given(batch, rng):

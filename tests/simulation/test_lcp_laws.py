@@ -59,6 +59,23 @@ def test_a_cube_slides_down_a_slope_with_coulombs_acceleration():
     assert speed == pytest.approx(down, abs=EXACT)
 
 
+def test_a_cube_slides_diagonally_with_coulombs_acceleration_on_the_round_cone():
+    """A pyramid holds by sqrt(2) mu along its diagonal, and the cube stands; 0.590 m/s^2 by Coulomb."""
+    a, mu, speed = np.deg2rad(25.0), 0.4, {}
+    side = G * np.sin(a) / np.sqrt(2)
+    model = lcp_model(cube("", "0 0 .5", mu, gravity=f"{side} {side} {-G * np.cos(a)}"), "pgs", cfm=0.0)
+    for cone in ("cone", "pyramid"):
+        model.opt.lcp_cone = cone
+        data = fl.Data(model)
+        fl.step(model, data, 100)
+        speed[cone] = np.linalg.norm(data.qvel)
+    seconds = 100 * model.opt.timestep
+    assert speed["cone"] == pytest.approx(seconds * G * (np.sin(a) - mu * np.cos(a)), abs=1e-6)
+    assert speed["pyramid"] < 1e-6
+    with pytest.raises(fl.UnsupportedFeatureError, match="option lcp_cone 'cone' with lcp_solver 'dantzig'"):
+        model.opt.lcp_cone, model.opt.lcp_solver = "cone", "dantzig"
+
+
 @pytest.mark.parametrize("restitution", [0.3, 1.0])
 def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
     model = lcp_model(
@@ -73,6 +90,23 @@ def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
         before = data.qvel[2]
         fl.step(model, data)
     assert data.qvel[2] == pytest.approx(-restitution * before, abs=SAME)
+
+
+@pytest.mark.parametrize(("options", "speed"), [
+    ({}, 0.5605), ({"erp": 0.8}, 2.2421), ({"contact_max_vel": 0.1}, 0.1), ({"erp": 0.0}, 0.0),
+])  # fmt: skip
+def test_erp_pushes_apart_what_has_no_restitution(options, speed):
+    """As docs/contact_models.md has it."""
+    model = lcp_model(
+        '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
+        '<body pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',
+        **options,
+    )
+    data, fastest = fl.Data(model), 0.0
+    for _ in range(60):
+        fl.step(model, data)
+        fastest = max(fastest, data.qvel[2])
+    assert fastest == pytest.approx(speed, abs=1e-4)
 
 
 def test_a_slow_ball_does_not_bounce():

@@ -247,6 +247,38 @@ def test_the_record_leads_from_the_start_to_the_end(solver):
     assert history.step[0] == history.improvement[0] == 0
 
 
+@pytest.mark.parametrize("solver", ["pgs", "apgd"])
+@pytest.mark.parametrize("cone", ["pyramid", "cone"])
+def test_the_record_of_an_iterative_lcp_solver_holds_the_residual_of_each_iteration(solver, cone):
+    model = fl.load("box_stack")
+    model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_cone = "lcp", solver, cone
+    data = fl.Data(model)
+    found = {}
+    for record in (False, True):
+        data.record_solver = record
+        for most in (0, 7, 20):
+            model.opt.lcp_iterations = most
+            fl.forward(model, data)
+            found[record, most] = data.qacc.tobytes(), data.solver_residual
+    history = data.solver_history
+    assert all(found[False, most] == found[True, most] for most in (0, 7, 20))
+    assert len(history) == data.solver_niter + 1 == 21
+    for most in (0, 7, 20):  # apgd ends with its best iterate
+        last = history.residual[most] if solver == "pgs" else history.residual[: most + 1].min()
+        assert last == pytest.approx(found[True, most][1], rel=1e-9)
+    assert 0 < history.residual[-1] < 0.5 * history.residual[0]
+
+
+def test_dantzig_has_no_iterates_to_record():
+    model = fl.load("box_stack")
+    model.opt.contact_model = "lcp"
+    data = fl.Data(model)
+    data.record_solver = True
+    fl.forward(model, data)
+    with pytest.raises(fl.ModelError, match="solver_history: lcp_solver 'dantzig' pivots"):
+        _ = data.solver_history
+
+
 def test_a_tile_whose_dual_rows_do_not_fit_is_split(monkeypatch):
     model = fl.load("box_stack")
     rng, states = np.random.default_rng(4), []

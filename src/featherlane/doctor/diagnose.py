@@ -65,9 +65,10 @@ def all_checks() -> dict[str, Check]:
         springs,
         starts,
         trial,
+        unused,
     )
 
-    order = (differences, trial, starts, inertia, springs, rows, actuators, sensors, contacts, precision, cost)
+    order = (differences, unused, trial, starts, inertia, springs, rows, actuators, sensors, contacts, precision, cost)
     rank = {module.__name__.rpartition(".")[2]: k for k, module in enumerate(order)}
     return {each.name: each for each in sorted(CHECKS.values(), key=lambda each: rank[each.subject])}
 

@@ -72,6 +72,10 @@ class Field:
         """The shape as numbers; `sizes` maps a size's name to its value."""
         return tuple(n if isinstance(n, int) else int(sizes[n]) for n in self.shape)
 
+    def public(self, rows):
+        """Rows (..., 1) of a single number as (...), other rows as they are: what users see of worlds."""
+        return rows[..., 0] if self.is_number else rows
+
     def count(self, sizes) -> int:
         """Rows of the field: the product of its shape."""
         rows = 1

@@ -225,7 +225,7 @@ def _is_standard(problem: Problem) -> bool:
 def _room(method: Method, n: int):
     """(arrays, the bound stage) for problems of one world of up to n rows."""
     one = (n // 8 + 1) * 8  # a row more than there are, for methods with another variable
-    sizes = dict.fromkeys(("nlcp", "nlcpcol", "nlcpY", "nlcpA", "nlcpz", "nlcpone", "nlcppair"), 0)
+    sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}
     if method.form == ONE:
         sizes |= {"nlcpone": one, "nlcppair": one * one}
     else:

@@ -36,6 +36,7 @@ class Structure:
         """Capacities of a record."""
         n, m, one = self.n, self.columns, (self.n // 8 + 1) * 8
         sizes = {"nlcp": n, "nlcpcol": m, "nlcpY": n * m, "nlcpz": m, "nlcpA": 0 if m else n * n}
+        sizes |= {"nrecord": 0, "want_history": 0}
         return sizes | ({"nlcpone": 0, "nlcppair": 0} if m else {"nlcpone": one, "nlcppair": one * one})
 
 

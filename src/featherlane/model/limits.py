@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.enums import DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE, TRN_SLIDERCRANK
+from featherlane.model.enums import (
+    DYN_FILTER,
+    DYN_FILTEREXACT,
+    DYN_MUSCLE,
+    GYRO_EXPLICIT,
+    GYRO_OFF,
+    RK4,
+    TRN_SLIDERCRANK,
+    Gyroscopic,
+)
 from featherlane.model.fields import MODEL
 from featherlane.model.geom import SHAPES
 from featherlane.model.joint import is_scalar
@@ -88,6 +97,13 @@ def _rods(model: Model, rows: np.ndarray):
     return (model.actuator_trntype == TRN_SLIDERCRANK) & ~(rows > 0.0), "lengths above 0"
 
 
+def _gyroscopic(model: Model, rows: np.ndarray):
+    """The implicit torque is of the first order, and RK4 is not."""
+    if model.opt_integrator == RK4:
+        return ~np.isin(rows, (-1, GYRO_EXPLICIT, GYRO_OFF)), "-1, 0 and 2 with the integrator rk4"
+    return ~np.isin(rows, (-1, *Gyroscopic)), "-1, 0, 1 and 2"
+
+
 def _time_constants(model: Model, rows: np.ndarray):
     kind = model.actuator_dyntype
     first = np.isin(kind, (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
@@ -111,6 +127,7 @@ ROWS = {
     "body_quat": _directions,
     **dict.fromkeys(("body_iquat", "geom_quat", "site_quat", "cam_quat", "link_quat"), _rotations),
     "jnt_axis": _axes,
+    "body_gyroscopic": _gyroscopic,
     "actuator_cranklength": _rods,
     "actuator_dynprm": _time_constants,
     "jnt_range": _ordered("jnt_limited"),
@@ -127,7 +144,7 @@ ROWS = {
 def _limits(name: str, dtype: np.dtype) -> tuple[float, float, str]:
     """Least and greatest number of a field in a precision, and what is allowed in words."""
     low, high, words = LIMITS.get(name, FINITE)
-    if dtype != np.float64:
+    if dtype == np.float32:
         top = float(np.finfo(dtype).max)
         low, high = -top if low == -LARGEST else low, top if high == LARGEST else high
     return low, high, words

@@ -21,13 +21,14 @@ from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.lent import Lent
-from featherlane.model.limits import check_field
+from featherlane.model.limits import ROWS, check_field
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
 
 LAYOUT = layout_hash(MODEL)  # what a pickle's buffers mean
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
-LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and f.kind != "int")  # whose numbers have limits
+# fields whose numbers have limits
+LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3

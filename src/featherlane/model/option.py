@@ -208,7 +208,10 @@ def _word(member: IntEnum | IntFlag) -> str:
 # where a setting is kept
 OPTION_OF: dict[type, str] = {
     ContactModel: "contact_model",
+    Gyroscopic: "gyroscopic",
     Integrator: "integrator",
+    LcpCone: "lcp_cone",
+    LcpSolver: "lcp_solver",
     Rotation: "rotation",
     Disable: "disableflags",
     Enable: "enableflags",
@@ -238,12 +241,27 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
         (ContactModel.LCP, "noslip_iterations"),
         "contact_model 'lcp' with noslip_iterations, allowed is 0: its friction does not slip",
     ),
+    # pivoting has bounds on single rows, not on the two rows of friction together
+    (
+        (ContactModel.LCP, LcpSolver.DANTZIG, LcpCone.CONE),
+        "lcp_cone 'cone' with lcp_solver 'dantzig', allowed are lcp_solver 'pgs' and 'apgd' (set it first), or lcp_cone"
+        " 'pyramid'",
+    ),
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
     # four linear steps do not make one of the fourth order
     (
         (Rotation.INFINITESIMAL, Integrator.RK4),
         "rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'",
+    ),
+    # the implicit torque is of the first order, and four stages with it do not make a step of the fourth
+    (
+        (Gyroscopic.IMPLICIT, Integrator.RK4),
+        "gyroscopic 'implicit' with the integrator rk4, allowed are 'explicit' and 'off'",
+    ),
+    (
+        ("implicit_bodies", Integrator.RK4),
+        "body_gyroscopic 1 (implicit) with the integrator rk4, allowed are 0 (explicit), 2 (off) and -1 (the option)",
     ),
 )
 
@@ -264,7 +282,7 @@ def clashes(values: Mapping[str, int], option: str = "") -> list[str]:
     """Which settings do not go together.
 
     Args:
-        values: options, `nlink` and `tendon_equalities`; what is not in it is taken to be 0.
+        values: options, `nlink`, `tendon_equalities` and `implicit_bodies`; what is not in it is taken to be 0.
         option: tell of its settings alone; empty: of all.
     """
     return [
@@ -309,17 +327,23 @@ class _Vector:
 
     def __set__(self, opt, value):
         target = opt._model.__dict__[f"opt_{self.name}"]
-        target[...] = self.check(self.name, value, target.shape)
+        target[...] = self.check(self.name, value, target.shape, target)
 
     @staticmethod
-    def check(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Exactly as many numbers as the option has: one would otherwise stand for all."""
+    def check(name: str, value: Any, shape: tuple[int, ...], present=()) -> np.ndarray:
+        """Exactly as many numbers as the option has: one would otherwise stand for all.
+
+        An error shows what to type: zeros where 0 was given, else the present numbers.
+        """
         try:
             array = np.asarray(value)
         except ValueError:
             array = np.zeros(0)
         if array.shape != shape or array.dtype.kind not in "iuf":
-            raise ModelError(f"option {name}: got {value!r}, allowed are {shape[0]} numbers")
+            zero = isinstance(value, int | float) and value == 0
+            example = ", ".join(f"{x:g}" for x in (np.zeros(shape) if zero else present))
+            allowed = f"{shape[0]} numbers, as in {name} = {example}"
+            raise ModelError(f"option {name}: got {value!r}, allowed are {allowed}")
         if not np.isfinite(array).all():
             raise ModelError(f"option {name}: got {value!r}, allowed are finite numbers")
         return array
@@ -344,9 +368,11 @@ class _Integer:
 
     def refuse(self, opt, number: int) -> None:
         """Refuse what does not go with the other settings of the model."""
-        sizes = opt._model.size_values()
-        values = {name.removeprefix("opt_"): value for name, value in sizes.items()} | {self.name: number}
-        problems = clashes(values | {"tendon_equalities": tendon_equalities(opt._model.eq_type)}, self.name)
+        model = opt._model
+        values = {name.removeprefix("opt_"): value for name, value in model.size_values().items()}
+        values["tendon_equalities"] = tendon_equalities(model.eq_type)
+        values["implicit_bodies"] = int(np.count_nonzero(model.__dict__["body_gyroscopic"] == Gyroscopic.IMPLICIT))
+        problems = clashes(values | {self.name: number}, self.name)
         if problems:
             raise UnsupportedFeatureError(problems)
 
@@ -417,7 +443,7 @@ class Option:
         "lcp: dantzig's friction limits are frozen (ODE's) or consistent with the final normals.",
         LcpFriction,
     )
-    lcp_cone = _Integer(_choice(LcpCone, tuple(LcpCone)), "lcp: friction of pgs and apgd: pyramid or cone.", LcpCone)
+    lcp_cone = _Integer(_choice(LcpCone, tuple(LcpCone)), "lcp: friction cone, pyramid or (pgs, apgd) cone.", LcpCone)
     lcp_tolerance = _Number(_not_negative, "lcp: pgs and apgd stop at a residual below this.")
     lcp_relaxation = _Number(_relaxation, "lcp: over-relaxation of pgs, between 0 and 2.")
     softness = _Integer(_choice(Softness, tuple(Softness)), "lcp: rows are soft by erp (and cfm) or solref.", Softness)

@@ -2,7 +2,13 @@
 
 from featherlane.lanes.layout import Field
 
+HISTORY_SIZES = (
+    Field("nrecord", "size", doc="capacity: points in the record of a solve, the start included"),
+    Field("want_history", "size", doc="1: record each iteration of the solver"),
+)
+
 FIELDS = (
+    *HISTORY_SIZES,
     Field("qacc", "real", ("nv",), "m/s^2, rad/s^2", "acceleration", "solve", "output"),
     Field("qfrc_constraint", "real", ("nv",), "N, N m", "constraint force", "solve", "output"),
     Field("solver_niter", "real", (1,), "1", "solver iterations", "solve", "report", dtype="int64"),

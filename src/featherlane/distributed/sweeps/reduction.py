@@ -67,7 +67,7 @@ def _parsed(model: Model, name: str, text: Any) -> tuple[str, str, tuple[Any, ..
     field, entries = match[1], match[2]
     if field not in DATA or not Worlds._bindable(field):
         raise ModelError(f"{what}: {field!r} is no field of a world{near(field, DATA.index)}")
-    dims = DATA[field].dims(Workspace.sizes_of(model, 0))
+    dims = DATA[field].public(np.zeros(DATA[field].dims(Workspace.sizes_of(model, 0)))).shape
     index = () if entries is None else selection(model, what, DATA[field], dims, entries)
     size = int(np.prod(np.zeros(dims)[index].shape))
     if not size or (kind in OF_ONE and size != 1):

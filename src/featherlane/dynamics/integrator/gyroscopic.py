@@ -10,8 +10,8 @@ body that is nearly isotropic keeps its digits.  All is in axes of the body: tur
 MuJoCo's update of velocities in the body's axes and ODE's in the world's are one.
 Source: Lacoursiere, Stabilizing gyroscopic forces in rigid multibody simulations (2006); ODE, dBodySetGyroscopicMode.
     Deviation: ODE does so for every body, here a tree's other bodies keep what Newton-Euler gives.
-Note:   implicit integrators leave the rates of a torque out that is implicit by itself or off; RK4 takes the implicit
-    one, which is of the first order, at each of its stages.
+Note:   implicit integrators leave the rates of a torque out that is implicit by itself or off.  The implicit torque is
+    of the first order, and is refused with RK4.
 """
 
 from __future__ import annotations

@@ -77,7 +77,8 @@ class Trajectory:
         """The states before each step, from where the worlds are: (nworld, last - first, ...)."""
         start = self._copy()
         out = self.worlds.rollout(last - first, self.control[:, first:last], self.fields)
-        return {name: np.concatenate([start[name][:, None], a[:, :-1]], 1) for name, a in out.items()}
+        after = {name: a.reshape(*a.shape[:2], *start[name].shape[1:]) for name, a in out.items()}
+        return {name: np.concatenate([start[name][:, None], a[:, :-1]], 1) for name, a in after.items()}
 
     def states(self) -> States:
         """The states before each step, (nworld, nstep, ...), where all are kept."""

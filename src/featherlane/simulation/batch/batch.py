@@ -139,7 +139,8 @@ class Batch(Running):
             out: arrays to record into, by name, of the shapes and dtype returned; missing ones are made.
 
         Returns:
-            name -> (n, nstep, ...).  State is that after the step, derived fields those of the state before it.
+            name -> (n, nstep, ...), of a single number (`time`, `ncon`) (n, nstep).  State is that after the step,
+            derived fields those of the state before it.
 
         Raises:
             ModelError: shapes, names or counts that do not fit; a kernel that cannot be compiled, or fails in a trial
@@ -190,9 +191,9 @@ class Batch(Running):
             raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
         for name in names:
             self._check_bindable("record", name)
-            shape = (*lead, *DATA[name].dims(self._sizes))
+            made = DATA[name].public(np.empty((*lead, *DATA[name].dims(self._sizes)), self.dtype))
             given = out.get(name)
-            result[name] = np.empty(shape, self.dtype) if given is None else self._recordable(name, given, shape)
+            result[name] = made if given is None else self._recordable(name, given, made.shape)
         return result
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> dict[str, np.ndarray]:
@@ -267,8 +268,9 @@ class Batch(Running):
             ids: the worlds; None for all.
 
         Returns:
-            `Hits`: distance (n, nray) in lengths of the direction, geom (n, nray), outward normal (n, nray, 3); -1, -1
-            and zeros for a ray that meets nothing.  State and bound outputs stay as they are.
+            `Hits`: distance (n, nray) in lengths of the direction, geom (n, nray), outward normal (n, nray, 3); where
+            point and direction are (3,): (n,), (n,) and (n, 3).  -1, -1 and zeros for a ray that meets nothing.  State
+            and bound outputs stay as they are.
 
         Raises:
             ModelError, UnknownNameError: as `fl.ray` does.
@@ -287,8 +289,9 @@ class Batch(Running):
             ids: the worlds; None for all.
 
         Returns:
-            `Distances`: distance (n, npair) [m] and fromto (n, npair, 6) [m]; distmax and zeros for a pair that is
-            farther apart.  State and bound outputs stay as they are.
+            `Distances`: distance (n, npair) [m] and fromto (n, npair, 6) [m], where geom1 and geom2 are one geom each
+            (n,) and (n, 6); distmax and zeros for a pair that is farther apart.  State and bound outputs stay as they
+            are.
 
         Raises:
             ModelError, UnknownNameError: as `fl.geom_distance` does.

@@ -130,8 +130,7 @@ class MixedBatch:
         """The padded rows of a field that every group has by now."""
         for group in self.groups:
             getattr(group, name)
-        rows = self._rooms.array(name)
-        return rows[:, 0] if DATA[name].shape == (1,) else rows
+        return DATA[name].public(self._rooms.array(name))
 
     def bind(self, name: str) -> np.ndarray:
         """A live array over a field of all worlds: state itself, or an output that each call refreshes.
@@ -146,8 +145,7 @@ class MixedBatch:
             ModelError, UnsupportedFeatureError: as `Batch.bind` does.
         """
         arrays = [group.bind(name) for group in self.groups]
-        rows = self._rooms.array(name)
-        view = rows[:, 0] if arrays[0].ndim == 1 else rows.view()
+        view = DATA[name].public(self._rooms.array(name)).view()
         view.flags.writeable = all(a.flags.writeable for a in arrays)
         return view
 
@@ -248,7 +246,7 @@ class MixedBatch:
             ids: the worlds, ascending; None for all.
 
         Returns:
-            name -> (n, nstep, k, ...), padded as the fields themselves.
+            name -> (n, nstep, k, ...), padded as the fields themselves; of a single number (n, nstep).
 
         Raises:
             ModelError, InstallationError: as `Batch.rollout` does.
@@ -265,7 +263,7 @@ class MixedBatch:
             if not isinstance(control, Kernel | None):
                 control = controls_of_rollout(control, (len(chosen), nstep, *self._rooms.padded("ctrl")))
             self._roll(nstep, chosen, control, out)
-        return out
+        return {name: DATA[name].public(rows) for name, rows in out.items()}
 
     def _roll(self, nstep: int, chosen: np.ndarray, control, out: dict[str, np.ndarray]) -> None:
         """Steps under given controls, padded, or under a kernel; what is recorded goes into parts of padded arrays."""

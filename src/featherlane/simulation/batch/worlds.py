@@ -97,9 +97,8 @@ class Worlds(NamedAccess):
     def __getattr__(self, name: str) -> Any:
         arrays = self.__dict__.get("_arrays", {})
         if name in arrays:
-            a = arrays[name]
             # from now on an attribute like any other: asking for it is twenty times as fast
-            self.__dict__[name] = shown = a[:, 0] if a.ndim == 2 and DATA[name].shape == (1,) else a
+            self.__dict__[name] = shown = DATA[name].public(arrays[name])
             return shown
         if name in ON_DEMAND:
             arrays[name] = self._rows(DATA[name])
@@ -164,7 +163,7 @@ class Worlds(NamedAccess):
             self._rows_changed()
         if name in self.__dict__:
             return self.__dict__[name]
-        view = self._bound[name].view()
+        view = DATA[name].public(self._bound[name]).view()
         view.flags.writeable = False
         if name != "sensordata":  # whoever asks for all sensors is told of those that are not computed
             self.__dict__[name] = view
@@ -174,7 +173,7 @@ class Worlds(NamedAccess):
         """An output as `bind` gives it, to be written; what is written lasts until the next call."""
         self._check_bindable("bind", name)
         self._bind(name)
-        return self._bound[name]
+        return DATA[name].public(self._bound[name])
 
     def sensor_values(self, sensor: int) -> np.ndarray:
         """`sensordata`, for a look at one sensor.

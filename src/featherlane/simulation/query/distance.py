@@ -80,6 +80,7 @@ class Pairs(Question):
         first, second = _geoms(model, "geom1", geom1), _geoms(model, "geom2", geom2)
         try:
             shape = np.broadcast_shapes(first.shape, second.shape)
+            self.single = nworld is not None and not shape
             if nworld is not None:
                 shape = np.broadcast_shapes(shape, (nworld, shape[-1] if shape else 1))
         except ValueError:
@@ -120,8 +121,8 @@ class Pairs(Question):
         }
 
     def answer(self) -> Distances:
-        """The results; of one pair the distance is a number."""
-        return Distances(self.distance[()], self.fromto)
+        """The results; of one pair in one world the distance is a number."""
+        return Distances(self.shaped(self.distance), self.shaped(self.fromto))
 
 
 def _limit(distmax) -> float:

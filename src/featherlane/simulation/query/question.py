@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
+
 from featherlane.lanes import Stage
 from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.workspace import Workspace
@@ -17,11 +19,13 @@ class Question(ABC):
         loop: the stage that works through tiles.
         reads: fields of a world that the answer depends on.
         number: how many things are asked of each world: steps of the loop.
+        single: whether each world is asked one thing, and answers have no axis for it.
     """
 
     loop: Stage
     reads: tuple[str, ...] = ("qpos", "mocap_pos", "mocap_quat")
     number: int
+    single: bool = False
 
     @abstractmethod
     def transfers(self) -> dict[str, list[Transfer]]:
@@ -34,3 +38,7 @@ class Question(ABC):
     @abstractmethod
     def enter(self, workspace: Workspace) -> None:
         """Tell a tile what all worlds are asked alike."""
+
+    def shaped(self, rows: np.ndarray) -> Any:
+        """Answers (n, number, ...) of n worlds as a user gets them; a number where there is no axis."""
+        return rows[:, 0] if self.single else rows[()]

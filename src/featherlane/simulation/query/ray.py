@@ -179,6 +179,7 @@ class Rays(Question):
 
     def __init__(self, model, nworld, dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff):
         point, direction, length, shape = _rays(point, direction)
+        self.single = nworld is not None and not shape
         if nworld is not None:
             if shape[:-1] not in ((), (1,), (nworld,)):
                 raise ModelError(f"point, direction: got rays {shape} for {nworld} worlds, allowed is (n, nray)")
@@ -214,7 +215,7 @@ class Rays(Question):
     def answer(self) -> Hits:
         """Results, distances in lengths of the rays' directions."""
         distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
-        return Hits(distance[()], self.geom.astype(np.int32)[()], self.normal)
+        return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
 
 
 def _tile(data: Data, nray: int) -> Workspace:

@@ -15,7 +15,17 @@ from featherlane.constraint.efc import efc
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Stage
 from featherlane.model.assign import assign, is_mixed
-from featherlane.model.enums import ELLIPTIC, EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_TENDON, Disable, Enable
+from featherlane.model.enums import (
+    DANTZIG,
+    ELLIPTIC,
+    EQUALITY,
+    FRICTION_DOF,
+    FRICTION_TENDON,
+    LCP,
+    LIMIT_TENDON,
+    Disable,
+    Enable,
+)
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
@@ -274,21 +284,34 @@ class Data(NamedAccess):
     def solver_history(self) -> np.recarray:
         """The last solve, point by point: (solver_niter + 1,), the start first; a copy.
 
-        `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of its scaled gradient after i
-        iterations, `.improvement` what iteration i lowered the cost by (of PGS: its sweep, by the dual cost), `.step`
-        how far it went along its search direction (of PGS: the momentum).  Without an index the same names are arrays.
-        Costs are those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
+        Under the contact model convex `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of
+        its scaled gradient after i iterations, `.improvement` what iteration i lowered the cost by (of PGS: its sweep,
+        by the dual cost), `.step` how far it went along its search direction (of PGS: the momentum).  Costs are those
+        of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
+
+        Under lcp `.residual` is the complementarity residual after i iterations of `pgs` or `apgd`, as
+        `solver_residual` has it.  `apgd` ends with its best iterate, which need not be the last one.
+
+        Without an index the same names are arrays.
 
         Raises:
-            ModelError: nothing was recorded: `data.record_solver = True` comes before the solve.
+            ModelError: nothing was recorded: `data.record_solver = True` comes before the solve; or the LCP's solver is
+                `dantzig`, whose pivots have no residual before the last one.
 
         Note:
             MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
         """
         if not self.record_solver:
             raise ModelError("solver_history: nothing is recorded; set data.record_solver = True before the solve")
-        n = min(self.solver_niter + 1, self.nrecord)
         names = ("cost", "gradient", "improvement", "step")
+        if self.model.opt_contact_model == LCP:
+            if self.model.opt_lcp_solver == DANTZIG:
+                raise ModelError(
+                    "solver_history: lcp_solver 'dantzig' pivots, and only its end has a residual (`solver_residual`; "
+                    "`solver_niter` counts the pivots); allowed are 'pgs' and 'apgd'"
+                )
+            names = ("residual",)
+        n = min(self.solver_niter + 1, self.nrecord)
         columns = [getattr(self, f"stat_{name}")[:n] for name in names]
         return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
 

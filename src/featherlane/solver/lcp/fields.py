@@ -8,6 +8,7 @@ dense problem of a single world, in shared numbers, where pivots branch: `one_*`
 """
 
 from featherlane.lanes.layout import Field, Layout
+from featherlane.solver.fields import HISTORY_SIZES
 
 LCP_SIZES = (
     Field("nlcp", "size", doc="capacity: rows of the LCP"),
@@ -58,6 +59,16 @@ LCP = (
     Field("lcp_status", "real", (1,), "1", "how the solver ended, see Status", "solve", "scratch"),
     Field("lcp_niter", "real", (1,), "1", "iterations or pivots", "solve", "scratch"),
     Field("lcp_residual", "real", (1,), "1", "complementarity residual at the end", "solve", "scratch"),
+    Field(
+        "stat_residual",
+        "real",
+        ("nrecord",),
+        "1",
+        "complementarity residual after each iteration, the start first",
+        "solve",
+        "table",
+        asked="want_history",
+    ),
     Field("one_n", "int", (1,), "1", "rows of the problem", "solve", "scratch"),
     Field("one_row", "int", ("nlcpone",), "1", "row of the tile that a row of the problem is", "solve", "room"),
     Field("one_findex", "int", ("nlcpone",), "1", "row whose solution scales the bounds, -1: none", "solve", "room"),
@@ -144,4 +155,4 @@ LCP_BATCH = (
 )
 
 # problems that stand alone
-PROBLEM = Layout("Problem", LCP_SIZES + LCP + LCP_BATCH)
+PROBLEM = Layout("Problem", HISTORY_SIZES + LCP_SIZES + LCP + LCP_BATCH)

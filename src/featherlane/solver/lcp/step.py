@@ -16,8 +16,7 @@ from featherlane.solver.lcp.rows.rows import is_present
 from featherlane.solver.lcp.status import UNSETTLED
 from featherlane.solver.lcp.sweep.apgd import apgd
 from featherlane.solver.lcp.sweep.pgs import pgs
-from featherlane.solver.lcp.sweep.residual import ROUNDING32
-from featherlane.solver.primal.history import record
+from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
 
 
 @kernel
@@ -39,8 +38,8 @@ def iterate(m, d):
     """lcp_x by the iterative solver that the options name; by pgs where an island is too large to be pivoted.
 
     Reads:  the rows of `make_lcp`, lcp_x.
-    Writes: lcp_x (nlcp,) [N, N m], lcp_w, lcp_niter, lcp_status, lcp_residual, lcp_parameter; what `solve_apgd` and
-            `solve_pgs` write for themselves.
+    Writes: lcp_x (nlcp,) [N, N m], lcp_w, lcp_niter, lcp_status, lcp_residual, lcp_parameter; stat_residual where each
+            iteration is recorded; what `solve_apgd` and `solve_pgs` write for themselves.
     """
     d.lcp_parameter[0], d.lcp_parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
@@ -61,6 +60,8 @@ def find_forces(m, d):
             iterate(m, d)
         if m.opt_lcp_solver == DANTZIG:
             solve_islands(m, d)
+    else:
+        record_residual(d, 0, zero)
 
 
 @kernel
@@ -87,7 +88,6 @@ def report(m, d):
         tolerance = fmax(tolerance, ROUNDING32)
     failed = (d.lcp_status[0] > 0.0) & (unsettled | not_(d.lcp_residual[0] <= tolerance)) & (d.active[0] > 0.0)
     d.warning[3] = where(failed, d.warning[3] + 1.0, d.warning[3])
-    record(d, 0, zero, zero, zero, zero)
 
 
 @stage
@@ -96,8 +96,9 @@ def solve_lcp(m, d):
 
     Reads:  what `make_lcp` reads.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
-            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; link_force; what `make_lcp`,
-            `iterate` and `solve_islands` write: lcp_x, lcp_niter, lcp_status, lcp_residual; lcp_z for itself.
+            solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual where each iteration is
+            recorded; link_force; what `make_lcp`, `iterate` and `solve_islands` write: lcp_x, lcp_niter, lcp_status,
+            lcp_residual; lcp_z for itself.
     Cost:   of the solver; see dantzig, pgs, apgd.
     """
     make_lcp(m, d)

@@ -3,8 +3,6 @@
 from featherlane.lanes.layout import Field
 
 FIELDS = (
-    Field("nrecord", "size", doc="capacity: points in the record of a solve, the start included"),
-    Field("want_history", "size", doc="1: record each iteration of the solver"),
     # rows at the present point, along the search direction, at the warm start
     Field("con_y", "real", (2, "nconmax", 3), "m/s^2", "J a - aref along the contact's basis", "solve", "slot"),
     Field("con_z", "real", (2, "nconmax", 3), "m/s^2", "J p along the contact's basis", "solve", "slot"),

@@ -35,7 +35,7 @@ from featherlane.solver.lcp.sweep.projection import (
     set_cone_steps,
     set_steps,
 )
-from featherlane.solver.lcp.sweep.residual import finish, residual, stop_at
+from featherlane.solver.lcp.sweep.residual import finish, record_residual, residual, stop_at
 
 GROWTH = 1.02  # of a step that was taken
 MARGIN = 0.95  # of the longest step that the last curvature allows
@@ -141,13 +141,14 @@ def apgd(p, iterations, cone):
     """Steps from lcp_x until every world has converged, at most `iterations` of them.
 
     Reads:  the problem; lcp_parameter: tolerance (negative: no test).
-    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual.
+    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual; stat_residual where each iteration is recorded.
     Cost:   per step one product with A.
     """
     tolerance, best = stop_at(p), start(p, cone)
     t, k, count, idle = real(p, 1.0), real(p, 1.0), real(p, 0.0), real(p, 0.0)
     live = not_(best <= tolerance)
-    for _ in range(iterations):
+    record_residual(p, 0, best)
+    for n in range(iterations):
         if not any_(live):
             break
         projected_step(p, t, cone)
@@ -160,6 +161,7 @@ def apgd(p, iterations, cone):
         shorter = MARGIN * size / where(bent, bend, 1.0)
         t = where(taken, fmin(GROWTH * t, LONGEST), where(bent, fmin(shorter, 0.9 * t), t))
         far = residual(p, p.lcp_x, p.lcp_w, cone)
+        record_residual(p, n + 1, far)
         better = taken & (far < best)
         keep_best(p, better)
         idle = where(better | (idle > PATIENCE + PATIENCE), 0.0, idle + 1.0)

@@ -21,7 +21,7 @@ from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.order import shuffle_order, start_order
 from featherlane.solver.lcp.sweep.product import place_w, row_add, row_dot, sum_rows
 from featherlane.solver.lcp.sweep.projection import friction_count, in_cone, project_box, project_disc, set_steps
-from featherlane.solver.lcp.sweep.residual import finish, residual, solution_size, stop_at
+from featherlane.solver.lcp.sweep.residual import finish, record_residual, residual, solution_size, stop_at
 
 
 @kernel
@@ -70,16 +70,25 @@ def sweep_rows(p, cone, live):
 
 
 @kernel
+def record_sweep(p, k, cone):
+    """The residual after k sweeps, for the record alone."""
+    if p.want_history:
+        place_w(p)
+        record_residual(p, k, residual(p, p.lcp_x, p.lcp_w, cone))
+
+
+@kernel
 def pgs(p, iterations, quickstep, cone):
     """Sweeps from lcp_x until every world has converged, at most `iterations` of them.
 
     Reads:  the problem; lcp_parameter: tolerance (negative: no test) and omega; lcp_seed with `quickstep`.
-    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual.
+    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual; stat_residual where each iteration is recorded.
     Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
     """
     set_steps(p, cone)
     sum_rows(p, p.lcp_x)
     start_order(p, quickstep)
+    record_sweep(p, 0, cone)
     tolerance, count = stop_at(p), real(p, 0.0)
     live = count <= 0.0
     for sweep in range(iterations):
@@ -93,6 +102,7 @@ def pgs(p, iterations, quickstep, cone):
         if any_(still):
             place_w(p)  # with z as it is kept: a sum anew would change the bits of worlds that go on
             live = live & not_(still & (residual(p, p.lcp_x, p.lcp_w, cone) <= tolerance))
+        record_sweep(p, sweep + 1, cone)
     finish(p, cone)
     p.lcp_niter[0] = count
 

@@ -69,6 +69,13 @@ def residual(p, x, w, cone):
 
 
 @kernel
+def record_residual(p, k, residual):
+    """Point k of the record of a solve."""
+    if p.want_history and k < p.nrecord:
+        p.stat_residual[k] = residual
+
+
+@kernel
 def stop_at(p):
     """The residual at which a world stops: the tolerance; in float32 what it can reach; below 0: never."""
     tolerance = p.lcp_parameter[0] + 0.0

@@ -1,0 +1,82 @@
+"""Fields and options that the chosen contact model does not read.
+
+Defaults are those after loading (`LCP_DEFAULTS`), and MuJoCo's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import mujoco
+import numpy as np
+
+from featherlane.doctor.finding import NOTE, WARNING, Sign
+from featherlane.doctor.patient import Patient
+from featherlane.doctor.registry import check
+from featherlane.doctor.rows import rows
+from featherlane.model.enums import BY_SOLREF, LCP
+from featherlane.model.fields import LCP_DEFAULTS
+from featherlane.model.limits import KINDS
+
+# of these every contact model reads
+SHARED = {"opt_contact_model", "opt_gyroscopic", "opt_rotation", "body_gyroscopic"}
+LCP_ONLY = {name: default for name, default in LCP_DEFAULTS.items() if name not in SHARED}
+BY_ERP = ("geom_erp", "geom_cfm", "jnt_stop_erp", "jnt_stop_cfm", "eq_erp", "eq_cfm")  # of the softness erp
+CONVEX_OPTIONS = "solver iterations tolerance ls_iterations ls_tolerance cone impratio noslip_tolerance".split()
+SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
+
+
+def changed(patient: Patient, names) -> Iterator[tuple[str, int | str, str]]:
+    """(kind, id, what is there) of each element with fields of the LCP, of these names, that are not the default."""
+    found: dict[tuple[str, int | str], list[str]] = defaultdict(list)
+    for name in names:
+        prefix, _, option = name.partition("_")
+        if prefix == "opt":
+            value = getattr(patient.model.opt, option)
+            if value != LCP_ONLY[name]:
+                found["option", option].append(str(getattr(value, "name", value)).lower())
+            continue
+        values = getattr(patient.model, name)
+        different = (values != LCP_ONLY[name]).any(axis=tuple(range(1, values.ndim)))
+        for i in np.flatnonzero(different):
+            numbers = " ".join(f"{x:g}" for x in np.ravel(values[i]))
+            found[KINDS.get(prefix, prefix), int(i)].append(f"{name} {numbers}")
+    yield from ((kind, ident, ", ".join(what)) for (kind, ident), what in found.items())
+
+
+@check("unused-by-convex", WARNING, "it has no effect: the contact model convex does not read it")
+def unused_by_convex(patient: Patient) -> Iterator[Sign]:
+    """A field or option of the contact model lcp that is not the default, under convex: restitution, slip, ERP, CFM,
+    direction or force of friction, motors and stops of joints, `lcp_` options."""
+    if patient.model.opt_contact_model != LCP:
+        for kind, ident, what in changed(patient, LCP_ONLY):
+            yield Sign(kind, ident, f"{what}: read under lcp alone", 'model.opt.contact_model = "lcp", or the default')
+
+
+@check("unused-by-lcp", NOTE, "it has no effect: the contact model lcp does not read it")
+def unused_by_lcp(patient: Patient) -> Iterator[Sign]:
+    """Under lcp an option of the convex solver, or with `softness` erp a `solref` or `solimp`, that is not MuJoCo's
+    default; with `softness` solref an ERP or CFM of an element."""
+    m = patient.model
+    if m.opt_contact_model != LCP:
+        return
+    default = mujoco.MjOption()
+    for name in CONVEX_OPTIONS:
+        value = getattr(m.opt, name)
+        if value != getattr(default, name):
+            seen = f"{getattr(value, 'name', value)}".lower()
+            yield Sign("option", name, f"{seen}: read under convex alone", "the options that begin with lcp_")
+    if m.opt_softness == BY_SOLREF:
+        for kind, ident, what in changed(patient, BY_ERP):
+            yield Sign(kind, ident, f"{what}: not read with softness solref", 'model.opt.softness = "erp"')
+        return
+    for kind, ident, attribute, solref, solimp in rows(patient):
+        if tuple(solref) != SOLREF or tuple(solimp) != SOLIMP:
+            seen = f"{attribute} {shown(solref)}, {attribute.replace('ref', 'imp', 1)} {shown(solimp)}"
+            yield Sign(kind, ident, f"{seen}: hard with softness erp", 'model.opt.softness = "solref", or erp and cfm')
+
+
+def shown(numbers: np.ndarray) -> str:
+    """Numbers with spaces between."""
+    return " ".join(f"{x:g}" for x in numbers)
