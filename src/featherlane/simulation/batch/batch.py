@@ -187,7 +187,8 @@ class Batch(Running):
             self._check_bindable("record", name)
             shape = (*lead, *DATA[name].dims(self._sizes))
             given = out.get(name)
-            result[name] = np.empty(shape, self.dtype) if given is None else self._recordable(name, given, shape)
+            dtype = DATA[name].stored_as(self.dtype)
+            result[name] = np.empty(shape, dtype) if given is None else _recordable(name, given, shape, dtype)
         return result
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> dict[str, np.ndarray]:
@@ -214,17 +215,8 @@ class Batch(Running):
     def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
         """Arrays for what the user's sensors read in a rollout that records sensordata."""
         read = fields_read(self.model) - {"sensordata"} if "sensordata" in names else set()
-        return {name: np.empty((*lead, *DATA[name].dims(self._sizes)), self.dtype) for name in read}
-
-    def _recordable(self, name: str, given, shape) -> np.ndarray:
-        """An array to record into, checked."""
-        allowed = f"allowed is a writable C-order array of {self.dtype} {shape}"
-        if not isinstance(given, np.ndarray):
-            raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
-        fits = given.shape == shape and given.dtype == self.dtype
-        if not (fits and given.flags.c_contiguous and given.flags.writeable):
-            raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
-        return given
+        fields = [DATA[name] for name in read]
+        return {f.name: np.empty((*lead, *f.dims(self._sizes)), f.stored_as(self.dtype)) for f in fields}
 
     def inverse(self, qacc: ArrayLike | None = None, ids=None) -> np.ndarray:
         """Inverse dynamics: the external force that gives each world an acceleration in its present state.
@@ -318,6 +310,17 @@ def field_names(call: str, given) -> list[str]:
             raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
         names.append(name)
     return names
+
+
+def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array to record into, checked."""
+    allowed = f"allowed is a writable C-order array of {dtype} {shape}"
+    if not isinstance(given, np.ndarray):
+        raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
+    fits = given.shape == shape and given.dtype == dtype
+    if not (fits and given.flags.c_contiguous and given.flags.writeable):
+        raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
+    return given
 
 
 def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
