@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.record import SHARED_DTYPES
 from featherlane.simulation.tile.fields import DATA
 from scenes.joints import XML
 from scenes.states import kicked
@@ -73,7 +72,7 @@ def test_every_field_has_its_declared_shape(data):
             assert isinstance(value, int | float), f.name
         else:
             assert value.shape == f.dims(data.workspace.sizes), f.name
-            assert value.dtype == SHARED_DTYPES.get(f.kind, np.float64), f.name
+            assert value.dtype == f.stored_as(np.dtype(np.float64)), f.name
 
 
 def test_arrays_are_live(model, data):

@@ -137,12 +137,13 @@ def _gathered(name: str, own_lane: bool) -> None:
         rows, index = arguments
         if not isinstance(rows.type, View) or rows.type.element is INT or not isinstance(index.type, Value):
             raise refuse(w, node, name, arguments, "a field of reals and a value, the index in each world")
-        t, base, out = index.type, rows.type.base, "poison"
+        s, base, out = index.type, rows.type.base, "poison"
+        t = value(s.width, base if own_lane else s.base)  # a table of float64 is rounded to the index's precision
         for lane in range(t.width):
             k = index.operand
             if t.width > 1:
-                k = w.register(f"extractelement {t.llvm} {k}, i32 {lane}")
-            pointer = row(w, rows, w.register(f"fptosi {t.base} {k} to i64"))
+                k = w.register(f"extractelement {s.llvm} {k}, i32 {lane}")
+            pointer = row(w, rows, w.register(f"fptosi {s.base} {k} to i64"))
             if own_lane and rows.type.width > 1:
                 pointer = w.register(f"getelementptr {base}, ptr {pointer}, i64 {lane}")
             x = w.register(f"load {base}, ptr {pointer}")

@@ -38,7 +38,7 @@ class Batch(Running):
         model: the model; edits take effect at the next call.
         nworld: number of worlds, at least 1.
         nthread: threads, 0 for one for each core.
-        dtype: float64 or float32, of the state and of all arithmetic.
+        dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: how many contacts `give_contacts` may give to a world, at most.
         record_bad: steps that are kept of each world, so that one that goes wrong can be replayed; 0: none.
 

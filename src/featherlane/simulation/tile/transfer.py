@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.lanes import Record
+from featherlane.lanes import Field, Record
 from featherlane.lanes.record import address
 from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.fields import DATA
@@ -32,9 +32,9 @@ class Transfer(NamedTuple):
     of_model: bool = False
 
     @property
-    def is_wide(self) -> bool:
-        """Is the field float64 at every precision?"""
-        return (MODEL if self.of_model else DATA)[self.field].is_wide
+    def declared(self) -> Field:
+        """The field's declaration."""
+        return (MODEL if self.of_model else DATA)[self.field]
 
 
 class Plan:
@@ -101,11 +101,14 @@ class Plan:
         sizes["recall_stride"] = 0 if memory is None else memory.strides[0]
         tiles = np.zeros((nthread, max(len(everything), 1)), np.int64)
         for k, (_, t) in enumerate(everything):
+            expected = t.declared.stored_as(first.dtype)
+            if t.array.dtype != expected:
+                raise ValueError(f"transfer of {t.field}: got rows of {t.array.dtype}, needed are {expected}")
             for thread, w in enumerate(self.workspaces):
                 tiles[thread, k] = address(w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field])
         arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
         for kind in KINDS:
-            rows = [(k, t.array, t.is_wide) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
+            rows = [(k, t.array, t.declared.is_wide) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
             sizes[f"n{kind}"] = len(rows)
             per_step = kind in ("control", "record")
             columns = {
