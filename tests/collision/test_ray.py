@@ -327,6 +327,12 @@ def test_shapes_of_results():
         ({"bodyexclude": [1, 2]}, "bodyexclude: got shape"),
         ({"cutoff": -1}, "cutoff"),
         ({"cutoff": np.nan}, "cutoff"),
+        ({"cutoff": 1j}, "cutoff"),
+        ({"point": np.array([1j, 0, 0])}, "point: got ndarray of complex128"),
+        ({"direction": np.array([1, 0, 0], "m8[s]")}, "direction: got ndarray of timedelta64"),
+        ({"point": np.ma.array([9.0, 0, 0], mask=[1, 0, 0])}, "point: got MaskedArray"),
+        ({"direction": [np.ma.ones(3), np.ones(3)]}, "direction: got list"),
+        ({"bodyexclude": np.ma.array([1], mask=[1])}, "bodyexclude: got a masked array"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

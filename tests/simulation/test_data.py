@@ -383,6 +383,27 @@ def test_a_forward_pass_counts_bad_numbers_and_resets_nothing(model, bad):
     assert data.status["bad_number"] == 1
 
 
+HEAVY = """<mujoco><option gravity="0 0 0"><flag energy="{}"/></option><worldbody>
+<body><freejoint/><geom size=".1" mass="1e20"/></body></worldbody>{}</mujoco>"""  # float32 has numbers up to 3e38
+KINETIC = "<sensor><e_kinetic/></sensor>"
+
+
+@pytest.mark.parametrize(("flag", "sensors", "bound"), [("enable", "", "energy"), ("disable", KINETIC, "sensordata")])
+def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag, sensors, bound):
+    model = fl.load(HEAVY.format(flag, sensors))
+    batch, unseen = (fl.Batch(model, 3, dtype="float32") for _ in range(2))
+    batch.bind(bound)
+    for worlds in (batch, unseen):
+        worlds.qvel[1, 0] = 9e9
+    with pytest.warns(fl.BadNumberWarning, match="world 1 had .* and goes on with them"):
+        batch.step(2)
+    unseen.step(2)
+    batch.forward(ids=[1])
+    assert batch.status["bad_number"].tolist() == [0, 3, 0] and not batch.nbad.any()
+    assert not unseen.status["bad_number"].any()
+    assert batch.qvel.tobytes() == unseen.qvel.tobytes()
+
+
 def test_the_solver_tells_how_well_it_did(pile):
     data = pile[1]
     assert isinstance(data.solver_niter, int) and data.solver_niter > 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.model.assign import converted
 from featherlane.model.enums import (
     EQ_TENDON,
     Cone,
@@ -315,7 +316,7 @@ class _Vector:
     def check(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Exactly as many numbers as the option has: one would otherwise stand for all."""
         try:
-            array = np.asarray(value)
+            array = converted(value)
         except ValueError:
             array = np.zeros(0)
         if array.shape != shape or array.dtype.kind not in "iuf":

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import entries, flag, numbers
+from featherlane.model.assign import entries, flag, is_numbers, numbers
 from featherlane.simulation.batch.call import Share
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.running import Running
@@ -334,7 +334,7 @@ def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
 def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Controls that a function gave for one step of a rollout, checked."""
     try:
-        return np.broadcast_to(np.asarray(given, dtype), shape)
-    except (TypeError, ValueError):
-        what = f"shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
+        return np.broadcast_to(numbers("control", given, "").astype(dtype, copy=False), shape)
+    except ValueError:
+        what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
         raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None

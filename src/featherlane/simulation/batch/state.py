@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
+from featherlane.model.assign import is_numbers, numbers
 from featherlane.model.enums import State
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
@@ -87,9 +88,9 @@ def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> 
     lead, dtype = _frame(model, data, bits)
     shape = (*lead, state_size(model, bits))
     try:
-        vector = np.broadcast_to(np.asarray(state, dtype), shape)
-    except (TypeError, ValueError):
-        given = f"shape {np.shape(state)}" if isinstance(state, np.ndarray) else type(state).__name__
+        vector = np.broadcast_to(numbers("state", state, "").astype(dtype, copy=False), shape)
+    except ValueError:
+        given = f"shape {np.shape(state)}" if is_numbers(state) else type(state).__name__
         raise ModelError(f"state: got {given}, allowed is {shape}") from None
     for field, at in _places(model, bits):
         if not (isinstance(data, Batch) and data.is_left_out(field) and not vector[..., at].any()):

@@ -14,7 +14,7 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import processor, read_lane, scalars, stage, width, write_lane
 from featherlane.lanes.record import address
-from featherlane.model.assign import regular
+from featherlane.model.assign import number, reals, regular
 from featherlane.model.enums import NGROUP
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.query.question import Question
@@ -126,10 +126,7 @@ def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
 
 def _vectors(name: str, value) -> np.ndarray:
     """Finite vectors (..., 3)."""
-    try:
-        vectors = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name}: got {type(value).__name__}, allowed are numbers (..., 3)") from None
+    vectors = reals(name, value, "are numbers (..., 3)")
     if vectors.shape[-1:] != (3,):
         raise ModelError(f"{name}: got shape {vectors.shape}, allowed is (..., 3)")
     if not np.isfinite(vectors).all():
@@ -151,11 +148,8 @@ def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[i
 
 
 def _cutoff(cutoff) -> float:
-    try:
-        value = float(cutoff)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not value >= 0:
+    value = number("cutoff", cutoff, "is a number from 0")
+    if value < 0:
         raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number from 0")
     return min(value, FAR)
 
