@@ -21,7 +21,7 @@ from featherlane.simulation.batch.running import Running
 from featherlane.simulation.batch.worlds import LASTING, count
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.ray import Hits, Rays
+from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Transfer
@@ -263,9 +263,10 @@ class Batch(Running):
             and zeros for a ray that meets nothing.  State and bound outputs stay as they are.
 
         Raises:
-            ModelError, UnknownNameError: as `fl.ray` does.
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.ray` does.
         """
         chosen = self._ids(ids)
+        check_geoms(self.model, geomgroup, flg_static)
         rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
         return self._ask(rays, chosen)
 
