@@ -33,8 +33,8 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
 
 def frame_bytes(batch) -> int:
     """Bytes of one frame of all worlds."""
-    rows = sum(getattr(batch, name).nbytes for name in ("time", "qpos", "qvel", "ctrl"))
-    return rows + 4 * len(STATUS) * batch.nworld
+    reals = sum(getattr(batch, name).shape[1] for name in ("qpos", "qvel", "ctrl"))
+    return batch.nworld * (8 + reals * batch.dtype.itemsize + 4 * len(STATUS))  # time is float64
 
 
 class Recording:
