@@ -15,7 +15,8 @@ HEAD = """# Fields
 
 Written by `docs/fields.py` from the declarations in `model/fields.py` and in the `fields.py` of each room that computes
 some. A *real* may differ by world: `batch.expand` gives a field of the model rows of its own, `batch.bind` shows a
-field of the data. An *int* is shared by all worlds; a *size* is one whole number. Shapes leave the world axis out.
+field of the data. A *real, float64* has 64 bits in every precision. An *int* is shared by all worlds; a *size* is one whole
+number. Shapes leave the world axis out.
 """
 ROLES_HEAD = """
 ## Roles
@@ -42,7 +43,8 @@ def table(fields: Iterable[Field], roles: bool) -> str:
         asked = f" ({', '.join(f.asked.split())})" if f.asked else ""
         role = f" {f.role}{asked} |" if roles else ""
         about = f"{f.doc} · `{f.stage}`" if f.stage else f.doc
-        lines.append(f"| `{f.name}` | {f.kind} | {shape} | {f.unit} |{role} {about} |")
+        kind = f"{f.kind}, float64" if f.is_wide else f.kind
+        lines.append(f"| `{f.name}` | {kind} | {shape} | {f.unit} |{role} {about} |")
     return "\n".join(lines) + "\n"
 
 

@@ -399,7 +399,7 @@ def test_what_is_given_stays_as_it_is(rng):
         (np.zeros((2, 3)), np.zeros((2, 3)), [1, np.inf], r"weights: got inf at \(1,\)"),
         (np.zeros((2, 3), complex), np.zeros((2, 3)), None, r"a: got complex128, allowed are real numbers"),
         (np.zeros((2, 3)), [["x", "y", "z"]] * 2, None, r"b: got <U1, allowed are real numbers"),
-        (np.zeros((2, 3)), [[1, 2, 3], [4, 5]], None, r"b: got rows of different lengths"),
+        (np.zeros((2, 3)), [[1, 2, 3], [4, 5]], None, r"b: got rows of several lengths"),
     ],
 )
 def test_what_does_not_fit_is_refused(a, b, weights, message):

@@ -177,6 +177,33 @@ def test_a_wrong_argument_is_named(name):
     assert name in str(error.value) and "allowed" in str(error.value)
 
 
+MASKED = np.ma.array([0.0, 99.0], mask=[0, 1])
+TAKES_ARRAYS = {
+    "ctrl": lambda m, d, b: setattr(b, "ctrl", MASKED),
+    "qpos": lambda m, d, b: setattr(d, "qpos", MASKED),
+    "ids": lambda m, d, b: b.step(ids=MASKED.astype(int)),
+    "control": lambda m, d, b: b.rollout(1, MASKED[None]),
+    "control: step 0": lambda m, d, b: b.rollout(1, lambda batch, step: MASKED),
+    "state": lambda m, d, b: fl.set_state(m, b, MASKED, fl.State.QVEL),
+    "qacc": lambda m, d, b: b.inverse(MASKED),
+    "option gravity": lambda m, d, b: setattr(m.opt, "gravity", np.ma.ones(3)),
+    "b": lambda m, d, b: fl.lcp.Problem(np.eye(2), MASKED, [0.0, 0.0], [1.0, 1.0]),
+    "a": lambda m, d, b: fl.register_points(np.ma.ones((3, 3)), np.eye(3)),
+}
+
+
+@pytest.mark.parametrize("name", TAKES_ARRAYS)
+def test_a_masked_array_is_refused_and_changes_nothing(name):
+    model = fl.load("cartpole")
+    data, batch = fl.Data(model), fl.Batch(model, 2)
+    before = batch.checkpoint(), data.qpos.copy()
+    with pytest.raises(ValueError, match=rf"^{name}\b.*(asked|array)") as error:
+        TAKES_ARRAYS[name](model, data, batch)
+    assert isinstance(error.value, fl.FeatherlaneError) or name == "a"
+    assert all((batch.checkpoint()[k] == rows).all() for k, rows in before[0].items())
+    np.testing.assert_array_equal(data.qpos, before[1])
+
+
 def test_a_checkpoint_that_is_refused_changes_nothing():
     model = fl.load("arm")
     batch = fl.Batch(model, 3)

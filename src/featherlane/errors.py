@@ -52,7 +52,9 @@ class InstallationError(ModelError, ImportError):
 
 
 class BadNumberWarning(RuntimeWarning):
-    """Numbers of a world turned bad: NaN, or beyond 1e10.  Told once by each `Data` and each `Batch`.
+    """Numbers of a world turned bad: NaN, or beyond 1e10.  Issued once by each `Data` and each `Batch`.
+
+    An infinite or NaN energy or sensor value counts, too; such a world is not reset.
 
     `warnings.simplefilter("ignore", featherlane.BadNumberWarning)` silences it, `"error"` makes an exception of it; the
     counts are in `status` and `nbad` all the same.  See docs/errors.md#badnumberwarning.
@@ -61,7 +63,7 @@ class BadNumberWarning(RuntimeWarning):
 
 def warn_of_bad_numbers(who: str, reset: bool, owner: str, level: int) -> None:
     """Say that numbers of a world turned bad; `level` frames above the caller."""
-    after = "was reset to the model's defaults" if reset else "goes on with them (the flag autoreset is off)"
+    after = "was reset to the model's defaults" if reset else "goes on with them"
     warnings.warn(
         f"{who} had numbers that are NaN or beyond 1e10, and {after}: see {owner}.status, {owner}.nbad; told once "
         f"(warnings.simplefilter('ignore', featherlane.BadNumberWarning) silences it)",

@@ -16,7 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from featherlane.model.assign import flag
+from featherlane.model.assign import converted, flag
 
 STEPS = 4  # an extent may be rounding up to 4 m times that of its coordinates; m / 2 is seen in sets of 1e5 points
 
@@ -72,9 +72,9 @@ class _Cloud:
 def _reals(name: str, value: ArrayLike, shape: str) -> tuple[NDArray, float]:
     """`value` in float64, and the relative rounding of its numbers."""
     try:
-        given = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name}: got rows of different lengths, allowed are real numbers {shape}") from None
+        given = converted(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: got {error}, allowed are real numbers {shape}") from None
     if given.dtype.kind not in "biuf":
         raise ValueError(f"{name}: got {given.dtype}, allowed are real numbers {shape}")
     rounding = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps

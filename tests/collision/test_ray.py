@@ -327,6 +327,12 @@ def test_shapes_of_results():
         ({"bodyexclude": [1, 2]}, "bodyexclude: got shape"),
         ({"cutoff": -1}, "cutoff"),
         ({"cutoff": np.nan}, "cutoff"),
+        ({"cutoff": 1j}, "cutoff"),
+        ({"point": np.array([1j, 0, 0])}, "point: got ndarray of complex128"),
+        ({"direction": np.array([1, 0, 0], "m8[s]")}, "direction: got ndarray of timedelta64"),
+        ({"point": np.ma.array([9.0, 0, 0], mask=[1, 0, 0])}, "point: got MaskedArray"),
+        ({"direction": [np.ma.ones(3), np.ones(3)]}, "direction: got list"),
+        ({"bodyexclude": np.ma.array([1], mask=[1])}, "bodyexclude: got a masked array"),
     ],
 )
 def test_bad_input_is_named(arguments, message):
@@ -336,6 +342,32 @@ def test_bad_input_is_named(arguments, message):
         fl.ray(model, world(model), **given)
     with pytest.raises(fl.ModelError, match=message):
         fl.Batch(model, 3).ray(**given)
+
+
+FIELD = """<mujoco><asset><mesh name="tetrahedron" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody>
+<geom name="wall" type="box" size=".1 1 1" pos="3 0 0"/><body name="b">
+<geom name="field" type="sdf" mesh="tetrahedron" contype="0" conaffinity="0" group="3" {}/></body>
+<body pos="-2 .2 .2"><site name="s" zaxis="1 0 0"/></body></worldbody>
+<sensor><rangefinder name="r" site="s"/><framepos name="p" objtype="body" objname="b"/></sensor></mujoco>"""
+
+
+def test_rays_refuse_signed_distance_fields_by_name():
+    model = fl.load(FIELD.format(""))
+    data, batch = world(model), fl.Batch(model, 2)
+    for refused in (
+        lambda: fl.ray(model, data, (-2, 0.2, 0.2), (1, 0, 0)),
+        lambda: batch.ray((-2, 0.2, 0.2), (1, 0, 0)),
+        lambda: data.sensor("r").data,
+        lambda: batch.bind("sensordata"),
+    ):
+        with pytest.raises(fl.UnsupportedFeatureError, match="geom 'field': sdf"):
+            refused()
+    assert data.sensor("p").data.shape == (3,)
+    assert fl.ray(model, data, (-2, 0.2, 0.2), (1, 0, 0), geomgroup=[1, 1, 1, 0, 1, 1]).distance == 4.9
+    unseen = fl.load(FIELD.format('rgba="1 1 1 0"'))
+    data = fl.Data(unseen)
+    fl.forward(unseen, data)
+    assert data.sensor("r").data == 4.9
 
 
 # ---- batches --------------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ def test_allocate_gives_each_kind_its_rows(dtype, w):
         "x": ((3, w), dtype),
         "y": ((3, w), dtype),
         "z": ((3, w), dtype),
+        "clock": ((3, w), "float64"),
     }
     assert allocate(CELLS, {"n": 0}, w, dtype)["x"].shape == (1, w)
 

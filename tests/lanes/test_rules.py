@@ -13,7 +13,9 @@ import pytest
 from featherlane.lanes import (
     any_,
     eights,
+    fma,
     gather,
+    gather_rows,
     kernel,
     lane_index,
     not_,
@@ -31,7 +33,8 @@ from featherlane.lanes import (
 )
 from featherlane.lanes.compiler.grammar import RULES
 from featherlane.lanes.compiler.rules import KernelLanguageError
-from scenes.cells import library
+from featherlane.lanes.record import python_record
+from scenes.cells import cells, library
 
 CASES = {}
 NAMES = ["a", "b"]
@@ -628,6 +631,31 @@ def test_two_precisions_do_not_mix():
     library().function(mixes, "f64", 8)
     with pytest.raises(KernelLanguageError, match=r"two precisions; real\(d, x\)"):
         library().function(mixes, "f32", 16)
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_two_precisions_of_each_world_meet_in_float64(lanes):
+    """Sums, comparisons, choices, masks and gathers of times and reals; as NumPy promotes."""
+
+    @stage
+    def mixes(d):
+        later = (d.clock[0] > d.x[0]) & (d.x[0] > 0.0)
+        d.clock[1] = where(later, d.clock[0] + d.x[0], d.x[0])
+        d.x[1] = fma(d.clock[0], 1.0, -70000.0)
+        d.clock[2] = gather_rows(d.clock, d.x[2])
+
+    step = np.float32(0.01)
+    x = np.repeat(np.array([step, 0, 1], np.float32), lanes)
+    for compiled in (True, False):
+        cell = cells("float32", lanes, 3, x=x, clock=np.repeat([70000.01, 0, 0], lanes))
+        assert cell.arrays["clock"].dtype == np.float64
+        if compiled:
+            library().function(mixes, "f32", lanes)(cell.address)
+        else:
+            mixes(python_record(cell))
+        np.testing.assert_array_equal(cell.arrays["clock"][1], 70000.01 + float(step))
+        np.testing.assert_array_equal(cell.arrays["x"][1], np.float32(70000.01 - 70000.0))
+        np.testing.assert_array_equal(cell.arrays["clock"][2], cell.arrays["clock"][1])
 
 
 # ---- constructs that the table of syntax refuses -------------------------------------------------------------------

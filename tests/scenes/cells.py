@@ -25,6 +25,7 @@ CELLS = Layout(
         Field("x", "real", ("n",)),
         Field("y", "real", ("n",)),
         Field("z", "real", ("n",)),
+        Field("clock", "real", ("n",), dtype="float64"),
         Field("out", "real", ("n", OUTPUTS)),
     ),
 )

@@ -54,3 +54,32 @@ def test_histories_are_each_worlds_own_and_are_kept_where_nobody_looks(rng):
     assert watched.history.tobytes() == blind.history.tobytes()
     assert watched.history[7].tobytes() == data.history.tobytes()
     assert shown[7].tobytes() == data.sensordata.tobytes()
+
+
+# ---- time in float32 -------------------------------------------------------------------------------------------------
+STAIRS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><joint name="j" type="slide"/>
+<geom size=".1" mass="1"/></body></worldbody><actuator>
+<motor joint="j"/><motor joint="j" delay="{delay}" nsample="9"/></actuator><sensor>
+<actuatorfrc actuator="a0" delay="{delay}" nsample="9"/><actuatorfrc actuator="a0" interval="{delay}" nsample="9"/>
+<actuatorfrc actuator="a1"/></sensor></mujoco>"""
+
+
+def stairs(h, dtype, start, steps=30):
+    """Time and sensor values after each step, under controls 0, 1, 2, ... that float32 holds exactly."""
+    text = STAIRS.format(h=h, delay=4 * h)
+    for name in ("a0", "a1"):
+        text = text.replace("<motor joint", f'<motor name="{name}" joint', 1)
+    batch = fl.Batch(fl.load(text), 2, dtype=dtype)
+    batch.time = start
+    control = np.repeat(np.arange(float(steps))[:, None], 2, 1)
+    return batch.rollout(steps, control, record=("time", "sensordata", "history"))
+
+
+@pytest.mark.parametrize("h", [0.01, 0.002])
+@pytest.mark.parametrize("start", [0.0, 32768.0, 70000.0, 1e6])
+def test_time_delays_and_periods_in_float32_are_those_of_float64(h, start):
+    single, double = stairs(h, "float32", start), stairs(h, "float64", start)
+    assert single["time"].dtype == np.float64
+    for name, expected in double.items():
+        np.testing.assert_array_equal(single[name], expected, name)
+    assert double["sensordata"].max() > 20, "delayed controls have arrived"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes.record import SHARED_DTYPES
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.turn import hold
 from scenes.joints import XML
@@ -74,7 +73,7 @@ def test_every_field_has_its_declared_shape(data):
             assert isinstance(value, int | float), f.name
         else:
             assert value.shape == f.dims(data.workspace.sizes), f.name
-            assert value.dtype == SHARED_DTYPES.get(f.kind, np.float64), f.name
+            assert value.dtype == f.stored_as(np.dtype(np.float64)), f.name
 
 
 def test_arrays_are_live(model, data):
@@ -383,6 +382,27 @@ def test_a_forward_pass_counts_bad_numbers_and_resets_nothing(model, bad):
     data.qvel[0] = 0
     fl.forward(model, data)
     assert data.status["bad_number"] == 1
+
+
+HEAVY = """<mujoco><option gravity="0 0 0"><flag energy="{}"/></option><worldbody>
+<body><freejoint/><geom size=".1" mass="1e20"/></body></worldbody>{}</mujoco>"""  # float32 has numbers up to 3e38
+KINETIC = "<sensor><e_kinetic/></sensor>"
+
+
+@pytest.mark.parametrize(("flag", "sensors", "bound"), [("enable", "", "energy"), ("disable", KINETIC, "sensordata")])
+def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag, sensors, bound):
+    model = fl.load(HEAVY.format(flag, sensors))
+    batch, unseen = (fl.Batch(model, 3, dtype="float32") for _ in range(2))
+    batch.bind(bound)
+    for worlds in (batch, unseen):
+        worlds.qvel[1, 0] = 9e9
+    with pytest.warns(fl.BadNumberWarning, match="world 1 had .* and goes on with them"):
+        batch.step(2)
+    unseen.step(2)
+    batch.forward(ids=[1])
+    assert batch.status["bad_number"].tolist() == [0, 3, 0] and not batch.nbad.any()
+    assert not unseen.status["bad_number"].any()
+    assert batch.qvel.tobytes() == unseen.qvel.tobytes()
 
 
 def test_the_solver_tells_how_well_it_did(pile):

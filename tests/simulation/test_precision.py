@@ -1,5 +1,8 @@
 """Float32 against float64: one step from the same numbers, and means over long motions."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -72,3 +75,55 @@ def test_means_over_a_thousand_steps_are_those_of_float64(name, real_model):
             [np.mean(x[:, 200:], dtype=float) for x in (force, *np.moveaxis(out["energy"], 2, 0), out["solver_niter"])]
         )
     np.testing.assert_allclose(means[0], means[1], rtol=MEANS)
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+SLIDER = """<mujoco><option timestep="0.01" gravity="0 0 0" integrator="{}"/><worldbody><body><joint type="slide"/>
+<geom size=".1" mass="1"/></body></worldbody><actuator><motor joint="joint"/></actuator></mujoco>"""
+START = 70000.0  # s: float32 resolves 0.008
+
+
+@fl.kernel
+def swings(m, d):
+    """A control of 1 Hz, and the time since the start."""
+    s, _ = fl.lanes.sincos(6.283185307179586 * d.time[0])
+    d.ctrl[0] = s
+    d.qfrc_applied[0] = d.time[0] - START
+
+
+def swung(dtype, integrator):
+    batch = fl.Batch(fl.load(SLIDER.format(integrator).replace("<joint ", '<joint name="joint" ')), 3, dtype=dtype)
+    batch.time = START
+    batch.expand("opt.timestep")[2] = 0.003
+    return batch, batch.rollout(50, swings, record=("time", "ctrl", "qfrc_applied", "qvel"))
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4"])
+def test_functions_of_time_in_float32_are_those_of_float64(integrator):
+    (single, found), (double, expected) = swung("float32", integrator), swung("float64", integrator)
+    assert single.expanded("opt_timestep").dtype == np.float64
+    np.testing.assert_array_equal(found["time"], expected["time"])
+    np.testing.assert_array_equal(single.time, double.time)
+    for name in ("ctrl", "qfrc_applied", "qvel"):
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-6, err_msg=name)
+
+
+def test_every_copy_of_time_in_float32_is_float64(tmp_path):
+    model = fl.load(SLIDER.format("Euler").replace("<joint ", '<joint name="joint" '))
+    batch = fl.Batch(model, 3, dtype="float32", record_bad=4)
+    batch.time = START
+    batch.step(3)
+    time = START + 0.01 + 0.01 + 0.01
+    kept = batch.checkpoint()
+    batch.ctrl[1] = np.nan
+    batch.step(2)
+    batch.failures[0].save(tmp_path / "bad.npz")
+    failure = fl.load_failure(tmp_path / "bad.npz")
+    assert failure.dtype == np.float32 and failure.time == time == failure.replay_batch(-1).time[0]
+    batch.restore(kept)
+    mixed = fl.MixedBatch([(model, 2), (model, 1)], dtype="float32")
+    mixed.time[...] = batch.time
+    state = fl.get_state(model, batch, fl.State.TIME)
+    found = [batch.time, mixed.time, batch.get_data(2).time, state, copy.deepcopy(batch).time]
+    found.append(pickle.loads(pickle.dumps(batch)).time)
+    assert all((np.asarray(t) == time).all() for t in found)

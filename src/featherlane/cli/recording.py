@@ -33,8 +33,8 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
 
 def frame_bytes(batch) -> int:
     """Bytes of one frame of all worlds."""
-    reals = 1 + sum(getattr(batch, name).shape[1] for name in ("qpos", "qvel", "ctrl"))
-    return batch.nworld * (reals * batch.dtype.itemsize + 4 * len(STATUS))
+    reals = sum(getattr(batch, name).shape[1] for name in ("qpos", "qvel", "ctrl"))
+    return batch.nworld * (8 + reals * batch.dtype.itemsize + 4 * len(STATUS))  # time is float64
 
 
 class Recording:
@@ -45,7 +45,7 @@ class Recording:
 
     def __init__(self, batch, nframe: int):
         self.batch, self.count, n = batch, 0, batch.nworld
-        self.arrays: dict[str, np.ndarray] = {"time": np.empty((n, nframe), batch.dtype)}
+        self.arrays: dict[str, np.ndarray] = {"time": np.empty((n, nframe), batch.time.dtype)}
         for name in ("qpos", "qvel", "ctrl"):
             self.arrays[name] = np.empty((n, nframe, getattr(batch, name).shape[1]), batch.dtype)
         self.arrays["status"] = np.zeros((n, nframe, len(STATUS)), np.int32)

@@ -15,6 +15,7 @@ from featherlane.collision.mixing import farthest, geom_margin_and_gap
 from featherlane.lanes import fabs, fma, fmax, kernel, not_, real
 from featherlane.model.enums import NGEOMTYPES
 from featherlane.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, SPHERE_SPHERE
+from featherlane.model.timestep import timestep
 from featherlane.spatial.vector import add3, cross, load3, load6, norm3, store3, store6, sub3
 
 # for each colliding geom: with fewer, to hold all geoms against a list saves so little that making it costs 10 steps
@@ -52,7 +53,7 @@ def freedom(m, d, g):
     b, move, turn = m.geom_bodyid[g], real(d, 0.0), real(d, 0.0)
     if m.body_weldid[b] > 0:
         vel, arm = load6(d.cvel, 6 * b), sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
-        spin, time = (vel[0], vel[1], vel[2]), AHEAD * m.opt_timestep[0]
+        spin, time = (vel[0], vel[1], vel[2]), AHEAD * timestep(m)
         move = fma(time, norm3(add3((vel[3], vel[4], vel[5]), cross(spin, arm))), MOVE * m.geom_rbound[g])
         turn = fma(time, norm3(spin), TURN)
     return move, turn

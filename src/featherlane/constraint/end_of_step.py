@@ -19,6 +19,7 @@ from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
 from featherlane.lanes import clip, fma, fmax, fmin, kernel, real, sqrt, stage, where
 from featherlane.model.enums import DISABLE_REFSAFE, LIMIT_TENDON, PYRAMIDAL
 from featherlane.model.integrator import has_metric
+from featherlane.model.timestep import timestep
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.vector import add3, cross, load3, load6, scale3, sub3
 
@@ -33,7 +34,7 @@ def resolved(m, solref, imp, authored):
     """
     K, B = authored
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
-        h = m.opt_timestep[0]
+        h = timestep(m)
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
         room = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
@@ -47,7 +48,7 @@ def step_scale(m, K, B, imp):
     """1 / (1 + s): what remains of a part of a_ref that stays the same over the step; 1 in continuous time."""
     scale = real(m, 1.0)
     if has_metric(m):
-        h = m.opt_timestep[0]
+        h = timestep(m)
         scale = 1.0 / (1.0 + h * fma(h, K * imp, B))
     return scale
 
@@ -57,7 +58,7 @@ def end_of_step(m, K, B, imp):
     """(stiffness, damping, impedance): a_ref = -damping v - stiffness r."""
     k = K * imp
     if has_metric(m):
-        h, scale = m.opt_timestep[0], step_scale(m, K, B, imp)
+        h, scale = timestep(m), step_scale(m, K, B, imp)
         B = fma(h, k, B)
         imp = fmin(imp * fma(h, B, 1.0) / fma(imp, h * B, 1.0), MAXIMP)
         B, k = B * scale, k * scale

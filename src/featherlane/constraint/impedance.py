@@ -13,6 +13,7 @@ from __future__ import annotations
 from featherlane.lanes import any_, clip, fabs, fma, fmax, kernel, not_, pow_, real, where
 from featherlane.model.enums import DISABLE_REFSAFE
 from featherlane.model.integrator import has_metric
+from featherlane.model.timestep import timestep
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
 MINVAL = 1e-15  # least R, least width, least denominator
@@ -73,7 +74,7 @@ def shortest_timeconst(m):
     """Least time constant of a reference [s]: two time steps; 0 where `refsafe` is off, and under `discrete`."""
     if m.opt_disableflags & DISABLE_REFSAFE or has_metric(m):
         return real(m, 0.0)
-    return 2.0 * m.opt_timestep[0]
+    return 2.0 * timestep(m)
 
 
 @kernel

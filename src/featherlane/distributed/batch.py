@@ -122,7 +122,7 @@ class Batch(Given):
         """
         chosen = self._ids(ids)
         self._bind(name)
-        out = np.empty((len(chosen), *self._shape(name)), self.dtype)
+        out = np.empty((len(chosen), *self._shape(name)), self._one.bind(name).dtype)
         for part, result in self._ask_parts(chosen, lambda part: [("get", ((name,), part.ids))]):
             out[part.at] = result[name]
         out.flags.writeable = False
@@ -142,7 +142,7 @@ class Batch(Given):
         if not isinstance(name, str) or name not in STATE:
             raise ModelError(f"set: {name!r} is no state field{near(name, STATE)}; allowed are {', '.join(STATE)}")
         chosen = self._ids(ids)
-        rows = np.empty((len(chosen), *self._shape(name)), self.dtype)
+        rows = np.empty((len(chosen), *self._shape(name)), DATA[name].stored_as(self.dtype))
         assign(name, rows, value, mixed=is_mixed(name))
         self._post_parts(chosen, lambda part: [("set", (name, rows[part.at], part.ids))])
 
@@ -318,8 +318,8 @@ class Batch(Given):
                 own = np.ascontiguousarray(controls[part.at, start : start + n])
             return [("rollout", (n, own, tuple(names), part.ids, how))]
 
-        one = sum(int(np.prod(self._shape(name))) for name in names) + self.model.nu
-        self._advance(nstep, chosen, orders, take, one * self.dtype.itemsize, stays)
+        rows = [getattr(self._one, name) for name in (*names, "ctrl")]
+        self._advance(nstep, chosen, orders, take, sum(a.nbytes for a in rows), stays)
 
     def _left(self, nstep: int, controls, names, chosen) -> list[Recorded]:
         """A rollout whose recordings stay where they are."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from featherlane.distributed.node import Order
 from featherlane.distributed.ship import packed
+from featherlane.model.fields import MODEL
 from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import KEYFRAME_FIELDS, Model
@@ -69,7 +70,7 @@ class Fields:
     Args:
         model: the model.
         nworld: worlds.
-        dtype: of the rows.
+        dtype: of the rows, but for fields that are float64 at every precision.
         fetch: gives the rows of a field that workers have computed.
     """
 
@@ -96,7 +97,7 @@ class Fields:
             else:
                 value = self.model.__dict__[name]
                 rows = np.broadcast_to(value, (self.nworld, *value.shape))
-            own = np.array(rows, self.dtype, order="C")
+            own = np.array(rows, MODEL[name].stored_as(self.dtype), order="C")
             self._sent[name] = own.copy()
             self._lent[name] = Lent(own)
         elif name in self._stale:

@@ -3,7 +3,7 @@
 from featherlane.lanes.layout import Field
 
 FIELDS = (
-    Field("time", "real", (1,), "s", "simulation time", "integrate", "state"),
+    Field("time", "real", (1,), "s", "simulation time", "integrate", "state", dtype="float64"),
     Field("qpos", "real", ("nq",), "m, rad, quaternion", "position", "integrate", "state"),
     Field("qvel", "real", ("nv",), "m/s, rad/s", "velocity", "integrate", "state"),
     Field("act", "real", ("na",), "1", "actuator activation", "integrate", "state"),
@@ -15,6 +15,7 @@ FIELDS = (
         "past controls and sensor values of those with a delay",
         "sensor_history",
         "state",
+        dtype="float64",
     ),
     Field(
         "plastic",

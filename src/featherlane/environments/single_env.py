@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
+from featherlane.model.assign import regular
 
 
 class SingleEnv(gym.Env):
@@ -50,7 +50,7 @@ class SingleEnv(gym.Env):
             observation (k,), reward, whether it is terminated, False for truncation, infos.
         """
         self.vector.revive()
-        action = np.asarray(action)
+        action = regular("action", action)
         seen, rewards, terminated, _, infos = self.vector.step(action[None] if action.ndim else action)
         return seen[0], float(rewards[0]), bool(terminated[0]), False, _first(infos)
 

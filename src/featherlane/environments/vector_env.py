@@ -17,7 +17,7 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
 from featherlane.model import Model, load
-from featherlane.model.assign import numbers, regular
+from featherlane.model.assign import is_numbers, numbers, regular
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import count
 
@@ -269,7 +269,7 @@ class TaskEnv(VectorEnv):
     def _columns(self, name: str, values) -> np.ndarray:
         """A part of the observation as (n, k), checked."""
         n = self.num_envs
-        if _is_numbers(values) and values.ndim == 2 and len(values) == n:
+        if is_numbers(values) and values.ndim == 2 and len(values) == n:
             return values
         told, allowed = f"observation{f' {name!r}' * bool(name)}", f"is an array ({n}, k) of numbers"
         part = numbers(told, values, allowed)
@@ -314,14 +314,9 @@ class TaskEnv(VectorEnv):
         return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)  # a copy: the task may keep its own
 
 
-def _is_numbers(value) -> bool:
-    """An array of real numbers, which nothing has to be made of?"""
-    return type(value) is np.ndarray and value.dtype.kind in "biuf"
-
-
 def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
     """What was given as an array of numbers of a shape."""
-    if not (_is_numbers(value) and value.shape == shape):
+    if not (is_numbers(value) and value.shape == shape):
         told = f"{name} {part!r}" if part else name
         value = numbers(told, value, f"is an array {shape} of numbers")
         if value.shape != shape:

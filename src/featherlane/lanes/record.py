@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +21,6 @@ from featherlane.lanes.values import Row
 LARGE = 1 << 18  # bytes of an array that gets pages of its own
 LINE = 64  # bytes of a cache line, and of the widest vector
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
-SHARED_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64), "scalar": np.dtype(np.float64)}
 
 
 def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
@@ -76,7 +76,7 @@ class Record:
             if f.name not in arrays:
                 raise ValueError(f"layout {layout.name}: no array for field {f.name}")
             a = arrays[f.name]
-            expected = SHARED_DTYPES.get(f.kind, self.dtype)
+            expected = f.stored_as(self.dtype)
             lanes = width if f.kind == "real" else 1
             if a.dtype != expected or not a.flags.c_contiguous or a.size % lanes:
                 raise ValueError(
@@ -127,7 +127,7 @@ def allocate(layout: Layout, sizes, width: int, dtype) -> dict[str, np.ndarray]:
     real = np.dtype(dtype)
     plan, total = [], 0
     for f in layout.stored:
-        kind, n = SHARED_DTYPES.get(f.kind, real), max(f.count(sizes), 1)
+        kind, n = f.stored_as(real), max(f.count(sizes), 1)
         shape = (n, width) if f.kind == "real" else (n,)
         size = kind.itemsize * n * (width if f.kind == "real" else 1)
         plan.append((f.name, shape, kind, total if size < LARGE else None))
@@ -184,11 +184,13 @@ class Rows:
 def python_record(record: Record) -> SimpleNamespace:
     """The record as attributes for uncompiled kernels."""
 
-    def scalars(pointer):
-        kind = ctypes.c_double if record.dtype == np.float64 else ctypes.c_float
+    def memory(kind, pointer):
         return _Memory(ctypes.cast(pointer, ctypes.POINTER(kind)))
 
-    out = SimpleNamespace(width=record.width, shape=(record.width,), dtype=record.dtype, scalars=scalars)
+    scalars = partial(memory, ctypes.c_double if record.dtype == np.float64 else ctypes.c_float)
+    doubles = partial(memory, ctypes.c_double)
+    out = SimpleNamespace(width=record.width, shape=(record.width,), dtype=record.dtype)
+    out.scalars, out.doubles = scalars, doubles
     out.functions = record.functions
     for f in record.layout.fields:
         if f.kind == "size":

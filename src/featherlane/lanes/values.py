@@ -173,6 +173,11 @@ def scalars(record, address: int):
     return record.scalars(address)
 
 
+def doubles(record, address: int):
+    """The float64 numbers at a memory address, one by one, whatever the record's precision."""
+    return record.doubles(address)
+
+
 def call(function: int, m, d, i: int) -> None:
     """Call the function f(m, d, i) at a memory address; uncompiled, the one of that number in the record d."""
     d.functions[function](m, d, i)

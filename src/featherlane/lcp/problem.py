@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import FeatherlaneError
+from featherlane.model.assign import converted
 from featherlane.solver.lcp.status import LARGEST
 
 ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
@@ -232,9 +233,9 @@ class Problem:
 # ---- checks ----------------------------------------------------------------------------------------------------------
 def _numbers(name, value) -> np.ndarray:
     try:
-        given = np.asarray(value)
+        given = converted(value)
     except ValueError:
-        given = np.zeros(0, object)  # rows of several lengths
+        given = np.zeros(0, object)
     if given.dtype.kind not in "biuf":
         raise ProblemError(f"{name} is {reprlib.repr(value)}, allowed are numbers")
     return given.astype(float)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.errors import ModelError
 from featherlane.lcp.problem import ProblemError, _check_findex, _refuse, _rows
 from featherlane.lcp.tile import Structure
+from featherlane.model.assign import reals
 from featherlane.solver.lcp.lane_memory import ASYMMETRY
 
 
@@ -88,8 +90,8 @@ class Problems:
 
 def _reals(name, value) -> np.ndarray:
     try:
-        return np.asarray(value, float)
-    except (TypeError, ValueError) as e:
+        return reals(name, value, "are numbers")
+    except ModelError as e:
         raise ProblemError(f"{name} is {value!r}, allowed are numbers") from e
 
 

@@ -48,7 +48,7 @@ def assign(name: str, array: np.ndarray, value: Any, index: Any = ..., mixed: bo
         return
     shape, dtype = np.shape(array[index]), array.dtype
     try:
-        given = np.asarray(value)
+        given = converted(value)
         fits = _holds(dtype, given) and np.broadcast_shapes(given.shape, shape) == shape
     except (TypeError, ValueError):
         given, fits = None, False
@@ -73,16 +73,42 @@ def _holds(dtype: np.dtype, given: np.ndarray) -> bool:
     return np.can_cast(given.dtype, dtype, "same_kind")
 
 
+def converted(value: Any) -> np.ndarray:
+    """A value as an array: the one place where what a user gives becomes an array.
+
+    Raises:
+        ValueError: rows of several lengths; a masked array, because NumPy would return the numbers under the mask.
+    """
+    if type(value) is not np.ndarray and _is_masked(value):
+        raise ValueError("a masked array")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError("rows of several lengths") from None
+
+
+def _is_masked(value: Any) -> bool:
+    """Whether it is a masked array, or a list with one in it."""
+    if isinstance(value, list | tuple):
+        return any(map(_is_masked, value))
+    return isinstance(value, np.ma.MaskedArray)
+
+
+def is_numbers(value: Any) -> bool:
+    """An array of real numbers, which does not have to be converted?"""
+    return type(value) is np.ndarray and value.dtype.kind in "biuf"
+
+
 def regular(name: str, value: Any) -> np.ndarray:
     """A value as an array.
 
     Raises:
-        ModelError: rows of several lengths.
+        ModelError: rows of several lengths, or a masked array.
     """
     try:
-        return np.asarray(value)
-    except ValueError:
-        raise ModelError(f"{name}: got rows of several lengths, allowed are arrays") from None
+        return converted(value)
+    except ValueError as error:
+        raise ModelError(f"{name}: got {error}, allowed are arrays") from None
 
 
 def reals(name: str, value: Any, allowed: str) -> np.ndarray:
@@ -102,20 +128,21 @@ def numbers(name: str, value: Any, allowed: str) -> np.ndarray:
         ModelError: it is no array of real numbers.
     """
     try:
-        given = np.asarray(value)
+        given = converted(value)
     except ValueError:
         given = np.zeros(0, object)
     if given.dtype.kind not in "biuf":
-        raise ModelError(f"{name}: got {type(value).__name__}, allowed {allowed}")
+        what = f"{type(value).__name__} of {given.dtype}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise ModelError(f"{name}: got {what}, allowed {allowed}")
     return given
 
 
 def described(value: Any) -> str:
     """What was given, in short: a number as it is, else its kind and shape."""
     try:
-        given = np.asarray(value)
+        given = converted(value)
     except ValueError:
-        return type(value).__name__
+        return "a masked array" if _is_masked(value) else type(value).__name__
     if given.ndim:
         return f"{given.dtype} {given.shape}"
     if given.dtype.kind == "O":

@@ -20,11 +20,12 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
-from featherlane.model.enums import HFIELD, Enable
+from featherlane.model.enums import HFIELD, SDF, Enable
 from featherlane.model.exchange import read
 from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.sensor import SENSORS
+from featherlane.model.shapes import visible_geoms
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
@@ -100,11 +101,30 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
         return "a site whose mesh has no convex hull"
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
         for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
-            if mj.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SDF:
+            if mj.geom_type[geom] == SDF:
                 return f"{_label(mj, 'geom', geom)}: sdf"
             if mj.geom_type[geom] == mesh and mj.mesh_graphadr[mj.geom_dataid[geom]] < 0:
                 return f"{_label(mj, 'geom', geom)}: its mesh has no convex hull"
+    if kind == sensors.mjSENS_RANGEFINDER:
+        body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
+        return ", ".join(ray_problems(mj, np.flatnonzero(visible_geoms(mj) & (mj.geom_bodyid != body))))
     return ""
+
+
+def ray_problems(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
+    """Those of these geoms that rays cannot meet: signed distance fields, each with its name."""
+    return [f"{_label(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
+
+
+def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
+    """Raise where rays would have to meet geoms that they cannot.
+
+    Raises:
+        UnsupportedFeatureError: with the name of each of them.
+    """
+    lost = ray_problems(model.mj_model, geoms)
+    if lost:
+        raise UnsupportedFeatureError(lost, what="rays do not meet these geoms; leave them out by geomgroup")
 
 
 def _geoms(mj: mujoco.MjModel, kind: int, ident: int) -> range:

@@ -31,6 +31,11 @@ def _real(name: str, shape: tuple[str | int, ...], unit: str, doc: str) -> Field
     return Field(name, "real", shape, unit, doc)
 
 
+def _time(name: str, shape: tuple[str | int, ...], doc: str) -> Field:
+    """What is added to times: float64 at every precision."""
+    return Field(name, "real", shape, "s", doc, dtype="float64")
+
+
 SIZES = (
     _size("nq", "coordinates: length of qpos"),
     _size("nv", "degrees of freedom: length of qvel"),
@@ -128,7 +133,7 @@ OPTIONS = (
     _size("opt_enableflags", "bits of mjtEnableBit"),
     _size("opt_disableactuator", "bits of the actuator groups that are off"),
     _size("opt_forward_dynamics", "accelerations without constraints: 0 auto, 1 crb (factor M), 2 aba; not MuJoCo's"),
-    _real("opt_timestep", (1,), "s", "time step"),
+    _time("opt_timestep", (1,), "time step"),
     _real("opt_gravity", (3,), "m/s^2", "gravitational acceleration, world axes"),
     _real("opt_wind", (3,), "m/s", "velocity of the medium, world axes"),
     _real("opt_magnetic", (3,), "T", "magnetic flux, world axes"),
@@ -498,7 +503,7 @@ ACTUATORS = (
     _real("actuator_cranklength", ("nactuator",), "m", "length of the rod of a slider-crank"),
     _real("actuator_dynprm", ("nactuator", 10), "s", "parameters of the activation"),
     _real("actuator_actrange", ("nactuator", 2), "1", "range of the activation"),
-    _real("actuator_delay", ("nactuator",), "s", "delay of the control"),
+    _time("actuator_delay", ("nactuator",), "delay of the control"),
     _real("actuator_lengthrange", ("nout", 2), "m, rad", "lengths that the output can take"),
     _real("actuator_gainprm", ("nactuator", 10), "N, N/m, N s/m", "gain parameters"),
     _real("actuator_biasprm", ("nactuator", 10), "N, N/m, N s/m", "bias parameters"),
@@ -543,8 +548,8 @@ SENSORS = (
     _int("sensor_historyadr", ("nsensor",), "first value in history, -1: none"),
     _real("sensor_cutoff", ("nsensor",), "sensor's", "values are clamped to this, 0: not"),
     _real("sensor_noise", ("nsensor",), "sensor's", "standard deviation of the noise that a user may add"),
-    _real("sensor_delay", ("nsensor",), "s", "delay of the values"),
-    _real("sensor_interval", ("nsensor", 2), "s", "period and phase of the samples, 0: each step"),
+    _time("sensor_delay", ("nsensor",), "delay of the values"),
+    _time("sensor_interval", ("nsensor", 2), "period and phase of the samples, 0: each step"),
 )
 
 MODEL = Layout(

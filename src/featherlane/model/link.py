@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownNameError, near
+from featherlane.model.assign import reals
 from featherlane.model.fields import LINKS
 from featherlane.model.products import turned_back
 
@@ -199,8 +200,8 @@ def _vector(value, label: str, wanted: bool, kind: str) -> np.ndarray:
 def _array(value) -> np.ndarray | None:
     """As an array of floats, None where it is none."""
     try:
-        return np.asarray(value, float) if value is not None else None
-    except (TypeError, ValueError):
+        return reals("", value, "") if value is not None else None
+    except ModelError:
         return None
 
 

@@ -27,7 +27,7 @@ from featherlane.model.model import Model
 from featherlane.model.older import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.reader import heard, hint, mujoco_module
-from featherlane.model.shapes import check_shapes
+from featherlane.model.shapes import check_shapes, visible_geoms
 from featherlane.model.sleep import asleep_at_start
 from featherlane.model.urdf import dropped_elements
 
@@ -258,14 +258,6 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
         model.link_names.extend(link.name for link in links)
         model.opt.contact_model = "lcp"
     return model
-
-
-def visible_geoms(mj_model) -> np.ndarray:
-    """Whether each geom is seen by the rays of rangefinders: neither its own nor its material's alpha is 0."""
-    alpha, material = mj_model.geom_rgba[:, 3], mj_model.geom_matid
-    if mj_model.nmat:
-        alpha = np.where(material >= 0, mj_model.mat_rgba[material, 3], alpha)
-    return alpha != 0
 
 
 def centred_inertias(mj_model) -> dict[str, np.ndarray]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.model.assign import converted
 from featherlane.model.enums import (
     EQ_TENDON,
     Cone,
@@ -336,7 +337,7 @@ class _Vector:
         An error shows what to type: zeros where 0 was given, else the present numbers.
         """
         try:
-            array = np.asarray(value)
+            array = converted(value)
         except ValueError:
             array = np.zeros(0)
         if array.shape != shape or array.dtype.kind not in "iuf":

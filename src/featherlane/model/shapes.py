@@ -64,3 +64,11 @@ def _positive(x: np.ndarray) -> np.ndarray:
 def _label(mj: mujoco.MjModel, geom: int) -> str:
     name = mj.geom(geom).name
     return f"geom {name!r}" if name else f"geom #{geom}"
+
+
+def visible_geoms(mj_model) -> np.ndarray:
+    """Whether each geom is seen by rays: neither its own nor its material's alpha is 0."""
+    alpha, material = mj_model.geom_rgba[:, 3], mj_model.geom_matid
+    if mj_model.nmat:
+        alpha = np.where(material >= 0, mj_model.mat_rgba[material, 3], alpha)
+    return alpha != 0

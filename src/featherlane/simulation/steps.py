@@ -27,7 +27,7 @@ from featherlane.dynamics.passive.forces import passive as _passive
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Stage
 from featherlane.model.assign import flag
-from featherlane.model.enums import Disable, Enable
+from featherlane.model.enums import Enable
 from featherlane.model.integrator import SCHEMES, has_metric, has_moment
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.query.product import mul_m
@@ -100,7 +100,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         token.append(None)
     if data._bad[0] and not data._told:
         data.__dict__["_told"] = True
-        warn_of_bad_numbers("a world", not model.opt_disableflags & Disable.AUTORESET, "data", 1)
+        warn_of_bad_numbers("a world", data.nbad > 0, "data", 1)
 
 
 def _bind(data: Data) -> Callable[[], None]:

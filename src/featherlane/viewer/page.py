@@ -19,6 +19,7 @@ import numpy as np
 from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.model.enums import NGROUP
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.query.ray import Rays
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
@@ -336,7 +337,9 @@ class Page:
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
             starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
-            hits = batch.ray(starts[:, None], np.asarray(direction, float), geomgroup=seen, ids=rows)
+            arguments = starts[:, None], np.asarray(direction, float), seen, True, -1, np.inf
+            # not `batch.ray`, which refuses signed distance fields: to pick one, its bounding box is near enough
+            hits = batch._ask(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
             if distance[k] < nearest:

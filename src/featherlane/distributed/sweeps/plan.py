@@ -20,6 +20,7 @@ from featherlane.distributed.sweeps.values import LISTED, Source, Streams, sourc
 from featherlane.errors import ModelError, near
 from featherlane.measure.controls import HOLD, control_range
 from featherlane.model.assign import assign, described, numbers
+from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import field_names
@@ -162,7 +163,7 @@ class Plan:
             self.variants(values)
             for name in self.fields("model"):
                 own = np.asarray(self.model.__dict__[name])
-                rows = np.broadcast_to(own, (len(samples), *own.shape)).astype(self.rollout.dtype)
+                rows = np.broadcast_to(own, (len(samples), *own.shape)).astype(self._stored_as(name))
                 self.enter(name, rows, values)
                 try:
                     check_field(self.model, name, rows, worlds=True)
@@ -192,12 +193,16 @@ class Plan:
         with np.errstate(all="ignore"):
             for name in self.fields("model"):
                 own = np.asarray(self.model.__dict__[name])
-                rows = np.broadcast_to(own, (len(corners), *own.shape)).astype(self.rollout.dtype)
+                rows = np.broadcast_to(own, (len(corners), *own.shape)).astype(self._stored_as(name))
                 self.enter(name, rows, values)
                 if not holds_each(name, rows):
                     return False
         state = [path for path, target in self.targets.items() if target.parts[0].owner == "state"]
         return all(np.isfinite(values[path]).all() for path in state)
+
+    def _stored_as(self, name: str) -> np.dtype:
+        """The dtype of a model field's rows."""
+        return MODEL[name].stored_as(np.dtype(self.rollout.dtype))
 
     def _refuse(self, name: str, samples: np.ndarray, rows: np.ndarray) -> None:
         for sample, row in zip(samples, rows, strict=True):

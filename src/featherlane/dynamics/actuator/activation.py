@@ -33,6 +33,7 @@ from featherlane.model.enums import (
     INTEGRAL,
     SLEW,
 )
+from featherlane.model.timestep import timestep
 from featherlane.spatial.vector import MINVAL
 
 
@@ -85,7 +86,7 @@ def activation(m, d):
 @kernel
 def next_activation(m, d, i, a, rate):
     """Activation a of actuator i after a step with that rate, clamped to its range."""
-    h, kind, x = m.opt_timestep[0], m.actuator_dyntype[i], d.act[a]
+    h, kind, x = timestep(m), m.actuator_dyntype[i], d.act[a]
     if kind == DYN_DCMOTOR:
         return next_motor_state(m, d, i, a, rate)
     y = fma(rate, h, x)

@@ -16,6 +16,7 @@ from featherlane.dynamics.actuator.control import inputs
 from featherlane.dynamics.actuator.setpoint import slew
 from featherlane.lanes import clip, exp, fabs, fma, fmax, fmin, kernel, real, sincos, where
 from featherlane.model.enums import BRISTLE, CURRENT, INPUT_FF, INPUT_POS, INPUT_VEL, INTEGRAL, SLEW, TEMPERATURE
+from featherlane.model.timestep import timestep
 from featherlane.spatial.vector import MINVAL
 
 
@@ -135,7 +136,7 @@ def lag(h, tau):
 @kernel
 def next_motor_state(m, d, i, a, rate):
     """Activation a of motor i after a step: exact for current and bristle, the integral within its bounds."""
-    g, h, x = 10 * i, m.opt_timestep[0], d.act[a]
+    g, h, x = 10 * i, timestep(m), d.act[a]
     y = fma(rate, h, x)
     states = m.actuator_states[i]
     if (states & CURRENT) and a == state_place(m, i, CURRENT):
@@ -197,7 +198,7 @@ def _answer(m, d, i, R):
     g = 10 * i
     answer = m.actuator_gainprm[g + 1] / R
     if m.actuator_states[i] & CURRENT:
-        answer = answer * lag(m.opt_timestep[0], m.actuator_dynprm[g])
+        answer = answer * lag(timestep(m), m.actuator_dynprm[g])
         most = m.actuator_dynprm[g + 1]
         bound = (most > 0.0) & (fabs(_current_rate(m, d, i, R, voltage(m, d, i))) >= most)
         answer = where(bound, 0.0, answer)

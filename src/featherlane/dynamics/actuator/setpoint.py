@@ -11,6 +11,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 from featherlane.lanes import clip, fma, fmax, kernel, real, rint, where
 from featherlane.model.enums import BIAS_AFFINE, DYN_INTEGRATOR, GAIN_FIXED, GAIN_PID, TRN_SITE
 from featherlane.model.joint import is_ball
+from featherlane.model.timestep import timestep
 from featherlane.spatial.quaternion import PI
 from featherlane.spatial.vector import load3, norm3, scale3, store3
 
@@ -62,7 +63,7 @@ def slew(m, d, i, a, rate):
 
     Reads:  actuator_input, act.   Writes: act_dot[a], actuator_input.
     """
-    h, u, before = m.opt_timestep[0], m.actuator_ctrladr[i], d.act[a]
+    h, u, before = timestep(m), m.actuator_ctrladr[i], d.act[a]
     x = d.actuator_input[u]
     if m.actuator_gaintype[i] == GAIN_PID:
         x = nearest_setpoint(m, d, i, x, before)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from featherlane.lanes import fma, fmax, fmin, kernel, not_, real, where
 from featherlane.model.enums import DISABLE_SPRING
 from featherlane.model.joint import is_ball
+from featherlane.model.timestep import timestep
 from featherlane.spatial.quaternion import quat_mul, quat_normalize, quat_sub, rotation_vector_quat
 from featherlane.spatial.vector import load2, load4, norm3, scale3, store4
 
@@ -104,7 +105,7 @@ def yield_springs(m, d, length, J, velocity):
     Reads:  qpos, plastic.   Writes: plastic (nplastic,) [m, rad, quaternion].
     """
     if m.nplastic > 0 and not (m.opt_disableflags & DISABLE_SPRING):
-        h = m.opt_timestep[0]
+        h = timestep(m)
         for i in range(m.ntendon):
             if m.tendon_plasticadr[i] >= 0:
                 rate = real(d, 0.0)

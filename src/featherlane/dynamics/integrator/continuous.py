@@ -19,6 +19,7 @@ from featherlane.dynamics.passive.fluid_derivative import medium_counts
 from featherlane.lanes import fma, kernel, real, stage, where
 from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP
 from featherlane.model.integrator import to_the_moment
+from featherlane.model.timestep import timestep
 
 
 @kernel
@@ -52,7 +53,7 @@ def times_fast(m, d, x, y):
 @kernel
 def times_implicit(m, d, x, y):
     """y <- (M - h D) x as `implicit` has it."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     smooth_vel(m, d)
     inertia_times(m, d, x, y)
     for i in range(m.nv):

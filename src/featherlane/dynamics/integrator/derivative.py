@@ -7,6 +7,7 @@ from featherlane.dynamics.actuator.rate import force_rate
 from featherlane.dynamics.actuator.reflected import damping
 from featherlane.dynamics.sparse.outer import add_outer, add_square
 from featherlane.lanes import fabs, fma, kernel
+from featherlane.model.timestep import timestep
 
 
 @kernel
@@ -37,7 +38,7 @@ def add_moments(m, d, i, s, A):
 @kernel
 def add_actuator_rates(m, d):
     """qH -= h moment^T (d force / d velocity) moment, where M's pattern has the entry."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for i in range(m.nactuator):
         if not is_disabled(m, i):
             add_moments(m, d, i, -(h * force_rate(m, d, i)), d.qH)
@@ -46,7 +47,7 @@ def add_actuator_rates(m, d):
 @kernel
 def add_diagonal_actuator_rates(m, d):
     """The same for the diagonal in qHDiagInv, where actuators act on slides and hinges only."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for i in range(m.nactuator):
         if not is_disabled(m, i):
             e = m.moment_rowadr[m.actuator_outadr[i]]

@@ -34,6 +34,7 @@ from featherlane.model.enums import (
 )
 from featherlane.model.joint import is_free, is_scalar, joint_dofs
 from featherlane.model.solver import takes_couplings
+from featherlane.model.timestep import timestep
 from featherlane.spatial.vector import load3, norm3, sub3
 
 
@@ -84,14 +85,14 @@ def actuators_count(m):
 @kernel
 def actuator_metric(m, d, i):
     """h gv + h^2 gp of actuator i: what it adds to the metric along its moment."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     return h * fma(h, fmax(-length_rate(m, d, i), 0.0), fmax(-force_rate(m, d, i), 0.0))
 
 
 @kernel
 def tendon_metric(m, d, i):
     """h (rate of damping) + h^2 (rate of the spring) of tendon i: what it adds to the metric along its Jacobian."""
-    h, rate, stiffness = m.opt_timestep[0], real(d, 0.0), real(d, 0.0)
+    h, rate, stiffness = timestep(m), real(d, 0.0), real(d, 0.0)
     if not (m.opt_disableflags & DISABLE_DAMPER):
         rate = fmax(tendon_damping_rate(m, d, i), 0.0)
     if not (m.opt_disableflags & DISABLE_SPRING):
@@ -102,7 +103,7 @@ def tendon_metric(m, d, i):
 @kernel
 def add_stiffness(m, d, s, x):
     """x += s h K qvel: with s = -1 what springs take from a force till the end of the step."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
             first, rest = _spring_rates(m, d, j)
@@ -181,7 +182,7 @@ def _add_actuators(m, d):
 @kernel
 def _effective_metric(m, d):
     """Mhat <- M + h D + h^2 K."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for k in range(m.nC):
         d.Mhat[k] = d.M[k]
     for j in range(m.njnt):

@@ -56,7 +56,7 @@ FIELDS = (
     Field("rk_act_dot", "real", ("na",), "1/s", "weighted sum of the stages' act_dot", "rk4_stage", "scratch"),
     Field("rk_length", "real", ("nout",), "m, rad", "actuator length at the start of the step", "rk4_start", "scratch"),
     Field("rk_rate_of_length", "real", ("nout",), "m/s, rad/s", "its rate there", "rk4_start", "scratch"),
-    Field("rk_time", "real", (1,), "s", "time at the start of the step", "rk4_start", "scratch"),
+    Field("rk_time", "real", (1,), "s", "time at the start of the step", "rk4_start", "scratch", dtype="float64"),
     Field(
         "rk_ten_length",
         "real",

@@ -14,6 +14,7 @@ from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, mediu
 from featherlane.lanes import any_, fma, kernel, real, where
 from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, GYRO_EXPLICIT
 from featherlane.model.joint import is_free
+from featherlane.model.timestep import timestep
 from featherlane.spatial.inertia import inert_add
 from featherlane.spatial.vector import (
     add3,
@@ -49,7 +50,7 @@ def _load_block(m, d, M, v):
 @kernel
 def _fill_block(m, d, j):
     """block <- M - h D for the six dofs of free joint j, without gyroscopic terms."""
-    h, v = m.opt_timestep[0], m.jnt_dofadr[j]
+    h, v = timestep(m), m.jnt_dofadr[j]
     _load_block(m, d, d.M, v)
     if not (m.opt_disableflags & DISABLE_DAMPER):
         for r in range(6):
@@ -108,7 +109,7 @@ def _add_gyroscopic(m, d, i, v):
     f = m w x (w x s) and the moment s x f + w x I w; turning changes w by a body axis.  Where the torque w x I w is
     implicit by itself, or off, it has no rate here.
     """
-    h, R, I = m.opt_timestep[0], load9(d.xmat, 9 * i), composite_inertia(m, d, i)
+    h, R, I = timestep(m), load9(d.xmat, 9 * i), composite_inertia(m, d, i)
     s = sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
     w = mat_mul_vec(R, load3(d.qvel, v + 3))
     ws, momentum = cross(w, s), turning_momentum(I, w)

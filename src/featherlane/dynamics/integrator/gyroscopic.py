@@ -19,6 +19,7 @@ from __future__ import annotations
 from featherlane.dynamics.integrator.free_body import composite_inertia, gyroscopic_mode, stands_alone, turning_momentum
 from featherlane.lanes import fma, kernel, real, where
 from featherlane.model.enums import GYRO_EXPLICIT, GYRO_IMPLICIT
+from featherlane.model.timestep import timestep
 from featherlane.spatial.quaternion import quat_to_mat
 from featherlane.spatial.vector import (
     add3,
@@ -76,7 +77,7 @@ def _implicit_torque(c, D, w, h):
 @kernel
 def _body_moment(m, d, i, v, f):
     """(moment of the force f at the com about the body's origin, implicit torque), both in the body's axes."""
-    R, w, h = load9(d.xmat, 9 * i), load3(d.qvel, v + 3), m.opt_timestep[0]
+    R, w, h = load9(d.xmat, 9 * i), load3(d.qvel, v + 3), timestep(m)
     if _is_single(m, i):
         c, D = _moments(m, i)
         moment = cross(load3(m.body_ipos, 3 * i), mat_t_mul_vec(R, f))

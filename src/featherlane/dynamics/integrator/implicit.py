@@ -10,6 +10,7 @@ from __future__ import annotations
 from featherlane.dynamics.integrator.integrate import advance_state
 from featherlane.dynamics.integrator.velocity_derivative import diagonal, smooth_vel
 from featherlane.lanes import fma, kernel, stage
+from featherlane.model.timestep import timestep
 
 
 @kernel
@@ -58,7 +59,7 @@ def solve_lu(m, A, inverse, x):
 @kernel
 def _implicit_matrix(m, d):
     """qLU <- M - h qDeriv."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for k in range(m.nD):
         d.qLU[k] = -(h * d.qDeriv[k])
     for i in range(m.nv):

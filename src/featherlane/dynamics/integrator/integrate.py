@@ -27,6 +27,7 @@ from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medi
 from featherlane.dynamics.tendon.force import add_tendon_damping
 from featherlane.lanes import any_, fma, kernel, real, stage, where
 from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, LCP
+from featherlane.model.timestep import timestep
 
 
 @kernel
@@ -39,7 +40,7 @@ def integrate_pos(m, qpos, velocity, start, h, rotation):
 @kernel
 def advance_state(m, d, acceleration):
     """Histories, activations, velocity, position with the new velocity; springs that yield; time; the next start."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     insert_controls(m, d)
     advance_activations(m, d, d.act_dot)
     for i in range(m.nv):
@@ -47,13 +48,13 @@ def advance_state(m, d, acceleration):
         d.qacc_warmstart[i] = d.qacc[i]
     integrate_pos(m, d.qpos, d.qvel, d.qpos, h, m.opt_rotation)
     yield_springs(m, d, d.ten_length, d.ten_J, d.qvel)
-    d.time[0] = d.time[0] + h
+    d.time[0] = d.time[0] + m.opt_timestep[0]
 
 
 @kernel
 def damped_diagonal(m, d, articulated):
     """qHDiagInv <- diagonal of M + h B, or h B alone, B the rates of the damping forces; mask: some dof is damped."""
-    h, found = m.opt_timestep[0], real(d, 0.0)
+    h, found = timestep(m), real(d, 0.0)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
@@ -127,7 +128,7 @@ def euler(m, d):
 @kernel
 def implicit_matrix(m, d):
     """qH <- M - h D."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for k in range(m.nC):
         d.qH[k] = d.M[k]
     if not (m.opt_disableflags & DISABLE_DAMPER):
@@ -144,7 +145,7 @@ def implicit_matrix(m, d):
 @kernel
 def implicit_diagonal(m, d):
     """qHDiagInv <- diagonal of -h D where D has no other entries."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for i in range(m.nv):
         d.qHDiagInv[i] = real(d, 0.0)
         if not (m.opt_disableflags & DISABLE_DAMPER):

@@ -19,6 +19,7 @@ from featherlane.dynamics.integrator.integrate import integrate_pos
 from featherlane.lanes import fabs, fma, fmax, kernel, real, rint, sincos, sqrt, stage, where
 from featherlane.model.enums import FINITE
 from featherlane.model.joint import has_quaternion, is_free
+from featherlane.model.timestep import timestep
 from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
@@ -108,20 +109,19 @@ def rk4_stage(m, d, k):
     q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the stage before.
     Reads:  qacc, act_dot, rk_*.   Writes: qpos, qvel, act, time, rk_rate, rk_velocity, rk_acceleration, rk_act_dot.
     """
-    h = m.opt_timestep[0]
+    part = 0.5 if k < 3 else 1.0
+    h = part * timestep(m)
     if k == 1:
         _add_stage(m, d, 1.0 / 6.0)
     else:
         _add_stage(m, d, 1.0 / 3.0)
-    if k < 3:
-        h = 0.5 * h
     integrate_pos(m, d.qpos, d.rk_rate, d.rk_qpos, h, FINITE)
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.qacc[i], d.rk_qvel[i])
     for a in range(m.na):
         d.act[a] = fma(h, d.act_dot[a], d.rk_act[a])
     _set_rates(m, d, h)
-    d.time[0] = d.rk_time[0] + h
+    d.time[0] = d.rk_time[0] + part * m.opt_timestep[0]
 
 
 @kernel
@@ -145,7 +145,7 @@ def rk4_finish(m, d):
     Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; rk_*; with activations actuator_length and
             actuator_velocity of the step's start.
     """
-    h = m.opt_timestep[0]
+    h = timestep(m)
     _add_stage(m, d, 1.0 / 6.0)
     d.time[0] = d.rk_time[0]
     insert_controls(m, d)
@@ -155,4 +155,4 @@ def rk4_finish(m, d):
     for i in range(m.nv):
         d.qvel[i] = fma(h, d.rk_acceleration[i], d.rk_qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]
-    d.time[0] = d.rk_time[0] + h
+    d.time[0] = d.rk_time[0] + m.opt_timestep[0]

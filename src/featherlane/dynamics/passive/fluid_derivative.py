@@ -36,6 +36,7 @@ from featherlane.dynamics.passive.fluid import (
 )
 from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, sqrt, stage, where
 from featherlane.model.enums import NFLUID
+from featherlane.model.timestep import timestep
 from featherlane.spatial.motion import dot6
 from featherlane.spatial.quaternion import PI
 from featherlane.spatial.vector import MINVAL, dot3, load3, load6, mat_mul, norm3, normalize3, scale3, sub3
@@ -388,7 +389,7 @@ def add_fluid_vel(m, d):
 @kernel
 def add_fluid_metric(m, d, dissipative, A):
     """A -= h times the symmetric part of d qfrc_fluid / d qvel, where M's pattern has the entry."""
-    medium, h = in_medium(m), m.opt_timestep[0]
+    medium, h = in_medium(m), timestep(m)
     composite_drag(m, d, dissipative)
     for k in range(m.nv):
         S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
@@ -401,7 +402,7 @@ def add_fluid_metric(m, d, dissipative, A):
 @kernel
 def add_fluid_block(m, d, i, v):
     """block -= h d qfrc_fluid / d qvel of the six dofs from v on, those of free body i, after `composite_drag`."""
-    medium, h = in_medium(m), m.opt_timestep[0]
+    medium, h = in_medium(m), timestep(m)
     for c in range(6):
         f = _times(d.crb_drag, 36 * i, load6(d.cdof, 6 * (v + c)))
         for r in range(6):

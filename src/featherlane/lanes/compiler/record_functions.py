@@ -29,13 +29,15 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     if name not in t.layout:
         names = [f.name for f in t.layout.fields]
         raise w.broken(node, f"{t.layout.name} has no field {name}{near(name, names)}")
-    k, kind = t.layout.index[name], t.layout[name].kind
+    k, f = t.layout.index[name], t.layout[name]
+    kind = f.kind
     if kind == "real" and t.shared:
         raise w.broken(node, f"{name} differs by world; a stage of one world at a time sees ints and scalars alone")
     word = _word(w, record.operand, FAULT_WORDS + 2 * k)
     if kind == "size":
         return Thing(INT, (word,))
-    rows = view(SHARED_BASES.get(kind, t.base), t.width if kind == "real" else 1, t.constant, t.checked)
+    base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
+    rows = view(base, t.width if kind == "real" else 1, t.constant, t.checked)
     pointer = w.register(f"inttoptr i64 {word} to ptr")
     if not t.checked:
         return Thing(rows, (pointer,))
@@ -135,12 +137,13 @@ def _gathered(name: str, own_lane: bool) -> None:
         rows, index = arguments
         if not isinstance(rows.type, View) or rows.type.element is INT or not isinstance(index.type, Value):
             raise refuse(w, node, name, arguments, "a field of reals and a value, the index in each world")
-        t, base, out = index.type, rows.type.base, "poison"
+        s, base, out = index.type, rows.type.base, "poison"
+        t = value(s.width, base if own_lane else s.base)  # a table of float64 is rounded to the index's precision
         for lane in range(t.width):
             k = index.operand
             if t.width > 1:
-                k = w.register(f"extractelement {t.llvm} {k}, i32 {lane}")
-            pointer = row(w, rows, w.register(f"fptosi {t.base} {k} to i64"))
+                k = w.register(f"extractelement {s.llvm} {k}, i32 {lane}")
+            pointer = row(w, rows, w.register(f"fptosi {s.base} {k} to i64"))
             if own_lane and rows.type.width > 1:
                 pointer = w.register(f"getelementptr {base}, ptr {pointer}, i64 {lane}")
             x = w.register(f"load {base}, ptr {pointer}")
@@ -166,13 +169,18 @@ def eights(w: Writer, node, arguments):
     return Thing(view("double", 8, t.constant, t.checked), operands)
 
 
-@function("scalars", 2)
-def scalars(w: Writer, node, arguments):
-    record, address = arguments
-    if not isinstance(record.type, Record) or address.type is not INT:
-        raise refuse(w, node, "scalars", arguments, "a record and an address")
-    rows = view(record.type.base, 1, False, False)
-    return Thing(rows, (w.register(f"inttoptr i64 {address.operand} to ptr"),))
+def _numbers(name: str, base: str | None) -> None:
+    @function(name, 2)
+    def write(w: Writer, node, arguments):
+        record, address = arguments
+        if not isinstance(record.type, Record) or address.type is not INT:
+            raise refuse(w, node, name, arguments, "a record and an address")
+        rows = view(base or record.type.base, 1, False, False)
+        return Thing(rows, (w.register(f"inttoptr i64 {address.operand} to ptr"),))
+
+
+_numbers("scalars", None)
+_numbers("doubles", "double")
 
 
 @function("call", 4)

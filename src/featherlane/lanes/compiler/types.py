@@ -138,12 +138,16 @@ view = functools.cache(View)
 
 
 def common_value(types) -> Value | None:
-    """The type that values and plain numbers meet in: the widest; None without a value, or for two precisions."""
+    """The type that values and plain numbers meet in: the widest; None without a value.
+
+    Each world's float32 and float64 meet in float64, as in NumPy.  For two precisions of different widths it is None:
+    a table of float64 would make every value of a float32 kernel twice as wide.
+    """
     found = [t for t in types if isinstance(t, Value)]
-    if not found or any(t.base != found[0].base for t in found):
+    if not found or not all(isinstance(t, Value) or t in (INT, REAL) for t in types):
         return None
-    if not all(isinstance(t, Value) or t in (INT, REAL) for t in types):
-        return None
+    if any(t.base != found[0].base for t in found):
+        return None if len({t.width for t in found}) > 1 else value(found[0].width, "double")
     return max(found, key=lambda t: t.width)
 
 

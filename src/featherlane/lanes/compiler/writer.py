@@ -293,6 +293,8 @@ def _converted(w: Writer, thing: Thing, t: Type, node) -> Thing | None:
         return _as_number(w, thing, t)
     if isinstance(t, Value):
         return _as_value(w, thing, t)
+    if isinstance(t, Mask) and isinstance(s, Mask) and s.width == t.width:
+        return Thing(t, thing.operands)  # of two precisions
     if isinstance(t, Mask) and (s is BOOL or (isinstance(s, Mask) and s.width == 1)):
         if thing.constant is not None:
             return Thing(t, (literal(thing.constant, t),))

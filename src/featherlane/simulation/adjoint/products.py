@@ -17,6 +17,7 @@ from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.lanes import fma, kernel, real, stage, where, width
 from featherlane.model.enums import INFINITESIMAL
 from featherlane.model.joint import has_quaternion, is_free
+from featherlane.model.timestep import timestep
 from featherlane.simulation.derivative.columns import FITS, NEAREST
 from featherlane.simulation.derivative.formulas import KNOWN, begin_step, rates_column
 from featherlane.simulation.derivative.implicit_passes import EPS
@@ -69,7 +70,7 @@ def add_loss(m, d):
 @kernel
 def solve_costate(m, d, damped):
     """rk_acceleration <- y, qacc_step <- z, rk_rate and rk_velocity <- what x' has of q and v directly."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     pull_tangent(m, d, d.rk_qvel, h, d.rk_rate, d.rk_velocity)
     for i in range(m.nv):
         d.qvec[i] = h * d.rk_velocity[i]

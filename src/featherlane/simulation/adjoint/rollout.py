@@ -129,8 +129,8 @@ def _steps(control) -> int:
 
 def _state(states: States, ctrl: np.ndarray | None) -> RolloutState:
     """States of one moment, as they are shown."""
-    n = len(states["time"])
-    qpos, qvel, act = (states.get(name, np.zeros((n, 0), states["time"].dtype)) for name in ("qpos", "qvel", "act"))
+    n, dtype = len(states["time"]), min((a.dtype for a in states.values()), key=lambda dtype: dtype.itemsize)
+    qpos, qvel, act = (states.get(name, np.zeros((n, 0), dtype)) for name in ("qpos", "qvel", "act"))
     return RolloutState(qpos, qvel, act, ctrl, states["time"][:, 0])
 
 

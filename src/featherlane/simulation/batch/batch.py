@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import entries, flag, numbers
+from featherlane.model.assign import entries, flag, is_numbers, numbers
 from featherlane.simulation.batch.call import Share
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.running import Running
 from featherlane.simulation.batch.worlds import LASTING, count
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.ray import Hits, Rays
+from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import Transfer
@@ -40,7 +40,7 @@ class Batch(Running):
         model: the model; edits take effect at the next call.
         nworld: number of worlds, at least 1.
         nthread: threads, 0 for one for each core.
-        dtype: float64 or float32, of the state and of all arithmetic.
+        dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: how many contacts `give_contacts` may give to a world, at most.
         record_bad: steps that are kept of each world, so that one that goes wrong can be replayed; 0: none.
 
@@ -191,9 +191,9 @@ class Batch(Running):
             raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
         for name in names:
             self._check_bindable("record", name)
-            made = DATA[name].public(np.empty((*lead, *DATA[name].dims(self._sizes)), self.dtype))
-            given = out.get(name)
-            result[name] = made if given is None else self._recordable(name, given, made.shape)
+            field, given = DATA[name], out.get(name)
+            made = field.public(np.empty((*lead, *field.dims(self._sizes)), field.stored_as(self.dtype)))
+            result[name] = made if given is None else _recordable(name, given, made.shape, made.dtype)
         return result
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> dict[str, np.ndarray]:
@@ -215,17 +215,8 @@ class Batch(Running):
     def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
         """Arrays for what the user's sensors read in a rollout that records sensordata."""
         read = fields_read(self.model) - {"sensordata"} if "sensordata" in names else set()
-        return {name: np.empty((*lead, *DATA[name].dims(self._sizes)), self.dtype) for name in read}
-
-    def _recordable(self, name: str, given, shape) -> np.ndarray:
-        """An array to record into, checked."""
-        allowed = f"allowed is a writable C-order array of {self.dtype} {shape}"
-        if not isinstance(given, np.ndarray):
-            raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
-        fits = given.shape == shape and given.dtype == self.dtype
-        if not (fits and given.flags.c_contiguous and given.flags.writeable):
-            raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
-        return given
+        fields = [DATA[name] for name in read]
+        return {f.name: np.empty((*lead, *f.dims(self._sizes)), f.stored_as(self.dtype)) for f in fields}
 
     def inverse(self, qacc: ArrayLike | None = None, ids=None) -> np.ndarray:
         """Inverse dynamics: the external force that gives each world an acceleration in its present state.
@@ -273,9 +264,10 @@ class Batch(Running):
             and bound outputs stay as they are.
 
         Raises:
-            ModelError, UnknownNameError: as `fl.ray` does.
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.ray` does.
         """
         chosen = self._ids(ids)
+        check_geoms(self.model, geomgroup, flg_static)
         rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
         return self._ask(rays, chosen)
 
@@ -323,6 +315,17 @@ def field_names(call: str, given) -> list[str]:
     return names
 
 
+def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array to record into, checked."""
+    allowed = f"allowed is a writable C-order array of {dtype} {shape}"
+    if not isinstance(given, np.ndarray):
+        raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
+    fits = given.shape == shape and given.dtype == dtype
+    if not (fits and given.flags.c_contiguous and given.flags.writeable):
+        raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
+    return given
+
+
 def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
     """Controls of a rollout, checked: of each world, or the same for all."""
     given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
@@ -334,7 +337,7 @@ def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
 def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Controls that a function gave for one step of a rollout, checked."""
     try:
-        return np.broadcast_to(np.asarray(given, dtype), shape)
-    except (TypeError, ValueError):
-        what = f"shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
+        return np.broadcast_to(numbers("control", given, "").astype(dtype, copy=False), shape)
+    except ValueError:
+        what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
         raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.model.fields import MODEL
 from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
@@ -16,7 +17,7 @@ class Expanded(dict[str, np.ndarray]):
     Args:
         model: the model.
         nworld: worlds.
-        dtype: of the rows.
+        dtype: of the rows, but for fields that are float64 at every precision.
         rows: fields that differ already.
     """
 
@@ -32,7 +33,8 @@ class Expanded(dict[str, np.ndarray]):
     def add(self, name: str) -> None:
         """Rows of a field, at first the model's values."""
         value = self.model.__dict__[name]
-        self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), self.dtype, order="C")
+        dtype = MODEL[name].stored_as(self.dtype)
+        self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), dtype, order="C")
 
     def lend(self, name: str) -> np.ndarray:
         """The rows of a field, for a user."""

@@ -94,7 +94,7 @@ class Failure:
 
     @property
     def dtype(self) -> np.dtype:
-        return self.states["time"].dtype
+        return min((a.dtype for a in self.states.values()), key=lambda dtype: dtype.itemsize)  # time is float64 always
 
     @property
     def model(self) -> Model:

@@ -39,7 +39,7 @@ class MixedBatch:
     Args:
         models: pairs of a model and a number of worlds, at least 1.  A model may be given more than once.
         nthread: threads, 0 for one for each core.
-        dtype: float64 or float32, of the state and of all arithmetic.
+        dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: how many contacts may be given to a world, at most, see `Batch.give_contacts`.
         record_bad: steps that are kept of each world, see `Batch`.
 
@@ -256,7 +256,7 @@ class MixedBatch:
             raise ModelError("ids: allowed are ascending numbers of worlds, so that those of a model stand together")
         for name in names:
             self._check_field("record", name)
-        out = {name: np.zeros((len(chosen), nstep, *self._rooms.padded(name)), self.dtype) for name in names}
+        out = {name: self._rooms.zeros(name, (len(chosen), nstep)) for name in names}
         if callable(control) and not isinstance(control, Kernel):
             self._driven(control, nstep, chosen, out)
         else:

@@ -109,8 +109,8 @@ class Recorder:
         if [t.field for t in self._written] != kept:
             n = self.piece(PIECE_STEPS, batch)
             self._written = [
-                Transfer(name, np.swapaxes(np.empty((n, *batch._arrays[name].shape), batch.dtype), 0, 1))
-                for name in kept
+                Transfer(name, np.swapaxes(np.empty((n, *rows.shape), rows.dtype), 0, 1))
+                for name, rows in ((name, batch._arrays[name]) for name in kept)
             ]
         return self._written
 
@@ -149,7 +149,7 @@ class Recorder:
         for name, rows in batch._expanded.items():
             kept = self._own.get(name)
             if kept is None:
-                kept = np.broadcast_to(np.asarray(model.__dict__[name], batch.dtype), rows.shape)
+                kept = np.broadcast_to(np.asarray(model.__dict__[name], rows.dtype), rows.shape)
             if _differ(kept, rows):
                 self.forget((_bits(kept) != _bits(rows)).reshape(self.nworld, -1).any(1))
                 kept = None

@@ -22,7 +22,7 @@ class Rooms:
     Args:
         counts: worlds of each group.
         sizes: of each group's fields, by name.
-        dtype: of all arrays.
+        dtype: of all arrays but those of fields that are float64 at every precision.
 
     Attributes:
         starts: (ngroup + 1,) where each group's rows begin, and where the last one's end.
@@ -41,10 +41,14 @@ class Rooms:
         """A shape that each group's fits into."""
         return tuple(int(n) for n in np.max(self.dims(name), axis=0))
 
+    def zeros(self, name: str, lead: tuple[int, ...]) -> np.ndarray:
+        """Zeros of a field's padded shape behind other axes."""
+        return np.zeros((*lead, *self.padded(name)), DATA[name].stored_as(self.dtype))
+
     def array(self, name: str) -> np.ndarray:
         """The padded array of a field."""
         if name not in self._arrays:
-            self._arrays[name] = np.zeros((self.starts[-1], *self.padded(name)), self.dtype)
+            self._arrays[name] = self.zeros(name, (int(self.starts[-1]),))
         return self._arrays[name]
 
     def cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:

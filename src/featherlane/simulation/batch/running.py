@@ -157,9 +157,10 @@ class Running(Worlds):
             return
         self.__dict__["_told"] = True
         worlds = first + np.flatnonzero(self._arrays["warning"][:, BAD])
+        reset = bool(self._arrays["nbad"].any())
         more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
-        warn_of_bad_numbers(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
+        warn_of_bad_numbers(who, reset, "batch", 3)
 
     def _measure(self, chosen: np.ndarray) -> None:
         """The user's sensors, in the rows of the chosen worlds."""

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
+from featherlane.model.assign import is_numbers, numbers
 from featherlane.model.enums import State
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import KEYFRAME, Data, ready
 
 # the field of each part, where it is not the part's name
@@ -47,7 +49,8 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
         bits: `State` bits, or MuJoCo's: `State.INTEGRATION` is all that a step reads.
 
     Returns:
-        (state_size,), for a batch (nworld, state_size) in the batch's dtype; a copy.
+        (state_size,), for a batch (nworld, state_size) in the batch's dtype, or in float64 if the time or histories
+        are among the parts; a copy.
 
     Raises:
         ModelError: bits that name no part; the model's sizes are not those of the data.
@@ -59,7 +62,7 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
         Parts that the engine does not keep, because no motion that it computes depends on them (user data, states of
         plugins), are there as zeros.
     """
-    lead, dtype = _frame(model, data)
+    lead, dtype = _frame(model, data, bits)
     out = np.zeros((*lead, state_size(model, bits)), dtype)
     for field, at in _places(model, bits):
         if not (isinstance(data, Batch) and data.is_left_out(field)):
@@ -82,12 +85,12 @@ def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> 
 
     Source: MuJoCo mj_setState (parts that the engine does not keep are not looked at, see `get_state`).
     """
-    lead, dtype = _frame(model, data)
+    lead, dtype = _frame(model, data, bits)
     shape = (*lead, state_size(model, bits))
     try:
-        vector = np.broadcast_to(np.asarray(state, dtype), shape)
-    except (TypeError, ValueError):
-        given = f"shape {np.shape(state)}" if isinstance(state, np.ndarray) else type(state).__name__
+        vector = np.broadcast_to(numbers("state", state, "").astype(dtype, copy=False), shape)
+    except ValueError:
+        given = f"shape {np.shape(state)}" if is_numbers(state) else type(state).__name__
         raise ModelError(f"state: got {given}, allowed is {shape}") from None
     for field, at in _places(model, bits):
         if not (isinstance(data, Batch) and data.is_left_out(field) and not vector[..., at].any()):
@@ -138,11 +141,12 @@ def _places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:
         start += size
 
 
-def _frame(model: Model, data: Data | Batch) -> tuple[tuple[int, ...], np.dtype]:
-    """Leading axes and dtype of the vectors of a world or a batch."""
+def _frame(model: Model, data: Data | Batch, bits: int) -> tuple[tuple[int, ...], np.dtype]:
+    """Leading axes and dtype of the vectors of a world or a batch, which hold each part without rounding."""
     if isinstance(data, Batch):
         if data.model is not model:
             raise ModelError("model: it is not the batch's")
-        return (data.nworld,), data.dtype
+        held = [DATA[field].stored_as(data.dtype) for field, _ in _places(model, bits)]
+        return (data.nworld,), np.result_type(data.dtype, *held)
     ready(model, data)
     return (), np.dtype(np.float64)

@@ -75,7 +75,7 @@ class Worlds(NamedAccess):
     def _rows(self, field) -> np.ndarray:
         if self._room is not None:
             return self._room.rows(field)
-        return np.zeros((self.nworld, *field.dims(self._sizes)), self.dtype)
+        return np.zeros((self.nworld, *field.dims(self._sizes)), field.stored_as(self.dtype))
 
     def _move_into(self, room: Room) -> None:
         """Keep rows, those that are made later, too, in a part of arrays that other batches have parts of."""
@@ -400,9 +400,11 @@ class Worlds(NamedAccess):
                 raise ModelError(f"restore: the checkpoint lacks {name!r}")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
-            shape = self._kept_shape(key)
-            if shape is None or value.shape != shape or value.dtype != self.dtype:
-                allowed = "no such field" if shape is None else f"allowed is {self.dtype} {shape}"
+            shape, dtype = self._kept_shape(key), self.dtype
+            if shape is not None:
+                dtype = (MODEL if key.startswith("model.") else DATA)[key.removeprefix("model.")].stored_as(dtype)
+            if shape is None or value.shape != shape or value.dtype != dtype:
+                allowed = "no such field" if shape is None else f"allowed is {dtype} {shape}"
                 raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
             if key.startswith("model."):
                 check_field(self.model, key.removeprefix("model."), value, worlds=True)

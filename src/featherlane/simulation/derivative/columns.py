@@ -18,6 +18,7 @@ from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.lanes import fma, kernel, real, stage, where, width
 from featherlane.model.integrator import has_metric
+from featherlane.model.timestep import timestep
 from featherlane.simulation.derivative.equality_rates import refine_equalities, refines
 from featherlane.simulation.derivative.points import move, move_pos
 from featherlane.simulation.derivative.residual import (
@@ -208,7 +209,7 @@ def solve_column(m, d):
 @kernel
 def step_column(m, d, at, damped):
     """qacc_step <- da*, rk_rate <- dq', rk_velocity <- dv' of the column of coordinate `at`; damped as `is_damped`."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     if is_implicit(m):
         # K da* = M da + dp
         inertia_times(m, d, d.rk_acceleration, d.Ma)
@@ -237,7 +238,7 @@ def solve_columns_of_tile(m, d, b, thread, tile):
     """
     W = width(d)
     accelerate(m, d)
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for i in range(m.nv):
         d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     damped = is_damped(m, d)

@@ -16,6 +16,7 @@ from featherlane.dynamics.passive.forces import is_sprung, stiffness
 from featherlane.lanes import fma, fmax, kernel, real, where
 from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_SPRING, LIMIT_JOINT
 from featherlane.model.joint import is_scalar
+from featherlane.model.timestep import timestep
 from featherlane.solver.rows.pyramid import push
 from featherlane.spatial.vector import load2, load5
 
@@ -101,7 +102,7 @@ def dof_rates(m, d, t):
 @kernel
 def vector_springs(m):
     """Mask: a ball or free joint has a spring, which has no formula here."""
-    found = m.opt_timestep[0] < 0.0
+    found = timestep(m) < 0.0
     for j in range(m.njnt):
         if not is_scalar(m.jnt_type[j]):
             found = found | is_sprung(stiffness(m, j))

@@ -24,6 +24,7 @@ from featherlane.lanes import fabs, fma, fmin, kernel, not_, read_lane, real, st
 from featherlane.model import enums
 from featherlane.model.joint import is_ball, is_free, is_scalar
 from featherlane.model.model import Model
+from featherlane.model.timestep import timestep
 from featherlane.simulation.derivative.columns import FITS, NEAREST, accelerate
 from featherlane.simulation.derivative.contact_moves import STEP, contact_moves
 from featherlane.simulation.derivative.contact_rates import (
@@ -175,7 +176,7 @@ def velocity_rates(m, d, t, k):
     t.dof_g[k] = t.dof_g[k] + t.dof_friction[k]
     add_velocity_column(m, d, t, k, 0, t.dof_g)
     if is_implicit(m) and not t.rate_rest:
-        t.dof_p[k] = -(m.opt_timestep[0] * t.dof_lag_friction[k])
+        t.dof_p[k] = -(timestep(m) * t.dof_lag_friction[k])
 
 
 @kernel
@@ -297,7 +298,7 @@ def _next_column(m, d, b, t, thread, tile, W, s):
 @kernel
 def begin_step(m, d, t):
     """What all columns of a step take: accelerations, the next velocity, rates, the Hessian; is the step damped?"""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     accelerate(m, d)
     for i in range(m.nv):
         d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])

@@ -18,6 +18,7 @@ from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.lanes import any_, fabs, fma, fmin, kernel, not_, read_lane, real, stage, where, whole, width
 from featherlane.model.enums import CONE, DANTZIG, FROZEN, LIMIT_JOINT, LIMIT_TENDON
+from featherlane.model.timestep import timestep
 from featherlane.simulation.derivative.columns import FITS, NEAREST, move_forces
 from featherlane.simulation.derivative.contact_moves import STEP, contact_moves
 from featherlane.simulation.derivative.lcp_cone import sort_cones, turn_side
@@ -230,7 +231,7 @@ def _first(m, u):
 @kernel
 def _nearest(m, d, u):
     """Distance to the nearest switch: of forces, and of contacts and limits whose law changes where they touch."""
-    h, size = m.opt_timestep[0], _size(d, u)
+    h, size = timestep(m), _size(d, u)
     least = nearest_switch(d, u.row_x, _first(m, u), d.lcp_w, size, has_cones(m))
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == LIMIT_JOINT:
@@ -321,7 +322,7 @@ def _solve_column(m, d, u, s):
 @kernel
 def _step_column(m, d, u, s, c):
     """rk_acceleration <- da, rk_rate <- dq', rk_velocity <- dv', rk_act <- dact' of column s, of coordinate c."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for i in range(m.nv):
         d.rk_acceleration[i] = d.qacc[i]
         d.qvec[i] = real(d, 1.0 if c == i else 0.0)
@@ -356,7 +357,7 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
         _evaluate(m, d, u, 1)
         fits = 1 if d.lcp_n[0] == rows else 0
     if fits:
-        h = m.opt_timestep[0]
+        h = timestep(m)
         for i in range(m.nv):
             d.rk_qvel[i] = fma(h, d.qacc[i], d.qvel[i])
         _difference_columns(m, d, b, u, thread, tile, W)

@@ -14,6 +14,7 @@ from featherlane.constraint.row import friction_row, make_general_rows
 from featherlane.constraint.row import limit_row as place_limit
 from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, where
 from featherlane.model.enums import FRICTION_DOF
+from featherlane.model.timestep import timestep
 from featherlane.simulation.derivative.contact_moves import moved_by
 from featherlane.simulation.derivative.contact_rates import is_before
 from featherlane.solver.lcp.rows.assembly import clear_rows
@@ -136,7 +137,7 @@ def place_dof_rows(m, d):
 @kernel
 def _limit_again(m, d, u, k, store):
     """The row of a limit on its branch."""
-    j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, m.opt_timestep[0]
+    j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, timestep(m)
     err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
     r, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
@@ -166,7 +167,7 @@ def _dof_rows_again(m, d, u, store):
 @kernel
 def _velocity_on_branch(m, d, u, k, erp, v, store):
     """Velocity with which contact k is to part, by the law of the world's own branch."""
-    h, depth, push = m.opt_timestep[0], d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
+    h, depth, push = timestep(m), d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
     over, most = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
     e, s, b = d.con_restitution[k], push - v, 4 * k
     if store:

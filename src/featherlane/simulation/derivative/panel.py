@@ -14,6 +14,7 @@ from featherlane.dynamics.sparse.tree_panel import PANEL
 from featherlane.lanes import fma, kernel, real, where
 from featherlane.model.enums import EULER, IMPLICIT, IMPLICITFAST
 from featherlane.model.joint import has_quaternion, is_free
+from featherlane.model.timestep import timestep
 from featherlane.simulation.derivative.columns import step_column
 from featherlane.simulation.derivative.residual import is_implicit
 from featherlane.simulation.derivative.tangent import advance_quaternion, quaternion_tangent
@@ -58,7 +59,7 @@ def prepare_panels(m, d, t):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
             v = v + 3 if is_free(kind) else v
-            J, back = quaternion_tangent(m, d, scale3(m.opt_timestep[0], load3(d.rk_qvel, v)))
+            J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(d.rk_qvel, v)))
             for c in range(3):
                 store3(t.dof_tangent, 3 * (v + c), J[c])
                 store3(t.dof_back, 3 * (v + c), back[c])
@@ -96,7 +97,7 @@ def _displacement(d, at, v):
 @kernel
 def _next_position(m, d, t, at):
     """rk_rate <- dq' of coordinate `at` from dv' in rk_velocity."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
@@ -114,7 +115,7 @@ def _next_position(m, d, t, at):
 @kernel
 def take_column(m, d, t, c, damped):
     """rk_acceleration <- da, or rk_rate <- dq' and rk_velocity <- dv', and rk_act, of column c of the panel."""
-    at, h = t.panel_at[c], m.opt_timestep[0]
+    at, h = t.panel_at[c], timestep(m)
     for a in range(m.na):
         d.rk_act[a] = t.panel_act[PANEL * a + c]
     if t.rate_steps == 0 or not _goes_together(m):

@@ -25,6 +25,7 @@ from featherlane.dynamics.tendon.force import tendon_armature
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.lanes import kernel, not_, real, stage, where, width
 from featherlane.model.enums import IMPLICIT
+from featherlane.model.timestep import timestep
 from featherlane.simulation.derivative.columns import move_forces
 from featherlane.simulation.derivative.equality_rates import add_general_rows, refine_equalities, refines
 from featherlane.simulation.derivative.points import move, move_pos
@@ -37,7 +38,7 @@ from featherlane.simulation.tile.tiles import in_each_tile
 @kernel
 def adds_inertia(m):
     """Mask: some tendon has armature, which is inertia of no body."""
-    found = m.opt_timestep[0] < 0.0
+    found = timestep(m) < 0.0
     for i in range(m.ntendon):
         found = found | not_(tendon_armature(m, i) == 0.0)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.assign import is_numbers, numbers
 from featherlane.model.model import Model
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.fields import DATA
@@ -30,10 +31,10 @@ class Accelerations(Question):
         self.number, self.force = int(qacc is not None), np.empty((nworld, 1, model.nv), dtype)
         if qacc is not None:
             try:
-                rows = np.broadcast_to(np.asarray(qacc, dtype), (nworld, model.nv))
-            except (TypeError, ValueError):
-                allowed = f"allowed is what broadcasts to ({nworld}, {model.nv})"
-                raise ModelError(f"qacc: got {_described(qacc)}, {allowed}") from None
+                rows = np.broadcast_to(numbers("qacc", qacc, "").astype(dtype, copy=False), (nworld, model.nv))
+            except ValueError:
+                given = f"shape {np.shape(qacc)}" if is_numbers(qacc) else type(qacc).__name__
+                raise ModelError(f"qacc: got {given}, allowed is what broadcasts to ({nworld}, {model.nv})") from None
             self.qacc = np.ascontiguousarray(rows).reshape(nworld, 1, model.nv)
 
     def enter(self, workspace: Workspace) -> None:
@@ -47,11 +48,3 @@ class Accelerations(Question):
     def answer(self) -> np.ndarray:
         """The forces, (nworld, nv)."""
         return self.force[:, 0]
-
-
-def _described(value) -> str:
-    """What was given in place of an array."""
-    try:
-        return f"shape {np.shape(value)}"
-    except ValueError:
-        return type(value).__name__

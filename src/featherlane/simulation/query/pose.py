@@ -44,7 +44,9 @@ class Poses(Question):
 
     def __init__(self, model: Model, nworld: int, dtype, fields: Iterable[str]):
         sizes = model.size_values()
-        self.rows = {name: np.empty((nworld, 1, *DATA[name].dims(sizes)), dtype) for name in fields}
+        self.rows = {
+            name: np.empty((nworld, 1, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype)) for name in fields
+        }
 
     def enter(self, workspace: Workspace) -> None:
         """Nothing is asked of all worlds alike."""

@@ -14,9 +14,10 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import processor, read_lane, scalars, stage, width, write_lane
 from featherlane.lanes.record import address
-from featherlane.model.assign import regular
-from featherlane.model.enums import NGROUP
+from featherlane.model.assign import number, reals, regular
+from featherlane.model.enums import NGROUP, SDF
 from featherlane.model.model import Model, check_model
+from featherlane.model.shapes import visible_geoms
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
@@ -100,14 +101,24 @@ def _group_mask(geomgroup) -> np.ndarray:
 
 def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     """Numbers of the geoms that rays can meet: visible, of a group that is seen, and moving unless static ones are."""
-    mj = model.mj_model
-    alpha, material = mj.geom_rgba[:, 3], mj.geom_matid
-    if mj.nmat:
-        alpha = np.where(material >= 0, mj.mat_rgba[material, 3], alpha)
-    seen = (alpha != 0) & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
+    seen = visible_geoms(model.mj_model) & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     if not flg_static:
         seen &= model.body_weldid[model.geom_bodyid] != 0
     return np.flatnonzero(seen)
+
+
+def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
+    """Refuse rays where they would have to meet a signed distance field.
+
+    Raises:
+        UnsupportedFeatureError: with the name of each.
+    """
+    seen = _seen(model, geomgroup, flg_static)
+    fields = seen[model.geom_type[seen] == SDF]
+    if fields.size:
+        from featherlane.model.features import refuse_rays  # imports mujoco
+
+        refuse_rays(model, fields)
 
 
 def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
@@ -127,10 +138,7 @@ def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
 
 def _vectors(name: str, value) -> np.ndarray:
     """Finite vectors (..., 3)."""
-    try:
-        vectors = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name}: got {type(value).__name__}, allowed are numbers (..., 3)") from None
+    vectors = reals(name, value, "are numbers (..., 3)")
     if vectors.shape[-1:] != (3,):
         raise ModelError(f"{name}: got shape {vectors.shape}, allowed is (..., 3)")
     if not np.isfinite(vectors).all():
@@ -152,11 +160,8 @@ def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[i
 
 
 def _cutoff(cutoff) -> float:
-    try:
-        value = float(cutoff)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not value >= 0:
+    value = number("cutoff", cutoff, "is a number from 0")
+    if value < 0:
         raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number from 0")
     return min(value, FAR)
 
@@ -262,12 +267,14 @@ def ray(
     Raises:
         ModelError: shapes that do not fit, a direction without length, a number that is not finite, or out of range.
         UnknownNameError: no such body.
+        UnsupportedFeatureError: a signed distance field is among the geoms that are seen, with its name.
 
     Source: MuJoCo mj_ray, mj_multiRay: planes are met from above, all else from inside, too; a geom whose own or
         whose material's alpha is 0 is not seen; of a mesh its triangles are met, not its hull.  Deviation: `cutoff` is
         of surfaces, where mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
     check_model(model)
+    check_geoms(model, geomgroup, flg_static)
     rays = Rays(model, None, np.float64, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
     if rays.number:
         hold(ready(model, data)._turns, _cast, data, rays)

@@ -40,7 +40,15 @@ from featherlane.sensor.measure import (
 )
 from featherlane.simulation.step.consistency import compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
-from featherlane.simulation.step.health import bad_acceleration, count_bad, load_counts, reset_bad, take_back_counts
+from featherlane.simulation.step.health import (
+    bad_acceleration,
+    bad_state,
+    count,
+    infinite_outputs,
+    load_counts,
+    reset_bad,
+    take_back_counts,
+)
 from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
 from featherlane.simulation.step.sleep import drop_forces, fall_asleep, hold_asleep, settle
 from featherlane.simulation.step.wake import find_contacts, rests, wake_touched
@@ -214,7 +222,7 @@ def forward_pass(m, d):
     Reads:  what `forward` reads.   Writes: every field down to qacc, warning (bad number).
     """
     forward(m, d)
-    count_bad(m, d)
+    count(d, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
 
 
 @stage
@@ -274,6 +282,7 @@ def integrate_awake(m, d):
 def step(m, d):
     """One time step.  A world whose numbers turn bad is reset, as MuJoCo's autoreset does, and counted.
 
+    A world with an infinite or NaN energy or sensor value, of those that are computed, is counted and goes on.
     Source: MuJoCo mj_step.
     Reads:  what `forward` reads.
     Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning; all else as `forward` left
@@ -294,6 +303,7 @@ def step(m, d):
         integrate_awake(m, d)
     else:
         integrate(m, d)
+    count(d, infinite_outputs(m, d))
 
 
 @stage

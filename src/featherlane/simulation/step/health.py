@@ -11,6 +11,7 @@ from featherlane.dynamics.awake import sleeping
 from featherlane.lanes import any_, fabs, kernel, real, stage, where
 from featherlane.model.enums import DISABLE_AUTORESET
 from featherlane.model.joint import is_ball
+from featherlane.sensor.measure import measures, needs_energy
 from featherlane.simulation.step.wake import unsettle
 from featherlane.spatial.quaternion import quat_normalize
 from featherlane.spatial.vector import load4
@@ -131,12 +132,31 @@ def take_back_counts(m, d, counts):
 
 
 @kernel
-def count_bad(m, d):
-    """Count worlds with a bad state or acceleration; they stay as they are.
+def infinite(d, x, n):
+    """Where any of the n values of a field is infinite or NaN."""
+    found = real(d, 0.0)
+    for i in range(n):
+        found = where(x[i] - x[i] == 0.0, found, 1.0)
+    return found > 0.0
+
+
+@kernel
+def infinite_outputs(m, d):
+    """Worlds with an infinite or NaN energy or sensor value, of those that are computed."""
+    found = real(d, 1.0) < 0.0
+    if needs_energy(m, d):
+        found = infinite(d, d.energy, 2)
+    if measures(m, d):
+        found = found | infinite(d, d.sensordata, m.nsensordata)
+    return found
+
+
+@kernel
+def count(d, mask):
+    """Count a bad number where the mask holds.
 
     Writes: warning (bad number).
     """
-    mask = bad_state(m, d) | bad_acceleration(m, d)
     d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
 
 
@@ -158,7 +178,7 @@ def reset_bad(m, d, acceleration):
     else:
         mask = bad_state(m, d)
     if any_(mask):
-        d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
+        count(d, mask)
         if m.opt_disableflags & DISABLE_AUTORESET == 0:
             d.nbad[0] = where(mask, d.nbad[0] + 1.0, d.nbad[0])
             reset_worlds(m, d, mask)

@@ -6,13 +6,13 @@ A transfer copies `count` reals of each world between a row in memory and the ro
 
 so state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
 world's number for what the batch keeps (load, store), and its place in the call for what the call brought (control,
-record).  A tile that is not full repeats its last world in the lanes left over; those do not take part and are not
-written back.
+record).  Fields that are float64 at every precision are copied as float64 (`wide`).  A tile that is not full repeats
+its last world in the lanes left over; those do not take part and are not written back.
 """
 
 from __future__ import annotations
 
-from featherlane.lanes import Field, Layout, kernel, scalars
+from featherlane.lanes import Field, Layout, doubles, kernel, scalars
 
 _TRANSFERS = (
     ("load", "once, before the first step"),
@@ -40,6 +40,7 @@ ROWS = Layout(
                 Field(f"{kind}_count", "long", (f"n{kind}",), "1", "reals of a world"),
                 Field(f"{kind}_stride", "long", (f"n{kind}",), "reals", "from one world to the next"),
                 Field(f"{kind}_step", "long", (f"n{kind}",), "reals", "from one step to the next"),
+                Field(f"{kind}_wide", "long", (f"n{kind}",), "1", "1: float64 at every precision"),
             )
         ),
         Field("tile_address", "long", ("nthread", "ntransfer"), "1", "address of the tile's rows, thread by thread"),
@@ -57,9 +58,8 @@ def lane_place(b, tile, lane, W):
 
 
 @kernel
-def read_rows(b, index, tile, W, row, address, count, stride, shift):
-    """Rows of a tile's worlds into the tile."""
-    out, source = scalars(b, address), scalars(b, row)
+def _read(b, index, tile, W, out, source, count, stride, shift):
+    """out <- source, from rows of worlds into lanes."""
     for lane in range(W):
         first = index[lane_place(b, tile, lane, W)] * stride + shift
         for i in range(count):
@@ -67,9 +67,8 @@ def read_rows(b, index, tile, W, row, address, count, stride, shift):
 
 
 @kernel
-def write_rows(b, index, tile, W, row, address, count, stride, shift):
-    """The tile's values back into the rows of its worlds, one row after the other."""
-    source, out = scalars(b, address), scalars(b, row)
+def _write(b, index, tile, W, out, source, count, stride, shift):
+    """out <- source, from lanes into rows of worlds, one row after the other."""
     for lane in range(min(W, b.nworld - tile * W)):
         first = index[tile * W + lane] * stride + shift
         for i in range(count):
@@ -77,11 +76,29 @@ def write_rows(b, index, tile, W, row, address, count, stride, shift):
 
 
 @kernel
+def read_rows(b, index, tile, W, row, address, count, stride, shift, wide):
+    """Rows of a tile's worlds into the tile."""
+    if wide:
+        _read(b, index, tile, W, doubles(b, address), doubles(b, row), count, stride, shift)
+    else:
+        _read(b, index, tile, W, scalars(b, address), scalars(b, row), count, stride, shift)
+
+
+@kernel
+def write_rows(b, index, tile, W, row, address, count, stride, shift, wide):
+    """The tile's values back into the rows of its worlds."""
+    if wide:
+        _write(b, index, tile, W, doubles(b, row), doubles(b, address), count, stride, shift)
+    else:
+        _write(b, index, tile, W, scalars(b, row), scalars(b, address), count, stride, shift)
+
+
+@kernel
 def load_worlds(b, thread, tile, W):
     """What the batch keeps of a tile's worlds, into the tile."""
     for k in range(b.nload):
         a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
-        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0)
+        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0, b.load_wide[k])
 
 
 @kernel
@@ -99,7 +116,8 @@ def read_controls(b, thread, tile, W, s):
     """What the call brought for step s."""
     for k in range(b.ncontrol):
         a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
-        read_rows(b, b.place, tile, W, b.control_row[k], a, b.control_count[k], b.control_stride[k], shift)
+        n, stride, wide = b.control_count[k], b.control_stride[k], b.control_wide[k]
+        read_rows(b, b.place, tile, W, b.control_row[k], a, n, stride, shift, wide)
 
 
 @kernel
@@ -107,7 +125,8 @@ def write_records(b, thread, tile, W, s):
     """What the call takes from step s."""
     for k in range(b.nrecord):
         a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
-        write_rows(b, b.place, tile, W, b.record_row[k], a, b.record_count[k], b.record_stride[k], shift)
+        n, stride, wide = b.record_count[k], b.record_stride[k], b.record_wide[k]
+        write_rows(b, b.place, tile, W, b.record_row[k], a, n, stride, shift, wide)
 
 
 @kernel
@@ -115,4 +134,4 @@ def store_worlds(b, thread, tile, W):
     """What the batch keeps, back into its rows."""
     for k in range(b.nstore):
         a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
-        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0)
+        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0, b.store_wide[k])

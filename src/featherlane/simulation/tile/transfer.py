@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.lanes import Record
+from featherlane.lanes import Field, Record
 from featherlane.lanes.record import address
+from featherlane.model.fields import MODEL
+from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.rows import ROWS
 from featherlane.simulation.tile.tiles import run_tiles
@@ -28,6 +30,11 @@ class Transfer(NamedTuple):
     field: str
     array: np.ndarray
     of_model: bool = False
+
+    @property
+    def declared(self) -> Field:
+        """The field's declaration."""
+        return (MODEL if self.of_model else DATA)[self.field]
 
 
 class Plan:
@@ -94,19 +101,23 @@ class Plan:
         sizes["recall_stride"] = 0 if memory is None else memory.strides[0]
         tiles = np.zeros((nthread, max(len(everything), 1)), np.int64)
         for k, (_, t) in enumerate(everything):
+            expected = t.declared.stored_as(first.dtype)
+            if t.array.dtype != expected:
+                raise ValueError(f"transfer of {t.field}: got rows of {t.array.dtype}, needed are {expected}")
             for thread, w in enumerate(self.workspaces):
                 tiles[thread, k] = address(w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field])
         arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
         for kind in KINDS:
-            rows = [(k, t.array) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
+            rows = [(k, t.array, t.declared.is_wide) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
             sizes[f"n{kind}"] = len(rows)
             per_step = kind in ("control", "record")
             columns = {
-                "row": [address(a) for _, a in rows],
-                "tile": [k for k, _ in rows],
-                "count": [a[0, 0].size if per_step else a[0].size for _, a in rows],
-                "stride": [a.strides[0] // a.itemsize for _, a in rows],
-                "step": [a.strides[1] // a.itemsize if per_step else 0 for _, a in rows],
+                "row": [address(a) for _, a, _ in rows],
+                "tile": [k for k, _, _ in rows],
+                "count": [a[0, 0].size if per_step else a[0].size for _, a, _ in rows],
+                "stride": [a.strides[0] // a.itemsize for _, a, _ in rows],
+                "step": [a.strides[1] // a.itemsize if per_step else 0 for _, a, _ in rows],
+                "wide": [int(wide) for _, _, wide in rows],
             }
             for name, values in columns.items():
                 arrays[f"{kind}_{name}"] = np.asarray(values or [0], np.int64)

@@ -45,6 +45,7 @@ class ModelRows:
         self._seen = model.real_buffer.copy()
         self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
         self.offsets, arrays, place, sizes = {}, {}, dict.fromkeys(BUFFERS, 0), model.size_values()
+        self.wide: dict[str, np.ndarray] = {}  # float64 rows, where others are float32
         buffers = {kind: self.rows if kind == "real" else getattr(model, f"{kind}_buffer") for kind in BUFFERS}
         empty = {kind: aligned((1, *buffer.shape[1:]), buffer.dtype) for kind, buffer in buffers.items()}
         for f in MODEL.stored:
@@ -53,6 +54,8 @@ class ModelRows:
             if f.kind == "real":
                 self.offsets[f.name] = start, count
             arrays[f.name] = buffers[f.kind][start : start + count] if count else empty[f.kind]
+            if f.is_wide and self.dtype != np.float64:
+                arrays[f.name] = self.wide[f.name] = aligned((max(count, 1), width))
         self.record = Record(MODEL, sizes, arrays, width, dtype)
         self._revision = model.revision
         self._fill()
@@ -63,6 +66,9 @@ class ModelRows:
                 check_precision(self.model, self.dtype)
             with np.errstate(over="ignore"):  # of numbers that may be infinite
                 self.rows[...] = self.model.real_buffer[:, None]
+            for name, rows in self.wide.items():
+                start, count = self.offsets[name]
+                rows[:count] = self.model.real_buffer[start : start + count, None]
 
     def refresh_sizes(self) -> None:
         """Take over sizes and integer options that were edited since the last call."""
@@ -89,7 +95,7 @@ class ModelRows:
         other.__dict__.update(self.__dict__)
         arrays = dict(self.record.arrays)
         for name in names:
-            arrays[name] = aligned((self.offsets[name][1], self.width), self.dtype)
+            arrays[name] = aligned((self.offsets[name][1], self.width), MODEL[name].stored_as(self.dtype))
         other.record = Record(MODEL, self.model.size_values(), arrays, self.width, self.dtype)
         return other
 

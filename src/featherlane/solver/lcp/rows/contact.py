@@ -20,6 +20,7 @@ from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.constraint.row import contact_inertia
 from featherlane.lanes import any_, fmax, fmin, kernel, real, where
 from featherlane.model.enums import BY_SOLREF
+from featherlane.model.timestep import timestep
 from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_parameters
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.rows import (
@@ -77,8 +78,8 @@ def contact_softness(m, d, k):
 def normal_velocity(m, d, k, erp, v):
     """Velocity with which contact k is to part, v its velocity now."""
     depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
-    c = (erp / m.opt_timestep[0]) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
-    c = where(depth < 0.0, depth / m.opt_timestep[0] + push, c)
+    c = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
+    c = where(depth < 0.0, depth / timestep(m) + push, c)
     c, e, s = fmin(c, m.opt_contact_max_vel[0]), d.con_restitution[k], push - v
     bounces = (e > 0.0) & (s > d.con_restitution_vel[k])
     return where(bounces, fmax(c, e * s + push), c)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from featherlane.lanes import fma, fmax, kernel, real, sqrt, where
 from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
+from featherlane.model.timestep import timestep
 from featherlane.solver.dual.rows import sort_descending
 from featherlane.solver.lcp.rows.rows import (
     FIRST,
@@ -55,7 +56,7 @@ def loss_row(m, d, k):
 @kernel
 def stop_velocity(m, j, erp, err, v):
     """Velocity that a limit of joint j seeks, err its error (negative: beyond it) and v the velocity of the error."""
-    c, e = -(erp / m.opt_timestep[0]) * err, m.jnt_stop_bounce[j]
+    c, e = -(erp / timestep(m)) * err, m.jnt_stop_bounce[j]
     return where((e > 0.0) & (v < 0.0), fmax(c, -(e * v)), c)
 
 
@@ -103,7 +104,7 @@ def append_general_row(m, d, k):
 @kernel
 def equality_row(m, d, k, size):
     """Row k of an equality; size: the norm of the errors of all its rows."""
-    q, present, h = d.genrow_id[k], d.genrow_present[k] > 0.0, m.opt_timestep[0]
+    q, present, h = d.genrow_id[k], d.genrow_present[k] > 0.0, timestep(m)
     solref, solimp = load2(m.eq_solref, 2 * q), load5(m.eq_solimp, 5 * q)
     erp, cfm = softness(m, m.eq_erp[q], m.eq_cfm[q], solref, solimp, size, d.genrow_D[k])
     r, v, a = append_general_row(m, d, k)
@@ -169,7 +170,7 @@ def tendon_limit_row(m, d, k):
     solref, solimp = load2(m.tendon_solref_lim, 2 * t), load5(m.tendon_solimp_lim, 5 * t)
     erp, cfm = softness(m, own, own, solref, solimp, err, d.genrow_D[k])
     r, v, a = append_general_row(m, d, k)
-    c = -(erp / m.opt_timestep[0]) * err
+    c = -(erp / timestep(m)) * err
     set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
     return r
 

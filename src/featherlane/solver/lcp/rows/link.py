@@ -17,6 +17,7 @@ from featherlane.dynamics.body.link import link_axis, link_point, misaligned, mi
 from featherlane.lanes import fabs, fma, kernel, real, sqrt, where
 from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY
 from featherlane.model.link import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDER
+from featherlane.model.timestep import timestep
 from featherlane.solver.lcp.rows.rows import (
     BOTH,
     FIRST,
@@ -110,7 +111,7 @@ def fill_point_row(d, u, r1, r2, start, n):
 def append_link(m, d, k, start, n):
     """All rows of link k but that of its motor and stops."""
     every, most, zero = real(d, 1.0) > 0.0, real(d, INFINITE), real(d, 0.0)
-    rate = own_or(m.link_erp[k], m.opt_erp[0]) / m.opt_timestep[0]
+    rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), arm(m, d, k, 0), arm(m, d, k, 1)
     shift, turn = misplaced(m, d, k), (zero, zero, zero)
     if m.link_type[k] != LINK_BALL:

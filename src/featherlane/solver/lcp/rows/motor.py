@@ -19,6 +19,7 @@ from featherlane.lanes import any_, fmax, fmin, kernel, not_, real, where
 from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY
 from featherlane.model.joint import is_scalar
 from featherlane.model.link import LINK_HINGE, LINK_SLIDER
+from featherlane.model.timestep import timestep
 from featherlane.solver.lcp.rows.joint import append_dof_row
 from featherlane.solver.lcp.rows.link import arm, fill_point_row, fill_turn_row
 from featherlane.solver.lcp.rows.rows import (
@@ -69,7 +70,7 @@ def stop_velocity(m, d, k, low, high, v):
     """Velocity that the stop of link k seeks, v its velocity now."""
     x, lower, upper = d.link_position[k], m.link_range[2 * k], m.link_range[2 * k + 1]
     error = where(low, x - lower, where(high, x - upper, 0.0))
-    c = -(own_or(m.link_stop_erp[k], m.opt_erp[0]) / m.opt_timestep[0]) * error
+    c = -(own_or(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
     e = m.link_stop_bounce[k]
     bounces = (e > 0.0) & (lower < upper)
     back = -(e * v)

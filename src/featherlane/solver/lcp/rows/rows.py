@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from featherlane.lanes import fma, kernel, real, where
 from featherlane.lanes.worlds import active_worlds
+from featherlane.model.timestep import timestep
 from featherlane.solver.dual.rows import sort_descending
 
 # which of two bodies a dof moves: bits
@@ -141,7 +142,7 @@ def set_row(m, d, r, v, a, present, c, cfm, lo, hi):
         cfm: velocity that a unit force adds [m/(s N)].
         lo, hi: bounds [N, N m], lo <= 0 <= hi.
     """
-    h = m.opt_timestep[0]
+    h = timestep(m)
     soft = where(present, cfm / h, 0.0)
     d.lcp_findex[r] = -1
     d.lcp_b[r] = where(present, (c - v) / h - a, 0.0)

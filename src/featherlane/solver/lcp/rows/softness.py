@@ -16,6 +16,7 @@ from __future__ import annotations
 from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
 from featherlane.lanes import fmax, kernel, where
 from featherlane.model.enums import BY_SOLREF
+from featherlane.model.timestep import timestep
 
 
 @kernel
@@ -27,7 +28,7 @@ def own_or(own, common):
 @kernel
 def by_reference(m, solref, solimp, r, R):
     """(erp, cfm) of a row with error r and regularisation R [1/kg]."""
-    h = m.opt_timestep[0]
+    h = timestep(m)
     K, B = reference(solref, solimp, shortest_timeconst(m))
     k = h * K * impedance(solimp, r)
     s = fmax(k + B, MINVAL)
