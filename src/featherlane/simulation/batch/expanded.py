@@ -7,7 +7,7 @@ import numpy as np
 from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
+from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, Constants, in_use
 
 
 class Expanded(dict[str, np.ndarray]):
@@ -57,6 +57,13 @@ class Expanded(dict[str, np.ndarray]):
         """A real model field of the worlds named, expanded or not, (n, ...) float64."""
         value = self.model.__dict__[name]
         return self[name][at].astype(float) if name in self else np.broadcast_to(value, (len(at), *value.shape))
+
+    def in_use(self) -> dict[str, int | np.ndarray]:
+        """Returns the ints and sizes of the model that its worlds together need in place of its own, by name.
+
+        A field may be 0 in the model and not in a world.
+        """
+        return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
 
     def dependent(self) -> list[str]:
         """Fields that follow from those that differ."""
