@@ -27,6 +27,7 @@ from featherlane.model.reader import heard
 DEPENDENT_REALS = (
     "body_subtreemass",
     "body_invweight0",
+    "dof_length",
     "dof_invweight0",
     "dof_M0",
     "actuator_acc0",
@@ -38,6 +39,9 @@ DEPENDENT_REALS = (
     "tendon_length0",
     "tendon_invweight0",
     "tendon_lengthspring",
+    "cam_pos0",
+    "cam_poscom0",
+    "cam_mat0",
 )
 # of these a part is given: the second anchor and the relative pose follow from the rest, so does the added mass; -1
 # stands for a tendon's length
@@ -127,7 +131,7 @@ def in_use(model: Model, rows: Mapping[str, np.ndarray]) -> dict[str, int | np.n
 
     def used(name: str, zero=np.not_equal) -> np.ndarray:
         values = rows[name] if name in rows else model.__dict__[name][None]
-        return zero(values, 0.0).any(axis=(0, *range(2, values.ndim)))
+        return np.asarray(zero(values, 0.0).any(axis=(0, *range(2, values.ndim))))
 
     def actuators(n: int, *transmissions: int) -> np.ndarray:
         chosen = np.flatnonzero(reflected & np.isin(model.actuator_trntype, transmissions))

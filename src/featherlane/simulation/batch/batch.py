@@ -174,7 +174,8 @@ class Batch(Running):
     def _recorded(self, share: Share, reads: dict[str, np.ndarray], result) -> None:
         """What follows a rollout: sensors of the user in what was recorded, and the last controls, which stay."""
         if "sensordata" in result and plain_sensors(self.model):
-            fill(self.model, result["sensordata"], lambda name: reads[name])
+            cutoffs = self._expanded.shared_or_own("sensor_cutoff", share.chosen)
+            fill(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
         for given in share.extra["control"]:
             self._arrays["ctrl"][share.chosen] = given.array[:, -1]
 

@@ -58,6 +58,10 @@ class Expanded(dict[str, np.ndarray]):
         value = self.model.__dict__[name]
         return self[name][at].astype(float) if name in self else np.broadcast_to(value, (len(at), *value.shape))
 
+    def shared_or_own(self, name: str, at: np.ndarray | slice) -> np.ndarray:
+        """A real model field of the worlds named: (n, ...) if it is expanded, else (...) of all worlds."""
+        return self[name][at] if name in self else self.model.__dict__[name]
+
     def in_use(self) -> dict[str, int | np.ndarray]:
         """Returns the ints and sizes of the model that its worlds together need in place of its own, by name.
 

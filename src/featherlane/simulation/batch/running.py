@@ -164,7 +164,8 @@ class Running(Worlds):
         """The user's sensors, in the rows of the chosen worlds."""
         if not self.model.opt_disableflags & Disable.SENSOR:
             values = self._bound["sensordata"][chosen]
-            fill(self.model, values, lambda name: getattr(self, name)[chosen])
+            cutoffs = self._expanded.shared_or_own("sensor_cutoff", chosen)
+            fill(self.model, values, lambda name: getattr(self, name)[chosen], cutoffs)
             self._bound["sensordata"][chosen] = values
 
     def _parts(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:

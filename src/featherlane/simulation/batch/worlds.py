@@ -258,7 +258,8 @@ class Worlds(NamedAccess):
             rows = self._expanded.get(name)
             return self.model.__dict__[name][None] if rows is None else rows[chosen]
 
-        rows = given_fields(self.model, self.ngiven, len(chosen), values, replace, count, contacts)
+        adhesive = self._expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
+        rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
         for name, value in rows.items():
             self._arrays[name][chosen] = value
 
