@@ -79,6 +79,23 @@ MACHINE = """
 </mujoco>
 """
 
+# nothing in it is adhesive, compensated, driven by surfaces, or damped
+SIMPLE = """
+<mujoco><option timestep=".005" tolerance="0" iterations="50"/><worldbody>
+<geom name="floor" type="plane" size="9 9 1"/>
+<body pos="0 0 .0995"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/>
+  <geom name="box" type="box" size=".1 .1 .1" mass="1"/>
+  <body pos="0 0 .3"><joint name="hinge" axis="0 1 0"/>
+    <geom type="capsule" size=".02 .1" pos=".1 0 0" mass=".3" contype="0" conaffinity="0"/></body></body>
+<body pos="1 0 .0995"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/>
+  <geom name="puck" type="box" size=".1 .1 .1" mass="1"/></body>
+<body pos="2 0 1"><joint name="slide" type="slide" axis="0 0 1"/><geom size=".1" mass="1"/></body>
+</worldbody>
+<contact><pair geom1="floor" geom2="puck"/></contact>
+<tendon><fixed name="tendon"><joint joint="hinge" coef="1"/><joint joint="slide" coef=".5"/></fixed></tendon>
+<actuator><motor joint="slide"/><motor joint="hinge"/><motor joint="hinge" gear="2"/><motor tendon="tendon"/></actuator>
+</mujoco>
+"""
 LINKED = """
 <mujoco><option timestep=".004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
   <body name="a" pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body>
@@ -162,5 +179,7 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def is_positive(name: str) -> bool:
     """Whether a field cannot be zero."""
-    fields = "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm lengthrange wrap_prm".split()
+    fields = (
+        "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm lengthrange wrap_prm".split()
+    )
     return name.endswith((*UNIT, *fields))
