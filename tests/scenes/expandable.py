@@ -6,13 +6,14 @@ import numpy as np
 
 import featherlane as fl
 from featherlane.model.enums import WRAP_CYLINDER, WRAP_SPHERE
-from featherlane.model.fields import MODEL
 
 MACHINE = """
 <mujoco>
-<option timestep=".004" density="1.2" viscosity=".01" wind=".3 .1 0" magnetic="0 -.5 .1" {option}><flag {flags}/></option>
+<option timestep=".004" density="1.2" viscosity=".01" wind=".3 .1 0" magnetic="0 -.5 .1" {option}>
+  <flag {flags}/></option>
 <worldbody>
-  <geom name="floor" type="plane" size="9 9 1" friction=".8 .02 .01" solmix="2" solref=".03 1" surfacevel=".1 0 0 0 0 .2" gap=".004"/>
+  <geom name="floor" type="plane" size="9 9 1" friction=".8 .02 .01" solmix="2" solref=".03 1"
+    surfacevel=".1 0 0 0 0 .2" gap=".004"/>
   <camera name="watcher" mode="track" pos="1 1 2" euler="10 20 30"/>
   <camera name="follower" mode="trackcom" pos="1 1 2"/>
   <body name="trunk" pos="0 0 .099" gravcomp=".2"><freejoint/>
@@ -32,7 +33,8 @@ MACHINE = """
     </body>
   </body>
   <body name="cart" pos="0 1 .5"><joint name="rail" type="slide" axis="1 0 0" range="-.01 .2" limited="true"/>
-    <geom name="cart" type="box" size=".1 .1 .05" mass="1"/><site name="end" pos=".1 0 0"/><site name="crank" pos="-.1 0 0"/>
+    <geom name="cart" type="box" size=".1 .1 .05" mass="1"/>
+    <site name="end" pos=".1 0 0"/><site name="crank" pos="-.1 0 0"/>
     <geom name="post" type="cylinder" size=".03 .1" pos=".05 .2 .1" contype="0" conaffinity="0"/>
     <body name="pole" pos="0 0 .1"><joint name="pole" axis="0 1 0" frictionloss="8"/>
       <geom name="pole" type="capsule" size=".02 .1" pos="0 0 .1" mass=".3"/><site name="top" pos=".05 .3 .2"/></body>
@@ -40,7 +42,8 @@ MACHINE = """
   <body name="ball" pos=".6 0 .098"><freejoint/><geom name="ball" size=".1" mass=".4" adhesion="1"/>
     </body>
   <body name="cube" pos=".6 .6 .099"><freejoint/><geom name="cube" type="box" size=".1 .1 .1" mass=".6"/></body>
-  <body name="dice" pos=".9 .6 .098"><freejoint/><geom name="dice" type="box" size=".1 .1 .1" mass=".6" friction=".4"/></body>
+  <body name="dice" pos=".9 .6 .098"><freejoint/>
+    <geom name="dice" type="box" size=".1 .1 .1" mass=".6" friction=".4"/></body>
   <body name="mocap" mocap="true" pos="0 0 2"><site name="side"/></body>
 </worldbody>
 <contact><pair geom1="ball" geom2="floor" condim="6" margin=".01" gap=".002" friction=".5 .4 .01 .01 .01" adhesion="2"
@@ -49,8 +52,10 @@ MACHINE = """
   <fixed name="fixed" limited="true" range=".01 .1" margin=".01" stiffness="3 1 .5" damping=".2 .1 .1"
     springlength="-.1 -.05" armature=".02" actuatorfrcrange="-.2 .2" actuatorfrclimited="true">
     <joint joint="shoulder" coef=".5"/><joint joint="rail" coef="1"/></fixed>
-  <spatial name="wrap" stiffness="2" springlength=".1" springyield=".01" damping=".3" frictionloss="30"><site site="end"/>
-    <geom geom="post" sidesite="side"/><site site="top"/><pulley divisor="2"/><site site="end"/><site site="tip"/></spatial>
+  <spatial name="wrap" stiffness="2" springlength=".1" springyield=".01" damping=".3" frictionloss="30">
+    <site site="end"/>
+    <geom geom="post" sidesite="side"/><site site="top"/><pulley divisor="2"/>
+    <site site="end"/><site site="tip"/></spatial>
 </tendon>
 <equality>
   <connect body1="cube" body2="dice" anchor=".15 0 0"/>
@@ -59,16 +64,18 @@ MACHINE = """
 </equality>
 <actuator>
   <motor joint="shoulder" gear="2" ctrlrange="-.2 .2" ctrllimited="true" armature=".01" damping=".1 .05 .02"/>
-  <position joint="rail" kp="5" kv=".5" forcerange="-1.5 1.5" forcelimited="true" delay=".008" nsample="4" damping=".2"/>
-  <general joint="pole" dyntype="filter" dynprm=".03" actrange="-.05 .05" actlimited="true" gainprm="3" biastype="affine"
-    biasprm="0 -1 -.1"/>
+  <position joint="rail" kp="5" kv=".5" forcerange="-1.5 1.5" forcelimited="true" delay=".008" nsample="4"
+    damping=".2"/>
+  <general joint="pole" dyntype="filter" dynprm=".03" actrange="-.05 .05" actlimited="true" gainprm="3"
+    biastype="affine" biasprm="0 -1 -.1"/>
   <muscle tendon="wrap" lengthrange=".1 1.5" scale="4"/>
   <motor tendon="fixed" armature=".01" damping=".1"/>
   <general name="crank" cranksite="crank" slidersite="end" cranklength=".3"/>
   <adhesion body="ball" gain="1" ctrlrange="0 1"/>
 </actuator>
 <sensor>
-  <accelerometer site="eye" cutoff="8" noise=".1"/><magnetometer site="eye"/><rangefinder site="eye"/><insidesite objtype="site" objname="tip" site="base"/>
+  <accelerometer site="eye" cutoff="8" noise=".1"/><magnetometer site="eye"/><rangefinder site="eye"/>
+  <insidesite objtype="site" objname="tip" site="base"/>
   <framepos objtype="camera" objname="watcher"/><framexaxis objtype="camera" objname="watcher"/>
   <framepos objtype="camera" objname="follower"/><framequat objtype="camera" objname="lens"/>
   <camprojection site="tip" camera="lens"/><camprojection site="tip" camera="wide"/>
@@ -179,7 +186,5 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def is_positive(name: str) -> bool:
     """Whether a field cannot be zero."""
-    fields = (
-        "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm lengthrange wrap_prm".split()
-    )
-    return name.endswith((*UNIT, *fields))
+    fields = "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm lengthrange wrap_prm"
+    return name.endswith((*UNIT, *fields.split()))

@@ -16,6 +16,7 @@ from scenes import expandable
 
 REALS = [field.name for field in MODEL.fields if field.kind == "real"]
 OUTPUTS = ("qpos", "qvel", "act", "plastic", "history", "sensordata", "qacc", "qfrc_passive", "qfrc_actuator")
+CONTACT_LCP = {"contact_model": "lcp"}
 EPS = 1e-7
 SMALL = 1e-4  # relative, of differences over EPS
 NSTEP = 3
@@ -87,9 +88,7 @@ def some(model, name: str) -> np.ndarray:
     return values * (rng.random(values.shape) < 0.5)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"integrator": "implicitfast"}, {"integrator": "RK4"}, {"contact_model": "lcp"}]
-)
+@pytest.mark.parametrize("options", [{}, {"integrator": "implicitfast"}, {"integrator": "RK4"}, CONTACT_LCP])
 @pytest.mark.parametrize("name", DECIDING)
 def test_a_world_has_the_bits_and_the_model_that_it_has_alone(name, options):
     model = simple(**{"contact_model": "convex"} | options)
