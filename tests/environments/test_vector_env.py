@@ -5,6 +5,7 @@ Source: Gymnasium, tests/vector and tests/wrappers/vector: which facts are asser
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import gymnasium as gym
@@ -346,3 +347,46 @@ def test_fields_of_a_start_are_computed_where_the_task_sees_them(mode, forward):
     if mode is AutoresetMode.NEXT_STEP:
         seen = env.step(env.action_space.sample())[0]
     assert is_fresh(seen) == [False, forward, False]
+
+
+class Massed(Task):
+    """Starts with a mass, a gravity and a place of its own, through arrays that it keeps."""
+
+    model, fields = "pendulum", ("xpos",)
+
+    def prepare(self, worlds):
+        self.kept = {"mass": worlds.expand("body_mass")[:, 1:], "lists": [worlds.expand("opt.gravity")]}
+        self.place, self.height, self.time = worlds.qpos, worlds.bind("xpos")[:, 1, 2], worlds.time
+
+    def start(self, worlds, ids, random):
+        self.kept["mass"][ids] = random.uniform(ids, 0.5, 2.0, self.kept["mass"].shape[1])
+        self.kept["lists"][0][ids, 2] = random.uniform(ids, -20.0, -1.0, 1)[:, 0]
+        self.place[ids] = 0.5
+
+    def observation(self, worlds):
+        return {"height": self.height[:, None], "time": self.time[:, None], "speed": worlds.qvel}
+
+    def reward(self, worlds, actions, before):
+        return self.height.copy()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
+def test_arrays_that_a_task_keeps_are_those_of_the_copied_worlds(copied):
+    env = TaskEnv(Massed(), N, max_episode_steps=3)
+    env.reset(seed=1)
+    other = copied(env)
+    before = {name: rows.copy() for name, rows in env.batch.checkpoint().items()}
+    for _ in range(8):
+        action = np.zeros(other.action_space.shape, np.float32)
+        seen = other.step(action)
+    masses = other.batch.expanded("body_mass")[:, 1]
+    assert (masses != before["model.body_mass"][:, 1]).all()  # sampled again
+    for name, rows in env.batch.checkpoint().items():
+        np.testing.assert_array_equal(rows, before[name], err_msg=name)  # the original did not move
+    for _ in range(8):
+        expected = env.step(action)
+    for one, two in zip(seen[:4], expected[:4], strict=True):
+        np.testing.assert_array_equal(one, two)
+    other.task.kept["mass"][0] = -1.0
+    with pytest.raises(fl.ModelError, match="body_mass"):
+        other.step(action)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.distributed.calls import Calls
+from featherlane.model.set_const import DECIDING, in_use
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import given_fields
 
@@ -33,7 +34,9 @@ class Given(Calls):
             rows = self._fields.rows(name)
             return self.model.__dict__[name][None] if rows is None else rows[chosen]
 
-        rows = given_fields(self.model, self._one.ngiven, len(chosen), values, replace, count, contacts)
+        own = {name: own for name in DECIDING if (own := self._fields.rows(name)) is not None}
+        adhesive = in_use(self.model, own)["flg_adhesion"] if own else self.model.flg_adhesion
+        rows = given_fields(self.model, self._one.ngiven, len(chosen), values, adhesive, replace, count, contacts)
         rows = {name: value.astype(self.dtype) for name, value in rows.items()}
         names = tuple(rows)
         self._post_parts(chosen, lambda part: [("given", (names, part.ids, *(rows[name][part.at] for name in names)))])

@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from featherlane.environments.compiled import rows_of, with_kernels
+from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.painting import RENDER_MODES, Painting
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
@@ -106,6 +107,13 @@ class TaskEnv(VectorEnv):
         self.single_observation_space = gym.spaces.Box(-np.inf, np.inf, seen.shape[1:], seen.dtype)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_live": live_arrays(self.batch, self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: value for name, value in state.items() if name != "_live"})
+        attach(self.batch, self, state["_live"])
 
     # ---- Gymnasium's calls -----------------------------------------------------------------------------------------
     @property

@@ -16,6 +16,7 @@ from featherlane.simulation.adjoint.products import REPORTS
 from featherlane.simulation.adjoint.trajectory import worlds_like
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import EVOLVING
+from featherlane.simulation.derivative.moved import in_use_of
 from featherlane.simulation.tile.transfer import Plan, Transfer
 
 
@@ -109,7 +110,7 @@ class NativeAdjoint(Native):
     @staticmethod
     def serves(dynamics: Dynamics) -> bool:
         """Do products serve the worlds?"""
-        return dynamics.dtype == np.float64 and by_products(dynamics.model)
+        return dynamics.dtype == np.float64 and by_products(dynamics.model, in_use_of(dynamics._start))
 
 
 def reported(found, nx: int, nu: int):

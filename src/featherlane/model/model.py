@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -323,11 +324,15 @@ class Model(NamedAccess):
 
     def read_constants(self, names: tuple[str, ...]) -> None:
         """Take fields back from `mj_model`: reals, ints and sizes."""
-        for name in names:
+        self.take_constants({name: read(self.mj_model, name) for name in names})
+
+    def take_constants(self, values: Mapping[str, Any]) -> None:
+        """Sets fields that follow from others, by name: reals, ints and sizes."""
+        for name, value in values.items():
             if MODEL[name].kind == "size":
-                self._set_size(name, int(read(self.mj_model, name)))
+                self._set_size(name, int(value))
             else:
-                self.rows[name][...] = np.ravel(read(self.mj_model, name))
+                self.rows[name][...] = np.ravel(value)
 
     def to_mujoco(self):
         """A `mujoco.MjModel` of its own with all current edits."""

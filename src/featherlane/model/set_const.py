@@ -11,11 +11,13 @@ set_const computes `geom_rbound` and `geom_aabb`.  Masses and inertias stay as t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 
 import numpy as np
 
 from featherlane.errors import ModelError, near
+from featherlane.model.enums import TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model, check_model
@@ -25,6 +27,7 @@ from featherlane.model.reader import heard
 DEPENDENT_REALS = (
     "body_subtreemass",
     "body_invweight0",
+    "dof_length",
     "dof_invweight0",
     "dof_M0",
     "actuator_acc0",
@@ -36,11 +39,20 @@ DEPENDENT_REALS = (
     "tendon_length0",
     "tendon_invweight0",
     "tendon_lengthspring",
+    "cam_pos0",
+    "cam_poscom0",
+    "cam_mat0",
 )
 # of these a part is given: the second anchor and the relative pose follow from the rest, so does the added mass; -1
 # stands for a tendon's length
 BOTH = frozenset(("eq_data", "geom_fluid", "tendon_lengthspring"))
 DEPENDENT_INTS = ("jnt_actuatorid", "tendon_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")
+# fields whose zeros decide DEPENDENT_INTS
+DECIDING = (
+    *("body_gravcomp", "geom_adhesion", "pair_adhesion", "geom_surfacevel"),
+    *("actuator_damping", "actuator_dampingpoly", "actuator_armature"),
+)
+SEVERAL = -2  # in place of an actuator's number
 
 
 def _run(mj_model, mj_data) -> None:
@@ -105,6 +117,47 @@ class Constants:
             name: np.array(read(self._mj_model, name), dtype=np.float64).reshape(self._base[name].shape)
             for name in DEPENDENT_REALS
         }
+
+
+def in_use(model: Model, rows: Mapping[str, np.ndarray]) -> dict[str, int | np.ndarray]:
+    """Returns DEPENDENT_INTS of worlds that share a record: a feature is in use if any of them uses it.
+
+    Args:
+        model: the model.
+        rows: fields that differ by world, (nworld, ...) by name.
+
+    Source: MuJoCo mj_setConst.
+    """
+
+    def used(name: str, zero=np.not_equal) -> np.ndarray:
+        values = rows[name] if name in rows else model.__dict__[name][None]
+        return np.asarray(zero(values, 0.0).any(axis=(0, *range(2, values.ndim))))
+
+    def actuators(n: int, *transmissions: int) -> np.ndarray:
+        chosen = np.flatnonzero(reflected & np.isin(model.actuator_trntype, transmissions))
+        at, ids = model.actuator_trnid[chosen, 0], np.full(n, -1)
+        ids[at] = chosen
+        ids[np.bincount(at, minlength=n) > 1] = SEVERAL
+        return ids
+
+    reflected = used("actuator_damping") | used("actuator_dampingpoly") | used("actuator_armature")
+    return {
+        "jnt_actuatorid": actuators(model.njnt, TRN_JOINT, TRN_JOINTINPARENT),
+        "tendon_actuatorid": actuators(model.ntendon, TRN_TENDON),
+        "ngravcomp": int(used("body_gravcomp", np.greater).sum()),
+        "flg_adhesion": int(used("geom_adhesion").any() or used("pair_adhesion").any()),
+        "flg_surfacevel": int(used("geom_surfacevel").any()),
+    }
+
+
+def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
+    """Returns a copy of a model with the fields of one world."""
+    model = copy.deepcopy(model)
+    for name, value in fields.items():
+        model.__dict__[name][...] = value
+    if not fields.keys().isdisjoint(DECIDING):
+        model.take_constants(in_use(model, {}))
+    return model
 
 
 def constants_for(model: Model, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
-from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.actuator.reflected import damping, is_reflected
 from featherlane.dynamics.body.joint import advance_joint
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.inertia.articulated import articulated_solve, uses_articulated
@@ -57,9 +57,7 @@ def damped_diagonal(m, d, articulated):
     h, found = timestep(m), real(d, 0.0)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
-        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
-        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = real(d, 1.0)
+        found = where((b > 0.0) | (c != 0.0) | (e != 0.0) | is_reflected(m, d, i), 1.0, found)
         rate = polynomial_rate(b, c, e, d.qvel[i])
         if articulated:
             d.qHDiagInv[i] = h * rate
@@ -104,9 +102,7 @@ def damps_implicitly(m, d):
     found = real(d, 0.0)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
-        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
-        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
-            found = real(d, 1.0)
+        found = where((b > 0.0) | (c != 0.0) | (e != 0.0) | is_reflected(m, d, i), 1.0, found)
     return found > 0.0
 
 

@@ -7,7 +7,7 @@ from featherlane.dynamics.body.com import last_dof, point_wrench
 from featherlane.dynamics.body.plastic import ball_reference, spring_reference
 from featherlane.dynamics.passive.fluid import fluid_force, in_medium, medium_acts
 from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_springs
-from featherlane.lanes import any_, fabs, fma, kernel, real, stage, where
+from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, stage, where
 from featherlane.model.enums import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING
 from featherlane.model.joint import is_free, is_scalar
 from featherlane.spatial.motion import dot6
@@ -85,9 +85,12 @@ def compensates(m):
 def _gravity_compensation(m, d):
     """J^T of minus a part of each body's weight, at its centre of mass."""
     zero = real(d, 0.0)
-    g = load3(m.opt_gravity, 0)
+    g, most = load3(m.opt_gravity, 0), zero
+    for i in range(m.nbody):
+        most = fmax(most, m.body_gravcomp[i])
     for i in range(1, m.nbody):
-        s = m.body_gravcomp[i]
+        # as in MuJoCo, negative compensation acts only in a world where some body's is positive
+        s = where(most > 0.0, m.body_gravcomp[i], 0.0)
         if any_(s != 0.0):
             force = scale3(-(m.body_mass[i] * s), g)
             wrench = point_wrench(d, force, (zero, zero, zero), load3(d.xipos, 3 * i), m.body_rootid[i])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -26,13 +27,17 @@ FEW = 4  # worlds below that go one by one
 COSTATE, DIRECT = ("rk_rate", "rk_velocity", "rk_act_dot"), ("grad", "qfrc_inverse", "rk_act")
 
 
-def by_products(model: Model) -> bool:
-    """Do products serve the model?  One world may still be one that they do not serve, and says so."""
+def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
+    """Do products serve the model?  One world may still be one that they do not serve, and says so.
+
+    Args:
+        model: the model.
+        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+    """
     convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
     euler = model.opt_integrator in (EULER, IMPLICITFAST)
-    return bool(convex and euler and model.nv and serves(model) and not leaves_rest(model)) and not uses_articulated(
-        model
-    )
+    served = convex and euler and model.nv and serves(model, in_use) and not leaves_rest(model, in_use)
+    return bool(served) and not uses_articulated(model)
 
 
 class ProductWorlds(OwnWorlds):

@@ -6,10 +6,11 @@ from featherlane.simulation.adjoint.jacobians import JacobianSteps
 from featherlane.simulation.adjoint.product_worlds import ProductSteps, by_products
 from featherlane.simulation.adjoint.sweep import Steps
 from featherlane.simulation.adjoint.trajectory import Trajectory
+from featherlane.simulation.derivative.moved import in_use_of
 
 
 def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
     """What serves a trajectory and others like it; the model decides, and fields by which to differentiate."""
-    if parameters or not by_products(trajectory.model):
+    if parameters or not by_products(trajectory.model, in_use_of(trajectory.worlds)):
         return JacobianSteps(trajectory, parameters, nthread, frictionloss)
     return ProductSteps(trajectory, nthread, frictionloss)

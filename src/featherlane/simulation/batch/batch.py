@@ -158,7 +158,7 @@ class Batch(Running):
             return self._driven(control, nstep, chosen, result)
         share, reads = self._share(nstep, chosen, control, result)
         self._run(nstep, chosen, share.extra, share.control)
-        self._measure_recorded(reads, result)
+        self._measure_recorded(chosen, reads, result)
         return result
 
     def _share(self, nstep: int, chosen: np.ndarray, control, result) -> tuple[Share, dict[str, np.ndarray]]:
@@ -179,10 +179,11 @@ class Batch(Running):
         transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
         return Share(self, chosen, transfers, kernel), reads
 
-    def _measure_recorded(self, reads: dict[str, np.ndarray], result) -> None:
-        """Sensors of the user in what a rollout recorded."""
+    def _measure_recorded(self, chosen: np.ndarray, reads: dict[str, np.ndarray], result) -> None:
+        """Compute the user's sensors from the recordings of a rollout."""
         if "sensordata" in result and plain_sensors(self.model):
-            fill(self.model, result["sensordata"], lambda name: reads[name])
+            cutoffs = self._expanded.shared_or_own("sensor_cutoff", chosen)
+            fill(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
 
     def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
         """Arrays to record into, checked where they are given."""

@@ -8,7 +8,7 @@ from featherlane.model.fields import MODEL
 from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.model.set_const import BOTH, DEPENDENT_REALS, Constants
+from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, Constants, in_use
 
 
 class Expanded(dict[str, np.ndarray]):
@@ -59,6 +59,17 @@ class Expanded(dict[str, np.ndarray]):
         """A real model field of the worlds named, expanded or not, (n, ...) float64."""
         value = self.model.__dict__[name]
         return self[name][at].astype(float) if name in self else np.broadcast_to(value, (len(at), *value.shape))
+
+    def shared_or_own(self, name: str, at: np.ndarray | slice) -> np.ndarray:
+        """A real model field of the worlds named: (n, ...) if it is expanded, else (...) of all worlds."""
+        return self[name][at] if name in self else self.model.__dict__[name]
+
+    def in_use(self) -> dict[str, int | np.ndarray]:
+        """Returns the ints and sizes of the model that its worlds together need in place of its own, by name.
+
+        A field may be 0 in the model and not in a world.
+        """
+        return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
 
     def dependent(self) -> list[str]:
         """Fields that follow from those that differ."""

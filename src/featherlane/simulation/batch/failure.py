@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
+from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.failure_file import save
 from featherlane.simulation.steps import step
 from featherlane.simulation.tile.fields import DATA
@@ -215,10 +215,7 @@ class Failure:
         return count + n if count < 0 else count
 
     def _made_model(self) -> Model:
-        model = copy.deepcopy(self._common)
-        for name, value in self._own.items():
-            model.__dict__[name][...] = value
-        return model
+        return model_of_world(self._common, self._own)
 
     def _made_batch(self, model: Model) -> Batch:
         batch = self._kind(model, 1, 1, self.dtype, self._given_contacts)

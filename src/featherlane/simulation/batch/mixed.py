@@ -276,11 +276,11 @@ class MixedBatch:
                 own = self._rooms.cut("ctrl", k, control[at])
             share, reads = group._share(nstep, worlds, own, result)
             shares.append(share)
-            after.append((group, reads, result))
+            after.append((group, worlds, reads, result))
             first += len(worlds)
         self._run(nstep, shares)
-        for group, reads, result in after:
-            group._measure_recorded(reads, result)
+        for group, worlds, reads, result in after:
+            group._measure_recorded(worlds, reads, result)
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, out: dict[str, np.ndarray]) -> None:
         """Steps one after the other, with controls that a function computes between them."""

@@ -166,7 +166,8 @@ class Running(Worlds):
         """The user's sensors, in the rows of the chosen worlds."""
         if not self.model.opt_disableflags & Disable.SENSOR:
             values = self._bound["sensordata"][chosen]
-            fill(self.model, values, lambda name: getattr(self, name)[chosen])
+            cutoffs = self._expanded.shared_or_own("sensor_cutoff", chosen)
+            fill(self.model, values, lambda name: getattr(self, name)[chosen], cutoffs)
             self._bound["sensordata"][chosen] = values
 
     def _parts(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
@@ -199,20 +200,21 @@ class Running(Worlds):
 
     def _prepare(self, width: int | None = None) -> list[Workspace]:
         """Workspaces for the fields as they are asked for now, with the model as it is now; one for each thread."""
-        width = width or self.width
+        width, in_use = width or self.width, self._expanded.in_use()
         if width not in self._workspaces:
-            shared = ModelRows(self.model, width, self.dtype)
+            shared = self._shared[width] = ModelRows(self.model, width, self.dtype)
             names = list(self._expanded)
-            self._shared[width] = shared
             self._workspaces[width] = self._team.build(
-                lambda: Workspace(self.model, width, self.dtype, shared.own(names) if names else shared, self.ngiven)
+                lambda: Workspace(
+                    self.model, width, self.dtype, shared.own(names, in_use) if names else shared, self.ngiven
+                )
             )
         shared = self._shared[width]
         shared.refresh()
         self._check_edits()
         for w in self._workspaces[width]:
             if w.rows is not shared:
-                w.rows.refresh_sizes()
+                w.rows.refresh_sizes(in_use)
             w.calls.connect()
         return self._workspaces[width]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from featherlane.model.history import empty_history
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
+from featherlane.model.set_const import model_of_world
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Expanded
 from featherlane.simulation.batch.room import Room
@@ -258,7 +258,8 @@ class Worlds(NamedAccess):
             rows = self._expanded.get(name)
             return self.model.__dict__[name][None] if rows is None else rows[chosen]
 
-        rows = given_fields(self.model, self.ngiven, len(chosen), values, replace, count, contacts)
+        adhesive = self._expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
+        rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
         for name, value in rows.items():
             self._arrays[name][chosen] = value
 
@@ -424,10 +425,7 @@ class Worlds(NamedAccess):
     def get_model(self, world: int):
         """One world's model: a copy with its expanded fields."""
         w = self._world(world)
-        model = copy.deepcopy(self.model)
-        for name, a in self._expanded.items():
-            model.__dict__[name][...] = a[w]
-        return model
+        return model_of_world(self.model, {name: rows[w] for name, rows in self._expanded.items()})
 
 
 def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:

@@ -18,7 +18,7 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.derivative.implicit import ImplicitWorlds
 from featherlane.simulation.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.simulation.derivative.moved import Borrowed, OwnWorlds
+from featherlane.simulation.derivative.moved import Borrowed, OwnWorlds, in_use_of
 from featherlane.simulation.derivative.one_world import rates_of_one_world
 from featherlane.simulation.derivative.parameters import Parameters
 from featherlane.simulation.derivative.rk4 import rk4_rates
@@ -126,7 +126,7 @@ def transition(
     sizes = check(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     asked = None if none else Parameters(model, parameters)
-    served, count = _served(sizes) or lcp_serves(model), 0 if asked is None else asked.n
+    served, count = _served(sizes) or lcp_serves(model, in_use_of(data)), 0 if asked is None else asked.n
     lcp = sizes["opt_contact_model"] != CONVEX
     disabled = 0 if frictionloss else FRICTIONLOSS
     C, D, P = None, None, {}
@@ -205,7 +205,7 @@ def acceleration_derivatives(
     sizes, kind = check(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds
-        if model.nv and not lcp_serves(model):
+        if model.nv and not lcp_serves(model, in_use_of(data)):
             raise UnsupportedFeatureError(
                 ["adhesion under the contact model lcp"], what="there are no derivatives of the acceleration with it"
             )

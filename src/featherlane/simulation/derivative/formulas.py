@@ -8,6 +8,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -55,25 +56,32 @@ GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.B
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
 # where one of these is not 0 (of a joint: of one that turns about any axis) there are forces without formulas
 RESTING = ("jnt_stiffness", "jnt_stiffnesspoly", "opt_density", "opt_viscosity")
+BY_WORLD = (*RESTING, "body_gravcomp")  # what `rest_of_worlds` looks at in each world
 LOOKED_AT = (*RESTING, "jnt_limited", "jnt_actgravcomp")  # by `rest_of_worlds`, of what is edited in place
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 
-def serves(model: Model) -> bool:
+def serves(model: Model, in_use: Mapping[str, Any]) -> bool:
     """Do formulas serve the model, alone or beside differences of what they leave (`leaves_rest`)?
 
     Numbers of its worlds are looked at by kernels.
+
+    Args:
+        model: the model.
+        in_use: what its worlds use in place of it, see `Expanded.in_use`.
     """
+    sizes = {**model.size_values(), **in_use}
     if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
         return False
-    if model.nadhesion or model.flg_adhesion or model.flg_surfacevel or model.user_actuators:
+    if sizes["nadhesion"] or sizes["flg_adhesion"] or sizes["flg_surfacevel"] or model.user_actuators:
         return False
     return model.opt_gyroscopic == enums.GYRO_EXPLICIT and not (model.body_gyroscopic > enums.GYRO_EXPLICIT).any()
 
 
-def leaves_rest(model: Model) -> bool:
-    """Has the model forces without formulas?"""
-    return bool(rest_of_worlds(model, {}, 1)[0])
+def leaves_rest(model: Model, in_use: Mapping[str, Any]) -> bool:
+    """Has the model forces without formulas?  The arguments are those of `serves`."""
+    compensated = in_use.get("ngravcomp", model.ngravcomp) > 0
+    return bool((compensated and model.jnt_actgravcomp.any()) or rest_of_worlds(model, {}, 1)[0])
 
 
 def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
@@ -92,15 +100,16 @@ def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> 
             if name.startswith("jnt"):
                 numbers = numbers.reshape(len(numbers), model.njnt, -1)[:, turns]
             found |= (numbers.reshape(len(numbers), -1) != 0.0).any(1)
+        # what actuators carry may be bounded
+        if model.jnt_actgravcomp.any():
+            found |= (own["body_gravcomp"] > 0.0).any(1) if "body_gravcomp" in own else model.ngravcomp > 0
     return found
 
 
 def _parts_leave_rest(model: Model) -> bool:
     """Has it parts without formulas, whatever their numbers are?"""
     balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
-    # what actuators carry may be bounded
-    carried = model.ngravcomp and model.jnt_actgravcomp.any()
-    if model.ntendon or model.neq or carried or (model.jnt_limited[balls] != 0).any():
+    if model.ntendon or model.neq or (model.jnt_limited[balls] != 0).any():
         return True
     alone = is_free(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
     turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))

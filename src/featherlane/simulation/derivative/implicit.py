@@ -10,8 +10,8 @@ from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.model.model import Model
 from featherlane.simulation.derivative.columns import FITS
 from featherlane.simulation.derivative.formulas import (
+    BY_WORLD,
     LOOKED_AT,
-    RESTING,
     acts_at_once,
     leaves_rest,
     rest_of_worlds,
@@ -22,8 +22,8 @@ from featherlane.simulation.derivative.implicit_passes import DifferentiatedWorl
 
 def formulas_alone(model: Model) -> bool:
     """Do formulas alone serve the model, whatever its coordinates move by?"""
-    asks = model.na > 0 or not acts_at_once(model) or leaves_rest(model)
-    return serves(model) and not asks and not uses_articulated(model)
+    asks = model.na > 0 or not acts_at_once(model) or leaves_rest(model, {})
+    return serves(model, {}) and not asks and not uses_articulated(model)
 
 
 class ImplicitWorlds(DifferentiatedWorlds):
@@ -36,9 +36,10 @@ class ImplicitWorlds(DifferentiatedWorlds):
 
     def passes(self, width: int, rest: bool) -> Passes:
         """Those through tiles of that width, of worlds with or without forces that have no formulas."""
-        if self._revision != self.model.revision:
+        revision = self.model.revision, self.by_formulas
+        if self._revision != revision:
             self._passes.clear()
-            self._revision = self.model.revision
+            self._revision = revision
         if (width, rest) not in self._passes:
             self._passes[width, rest] = Passes(self, width, rest)
         return self._passes[width, rest]
@@ -46,11 +47,11 @@ class ImplicitWorlds(DifferentiatedWorlds):
     def groups(self) -> list[tuple[bool, np.ndarray]]:
         """Worlds that have forces without formulas, and worlds that have none; as their numbers are now."""
         model, own = self.model, self.batch._expanded
-        if own.keys().isdisjoint(RESTING):
+        if own.keys().isdisjoint(BY_WORLD):
             # what was found holds until these numbers change
             key = [model.revision, *(getattr(model, name).tobytes() for name in LOOKED_AT)]
             if key != self._looked_at:
-                self._looked_at, self._rest = key, leaves_rest(model)
+                self._looked_at, self._rest = key, leaves_rest(model, {})
             return [(self._rest, self.every)]
         rest = rest_of_worlds(model, own, len(self.every))
         return [(kind, self.every[rest == kind]) for kind in (False, True) if (rest == kind).any()]

@@ -97,17 +97,20 @@ class DifferentiatedWorlds(OwnWorlds):
     @property
     def by_formulas(self) -> bool:
         """Are formulas wanted, and do they serve the model as it is?"""
-        return self.formulas_wanted and serves(self.model)
+        return self.formulas_wanted and serves(self.model, self.batch._expanded.in_use())
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far the coordinates of some worlds move up and down, (k, ncoordinates): controls within their range."""
         nx, ctrl = 2 * self.model.nv + self.model.na, self.batch._arrays["ctrl"]
-        limits = (self.model.__dict__[name] for name in ("actuator_ctrllimited", "actuator_ctrlrange"))
+        limits = (
+            self.model.__dict__["actuator_ctrllimited"],
+            self.batch._expanded.shared_or_own("actuator_ctrlrange", chosen),
+        )
         # those of one world stay until its controls change, or their limits
         key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
         if key is None or key != self._stepped:
             up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
-            up[:, nx:], down[:, nx:] = control_steps(self.model, ctrl[chosen], EPS)
+            up[:, nx:], down[:, nx:] = control_steps(*limits, ctrl[chosen], EPS)
             self._stepped, self._steps = key, (up, down)
         return self._steps
 

@@ -24,7 +24,7 @@ from featherlane.simulation.derivative.formulas import (
     serves,
     velocity_rates,
 )
-from featherlane.simulation.derivative.moved import Borrowed, OwnWorlds
+from featherlane.simulation.derivative.moved import Borrowed, OwnWorlds, in_use_of
 from featherlane.simulation.derivative.residual import place
 from featherlane.simulation.derivative.rest_rates import rest_forces, rest_positions
 from featherlane.simulation.derivative.room import room
@@ -83,7 +83,7 @@ def inverse_derivatives(
     nv = check(model, data)["nv"]
     check_inverse(model)
     actuation, discrete = flag("actuation", actuation), model.opt_enableflags & int(Enable.INVDISCRETE)
-    if not nv or discrete or not serves(model):
+    if not nv or discrete or not serves(model, in_use_of(data)):
         return inverse_fd(model, data, 1e-6, True, actuation, qacc, nthread)
     disabled = 0 if actuation else int(Disable.ACTUATION)
     with Borrowed(InverseWorlds, model, data, threads(nthread), disabled) as worlds:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from featherlane.lanes import Record, allocate
@@ -25,9 +28,15 @@ LEAST = 64  # worlds of a pass, so that all threads have tiles
 GAPS = ("geom_gap", "pair_gap")
 
 
-def lcp_serves(model: Model) -> bool:
-    """Are the model's steps those of the LCP, and its forces none that act through contacts?"""
-    return bool(model.opt_contact_model == LCP and model.nv > 0 and not (model.nadhesion or model.flg_adhesion))
+def lcp_serves(model: Model, in_use: Mapping[str, Any]) -> bool:
+    """Are the model's steps those of the LCP, and its forces none that act through contacts?
+
+    Args:
+        model: the model.
+        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+    """
+    sizes = {**model.size_values(), **in_use}
+    return bool(sizes["opt_contact_model"] == LCP and sizes["nv"] and not (sizes["nadhesion"] or sizes["flg_adhesion"]))
 
 
 def _room(workspace: Workspace, ncol: int, width: int) -> Record:
@@ -120,7 +129,10 @@ class LcpWorlds(OwnWorlds):
         self.up[:k], self.down[:k] = EPS, EPS
         ctrl = slice(nx, nx + self.model.nu)
         self.up[:k, ctrl, 0], self.down[:k, ctrl, 0] = control_steps(
-            self.model, self.batch._arrays["ctrl"][chosen], EPS
+            self.model.__dict__["actuator_ctrllimited"],
+            self.batch._expanded.shared_or_own("actuator_ctrlrange", chosen),
+            self.batch._arrays["ctrl"][chosen],
+            EPS,
         )
         self._prepared(width)
         plan.begin(self.n, chosen, np.arange(k))

@@ -7,7 +7,7 @@ small world then takes some ten microseconds besides what it computes.
 from __future__ import annotations
 
 import os
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -172,7 +172,9 @@ class MovedWorlds(OwnWorlds):
         self._go(plan, ntile)
         if self._read:
             shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
-            fill(self.model, shown, lambda name: self._read[name][: k * self.npoint])
+            worlds = np.repeat(np.arange(first, first + k), self.npoint)
+            cutoffs = self.batch._expanded.shared_or_own("sensor_cutoff", worlds)
+            fill(self.model, shown, lambda name: self._read[name][: k * self.npoint], cutoffs)
         out = self._out[: k * self.npoint].reshape(k, self.npoint, self._out.shape[-1])
         return (out[:, :n], out[:, n:]) if self.centered else (out[:, 1:], out[:, :1])
 
@@ -247,6 +249,11 @@ class Borrowed(Generic[T]):
     def __exit__(self, *error) -> None:
         if error[0] is None and len(self._idle) < KEPT:
             self._idle.append(self._worlds)
+
+
+def in_use_of(source: Data | Batch) -> dict[str, Any]:
+    """What worlds use in place of their model, see `Expanded.in_use`."""
+    return source._expanded.in_use() if isinstance(source, Batch) else {}
 
 
 def _width(source: Data | Batch) -> int:

@@ -225,19 +225,29 @@ def _force_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) ->
 
 def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
     """Controls, the coordinates from `first` on, do not move where that would leave their range."""
-    model, ctrl = worlds.model, worlds.batch._arrays["ctrl"]
-    limited, ranges = model.__dict__["actuator_ctrllimited"], model.__dict__["actuator_ctrlrange"]
+    batch, ctrl = worlds.batch, worlds.batch._arrays["ctrl"]
+    limited = worlds.model.__dict__["actuator_ctrllimited"]
+    ranges = batch._expanded.shared_or_own("actuator_ctrlrange", slice(None))
     if len(ctrl) == 1:  # a few numbers are quicker one by one
-        rows = zip(ctrl[0].tolist(), ranges.tolist(), limited.tolist(), strict=True)
+        rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
         if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
             return
-    worlds.set_some_steps(first, *control_steps(model, ctrl, eps, worlds.centered))
+    worlds.set_some_steps(first, *control_steps(limited, ranges, ctrl, eps, worlds.centered))
 
 
-def control_steps(model: Model, ctrl: np.ndarray, eps: float, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """How far controls (n, nu) move up and down: not where that would leave their range."""
-    limited, ranges = model.__dict__["actuator_ctrllimited"], model.__dict__["actuator_ctrlrange"]
-    low, high = np.where(limited[:, None], ranges, [-np.inf, np.inf]).T
+def control_steps(
+    limited: np.ndarray, ranges: np.ndarray, ctrl: np.ndarray, eps: float, centered: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """How far controls (n, nu) move up and down: not where that would leave their range.
+
+    Args:
+        limited: (nu,) `actuator_ctrllimited`.
+        ranges: (nu, 2) or (n, nu, 2) `actuator_ctrlrange`.
+        ctrl: (n, nu) controls.
+        eps: by how much they move inside.
+        centered: differences of two moved points.
+    """
+    low, high = np.moveaxis(np.where(limited[:, None], ranges, [-np.inf, np.inf]), -1, 0)
     up = (ctrl >= low) & (ctrl + eps <= high)
     down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
     return eps * up, eps * down

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -28,6 +29,7 @@ from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.solver.hessian.equation import forget_pattern
 
 CLEARED = DATA.that("reset")
+NONE: Mapping = MappingProxyType({})
 
 
 class ModelRows:
@@ -70,12 +72,21 @@ class ModelRows:
                 start, count = self.offsets[name]
                 rows[:count] = self.model.real_buffer[start : start + count, None]
 
-    def refresh_sizes(self) -> None:
-        """Take over sizes and integer options that were edited since the last call."""
+    def refresh_sizes(self, in_use: Mapping[str, int | np.ndarray] = NONE) -> None:
+        """Take over sizes and integer options that were edited since the last call.
+
+        Args:
+            in_use: sizes and ints that worlds with rows of their own need in place of the model's.
+        """
         if self._revision != self.model.revision:
             self._revision = self.model.revision
             for name, value in self.model.size_values().items():
                 self.record.set_size(name, value)
+        for name, value in in_use.items():
+            if isinstance(value, int):
+                self.record.set_size(name, value)
+            else:
+                self.record.arrays[name][: value.size] = value
 
     def refresh(self) -> None:
         """Take over what was edited in the model since the last call.
@@ -89,13 +100,15 @@ class ModelRows:
             self._fill()
             self._seen[...] = self.model.real_buffer
 
-    def own(self, names) -> ModelRows:
-        """The same record for one thread, with rows of its own for the named fields."""
+    def own(self, names, in_use: Mapping[str, int | np.ndarray] = NONE) -> ModelRows:
+        """The same record for one thread, with rows of its own for the named fields, and for `refresh_sizes`."""
         other = object.__new__(ModelRows)
         other.__dict__.update(self.__dict__)
         arrays = dict(self.record.arrays)
         for name in names:
             arrays[name] = aligned((self.offsets[name][1], self.width), MODEL[name].stored_as(self.dtype))
+        for name in (name for name in in_use if MODEL[name].kind == "int"):
+            arrays[name] = aligned(arrays[name].shape, np.int32)
         other.record = Record(MODEL, self.model.size_values(), arrays, self.width, self.dtype)
         return other
 

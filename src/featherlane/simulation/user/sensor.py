@@ -137,19 +137,22 @@ def fields_read(model: Model) -> set[str]:
     return {name for sensor in plain_sensors(model).values() for name in sensor.reads}
 
 
-def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]) -> None:
+def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray], cutoffs: np.ndarray) -> None:
     """Write the values of these sensors into sensordata (..., nsensordata).
 
     Args:
         model: the model.
         sensordata: the other sensors' values are there already.
         read: from a field's name to its array, shaped and with the same leading axes.
+        cutoffs: `sensor_cutoff`, (nsensor,) or (n, nsensor) for worlds along the first axis of sensordata.
     """
     others = sensordata.copy()
     for i, sensor in plain_sensors(model).items():
         arrays = [others if name == "sensordata" else read(name) for name in sensor.reads]
         values = np.asarray(sensor.function(model, *arrays))
-        a, n, cutoff = int(model.sensor_adr[i]), int(model.sensor_dim[i]), model.sensor_cutoff[i]
-        if cutoff > 0.0 and model.sensor_datatype[i] in (DATATYPE_REAL, DATATYPE_POSITIVE):
-            values = np.clip(values, -cutoff if model.sensor_datatype[i] == DATATYPE_REAL else None, cutoff)
+        a, n = int(model.sensor_adr[i]), int(model.sensor_dim[i])
+        if model.sensor_datatype[i] in (DATATYPE_REAL, DATATYPE_POSITIVE):
+            most = np.where(cutoffs[..., i] > 0.0, cutoffs[..., i], np.inf)
+            most = most.reshape(*most.shape, *[1] * (values.ndim - most.ndim))
+            values = np.clip(values, -most if model.sensor_datatype[i] == DATATYPE_REAL else None, most)
         sensordata[..., a : a + n] = values

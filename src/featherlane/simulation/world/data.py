@@ -262,7 +262,8 @@ class Data(NamedAccess):
             A contact between bodies that are welded to each other is listed and has no rows, as in MuJoCo.
         """
         model = self.model
-        rows = given_fields(model, self.ngiven, 1, lambda name: getattr(model, name)[None], replace, None, contacts)
+        values, adhesive = (lambda name: getattr(model, name)[None]), model.flg_adhesion
+        rows = given_fields(model, self.ngiven, 1, values, adhesive, replace, None, contacts)
         for name, value in rows.items():
             self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
 
@@ -382,7 +383,8 @@ class Data(NamedAccess):
         def measured():
             run()
             if not model.opt_disableflags & Disable.SENSOR:
-                fill(model, self.workspace.view("sensordata"), lambda name: getattr(self, name))
+                values, cutoffs = self.workspace.view("sensordata"), model.__dict__["sensor_cutoff"]
+                fill(model, values, lambda name: getattr(self, name), cutoffs)
 
         return measured
 

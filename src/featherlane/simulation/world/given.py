@@ -52,7 +52,9 @@ def room_for(given) -> int:
     return int(given)
 
 
-def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.ndarray], replace, count, contacts):
+def given_fields(
+    model, capacity: int, nworld: int, values: Callable[[str], np.ndarray], adhesive, replace, count, contacts
+):
     """The rows of the fields `given_*` of nworld worlds.
 
     Args:
@@ -60,6 +62,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
         capacity: contacts that a world has room for.
         nworld: number of worlds; 1 for arrays without a world axis.
         values: a real model field's values by name, (nworld, ...) or (1, ...).
+        adhesive: `flg_adhesion` of all worlds.
         replace: whether detection is off, () or (nworld,).
         count: contacts of each world, (nworld,), or None for as many as were given.
         contacts: the `Contacts`.
@@ -78,7 +81,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
     if geom is None:
         filled = DEFAULTS | filled
     elif any(name not in filled for name in DEFAULTS):
-        filled = mixed_parameters(model, values, geom) | filled
+        filled = mixed_parameters(model, values, adhesive, geom) | filled
 
     rows = {}
     for name, value in filled.items():
@@ -90,7 +93,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
         _refuse_outside(name, rows[name], *RANGES[name])
     if (rows["friction"] < 0.0).any():
         raise ModelError("give_contacts: friction: got a negative coefficient, allowed are numbers from 0")
-    if rows["adhesion"].any() and not model.flg_adhesion:
+    if rows["adhesion"].any() and not adhesive:
         raise ModelError(
             "give_contacts: adhesion: got a force, allowed is 0: no geom or pair of the model is adhesive; "
             "fl.set_const(model) looks again after edits of geom_adhesion"
@@ -107,7 +110,7 @@ def given_fields(model, capacity: int, nworld: int, values: Callable[[str], np.n
     return out
 
 
-def mixed_parameters(model, values: Callable[[str], np.ndarray], geom: np.ndarray) -> dict[str, np.ndarray]:
+def mixed_parameters(model, values: Callable[[str], np.ndarray], adhesive, geom: np.ndarray) -> dict[str, np.ndarray]:
     """The parameters of contacts of pairs of geoms, (nworld, n, 2), that no explicit pair names.
 
     Source: MuJoCo mj_contactParam, as in the kernels of `collision.mixing`.
@@ -136,7 +139,7 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], geom: np.ndarra
     return {
         "dim": led(dim[..., 0], dim[..., 1], dim.max(axis=-1)),
         "includemargin": margin[0] + margin[1],
-        "adhesion": led(*adhesion, adhesion[0] + adhesion[1]) * bool(model.flg_adhesion),
+        "adhesion": led(*adhesion, adhesion[0] + adhesion[1]) * bool(adhesive),
         "friction": led(*friction, np.maximum(*friction))[..., [0, 0, 1, 2, 2]],
         "solref": led(*solref, reference),
         "solimp": led(*solimp, w * solimp[0] + (1.0 - w) * solimp[1]),

@@ -1,0 +1,165 @@
+"""Fields that differ by world act as in a separate model, whatever the shared model has there."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane import distributed as fd
+from featherlane.model.fields import MODEL
+from featherlane.model.set_const import DECIDING, DEPENDENT_REALS
+from scenes import expandable
+
+REALS = [field.name for field in MODEL.fields if field.kind == "real"]
+OUTPUTS = ("qpos", "qvel", "act", "plastic", "history", "sensordata", "qacc", "qfrc_passive", "qfrc_actuator")
+CONTACT_LCP = {"contact_model": "lcp"}
+EPS = 1e-7
+SMALL = 1e-4  # relative, of differences over EPS
+NSTEP = 3
+# fields that change no output of so few steps: of what is looked for, of sleep, of what a broad phase leaves out
+NOWHERE = r"opt_(ls|sleep)_tolerance|stat_meaninertia|dof_length|geom_aabb|pair_gap|actuator_length0|sensor_noise"
+WITHOUT_EFFECT = {
+    "convex": rf"{NOWHERE}|opt_(lcp_\w+|erp|cfm|contact_\w+)|jnt_(motor|stop)_\w+|eq_(erp|cfm)"
+    r"|geom_(erp|cfm|restitution\w*|slip|fdir)",
+    "lcp": rf"{NOWHERE}|opt_(impratio|tolerance|noslip_tolerance|o_\w+)|\w+_sol\w+|\w+_invweight0|jnt_motor_fudge",
+}
+
+
+def moved(batch) -> dict[str, np.ndarray]:
+    """State and outputs after some steps from the batch's default state."""
+    model = batch.model
+    outputs = {name: getattr(batch, name) for name in OUTPUTS}
+    batch.reset()
+    batch.qvel, batch.ctrl = 2.0 * np.cos(np.arange(model.nv)), 0.4
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fl.BadNumberWarning)  # these are to be equal, too
+        batch.step(NSTEP)
+    return outputs
+
+
+def edit(model, name, value) -> None:
+    """Set a field, and what follows from it."""
+    getattr(model, name)[...] = value
+    if name not in DEPENDENT_REALS:
+        fl.set_const(model)
+
+
+@pytest.mark.parametrize("contact_model", ("convex", "lcp"))
+@pytest.mark.parametrize("name", REALS)
+def test_a_world_moves_as_a_model_with_its_field(name, contact_model):
+    model = expandable.load(name, contact_model)
+    values = expandable.two_values(model, name)
+    alone = []
+    for value in values:
+        edit(model, name, value)
+        alone.append(moved(fl.Batch(model, 1)))
+    acts = any(not np.array_equal(alone[0][output], alone[1][output]) for output in OUTPUTS)
+    assert acts == (re.fullmatch(WITHOUT_EFFECT[contact_model], name) is None)
+    for shared in values:
+        edit(model, name, shared)
+        batch = fl.Batch(model, 2)
+        batch.expand(name)[:] = values
+        if name not in DEPENDENT_REALS:
+            batch.set_const()
+        together = moved(batch)
+        for world, expected in enumerate(alone):
+            for output, rows in expected.items():
+                np.testing.assert_array_equal(together[output][world], rows[0], err_msg=f"{output} of world {world}")
+
+
+# ---- fields whose zeros decide what is computed at all ---------------------------------------------------------------
+def simple(contact_model: str, **options) -> fl.Model:
+    """A model in which all these fields are 0."""
+    model = fl.load(expandable.SIMPLE)
+    model.opt.contact_model = contact_model
+    for option, value in options.items():
+        setattr(model.opt, option, value)
+    return model
+
+
+def some(model, name: str) -> np.ndarray:
+    """Values of a field, half of them zero."""
+    rng = np.random.default_rng(3)
+    values = rng.uniform(0.0, 0.1, getattr(model, name).shape)
+    return values * (rng.random(values.shape) < 0.5)
+
+
+@pytest.mark.parametrize("options", [{}, {"integrator": "implicitfast"}, {"integrator": "RK4"}, CONTACT_LCP])
+@pytest.mark.parametrize("name", DECIDING)
+def test_a_world_has_the_bits_and_the_model_that_it_has_alone(name, options):
+    model = simple(**{"contact_model": "convex"} | options)
+    zero, one = np.zeros_like(getattr(model, name)), np.ones_like(getattr(model, name))
+    worlds = [zero, 0.02 * one, some(model, name)]
+    worlds += [-0.02 * one] if name != "actuator_armature" else []
+    batch = fl.Batch(model, len(worlds))
+    batch.expand(name)[:] = worlds
+    batch.set_const()
+    together = moved(batch)
+    for w, value in enumerate(worlds):
+        edit(model, name, value)
+        own = batch.get_model(w)
+        assert own.size_values() == model.size_values() and np.array_equal(own.int_buffer, model.int_buffer)
+        for output, rows in moved(fl.Batch(model, 1)).items():
+            assert together[output][w].tobytes() == rows[0].tobytes(), (output, w)
+        edit(model, name, zero)
+
+
+@pytest.mark.parametrize("contact_model", ("convex", "lcp"))
+@pytest.mark.parametrize("name", DECIDING)
+def test_steps_are_differentiated_by_a_field_that_is_zero(name, contact_model):
+    model = simple(contact_model)
+    batch, ends = fl.Batch(model, 1), []
+    rate = -0.1 if name == "geom_surfacevel" else 0.1  # a surface acts on what it carries, adhesion on what leaves it
+    batch.qvel, batch.ctrl = (0.01, rate, 0.3, 0.01, rate, 0.4), 0.3
+    entry = (0 if name.startswith("geom") else -1), *[0] * (getattr(model, name).ndim - 1)
+    found = fl.transition(model, batch, parameters=(name,)).P[name][(0, slice(model.nv, None), *entry)]
+    for value in (EPS, 0.0):
+        points = fl.Batch(model, 1)
+        points.qvel, points.ctrl = batch.qvel, batch.ctrl
+        points.expand(name)[(0, *entry)] = value
+        points.set_const()
+        points.step()
+        ends.append(points.qvel[0])
+    expected = (ends[0] - ends[1]) / EPS
+    assert np.abs(expected).max() > 0.0
+    np.testing.assert_allclose(found, expected, rtol=0, atol=SMALL * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("contact_model", ("convex", "lcp"))
+@pytest.mark.parametrize("name", DECIDING)
+def test_worlds_are_differentiated_with_their_own_fields(name, contact_model):
+    model = simple(contact_model)
+    batch = fl.Batch(model, 2)
+    batch.qvel = np.linspace(0.1, 0.5, model.nv)
+    batch.expand(name)[1] = some(model, name)
+    batch.set_const()
+    found = fl.transition(model, batch)
+    for w in range(2):
+        own = batch.get_model(w)
+        data = fl.Data(own)
+        data.qvel = batch.qvel[w]
+        alone = fl.transition(own, data)
+        np.testing.assert_allclose(found.A[w], alone.A, rtol=0, atol=SMALL * np.abs(alone.A).max())
+        np.testing.assert_allclose(found.B[w], alone.B, rtol=0, atol=SMALL * np.abs(alone.B).max())
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_a_sweep_from_zero_has_the_results_of_separate_models(name):
+    model, values = simple("convex"), [0.0, 0.3]
+    entries = [f"{name}[:, {k}]" for k in range(2)] if getattr(model, name).ndim > 1 else [f"{name}[:]"]
+    path = " + ".join(entries)
+    result = {"first": "final qpos[0]", "second": "final qpos[3]", "third": "final qvel[2]", "fourth": "final qvel[5]"}
+    found = fd.sweep(model, {path: values}, {"nstep": 9, "control": "random"}, result, seed=2, progress=False)
+    for k, value in enumerate(values):
+        separate = simple("convex")
+        at = np.arange(2) if getattr(model, name).ndim > 1 else slice(None)
+        getattr(separate, name)[..., at] = value
+        fl.set_const(separate)
+        alone = fd.sweep(separate, {path: values}, {"nstep": 9, "control": "random"}, result, seed=2, progress=False)
+        for column in result:
+            assert found.results[column][k] == alone.results[column][k]
+    assert any(np.ptp(found.results[column]) > 0.0 for column in result)
