@@ -7,7 +7,6 @@ requests shows.
 import copy
 import signal
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed import Batch, calls
-from featherlane.distributed.interrupt import Turns
 from featherlane.distributed.machine import this_machine
 from featherlane.distributed.node import Place
 from featherlane.distributed.pool import Started
@@ -306,40 +304,3 @@ def test_control_c_waits_for_the_end_of_a_piece_and_loses_no_call(batch, number)
         bytecodes(lambda: call(batch), at, lambda: signal.raise_signal(signal.SIGINT))
 
     check_interrupts(batch, "steps", number, interrupt)
-
-
-def test_a_call_that_ended_in_any_way_lets_the_next_one_in():
-    turns, inside = Turns(), []
-
-    def nested(call):
-        with pytest.raises(RuntimeError, match="another thread"):
-            turns.run(inside.append)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt) as kept:  # with its frames, as a console keeps them
-        turns.run(nested)
-    assert turns.run(lambda call: 3) == 3 and not inside and kept.tb is not None
-
-
-def test_two_threads_are_never_in_a_call_together():
-    turns, inside, most, refused = Turns(), [], [], []
-
-    def call(_):
-        inside.append(1)
-        most.append(len(inside))
-        inside.pop()
-
-    def work():
-        for _ in range(2000):
-            try:
-                turns.run(call)
-            except RuntimeError:
-                refused.append(1)
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    sys.setswitchinterval(before)
-    assert max(most) == 1 and len(most) + len(refused) == 8000 and len(turns._calls) <= 4

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation.tile.turn import Turn, hold
 
 # a process that tells when it computes, is interrupted, and compares what is left with steps of another batch
 PROGRAM = """
@@ -232,6 +234,47 @@ def test_a_call_within_a_call_is_refused(what):
     assert refused
     within.clear()
     call()
+
+
+def test_a_call_that_ended_in_any_way_lets_the_next_one_in():
+    turn, inside = Turn("thing"), []
+
+    def nested():
+        with pytest.raises(RuntimeError, match="another call of this thing"):
+            hold([turn], inside.append, 1)
+        turn.token.clear()  # as if the call could not give it back
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as kept:  # with its frames, as a console keeps them
+        hold([turn], nested)
+    turn.token.clear()
+    assert hold([turn], abs, -3) == 3 and not inside and kept.tb is not None
+
+
+def test_two_threads_are_never_in_a_call_together():
+    turn, inside, most, refused = Turn("thing"), [], [], []
+
+    def call():
+        inside.append(1)
+        most.append(len(inside))
+        inside.pop()
+
+    def work():
+        for k in range(2000):
+            try:
+                hold([turn], call)
+            except RuntimeError:
+                refused.append(1)
+            if k % 10 == 0 and not inside:
+                turn.token[:1] = []  # as if a call could not give it back
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    sys.setswitchinterval(before)
+    assert max(most) == 1 and len(most) + len(refused) == 8000 and len(turn.token) <= 1
 
 
 def test_a_long_call_is_the_same_in_pieces(monkeypatch):

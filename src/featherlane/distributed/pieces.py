@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.interrupt import Held, Turns
+from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order, Report
 from featherlane.distributed.request import Checkpoints, Piece, Size, Take
 from featherlane.distributed.spread import Part
@@ -27,6 +26,7 @@ from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.running import NAMED
+from featherlane.simulation.tile.turn import Turn, hold
 
 PIECE_SECONDS = 0.5  # how long a piece of a call takes, about
 AT_ONCE = 20_000  # steps of worlds in a piece, as long as nobody knows how long they take
@@ -50,7 +50,7 @@ class Pieces:
     _workers: list[Any]
     _edits: ModelEdits
     _fields: Fields
-    _turns: Turns
+    _turn: Turn
     _every: int  # steps from one checkpoint to the next
     _folder: str | None
     _name: str  # of files in the folder
@@ -64,7 +64,7 @@ class Pieces:
     def __init__(self, every: int, folder: str | None, name: str):
         own = self.__dict__
         own["_every"], own["_folder"], own["_name"] = every, folder, name
-        own["_turns"], own["_under"], own["_call"], own["_unfinished"] = Turns(), deque(), 0, None
+        own["_turn"], own["_under"], own["_call"], own["_unfinished"] = Turn("batch"), deque(), 0, None
         own["_told"], own["_bad"], own["_at_once"] = False, {}, AT_ONCE
 
     def _run(self, body: Callable[[Held], T]) -> T:
@@ -78,12 +78,12 @@ class Pieces:
         """
         if not self._workers:
             raise RuntimeError("the batch is closed")
-        return self._turns.run(partial(self._in_turn, body))
+        return hold((self._turn,), self._in_turn, body)
 
-    def _in_turn(self, body: Callable[[Held], T], call: Any) -> T:
+    def _in_turn(self, body: Callable[[Held], T]) -> T:
         if not self.is_remote:  # a local batch has interrupts between its own pieces
-            return self._whole(body, Held(call))
-        with Held(call) as held:
+            return self._whole(body, Held())
+        with Held() as held:
             return self._whole(body, held)
 
     def _whole(self, body: Callable[[Held], T], held: Held) -> T:
