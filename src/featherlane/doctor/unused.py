@@ -41,7 +41,7 @@ def changed(patient: Patient, names) -> Iterator[tuple[str, int | str, str]]:
         different = (values != LCP_ONLY[name]).any(axis=tuple(range(1, values.ndim)))
         for i in np.flatnonzero(different):
             numbers = " ".join(f"{x:g}" for x in np.ravel(values[i]))
-            found[KINDS.get(prefix, prefix), int(i)].append(f"{name} {numbers}")
+            found[str(KINDS.get(prefix, prefix)), int(i)].append(f"{name} {numbers}")
     yield from ((kind, ident, ", ".join(what)) for (kind, ident), what in found.items())
 
 
