@@ -15,8 +15,8 @@ HEAD = """# Fields
 
 Written by `docs/fields.py` from the declarations in `model/fields.py` and in the `fields.py` of each room that computes
 some. A *real* may differ by world: `batch.expand` gives a field of the model rows of its own, `batch.bind` shows a
-field of the data. A *real, float64* has 64 bits in every precision. An *int* is shared by all worlds; a *size* is one whole
-number. Shapes leave the world axis out.
+field of the data. A *real, float64* has 64 bits in every precision. An *int* is shared by all worlds; a *size* is one
+whole number. Shapes leave the world axis out.
 """
 ROLES_HEAD = """
 ## Roles

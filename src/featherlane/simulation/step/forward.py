@@ -30,6 +30,7 @@ from featherlane.lanes import any_, call, kernel, stage
 from featherlane.model.enums import DISABLE_ACTUATION, ENABLE_FWDINV
 from featherlane.sensor.camera import cameras
 from featherlane.sensor.measure import (
+    measures,
     needs_energy,
     sensor_acc,
     sensor_clocks,
@@ -303,7 +304,8 @@ def step(m, d):
         integrate_awake(m, d)
     else:
         integrate(m, d)
-    count(d, infinite_outputs(m, d))
+    if needs_energy(m, d) or measures(m, d):
+        count(d, infinite_outputs(m, d))
 
 
 @stage
