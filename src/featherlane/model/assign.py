@@ -42,7 +42,7 @@ def assign(name: str, array: np.ndarray, value: Any, index: Any = ..., mixed: bo
         ModelError: a shape or a kind of number that does not fit, an array that is fixed; nothing is changed then.
     """
     if not array.flags.writeable:
-        raise ModelError(f"{name} cannot be set")
+        raise ModelError(f"{name} cannot be set: {getattr(array, 'reason', 'it is read-only')}")
     if type(value) is np.ndarray and index is ... and value.shape == array.shape and value.dtype == array.dtype:
         array[...] = value  # the common case, in a microsecond
         return

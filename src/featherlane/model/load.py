@@ -29,6 +29,7 @@ from featherlane.model.option import check_options
 from featherlane.model.reader import heard, hint, mujoco_module
 from featherlane.model.shapes import check_shapes
 from featherlane.model.sleep import asleep_at_start
+from featherlane.model.tables import check_tables
 from featherlane.model.urdf import dropped_elements
 
 # sizes of the engine's own, and a field whose length each is
@@ -254,6 +255,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     sizes |= {"nlink": len(derived["link_type"])}
     sizes |= counts | facts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
     model = Model(mj_model, sizes, derived, source)
+    check_tables(model)
     if links:
         model.link_names.extend(link.name for link in links)
         model.opt.contact_model = "lcp"

@@ -20,6 +20,7 @@ from featherlane.lanes.record import aligned
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL, is_editable
+from featherlane.model.fixed import fixed, read_only
 from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
@@ -29,6 +30,7 @@ LAYOUT = layout_hash(MODEL)  # what a pickle's buffers mean
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and f.kind != "int")  # whose numbers have limits
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
+FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
 
@@ -106,9 +108,9 @@ class Model(NamedAccess):
         source: where the model came from, for messages.
         dropped: elements of the source that MuJoCo ignored without a word.
         real_buffer: all real fields, float64, in layout order.
-        int_buffer: all integer fields, int32, in layout order.
-        scalar_buffer: all numbers that worlds share, float64, in layout order.
-        rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here.
+        int_buffer: all integer fields, int32, in layout order; read-only.
+        scalar_buffer: all numbers that worlds share, float64, in layout order; read-only.
+        rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here; read-only.
         revision: grows when a size, an integer option or a function of the user changes.
         user_sensors: what `set_user_sensor` registered, by the sensor's number.
         link_names: names of the links, empty for those without one.
@@ -136,7 +138,7 @@ class Model(NamedAccess):
         for field in MODEL.fields:
             if field.kind != "size":
                 value = derived[field.name] if field.name in derived else read(mj_model, field.name)
-                self.rows[field.name][...] = np.ravel(value)
+                self._memory[field.name][...] = np.ravel(value)
 
     def __setstate__(self, state: dict[str, Any]):
         """Copy the buffers to memory that kernels may read, and make the views anew.
@@ -149,17 +151,18 @@ class Model(NamedAccess):
                 "model: it was pickled by a version of Featherlane whose models have other fields; "
                 "load it again from its source (fl.load)"
             )
-        self.__dict__.update(state, rows={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
-        for name in (f"{kind}_buffer" for kind in BUFFERS):
+        self.__dict__.update(state, rows={}, _memory={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
+        for kind in BUFFERS:
+            name = f"{kind}_buffer"
             buffer = aligned(state[name].shape, state[name].dtype)
             buffer[...] = state[name]
-            self.__dict__[name] = buffer
-        place = dict.fromkeys(BUFFERS, 0)
-        for field in MODEL.fields:
-            if field.kind in place:
-                start = place[field.kind]
-                place[field.kind] = start + field.count(self._sizes)
-                self._attach(field, slice(start, place[field.kind]))
+            shown = read_only(buffer)
+            self.__dict__[name] = buffer if kind == "real" else shown
+            place = 0
+            for field in (field for field in MODEL.fields if field.kind == kind):
+                rows = slice(place, place + field.count(self._sizes))
+                place = rows.stop
+                self._attach(field, buffer[rows], shown[rows])
 
     # made anew at each access: kept, they and the model would hold each other
     @property
@@ -172,15 +175,14 @@ class Model(NamedAccess):
         """Statistics of the model in qpos0."""
         return Statistics(self)
 
-    def _attach(self, field: Field, rows: slice) -> None:
-        """The views of one field: flat for records, shaped for users."""
-        flat = self.__dict__[f"{field.kind}_buffer"][rows]
-        self.rows[field.name] = flat
+    def _attach(self, field: Field, memory: np.ndarray, shown: np.ndarray) -> None:
+        """The views of one field: flat for the engine and for records, shaped for users."""
+        self._memory[field.name], self.rows[field.name] = memory, shown
+        flat = memory if is_editable(field) else shown
         if field.dtype == "bool":
             flat = flat.view(np.bool_)[_LOW_BYTE::4]
         view = flat.reshape(field.dims(self._sizes))
-        view.flags.writeable = is_editable(field)
-        self.__dict__[field.name] = view
+        self.__dict__[field.name] = view if is_editable(field) else fixed(view, FIXED.format(field.name))
         if field.name in LIVE:
             self._lent[field.name] = Lent(view)
             self._edited.add(field.name)
@@ -221,7 +223,7 @@ class Model(NamedAccess):
         if name.startswith("opt_") and hasattr(Option, name.removeprefix("opt_")):
             setattr(self.opt, name.removeprefix("opt_"), value)
         elif not is_editable(field):
-            raise ModelError(f"{name} is fixed when the model is loaded; change it in the XML or the MjSpec")
+            raise ModelError(FIXED.format(name))
         else:
             self._assign(field, value)
 
@@ -326,7 +328,7 @@ class Model(NamedAccess):
             if MODEL[name].kind == "size":
                 self._set_size(name, int(read(self.mj_model, name)))
             else:
-                self.rows[name][...] = np.ravel(read(self.mj_model, name))
+                self._memory[name][...] = np.ravel(read(self.mj_model, name))
 
     def to_mujoco(self):
         """A `mujoco.MjModel` of its own with all current edits."""

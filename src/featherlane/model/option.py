@@ -6,7 +6,6 @@ Numbers are read and written under MuJoCo's names; enumerations take MuJoCo's en
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum, IntFlag
@@ -30,6 +29,7 @@ from featherlane.model.enums import (
     Rotation,
     Softness,
     Solver,
+    whole_number,
 )
 from featherlane.model.integrator import SCHEMES, Scheme
 from featherlane.model.solver import SOLVERS, ConvexSolver
@@ -104,12 +104,10 @@ def _speed(name: str, value: Any) -> float:
 
 def _index(name: str, value: Any) -> int:
     """An integer, also one that comes as MuJoCo's enum or as NumPy's."""
-    if not isinstance(value, bool):
-        with suppress(TypeError):
-            return operator.index(value)
-    if type(value).__name__.startswith("mjt"):
-        return int(value)
-    raise ModelError(f"option {name}: got {value!r}, allowed is an integer")
+    number = whole_number(value)
+    if number is None:
+        raise ModelError(f"option {name}: got {value!r}, allowed is an integer")
+    return number
 
 
 def _count(name: str, value: Any) -> int:
@@ -362,12 +360,15 @@ class _ContactModelChoice(_Integer):
         opt._model.check_edits()
 
 
+FILTERPARENT = "option disableflags: filterparent is fixed when the model is loaded; set it in the XML"
+
+
 class _DisableFlags(_Integer):
     """Disable bits: the filter of parents made the candidate pairs and is fixed with them."""
 
     def refuse(self, opt, number: int) -> None:
         if (number ^ opt.disableflags) & Disable.FILTERPARENT:
-            raise ModelError("option disableflags: filterparent is fixed when the model is loaded; set it in the XML")
+            raise ModelError(FILTERPARENT)
         super().refuse(opt, number)
 
 
@@ -436,6 +437,28 @@ class Option:
 
     def __init__(self, model: Model):
         object.__setattr__(self, "_model", model)
+
+    def set_integers(self, values: Mapping[str, int]) -> None:
+        """Set integer options together: only what they are in the end has to go together.
+
+        Args:
+            values: number by name of the field, `opt_integrator`, ...
+
+        Raises:
+            ModelError: a number that an option does not take, with what is allowed.
+            UnsupportedFeatureError: settings that do not go together.
+        """
+        own, found = self._model, {}
+        for name, value in values.items():
+            option = name.removeprefix("opt_")
+            found[option] = vars(Option)[option].check(option, value)
+        if (found.get("disableflags", self.disableflags) ^ self.disableflags) & Disable.FILTERPARENT:
+            raise ModelError(FILTERPARENT)
+        problems = clashes(found | {"nlink": own.nlink, "tendon_equalities": tendon_equalities(own.eq_type)})
+        if problems:
+            raise UnsupportedFeatureError(problems)
+        for option, value in found.items():
+            own._set_size(f"opt_{option}", value)
 
     def __getattr__(self, name: str):
         if name in PASSED_THROUGH:
