@@ -19,7 +19,7 @@ from featherlane.distributed.edits import Fields, ModelEdits
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order
 from featherlane.distributed.spread import Part
-from featherlane.errors import warn_of_bad_numbers
+from featherlane.errors import CallError, warn_of_bad_numbers
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.running import NAMED
@@ -98,9 +98,9 @@ class Pieces:
     def _entered(self) -> Iterator[Held]:
         """One call at a time."""
         if not self._workers:
-            raise RuntimeError("the batch is closed")
+            raise CallError("the batch is closed")
         if not self._lock.acquire(blocking=False):
-            raise RuntimeError("another thread is in a call of this batch; give each thread a batch of its own")
+            raise CallError("another thread is in a call of this batch; give each thread a batch of its own")
         self.__dict__["_call"] += 1
         try:
             with Held() as held:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from featherlane.distributed.cluster import Cluster, Node, last_line
 from featherlane.distributed.machine import Machine
 from featherlane.distributed.node import Worlds
-from featherlane.errors import ModelError
+from featherlane.errors import CallError, ModelError
 
 PATIENCE = 20.0  # [s] for a reserved place to come back after a node was lost
 
@@ -96,7 +96,7 @@ class Pool:
             except self.ray.exceptions.RayError as error:
                 wrong = error
                 self.ray.kill(actor, no_restart=True)
-        raise RuntimeError(f"worker {k} was lost, and no node is left that takes its worlds: {last_line(wrong)}")
+        raise CallError(f"worker {k} was lost, and no node is left that takes its worlds: {last_line(wrong)}")
 
     def _actor(self, k: int, reserved: bool) -> Any:
         strategies = importlib.import_module("ray.util.scheduling_strategies")

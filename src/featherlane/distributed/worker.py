@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.distributed.cluster import last_line
 from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
 from featherlane.distributed.replay import Replay
-from featherlane.errors import ModelError
+from featherlane.errors import CallError, ModelError
 
 LARGE = 90_000  # bytes; smaller arrays travel within the request, which Ray lets them up to 100 KB
 Restart = Callable[[], tuple[Any, tuple[int, ...]]]
@@ -297,7 +297,7 @@ class Worker:
         self._deaths += 1
         if self._deaths > ATTEMPTS:
             self._deaths = 0
-            raise RuntimeError(
+            raise CallError(
                 f"the worker with the worlds from {self.spec.first} on was lost {ATTEMPTS + 1} times in a row, the "
                 f"last time: {_reason(error)}; its worlds are kept as they were before this call"
             ) from None

@@ -24,6 +24,13 @@ def impossible_number(patient: Patient) -> Iterator[Sign]:
     yield from ()
 
 
+@check("numbers-overflow", WARNING, "nothing is known of what the check looks for, and steps may turn bad")
+def numbers_overflow(patient: Patient) -> Iterator[Sign]:
+    """A check that ends early because its own numbers exceed float64: a time step, stiffness or mass near 1e300."""
+    del patient  # `diagnose` reports it of the other checks
+    yield from ()
+
+
 @check("function-missing", ERROR, "every call that computes forces of actuators refuses the model")
 def function_missing(patient: Patient) -> Iterator[Sign]:
     """An actuator of the type `user` for which no function is registered; nothing else is looked at then."""

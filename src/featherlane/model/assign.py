@@ -151,6 +151,21 @@ def flag(name: str, value: Any) -> bool:
     raise ModelError(f"{name}: got {described(value)}, allowed are True and False")
 
 
+def encodable(name: str, text: str) -> str:
+    """Text that UTF-8 can hold, as MuJoCo takes it.
+
+    Raises:
+        ModelError: it has a lone surrogate, which stands for a byte that was no text.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(
+            f"{name}: got {text[error.start]!a} at {error.start}, a lone surrogate; allowed is text in UTF-8"
+        ) from None
+    return text
+
+
 def entries(name: str, value: Any, allowed: str) -> Iterator[Any]:
     """The entries of a value one by one, for there may be more than fit into memory; a string is one entry.
 

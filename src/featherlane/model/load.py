@@ -17,6 +17,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
+from featherlane.model.assign import encodable
 from featherlane.model.candidates import candidates
 from featherlane.model.exchange import read_sizes
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
@@ -70,7 +71,7 @@ def _find(source: str | Path) -> Path:
     bundled = _bundled_files()
     if isinstance(source, str) and source in bundled:
         return bundled[source]
-    path = Path(source).expanduser()
+    path = Path(encodable("path", str(source))).expanduser()
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:
@@ -94,7 +95,9 @@ def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
     for name, content in (assets or {}).items():
         if not isinstance(content, str | bytes | bytearray):
             raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")
-        result[str(name)] = content.encode() if isinstance(content, str) else bytes(content)
+        if isinstance(content, str):
+            content = encodable(f"asset {str(name)!a}", content).encode()
+        result[encodable("assets", str(name))] = bytes(content)
     return result
 
 
@@ -114,7 +117,7 @@ def _compile(mujoco: Any, source: Any, assets) -> tuple[object, str, str]:
         spec: Any = source
         return spec.compile(), "MjSpec", ""
     if isinstance(source, str) and _is_text(source):
-        text = _clean(source)
+        text = encodable("XML text", _clean(source))
         return mujoco.MjModel.from_xml_string(text, _checked_assets(assets)), "XML text", text
     path = _find(source)
     return mujoco.MjModel.from_xml_path(str(path)), str(path), path.read_text(encoding="utf-8-sig", errors="replace")
@@ -178,7 +181,7 @@ def specification(source) -> Any:
     try:
         with heard():
             if isinstance(source, str) and _is_text(source):
-                return mujoco.MjSpec.from_string(_clean(source))
+                return mujoco.MjSpec.from_string(encodable("XML text", _clean(source)))
             return mujoco.MjSpec.from_file(str(_find(source)))
     except ModelError:
         raise

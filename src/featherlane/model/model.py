@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned
 from featherlane.model.assign import assign, is_mixed
@@ -206,8 +206,8 @@ class Model(NamedAccess):
         if name in KEYFRAME_FIELDS or name == "nkey":
             return getattr(self.mj_model, name)
         if not name.startswith("_") and hasattr(self.__dict__.get("mj_model"), name):
-            raise AttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
-        raise AttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
+            raise UnknownAttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
+        raise UnknownAttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
 
     def __setattr__(self, name: str, value: Any):
         if name not in MODEL:
@@ -217,7 +217,7 @@ class Model(NamedAccess):
             if name in KEYFRAME_FIELDS:
                 assign(name, getattr(self, name), value)
                 return
-            raise AttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
+            raise UnknownAttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
         field = MODEL[name]
         self._note(name)
         if name.startswith("opt_") and hasattr(Option, name.removeprefix("opt_")):
@@ -344,7 +344,7 @@ def check_model(model: Any) -> None:
         TypeError: it is no Model.
     """
     if not isinstance(model, Model):
-        raise TypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        raise ArgumentTypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
 
 
 for _name in LIVE:

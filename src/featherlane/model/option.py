@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
 from featherlane.model.enums import (
     EQ_TENDON,
     Cone,
@@ -438,32 +438,10 @@ class Option:
     def __init__(self, model: Model):
         object.__setattr__(self, "_model", model)
 
-    def set_integers(self, values: Mapping[str, int]) -> None:
-        """Set integer options together: only what they are in the end has to go together.
-
-        Args:
-            values: number by name of the field, `opt_integrator`, ...
-
-        Raises:
-            ModelError: a number that an option does not take, with what is allowed.
-            UnsupportedFeatureError: settings that do not go together.
-        """
-        own, found = self._model, {}
-        for name, value in values.items():
-            option = name.removeprefix("opt_")
-            found[option] = vars(Option)[option].check(option, value)
-        if (found.get("disableflags", self.disableflags) ^ self.disableflags) & Disable.FILTERPARENT:
-            raise ModelError(FILTERPARENT)
-        problems = clashes(found | {"nlink": own.nlink, "tendon_equalities": tendon_equalities(own.eq_type)})
-        if problems:
-            raise UnsupportedFeatureError(problems)
-        for option, value in found.items():
-            own._set_size(f"opt_{option}", value)
-
     def __getattr__(self, name: str):
         if name in PASSED_THROUGH:
             return getattr(self._model.mj_model.opt, name)
-        raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
+        raise UnknownAttributeError(f"no option {name!r}{near(name, dir(self))}")
 
     def __setattr__(self, name: str, value: Any):
         if name in PASSED_THROUGH:
@@ -472,7 +450,7 @@ class Option:
         elif hasattr(type(self), name):
             object.__setattr__(self, name, value)
         else:
-            raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
+            raise UnknownAttributeError(f"no option {name!r}{near(name, dir(self))}")
 
     def __dir__(self):
         return [*(n for n in vars(type(self)) if not n.startswith("_")), *PASSED_THROUGH]
@@ -485,6 +463,28 @@ class Option:
             f"solver={solver}, cone={Cone(self.cone).name.lower()}, "
             f"contact_model={self.contact_model})"
         )
+
+
+def set_integers(model: Model, values: Mapping[str, int]) -> None:
+    """Set integer options together: only what they are in the end has to go together.
+
+    Args:
+        model: the model, which is changed.
+        values: number by name of the field, `opt_integrator`, ...
+
+    Raises:
+        ModelError: a number that an option does not take, with what is allowed.
+        UnsupportedFeatureError: settings that do not go together.
+    """
+    found = {name.removeprefix("opt_"): value for name, value in values.items()}
+    found = {name: vars(Option)[name].check(name, value) for name, value in found.items()}
+    if (found.get("disableflags", model.opt_disableflags) ^ model.opt_disableflags) & Disable.FILTERPARENT:
+        raise ModelError(FILTERPARENT)
+    problems = clashes(found | {"nlink": model.nlink, "tendon_equalities": tendon_equalities(model.eq_type)})
+    if problems:
+        raise UnsupportedFeatureError(problems)
+    for name, value in found.items():
+        model._set_size(f"opt_{name}", value)
 
 
 def check_options(opt) -> None:

@@ -18,6 +18,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.link import HAS_ANCHOR, HAS_AXIS, KINDS, Link
 from featherlane.model.load import from_mujoco
 from featherlane.model.model import LAYOUT, Model
+from featherlane.model.option import set_integers
 from featherlane.model.reader import heard, mujoco_module
 from featherlane.simulation.batch.worlds import LASTING, count
 from featherlane.simulation.tile.fields import DATA, STATUS
@@ -167,7 +168,7 @@ def _model(held: dict[str, np.ndarray], path: Path) -> Model:
         model = from_mujoco(mj_model, str(held["source"]), _links(held))
     _check_rows("real_buffer", held["real_buffer"], model.real_buffer.dtype, model.real_buffer.shape)
     model.__setstate__(model.__getstate__() | {"real_buffer": held["real_buffer"]})
-    model.opt.set_integers(dict(zip(OPTIONS, held["options"].tolist(), strict=True)))
+    set_integers(model, dict(zip(OPTIONS, held["options"].tolist(), strict=True)))
     for name in EDITABLE:
         setattr(model, name, held[f"model.{name}"])
     model.check_edits()

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.errors import ModelError, warn_of_bad_numbers
+from featherlane.errors import CallError, ModelError, warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
 from featherlane.lanes.cores import cores
 from featherlane.lanes.record import aligned
@@ -301,7 +301,7 @@ class _Entry:
         if self.batch._pid != os.getpid():
             self.batch._start()
         if not self.batch._lock.acquire(blocking=False):
-            raise RuntimeError("another thread is in a call of this batch; give each thread a batch of its own")
+            raise CallError("another thread is in a call of this batch; give each thread a batch of its own")
 
     def __exit__(self, *error):
         self.batch._lock.release()
