@@ -229,7 +229,7 @@ def test_a_check_fires_on_the_sick_model_and_not_on_its_healthy_twin(case):
 
 
 def test_every_check_has_a_case():
-    elsewhere = {"start-bad", "trial-full", "urdf-dropped", "numbers-overflow"}
+    elsewhere = {"start-bad", "trial-full", "urdf-dropped", "urdf-fused", "numbers-overflow"}
     assert {case.check for case in CASES} | elsewhere == set(all_checks())
 
 

@@ -45,6 +45,14 @@ def dropped(patient: Patient) -> Iterator[Sign]:
         yield Sign("model", -1, f"not read: {element}", "say it in MJCF, or in an MjSpec")
 
 
+@check("urdf-fused", NOTE, "there is no body of this name to read a position from, or to put a sensor on")
+def fused(patient: Patient) -> Iterator[Sign]:
+    """A link of a URDF that a fixed joint merges into the body that carries it, such as a tool frame."""
+    for link in patient.original.fused:
+        advice = '<mujoco><compiler fusestatic="false"/></mujoco> in the robot, or a site in an MjSpec'
+        yield Sign("model", -1, f"link {link!r} is part of the body that carries it", advice)
+
+
 @check("option-unused", NOTE, "it steers MuJoCo's own search for contacts of convex shapes, and changes nothing here")
 def unused(patient: Patient) -> Iterator[Sign]:
     """`ccd_tolerance` or `ccd_iterations` other than MuJoCo's defaults."""

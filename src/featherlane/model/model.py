@@ -107,6 +107,7 @@ class Model(NamedAccess):
         mj_model: the MjModel behind, as loaded and as `set_const` last left it; `to_mujoco` gives one with all edits.
         source: where the model came from, for messages.
         dropped: elements of the source that MuJoCo ignored without a word.
+        fused: links of a URDF that fixed joints merge into the bodies that carry them: there are no such bodies.
         real_buffer: all real fields, float64, in layout order.
         int_buffer: all integer fields, int32, in layout order; read-only.
         scalar_buffer: all numbers that worlds share, float64, in layout order; read-only.
@@ -124,6 +125,7 @@ class Model(NamedAccess):
             "mj_model": mj_model,
             "source": source,
             "dropped": [],
+            "fused": [],
             "revision": 0,
             "user_sensors": {},
             "user_actuators": {},
@@ -188,7 +190,17 @@ class Model(NamedAccess):
             self._edited.add(field.name)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "link_names", "_sizes")
+        kept = (
+            "mj_model",
+            "source",
+            "dropped",
+            "fused",
+            "revision",
+            "user_sensors",
+            "user_actuators",
+            "link_names",
+            "_sizes",
+        )
         return {"_layout": LAYOUT} | {
             name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))
         }
@@ -211,7 +223,7 @@ class Model(NamedAccess):
 
     def __setattr__(self, name: str, value: Any):
         if name not in MODEL:
-            if name == "dropped":
+            if name in ("dropped", "fused"):
                 self.__dict__[name] = list(value)
                 return
             if name in KEYFRAME_FIELDS:
