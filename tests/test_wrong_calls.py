@@ -132,6 +132,8 @@ ALSO_PYTHONS = {
     "no data": (lambda m, d, b: fl.step(m, 3), TypeError),
     "no batch": (lambda m, d, b: fl.rollout_gradient(m, 3, np.zeros((2, m.nu)), len), TypeError),
     "no contact": (lambda m, d, b: fl.contact_force(m, d, 99), IndexError),
+    "no function of a kernel": (lambda m, d, b: fl.kernel(3), TypeError),
+    "no precision": (lambda m, d, b: fl.lanes.processor.base_of("int"), ValueError),
     "no parents": (lambda m, d, b: fl.tree.depth([5, 5]), ValueError),
     "a singular matrix": (lambda m, d, b: fl.tree.ltl(np.zeros((2, 2)), [-1, 0]), np.linalg.LinAlgError),
     "points": (lambda m, d, b: fl.register_points("x", np.eye(3)), ValueError),
