@@ -26,7 +26,9 @@ ARRAYS = re.compile(r"ArrayLike|ndarray|NDArray|IntArray")
 SHAPE = re.compile(r"\((?:\.\.\.|\w+),[\w ., +*]*\)")
 UNIT = re.compile(r"\[(?:m|kg|s|rad|N|J|1|T|1/s)[^\]]*\]")
 ERRORS = ["FeatherlaneError", "ModelError", "UnknownNameError", "UnsupportedFeatureError", "InstallationError",
-          "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "BadNumberWarning"]  # fmt: skip
+          "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "BadNumberWarning", "ArgumentError",
+          "ArgumentTypeError", "OutOfRangeError", "UnknownAttributeError", "SingularMatrixError", "CallError",
+          "MissingMethodError"]  # fmt: skip
 
 
 def thing(module: str, name: str):

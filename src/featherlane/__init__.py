@@ -21,6 +21,7 @@ from featherlane.errors import (
     UnknownNameError,
     UnsupportedFeatureError,
 )
+from featherlane.errors import UnknownAttributeError as _UnknownAttributeError
 from featherlane.errors import near as _near
 from featherlane.lanes import kernel
 from featherlane.lanes.choice import fill as _fill_tables
@@ -247,4 +248,4 @@ def __getattr__(name: str):
         return _package_version("featherlane")
     if name in _WITHIN:
         return _import_module(f"featherlane.{name}")
-    raise AttributeError(f"featherlane has no {name!r}{_near(name, __all__)}")
+    raise _UnknownAttributeError(f"featherlane has no {name!r}{_near(name, __all__)}")

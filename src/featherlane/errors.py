@@ -1,10 +1,16 @@
-"""What Featherlane raises: one line that names the element, what was given and what is allowed."""
+"""What Featherlane raises: one line that names the element, what was given and what is allowed.
+
+Every error is a `FeatherlaneError`, and also the error that Python or NumPy would raise.  One `except` serves for all
+that the package refuses, and code that expects a `TypeError` or an `AttributeError` works as well.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+import numpy as np
 
 LONGEST, KEPT = 200, 60  # characters of a given array or list that a message shows whole, and of a longer one
 
@@ -36,6 +42,34 @@ class FeatherlaneError(Exception):
 
 class ModelError(FeatherlaneError, ValueError):
     """A model that cannot be loaded, or a value that a model or its options do not take: docs/errors.md#modelerror."""
+
+
+class ArgumentError(FeatherlaneError, ValueError):
+    """A value that a function does not take, where no model is involved: docs/errors.md#argumenterror."""
+
+
+class ArgumentTypeError(FeatherlaneError, TypeError):
+    """An argument of another type than a function takes: docs/errors.md#argumenttypeerror."""
+
+
+class OutOfRangeError(FeatherlaneError, IndexError):
+    """A number of something that is not there: docs/errors.md#outofrangeerror."""
+
+
+class UnknownAttributeError(FeatherlaneError, AttributeError):
+    """An attribute that is not there, or that cannot be set: docs/errors.md#unknownattributeerror."""
+
+
+class SingularMatrixError(FeatherlaneError, np.linalg.LinAlgError):
+    """A matrix that cannot be factored: docs/errors.md#singularmatrixerror."""
+
+
+class CallError(FeatherlaneError, RuntimeError):
+    """A call that is not possible now, whatever its arguments are: docs/errors.md#callerror."""
+
+
+class MissingMethodError(FeatherlaneError, NotImplementedError):
+    """A method that a subclass has to define: docs/errors.md#missingmethoderror."""
 
 
 class UnknownNameError(ModelError, KeyError):

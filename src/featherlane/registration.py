@@ -16,6 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from featherlane.errors import ArgumentError
 from featherlane.model.assign import converted, flag
 
 STEPS = 4  # an extent may be rounding up to 4 m times that of its coordinates; m / 2 is seen in sets of 1e5 points
@@ -74,9 +75,9 @@ def _reals(name: str, value: ArrayLike, shape: str) -> tuple[NDArray, float]:
     try:
         given = converted(value)
     except ValueError as error:
-        raise ValueError(f"{name}: got {error}, allowed are real numbers {shape}") from None
+        raise ArgumentError(f"{name}: got {error}, allowed are real numbers {shape}") from None
     if given.dtype.kind not in "biuf":
-        raise ValueError(f"{name}: got {given.dtype}, allowed are real numbers {shape}")
+        raise ArgumentError(f"{name}: got {given.dtype}, allowed are real numbers {shape}")
     rounding = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
     return given.astype(np.float64, copy=False), max(float(rounding), float(np.finfo(np.float64).eps))
 
@@ -85,21 +86,21 @@ def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
     """Refuse shapes that do not fit, and weights that are negative or not finite."""
     for name, points in (("a", a), ("b", b)):
         if points.ndim < 2 or points.shape[-1] == 0:
-            raise ValueError(f"{name}: got shape {points.shape}, allowed is (..., n, m) with m from 1")
+            raise ArgumentError(f"{name}: got shape {points.shape}, allowed is (..., n, m) with m from 1")
     n, m = a.shape[-2:]
     if b.shape[-2:] != (n, m):
-        raise ValueError(f"b: got shape {b.shape}, allowed is (..., {n}, {m}), as a has")
+        raise ArgumentError(f"b: got shape {b.shape}, allowed is (..., {n}, {m}), as a has")
     if weights.shape[-1:] != (n,):
-        raise ValueError(f"weights: got shape {weights.shape}, allowed is (..., {n})")
+        raise ArgumentError(f"weights: got shape {weights.shape}, allowed is (..., {n})")
     try:
         np.broadcast_shapes(a.shape[:-2], b.shape[:-2], weights.shape[:-1])
     except ValueError:
         given = f"{a.shape}, {b.shape}, {weights.shape}"
-        raise ValueError(f"a, b, weights: got shapes {given}, allowed are leading axes that broadcast") from None
+        raise ArgumentError(f"a, b, weights: got shapes {given}, allowed are leading axes that broadcast") from None
     wrong = ~((weights >= 0) & (weights < np.inf))
     if wrong.any():
         first = tuple(map(int, np.argwhere(wrong)[0]))
-        raise ValueError(f"weights: got {weights[first]} at {first}, allowed are finite numbers from 0")
+        raise ArgumentError(f"weights: got {weights[first]} at {first}, allowed are finite numbers from 0")
 
 
 def _with_zeros(array: NDArray, missing: int) -> NDArray:

@@ -1,6 +1,8 @@
 """Sweeps: each sample is what it would be by itself, whatever chunk, batch or process it is computed in."""
 
+import re
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import featherlane as fl
 from featherlane import distributed as fd
 from featherlane.distributed.sweeps import chunk
 from featherlane.distributed.sweeps.plan import Plan, make_plan
-from featherlane.distributed.sweeps.target import INDEPENDENT
+from featherlane.distributed.sweeps.target import INDEPENDENT, target_of
 from featherlane.distributed.sweeps.workers import LEAST, share
 from featherlane.model.fields import MODEL
 from featherlane.model.set_const import DEPENDENT_REALS
@@ -35,6 +37,17 @@ REDUCE = {"place": "final qpos[0]", "swing": "peak qvel[hinge]", "height": "mean
 @pytest.fixture(scope="module")
 def model():
     return fl.load(SCENE)
+
+
+def test_the_documented_flags_and_whole_numbers_can_be_swept(model):
+    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith("| a flag or whole number"))
+    names = re.findall(r"`(\w+)`", row)
+    assert len(names) >= 3
+    for name in names:
+        assert target_of(fl.load("slider_crank"), name).parts[0].owner == "variant"
+    with pytest.raises(fl.ModelError, match=r"geom_contype is fixed when the model is loaded; fl\.variants"):
+        target_of(model, "geom_contype")
 
 
 def swept(model, **given):

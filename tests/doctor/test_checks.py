@@ -294,7 +294,7 @@ def test_what_is_reported_without_effect_changes_no_bit_of_the_motion(model, nam
 
 
 def test_every_check_has_a_case():
-    elsewhere = {"start-bad", "trial-full", "urdf-dropped"}
+    elsewhere = {"start-bad", "trial-full", "urdf-dropped", "urdf-fused", "numbers-overflow"}
     assert {case.check for case in CASES} | elsewhere == set(all_checks())
 
 
@@ -302,6 +302,15 @@ def test_a_start_without_an_acceleration_is_an_error():
     model = fl.load(ARM)
     model.body_mass[1:], model.body_inertia[1:] = 0, 0
     assert {finding.severity for finding in fl.diagnose(model, ["start-bad"])} == {"error"}
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4"])
+def test_a_check_whose_numbers_overflow_is_a_finding(integrator):
+    model = fl.load(SERVO)
+    model.opt.timestep, model.opt.integrator = 1e300, integrator
+    found = fl.diagnose(model, ["step-unstable", "row-unstable"])
+    assert {finding.check for finding in found} >= {"numbers-overflow"}
+    assert any(finding.seen.startswith("step-unstable: ") for finding in found)
 
 
 def test_a_full_buffer_in_the_trial_is_a_warning(monkeypatch):

@@ -44,7 +44,7 @@ try:
     from gymnasium.error import Error as gymnasium_error
 except ImportError:
     gymnasium_error = ()
-KINDS = (fl.FeatherlaneError, TypeError, ValueError, IndexError, KeyError, MemoryError)
+KINDS = (fl.FeatherlaneError, MemoryError)
 
 
 # ---- a call ----------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def attempt(world: World, site: Site, wrong: dict[str, Any]) -> bool:
             raise Finding(f"{what}: ZeroDivisionError: {error}") from error
         return True  # the user's own function's
     except Exception as error:
-        if isinstance(error, RuntimeError) and any(isinstance(value, Odd) for value in wrong.values()):
+        if str(error) in Odd.TEXTS and any(isinstance(value, Odd) for value in wrong.values()):
             return True  # the object's own
         raise Finding(f"{what}: {type(error).__name__}: {error}") from error
     try:

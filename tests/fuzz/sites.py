@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import featherlane as fl
+from featherlane.model.fields import EDITABLE_INTS
 from featherlane.model.model import LIVE
 from featherlane.simulation.batch.worlds import STATE
 from featherlane.simulation.tile.fields import DATA
@@ -60,6 +61,7 @@ class World:
             batch.expand("body_mass")
             batch.step(2)
 
+        self.flags = {name: self.m.rows[name].copy() for name in (*EDITABLE_INTS, "hfield_data")}
         self.settings, self.kept = self._settings(), {name: array.copy() for name, array in self.arrays().items()}
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -94,6 +96,8 @@ class World:
         for name, array in self.kept.items():
             if now[name].flags.writeable:
                 now[name][...] = array
+        for name, value in self.flags.items():
+            self.m._memory[name][...] = value
         for name, value in self.m.size_values().items():
             if value != self.settings[name]:
                 self.m._set_size(name, self.settings[name])

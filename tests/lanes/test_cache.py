@@ -1,6 +1,10 @@
 """The cache of objects: what an edit recompiles, and what happens when the folder is shared, broken or out of reach."""
 
 import importlib.util
+import os
+import shlex
+import stat
+import subprocess
 import sys
 import threading
 
@@ -169,6 +173,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FEATHERLANE_CACHE", str(path))
     monkeypatch.setenv("FEATHERLANE_MODE", "jit")
     monkeypatch.setattr(cache, "_unwritten", {})
+    monkeypatch.setattr(cache, "_reported", set())
     return path
 
 
@@ -204,6 +209,47 @@ def test_a_failed_write_leaves_nothing_in_the_folder(folder, capfd, monkeypatch)
         cache.write("b.o", b"more")
     assert not list(folder.iterdir()) and (cache.read("a.o"), cache.read("b.o")) == (b"code", b"more")
     assert capfd.readouterr().err.count("No space left on device") == 1
+
+
+def test_the_cache_is_writable_by_its_owner_alone_whatever_the_umask(folder):
+    before = os.umask(0)
+    try:
+        assert result() == 1
+    finally:
+        os.umask(before)
+    (path,) = folder.iterdir()
+    assert not folder.stat().st_mode & 0o022 and not path.stat().st_mode & 0o022 and cache.holds(path.name)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
+def test_a_folder_that_others_can_write_is_refused_with_the_command_that_repairs_it(folder, mode, capfd):
+    assert result() == 1
+    (path,) = folder.iterdir()
+    folder.chmod(mode)
+    capfd.readouterr()
+    assert not cache.holds(path.name) and result() == 1  # compiled in this process
+    printed = capfd.readouterr().err
+    assert printed.count("is not used: it can be written by other users") == 1 and f"mode {mode:04o}" in printed
+    command = printed.partition("repair: ")[2].partition(",")[0]
+    assert command == f"chmod go-w {folder}"
+    subprocess.run(shlex.split(command), check=True)
+    assert cache.holds(path.name)
+
+
+def test_an_object_that_others_can_write_is_compiled_again(folder):
+    assert result() == 1
+    (path,) = folder.iterdir()
+    path.chmod(0o666)
+    assert not cache.holds(path.name)
+    assert result() == 1 and cache.holds(path.name) and not path.stat().st_mode & 0o022
+
+
+@pytest.mark.parametrize("owner, reader, is_trusted", [(0, 1000, True), (7, 7, True), (1000, 0, False), (8, 7, False)])
+def test_objects_of_this_user_and_of_root_alone_are_trusted(owner, reader, is_trusted, tmp_path, monkeypatch):
+    found = list(tmp_path.stat())
+    found[stat.ST_UID] = owner
+    monkeypatch.setattr(cache.os, "geteuid", lambda: reader)
+    assert (cache.distrusted(os.stat_result(found)) == "") is is_trusted
 
 
 @pytest.mark.parametrize("broken", [lambda o: b"", lambda o: o[:-100], lambda o: o[:500] + bytes(len(o) - 500)])

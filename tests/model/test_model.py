@@ -68,9 +68,31 @@ def test_what_other_fields_were_made_from_is_fixed(model, name):
         setattr(model, name, 1)
 
 
-def test_structure_cannot_be_written_by_element(model):
-    with pytest.raises(ValueError, match="read-only"):
-        model.body_parentid[1] = 0
+def test_a_write_to_an_element_of_a_fixed_field_is_refused_with_the_reason(model):
+    writes = {
+        "item": lambda table: table.__setitem__(0, 0),
+        "slice": lambda table: table[1:].__setitem__(0, 0),
+        "in place": lambda table: table.__iadd__(1),
+        "ufunc.at": lambda table: np.add.at(table, [0], 1),
+    }
+    for name, write in writes.items():
+        with pytest.raises(ModelError, match=r"geom_contype is fixed when the model is loaded; change it in the XML"):
+            write(model.geom_contype)
+            pytest.fail(name)
+    with pytest.raises(ModelError, match=r"type cannot be set: geom_type is fixed when the model is loaded"):
+        model.geom(0).type = 1
+    twice = 2 * model.geom_contype
+    copied = model.geom_contype.copy()
+    copied[0] = twice[0] = 9
+    assert type(twice) is np.ndarray and model.geom_contype[0] != 9
+
+
+def test_index_tables_cannot_be_made_writable(model):
+    tables = [a for name, a in model.rows.items() if MODEL[name].kind != "real"]
+    for table in (model.int_buffer, model.scalar_buffer, model.geom_bodyid, *tables):
+        assert not table.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            table.flags.writeable = True
 
 
 def test_flags_are_live_booleans(model):

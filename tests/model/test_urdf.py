@@ -3,6 +3,7 @@
 import mujoco
 import pytest
 
+import featherlane as fl
 from featherlane.model.urdf import dropped_elements
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -88,3 +89,81 @@ def test_prefixes_that_nothing_declares_are_read():
 @pytest.mark.parametrize("text", ["<robot>", "", "<mujoco><gazebo/></mujoco>"])
 def test_documents_that_are_not_urdf_lose_nothing(text):
     assert dropped_elements(text) == []
+
+
+# ---- packages --------------------------------------------------------------------------------------------------------
+TETRAHEDRON = "v 0 0 0\nv .1 0 0\nv 0 .1 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n"
+MESH = '<collision><geometry><mesh filename="package://my_robot/meshes/a%20part.obj"/></geometry></collision>'
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A folder that holds the package `my_robot`, of which no variable says anything."""
+    for name in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    meshes = tmp_path / "install" / "share" / "my_robot" / "meshes"
+    meshes.mkdir(parents=True)
+    (meshes / "a part.obj").write_text(TETRAHEDRON)
+    return meshes.parents[1]
+
+
+def meshes(source, **given):
+    with pytest.warns(UserWarning, match="links without a body"):
+        return fl.load(source, **given).nmesh
+
+
+@pytest.mark.parametrize("up", [0, 1, 2])
+def test_packages_are_found_in_package_dirs(package, up):
+    folder = (package / "my_robot", package, package.parent)[up]
+    assert meshes(urdf(link=MESH), package_dirs=folder) == 1
+    assert meshes(urdf(link=MESH), package_dirs=["/nowhere", str(folder)]) == 1
+
+
+@pytest.mark.parametrize("name", ["ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH"])
+def test_packages_are_found_by_the_usual_variables(package, name, monkeypatch):
+    folder = package if name == "ROS_PACKAGE_PATH" else package.parent
+    monkeypatch.setenv(name, f"/nowhere:{folder}")
+    assert meshes(urdf(link=MESH)) == 1
+    assert len(fl.variants(urdf(link=MESH), [1], lambda spec, parameter: None).models) == 1
+
+
+def test_a_file_within_its_package_finds_it(package):
+    file = package / "my_robot" / "urdf" / "robot.urdf"
+    file.parent.mkdir()
+    file.write_text(urdf(link=MESH))
+    assert meshes(file) == 1
+
+
+def test_a_package_that_is_nowhere_is_named_with_what_was_searched(package):
+    with pytest.raises(fl.ModelError, match=r"my_robot/meshes.*no package 'my_robot' was found.*ROS_PACKAGE_PATH"):
+        fl.load(urdf(link=MESH))
+    text = urdf(link=MESH.replace("part", "hole"))
+    with pytest.raises(fl.ModelError, match=rf"mesh.*is in none of: {package / 'my_robot'}; allowed"):
+        fl.load(text, package_dirs=package)
+    with pytest.raises(fl.ModelError, match="package_dirs: got 3, allowed are paths"):
+        fl.load("pendulum", package_dirs=3)
+
+
+# ---- links that fixed joints merge -----------------------------------------------------------------------------------
+TOOL = """<link name="tcp"/><joint name="mount" type="fixed"><parent link="shank"/><child link="tcp"/>
+<origin xyz="0 0 0.2"/></joint>"""
+
+
+def test_links_that_fusestatic_merges_are_reported():
+    with pytest.warns(UserWarning, match=r"'base', 'tcp'; to keep them, add <mujoco><compiler fusestatic=\"false\"/>"):
+        model = fl.load(urdf(robot=TOOL))
+    assert model.fused == ["base", "tcp"] and model.names("body") == ["world", "thigh", "shank"]
+    found = fl.diagnose(model, ["urdf-fused"])
+    assert [finding.severity for finding in found] == ["note"] * 2 and "'tcp'" in found[1].seen
+
+
+def test_fusestatic_false_keeps_the_frames_and_the_motion(recwarn):
+    kept = fl.load(urdf(robot=TOOL, section='<compiler fusestatic="false"/>'))
+    assert kept.fused == [] and "tcp" in kept.names("body") and not recwarn.list
+    merged, qpos = fl.load(urdf(robot=TOOL)), []
+    for model in (kept, merged):
+        data = fl.Data(model)
+        data.qvel[:] = 1.0, -1.0
+        fl.step(model, data, 100)
+        qpos.append(data.qpos.copy())
+    assert qpos[0] == pytest.approx(qpos[1], abs=1e-9)  # inertias of merged bodies are summed in another order

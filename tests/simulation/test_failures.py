@@ -7,6 +7,7 @@ import itertools
 import pickle
 import threading
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -559,6 +560,65 @@ def test_what_is_no_file_of_a_failure_is_refused(tmp_path, rng):
     np.savez(text, **held | {"layout": "another"})
     with pytest.raises(fl.ModelError, match="written by another release"):
         fl.load_failure(text)
+
+
+@pytest.mark.parametrize("name", ["humanoid", "hand", "pile"])
+def test_tables_are_rebuilt_and_not_read_from_a_file(name, tmp_path):
+    model = fl.load(name)
+    model.opt.iterations, model.actuator_ctrllimited = 7, False
+    failure = failed(model)
+    failure.save(tmp_path / "failure.npz")
+    held = np.load(tmp_path / "failure.npz")
+    assert not {"int_buffer", "sizes"} & {*held}
+    read = fl.load_failure(tmp_path / "failure.npz").model
+    for buffer in ("real_buffer", "int_buffer", "scalar_buffer"):
+        assert getattr(read, buffer).tobytes() == getattr(failure.model, buffer).tobytes()
+    assert read.size_values() == failure.model.size_values()
+
+
+def failed(model):
+    """A failure of a world that got a NaN."""
+    batch = fl.Batch(model, 2, record_bad=3, given_contacts=1)
+    batch.qvel[1] = np.nan
+    batch.step()
+    return batch.failures[0]
+
+
+CRAFTED = {
+    "state.warning": ("state.user_actuator", np.zeros((1, 3))),  # an address, which no state holds
+    "state.qpos": ("state.qpos", np.zeros((1, 999))),
+    "options": ("options", np.full(30, 99)),
+    "real_buffer": ("real_buffer", np.zeros(3)),
+    "model.actuator_ctrllimited": ("model.actuator_ctrllimited", np.full(1, 7)),
+    "own": ("own.cand_geom1", np.zeros(3)),
+    "given_contacts": ("given_contacts", np.array(10**9)),
+    "causes": ("causes", np.array(["x"])),
+}
+
+
+@pytest.mark.parametrize("case", CRAFTED)
+def test_crafted_arrays_of_a_file_are_refused(case, tmp_path):
+    path = tmp_path / "failure.npz"
+    failed(fl.load(SCENE)).save(path)
+    name, value = CRAFTED[case]
+    np.savez(path, **dict(np.load(path)) | {name: value})
+    with pytest.raises(fl.ModelError):
+        fl.load_failure(path)
+
+
+@pytest.mark.parametrize(
+    "table, value", [("body_dofnum", 2**31 - 1), ("dof_treeid", 10**6), ("jnt_qposadr", 2**31 - 1)]
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_tables_of_mujocos_model_in_a_file_are_checked(table, value, tmp_path):
+    path, mj_model = tmp_path / "failure.npz", fl.load(SCENE).mj_model
+    failed(fl.load(SCENE)).save(path)
+    getattr(mj_model, table)[-1] = value
+    mjb = np.zeros((mujoco.mj_sizeModel(mj_model), 1), np.uint8)
+    mujoco.mj_saveModel(mj_model, None, mjb)
+    np.savez(path, **dict(np.load(path)) | {"mjb": mjb[:, 0]})
+    with pytest.raises(fl.ModelError):
+        fl.load_failure(path)
 
 
 def test_batches_in_threads_keep_their_own(rng):

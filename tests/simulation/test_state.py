@@ -51,6 +51,15 @@ def test_sizes_are_mujocos(model):
         assert fl.state_size(model, bits) == mujoco.mj_stateSize(model.mj_model, int(bits))
 
 
+@pytest.mark.parametrize("name", ["mjSTATE_FULLPHYSICS", "mjSTATE_QPOS", "mjSTATE_INTEGRATION"])
+def test_bits_are_also_members_of_mujocos_enumeration(model, name):
+    bits, data = getattr(mujoco.mjtState, name), fl.Data(model)
+    state = fl.get_state(model, data, bits)
+    assert state.size == fl.state_size(model, bits) == mujoco.mj_stateSize(model.mj_model, int(bits))
+    fl.set_state(model, data, state + 1.0, bits)
+    np.testing.assert_array_equal(data.qpos, model.qpos0 + 1.0)
+
+
 @pytest.mark.parametrize("bits", [STATE.INTEGRATION & ~STATE.USERDATA, STATE.PHYSICS, STATE.CTRL | STATE.TIME])
 def test_a_vector_of_mujocos_is_set_and_given_back(model, rng, bits):
     expected = vector(model.mj_model, filled(model.mj_model, rng), bits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from featherlane.cli.output import console, print_json, progress
-from featherlane.errors import ModelError
+from featherlane.errors import InstallationError, ModelError
 from featherlane.lanes import build, cache, processor
 from featherlane.simulation.tile.library import library, stages
 
@@ -61,4 +61,6 @@ def _compile(build, library, every, variants, processes: int, quiet: bool) -> in
         try:
             return build.compile_all(library, every, variants, progress=tell, processes=processes or None)
         except ImportError:
-            raise ImportError("compiling needs llvmlite; install it with: pip install 'featherlane[jit]'") from None
+            raise InstallationError(
+                "compiling needs llvmlite; install it with: pip install 'featherlane[jit]'"
+            ) from None

@@ -25,7 +25,7 @@ from featherlane.distributed.recording import Recorded
 from featherlane.distributed.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.distributed.ship import packed
 from featherlane.distributed.worker import Left
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.model.assign import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
@@ -96,15 +96,15 @@ class Batch(Given):
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise AttributeError(f"batch has no {name!r}")
+            raise UnknownAttributeError(f"batch has no {name!r}")
         if name in DATA and DATA[name].traits.shown:
             return self.get(name)
         shown = [n for n in DATA.index if DATA[n].traits.shown]
-        raise AttributeError(f"batch has no {name!r}{near(name, shown)}")
+        raise UnknownAttributeError(f"batch has no {name!r}{near(name, shown)}")
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
-            raise AttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
         self.set(name, value)
 
     def get(self, name: str, ids=None) -> np.ndarray:

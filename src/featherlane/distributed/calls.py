@@ -22,7 +22,7 @@ from featherlane.distributed.request import Size
 from featherlane.distributed.ship import packed
 from featherlane.distributed.spread import Part, Spread
 from featherlane.distributed.worker import InProcess, Worker
-from featherlane.errors import ModelError
+from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes.cores import cores
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch as Local
@@ -153,7 +153,9 @@ class Calls(Pieces):
         own["_pool"] = own["_cluster"] = None
 
     def __reduce__(self):
-        raise TypeError("a batch that is spread over workers is not pickled or copied; checkpoint() gives what lasts")
+        raise ArgumentTypeError(
+            "a batch that is spread over workers is not pickled or copied; checkpoint() gives what lasts"
+        )
 
     def __enter__(self):
         return self

@@ -22,7 +22,7 @@ from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order, Report
 from featherlane.distributed.request import Checkpoints, Piece, Size, Take
 from featherlane.distributed.spread import Part
-from featherlane.errors import ModelError, warn_of_bad_numbers
+from featherlane.errors import CallError, ModelError, warn_of_bad_numbers
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.running import NAMED
@@ -77,7 +77,7 @@ class Pieces:
             RuntimeError: the batch is closed; another call is under way.
         """
         if not self._workers:
-            raise RuntimeError("the batch is closed")
+            raise CallError("the batch is closed")
         return hold((self._turn,), self._in_turn, body)
 
     def _in_turn(self, body: Callable[[Held], T]) -> T:

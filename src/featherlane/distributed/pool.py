@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from featherlane.distributed.cluster import Cluster, Node, last_line
 from featherlane.distributed.machine import Machine
 from featherlane.distributed.node import Worlds
-from featherlane.errors import ModelError
+from featherlane.errors import CallError, ModelError
 
 PATIENCE = 20.0  # [s] for a reserved place to come back after a node was lost
 
@@ -103,7 +103,7 @@ class Pool:
             except no_room as error:
                 self.ray.kill(actor, no_restart=True)
                 wrong = error
-        raise RuntimeError(f"worker {k} was lost, and no node is left that takes its worlds: {last_line(wrong)}")
+        raise CallError(f"worker {k} was lost, and no node is left that takes its worlds: {last_line(wrong)}")
 
     def _actor(self, k: int, reserved: bool) -> Any:
         strategies = importlib.import_module("ray.util.scheduling_strategies")

@@ -18,7 +18,7 @@ from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
 from featherlane.distributed.replay import Replay
 from featherlane.distributed.request import Piece, Request
 from featherlane.distributed.restarts import Restarts
-from featherlane.errors import ModelError
+from featherlane.errors import CallError, ModelError
 
 Restart = Callable[[bool], tuple[Any, tuple[int, ...]]]
 
@@ -285,7 +285,7 @@ class Worker:
         self.losses += 1
         pause = self._restarts.lost()
         if pause is None:
-            raise RuntimeError(
+            raise CallError(
                 f"the worker with the worlds from {self.spec.first} on was lost {self._restarts.limit}, the last time: "
                 f"{_reason(error)}; its worlds are kept as they were before this call"
             ) from None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 
-from featherlane.doctor.finding import SEVERITIES, Finding
+import numpy as np
+
+from featherlane.doctor.finding import SEVERITIES, Finding, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
@@ -87,7 +89,14 @@ def _wanted(names: Iterable[str]) -> list[Check]:
 
 def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
     """What one check finds."""
-    for sign in each.look(patient):
+    signs: list[Sign] = []
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is a finding
+            signs.extend(each.look(patient))
+    except (np.linalg.LinAlgError, OverflowError) as error:
+        own, advice = CHECKS["numbers-overflow"], "a model in SI units, whose numbers are far from 1e300"
+        yield Finding(own.name, own.severity, "model", -1, "the model", f"{each.name}: {error}", own.why, advice)
+    for sign in signs:
         element = patient.label(sign.kind, sign.id)
         yield Finding(each.name, each.severity, sign.kind, sign.id, element, sign.seen, each.why, sign.advice)
 

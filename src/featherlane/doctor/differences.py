@@ -24,6 +24,13 @@ def impossible_number(patient: Patient) -> Iterator[Sign]:
     yield from ()
 
 
+@check("numbers-overflow", WARNING, "nothing is known of what the check looks for, and steps may turn bad")
+def numbers_overflow(patient: Patient) -> Iterator[Sign]:
+    """A check that ends early because its own numbers exceed float64: a time step, stiffness or mass near 1e300."""
+    del patient  # `diagnose` reports it of the other checks
+    yield from ()
+
+
 @check("function-missing", ERROR, "every call that computes forces of actuators refuses the model")
 def function_missing(patient: Patient) -> Iterator[Sign]:
     """An actuator of the type `user` for which no function is registered; nothing else is looked at then."""
@@ -36,6 +43,14 @@ def dropped(patient: Patient) -> Iterator[Sign]:
     """What a URDF says and MuJoCo's reader drops without a word."""
     for element in patient.original.dropped:
         yield Sign("model", -1, f"not read: {element}", "say it in MJCF, or in an MjSpec")
+
+
+@check("urdf-fused", NOTE, "there is no body of this name to read a position from, or to put a sensor on")
+def fused(patient: Patient) -> Iterator[Sign]:
+    """A link of a URDF that a fixed joint merges into the body that carries it, such as a tool frame."""
+    for link in patient.original.fused:
+        advice = '<mujoco><compiler fusestatic="false"/></mujoco> in the robot, or a site in an MjSpec'
+        yield Sign("model", -1, f"link {link!r} is part of the body that carries it", advice)
 
 
 @check("option-unused", NOTE, "it steers MuJoCo's own search for contacts of convex shapes, and changes nothing here")

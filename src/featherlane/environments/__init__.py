@@ -13,10 +13,14 @@
 Needs the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
 """
 
+from featherlane.errors import InstallationError
+
 try:
     import gymnasium as gymnasium
 except ImportError as error:
-    raise ImportError(f"featherlane.environments needs Gymnasium: pip install 'featherlane[gym]' ({error})") from None
+    raise InstallationError(
+        f"featherlane.environments needs Gymnasium: pip install 'featherlane[gym]' ({error})"
+    ) from None
 
 from featherlane.environments.batch_env import BatchEnv, Before
 from featherlane.environments.random_streams import RandomStreams

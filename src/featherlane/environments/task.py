@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane.environments.compiled import rows_of
 from featherlane.environments.random_streams import RandomStreams
+from featherlane.errors import MissingMethodError
 from featherlane.lanes import Kernel
 from featherlane.simulation.batch.batch import Batch
 
@@ -61,7 +62,7 @@ class Task:
 
     def observation(self, worlds: Batch) -> Parts:
         """What is seen of each world: (n, k), or arrays (n, ...) by name, which are put side by side."""
-        raise NotImplementedError(f"{type(self).__name__} has no observation")
+        raise MissingMethodError(f"{type(self).__name__} has no observation")
 
     def measured(self, worlds: Batch, name: str) -> np.ndarray:
         """What the kernel of a name gave in each world, (n, values): as derived fields, of the same state as these."""
@@ -80,7 +81,7 @@ class Task:
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> Parts:
         """What each world is paid: (n,), or terms (n,) by name, whose sum it is."""
-        raise NotImplementedError(f"{type(self).__name__} has no reward")
+        raise MissingMethodError(f"{type(self).__name__} has no reward")
 
     def terminated(self, worlds: Batch) -> np.ndarray | None:
         """Which worlds have come to an end, (n,) bool; None: none, but by numbers that turn bad."""

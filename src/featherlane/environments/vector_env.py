@@ -16,7 +16,7 @@ from featherlane.environments.live_arrays import attach, live_arrays
 from featherlane.environments.painting import RENDER_MODES, Painting
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
-from featherlane.errors import ModelError
+from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
 from featherlane.model.assign import is_numbers, numbers, regular
 from featherlane.simulation.batch.batch import Batch
@@ -55,6 +55,7 @@ class TaskEnv(VectorEnv):
     `info["bad_world"]`, told or not; so does a world whose action is beyond 1e10 where no range clips it.
 
     Raises:
+        TypeError: `task` is no `Task`.
         ModelError: numbers out of range; a task whose functions give other shapes, or rewards that are not finite.
     """
 
@@ -74,6 +75,8 @@ class TaskEnv(VectorEnv):
         render_mode: str | None = None,
         render_worlds: int = 16,
     ):
+        if not isinstance(task, Task):
+            raise ArgumentTypeError(f"task: got {type(task).__name__}, allowed is a featherlane.environments.Task")
         limit = task.max_episode_steps if max_episode_steps == "task" else max_episode_steps
         self.frame_skip, self.num_envs = count("frame_skip", task.frame_skip, 1), count("num_envs", num_envs, 1)
         self.task, self.max_episode_steps = task, None if limit is None else count("max_episode_steps", limit, 1)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import shlex
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -23,11 +25,15 @@ COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/
 
 
 def directory() -> Path:
-    """Where objects are kept: FEATHERLANE_CACHE, or the user's cache folder."""
+    """Where objects are kept: FEATHERLANE_CACHE, or the user's cache folder; of a user without a home, one in /tmp."""
     given = os.environ.get("FEATHERLANE_CACHE")
     if given:
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "featherlane" / "kernels"
+    try:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user number without a name, as in containers, and no HOME
+        caches = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
+    return caches / "featherlane" / "kernels"
 
 
 @functools.cache
@@ -55,16 +61,14 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
 
 
 _unwritten: dict[str, bytes] = {}  # objects that the folder did not take; this process has them
+_reported: set[str] = set()  # messages that were printed
 
 
 def read(name: str) -> bytes | None:
-    """The object of that name, or None where there is none that is whole."""
-    try:
-        kept = (directory() / name).read_bytes()
-    except OSError:
-        return _unwritten.get(name)
+    """The object of that name, or None where there is none that is whole and that only this user or root can write."""
+    kept = b"" if _refused() else _trusted_bytes(directory() / name)
     code = kept[: -len(_checksum(b""))]
-    return code if kept == code + _checksum(code) else _unwritten.get(name)
+    return code if kept and kept == code + _checksum(code) else _unwritten.get(name)
 
 
 def holds(name: str) -> bool:
@@ -73,21 +77,68 @@ def holds(name: str) -> bool:
 
 
 def write(name: str, code: bytes) -> None:
-    """Keep an object; a reader never sees half of it.  A cache that cannot be written is said once, and is no error."""
+    """Keep an object; a reader never sees half of it.
+
+    A folder that cannot be written, or is refused, is reported once and is no error: the process keeps the object.
+    """
+    if _refused():
+        _unwritten[name] = code
+        return
     try:
-        directory().mkdir(parents=True, exist_ok=True)
+        directory().mkdir(mode=0o755, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory()) as folder:
             part = Path(folder) / name
             part.write_bytes(code + _checksum(code))
+            part.chmod(0o644)  # whatever the umask: an object that a group can write would be refused
             os.replace(part, directory() / name)
     except OSError as error:
-        if not _unwritten:
-            print(
-                f"featherlane: {directory()} cannot be written ({error.strerror or error}): every process compiles its "
-                "kernels anew; FEATHERLANE_CACHE names another folder",
-                file=sys.stderr,
-            )
+        _report(f"{directory()} cannot be written ({error.strerror or error}); FEATHERLANE_CACHE names another folder")
         _unwritten[name] = code
+
+
+# ---- trust: an object is code that runs as this user ----------------------------------------------------------------
+def distrusted(status: os.stat_result) -> str:
+    """Why a file or folder may have been written by another user than this one and root; empty if it cannot have been.
+
+    Source: OpenSSH, StrictModes of sshd_config: the owner is the user or root, and group and others cannot write.
+    """
+    if not hasattr(os, "geteuid"):
+        return ""  # Windows: owner and mode say nothing
+    if status.st_uid not in (0, os.geteuid()):
+        return f"belongs to user {status.st_uid}, allowed are {os.geteuid()} and root"
+    mode = stat.S_IMODE(status.st_mode)
+    return f"can be written by other users (mode {mode:04o})" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
+
+
+def _refused() -> bool:
+    """Is the folder refused?  The reason is reported once, with the command that repairs it."""
+    try:
+        status = directory().stat()
+    except OSError:
+        return False  # there is none yet
+    reason = distrusted(status)
+    if reason:
+        command = "chmod go-w" if status.st_uid == os.geteuid() else f"chown -R {os.geteuid()}"
+        place = shlex.quote(str(directory()))
+        _report(
+            f"{directory()} is not used: it {reason}; repair: {command} {place}, or FEATHERLANE_CACHE=<other folder>"
+        )
+    return bool(reason)
+
+
+def _trusted_bytes(path: Path) -> bytes:
+    """What a file holds; nothing where there is none, or another user could have written it."""
+    try:
+        with path.open("rb") as file:
+            return b"" if distrusted(os.fstat(file.fileno())) else file.read()
+    except OSError:
+        return b""
+
+
+def _report(text: str) -> None:
+    if text not in _reported:
+        _reported.add(text)
+        print(f"featherlane: {text}; until then every process compiles its kernels again", file=sys.stderr)
 
 
 def _checksum(code: bytes) -> bytes:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from featherlane.errors import CallError
 from featherlane.lanes.kernel import Kernel, kernel
 
 
@@ -68,7 +69,7 @@ class Choice(Kernel):
         """
         if self._engines and _Tables.filled:
             if _Tables.asked:
-                raise RuntimeError(
+                raise CallError(
                     "register it before the first step: stages are loaded already, with the cases that there were"
                 )
             _Tables.extended = True

@@ -19,6 +19,8 @@ import inspect
 import sys
 import types
 
+from featherlane.errors import ArgumentTypeError
+
 SCALAR = "f64", 1  # the one variant of a scalar stage
 # instruction -> bits below the number of the name that it loads
 GLOBALS = {dis.opmap["LOAD_GLOBAL"]: 1, dis.opmap["LOAD_NAME"]: 0}
@@ -29,6 +31,8 @@ class Kernel:
     """A function over values, inlined into the stages that use it."""
 
     def __init__(self, function):
+        if not isinstance(function, types.FunctionType):
+            raise ArgumentTypeError(f"kernel: got {type(function).__name__}, allowed is a function written in Python")
         self.function = function
         functools.update_wrapper(self, function)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from featherlane.errors import ArgumentError
 from featherlane.lanes.role import NONE, ROLES, Role
 
 KINDS = ("size", "int", "long", "real", "scalar")
@@ -52,13 +53,13 @@ class Field:
 
     def __post_init__(self):
         if self.kind not in KINDS:
-            raise ValueError(f"field {self.name}: kind is {self.kind!r}, allowed are {', '.join(KINDS)}")
+            raise ArgumentError(f"field {self.name}: kind is {self.kind!r}, allowed are {', '.join(KINDS)}")
         if self.role and self.role not in ROLES:
-            raise ValueError(f"field {self.name}: role is {self.role!r}, allowed are {', '.join(ROLES)}")
+            raise ArgumentError(f"field {self.name}: role is {self.role!r}, allowed are {', '.join(ROLES)}")
         if self.role and self.kind == "size":
-            raise ValueError(f"field {self.name}: a size has no role, got {self.role!r}")
+            raise ArgumentError(f"field {self.name}: a size has no role, got {self.role!r}")
         if self.role and ROLES[self.role].of_world and self.kind != "real":
-            raise ValueError(
+            raise ArgumentError(
                 f"field {self.name}: role {self.role} differs by world: kind is {self.kind!r}, allowed is real"
             )
 
@@ -119,7 +120,9 @@ class Layout:
         index = {f.name: k for k, f in enumerate(self.fields)}
         if len(index) != len(self.fields):
             names = [f.name for f in self.fields]
-            raise ValueError(f"layout {self.name}: declared twice: {sorted({n for n in names if names.count(n) > 1})}")
+            raise ArgumentError(
+                f"layout {self.name}: declared twice: {sorted({n for n in names if names.count(n) > 1})}"
+            )
         object.__setattr__(self, "index", index)
         object.__setattr__(self, "stored", tuple(f for f in self.fields if f.kind != "size"))
 

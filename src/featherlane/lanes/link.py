@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from featherlane.errors import CallError
+
 # no start file, no undefined symbol; stages call each other directly
 FLAGS = {
     "linux": "-shared -nostartfiles -O2 -fPIC -Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections,--as-needed",
@@ -51,6 +53,6 @@ def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
     try:
         subprocess.run(command, input=source.encode(), check=True, capture_output=True)
     except OSError as e:
-        raise RuntimeError(f"linking kernels needs {command[0]}, which was not found; CC names another") from e
+        raise CallError(f"linking kernels needs {command[0]}, which was not found; CC names another") from e
     except subprocess.CalledProcessError as e:
-        raise RuntimeError(f"{command[0]} could not link the kernels: {e.stderr.decode()[-2000:]}") from e
+        raise CallError(f"{command[0]} could not link the kernels: {e.stderr.decode()[-2000:]}") from e

@@ -9,6 +9,8 @@ import sys
 
 import numpy as np
 
+from featherlane.errors import ArgumentError
+
 V3 = frozenset("avx2 bmi1 bmi2 f16c fma abm movbe".split())
 V4 = V3 | frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())
 LEVELS = {  # CPU level -> (LLVM's processor, features)
@@ -54,7 +56,7 @@ def level_features(level: str) -> tuple[str, str]:
         ValueError: an unknown level.
     """
     if level not in LEVELS:
-        raise ValueError(f"CPU level {level!r}; allowed are {', '.join(LEVELS)} and {NATIVE}")
+        raise ArgumentError(f"CPU level {level!r}; allowed are {', '.join(LEVELS)} and {NATIVE}")
     return LEVELS[level]
 
 
@@ -67,7 +69,7 @@ def cpu_level() -> str:
     supported = levels()
     forced = os.environ.get("FEATHERLANE_CPU")
     if forced and forced not in supported:
-        raise ValueError(f"FEATHERLANE_CPU is {forced!r}; this machine allows {', '.join(supported)}")
+        raise ArgumentError(f"FEATHERLANE_CPU is {forced!r}; this machine allows {', '.join(supported)}")
     return forced or supported[0]
 
 
@@ -82,7 +84,7 @@ def base_of(dtype) -> str:
     except TypeError:
         name = repr(dtype)
     if name not in ("float64", "float32"):
-        raise ValueError(f"dtype is {name}; allowed are float64 and float32")
+        raise ArgumentError(f"dtype is {name}; allowed are float64 and float32")
     return "f64" if name == "float64" else "f32"
 
 
@@ -98,7 +100,7 @@ def tile_width(dtype) -> int:
     if not given:
         return WIDTHS[base]
     if given not in ("1", "2", "4", "8", "16", "32"):
-        raise ValueError(f"{variable} is {given!r}; allowed are 1, 2, 4, 8, 16 and 32")
+        raise ArgumentError(f"{variable} is {given!r}; allowed are 1, 2, 4, 8, 16 and 32")
     return int(given)
 
 

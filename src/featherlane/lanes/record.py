@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.typing import DTypeLike
 
+from featherlane.errors import ArgumentError, OutOfRangeError
 from featherlane.lanes.layout import Layout
 from featherlane.lanes.values import Row
 
@@ -74,12 +75,12 @@ class Record:
                 table += (sizes[f.name], 0)
                 continue
             if f.name not in arrays:
-                raise ValueError(f"layout {layout.name}: no array for field {f.name}")
+                raise ArgumentError(f"layout {layout.name}: no array for field {f.name}")
             a = arrays[f.name]
             expected = f.stored_as(self.dtype)
             lanes = width if f.kind == "real" else 1
             if a.dtype != expected or not a.flags.c_contiguous or a.size % lanes:
-                raise ValueError(
+                raise ArgumentError(
                     f"field {f.name}: {a.dtype} {a.shape} given; contiguous {expected} rows of {lanes} are needed"
                 )
             table += (self._start(f.name, a, lanes), a.size // lanes)
@@ -110,7 +111,7 @@ class Record:
         """The address of a field's array, which has to be on the boundary of whole vectors."""
         start, boundary = address(array), min(array.itemsize * lanes, LINE)
         if start % boundary and array.size:
-            raise ValueError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
+            raise ArgumentError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
         return start
 
     def check_faults(self, where: str) -> None:
@@ -119,7 +120,7 @@ class Record:
         if count:
             self.table[:FAULT_WORDS] = 0
             name = f"{self.layout.name}.{self.layout.fields[k].name}"
-            raise IndexError(f"{where}: {name}[{index}] of {length} rows ({count} accesses out of range)")
+            raise OutOfRangeError(f"{where}: {name}[{index}] of {length} rows ({count} accesses out of range)")
 
 
 def allocate(layout: Layout, sizes, width: int, dtype) -> dict[str, np.ndarray]:
@@ -154,7 +155,7 @@ class Rows:
 
     def _checked(self, i):
         if not 0 <= i < len(self.array):
-            raise IndexError(f"{self.label}[{i}] of {len(self.array)} rows")
+            raise OutOfRangeError(f"{self.label}[{i}] of {len(self.array)} rows")
         return i
 
     def __getitem__(self, i):

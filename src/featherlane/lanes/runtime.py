@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.errors import FeatherlaneError
+from featherlane.errors import ArgumentError, FeatherlaneError
 from featherlane.lanes import cache, choice, processor
 from featherlane.lanes.kernel import Stage, symbol, variant
 from featherlane.lanes.layout import layout_hash
@@ -34,7 +34,7 @@ def mode() -> str:
     """
     given = os.environ.get("FEATHERLANE_MODE", "auto")
     if given not in MODES:
-        raise ValueError(f"FEATHERLANE_MODE is {given!r}; allowed are {', '.join(MODES)}")
+        raise ArgumentError(f"FEATHERLANE_MODE is {given!r}; allowed are {', '.join(MODES)}")
     return given
 
 
@@ -91,13 +91,13 @@ class Library:
     def _check_records(self, stage, records):
         needed = [p for p in stage.parameters if p in self.records]
         if needed != list(stage.parameters[: len(needed)]) or not needed:
-            raise ValueError(f"stage {stage.signature()}: its first parameters must be records")
+            raise ArgumentError(f"stage {stage.signature()}: its first parameters must be records")
         if [r.layout for r in records] != [self.records[p][0] for p in needed]:
             given = ", ".join(r.layout.name for r in records)
-            raise ValueError(f"stage {stage.name}: records ({given}) given, ({', '.join(needed)}) needed")
+            raise ArgumentError(f"stage {stage.name}: records ({given}) given, ({', '.join(needed)}) needed")
         if len({(r.width, r.dtype) for r in records}) > 1:
             given = ", ".join(f"{r.dtype} x {r.width}" for r in records)
-            raise ValueError(f"stage {stage.name}: records of one precision and width are needed, {given} given")
+            raise ArgumentError(f"stage {stage.name}: records of one precision and width are needed, {given} given")
 
     def function(self, stage: Stage, base: str, width: int, checked: bool = False) -> Callable:
         """The C function of a stage, loaded or compiled now."""

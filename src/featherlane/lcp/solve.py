@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import near
+from featherlane.errors import ArgumentError, near
 from featherlane.lanes import Record, allocate
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.standard_form import StandardForm
@@ -59,7 +59,7 @@ def methods() -> dict[str, Method]:
         module = importlib.import_module(info.name)
         for value in vars(module).values():
             if isinstance(value, Method) and found.setdefault(value.name, value) is not value:
-                raise ValueError(f"two methods are named {value.name!r}")
+                raise ArgumentError(f"two methods are named {value.name!r}")
     return dict(sorted(found.items()))
 
 

@@ -42,7 +42,7 @@ def assign(name: str, array: np.ndarray, value: Any, index: Any = ..., mixed: bo
         ModelError: a shape or a kind of number that does not fit, an array that is fixed; nothing is changed then.
     """
     if not array.flags.writeable:
-        raise ModelError(f"{name} cannot be set")
+        raise ModelError(f"{name} cannot be set: {getattr(array, 'reason', 'it is read-only')}")
     if type(value) is np.ndarray and index is ... and value.shape == array.shape and value.dtype == array.dtype:
         array[...] = value  # the common case, in a microsecond
         return
@@ -176,6 +176,21 @@ def flag(name: str, value: Any) -> bool:
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in FLAGS:
         return bool(value)
     raise ModelError(f"{name}: got {described(value)}, allowed are True and False")
+
+
+def encodable(name: str, text: str) -> str:
+    """Text that UTF-8 can hold, as MuJoCo takes it.
+
+    Raises:
+        ModelError: it has a lone surrogate, which stands for a byte that was no text.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ModelError(
+            f"{name}: got {text[error.start]!a} at {error.start}, a lone surrogate; allowed is text in UTF-8"
+        ) from None
+    return text
 
 
 def entries(name: str, value: Any, allowed: str) -> Iterator[Any]:

@@ -7,7 +7,9 @@ compiled code and tables cannot.
 
 from __future__ import annotations
 
+import operator
 from enum import IntEnum, IntFlag
+from typing import Any
 
 # prefix here -> prefix of MuJoCo's, where they differ
 PREFIXES = {
@@ -16,6 +18,18 @@ PREFIXES = {
     "ENABLE_": ("ENBL_",),
     "STATE_": ("CNSTRSTATE_",),
 }
+
+
+def whole_number(value: Any) -> int | None:
+    """An integer, also NumPy's and a member of an enumeration of MuJoCo's, which has no `__index__`; None otherwise."""
+    if isinstance(value, bool):
+        return None
+    if type(value).__name__.startswith("mjt"):
+        return int(value)
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError):
+        return None
 
 
 # ---- options, by name ------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Choice, Kernel, kernel
 
 
@@ -121,7 +122,7 @@ def register(shape: Shape) -> None:
         ValueError: the kind is registered already.
     """
     if shape.kind in SHAPES:
-        raise ValueError(f"the shape {shape.kind} is registered already")
+        raise ArgumentError(f"the shape {shape.kind} is registered already")
     SHAPES[shape.kind] = shape
     radius_of.add(shape.kind, shape.radius)
     meet_shape.add(shape.kind, shape.meet)

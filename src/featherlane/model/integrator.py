@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Choice, Kernel, kernel
 from featherlane.lanes.choice import being, doing, no, nothing
 
@@ -111,7 +112,7 @@ def register(scheme: Scheme) -> None:
         ValueError: the number or the name is registered already.
     """
     if scheme.number in SCHEMES or scheme.name in {other.name for other in SCHEMES.values()}:
-        raise ValueError(f"an integrator {scheme.number}, {scheme.name!r} is registered already")
+        raise ArgumentError(f"an integrator {scheme.number}, {scheme.name!r} is registered already")
     n = scheme.number
     SCHEMES[n] = scheme
     advance.add(n, scheme.advance)

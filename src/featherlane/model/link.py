@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownNameError, near
-from featherlane.model.assign import reals
+from featherlane.model.assign import encodable, reals
 from featherlane.model.fields import LINKS
 from featherlane.model.products import turned_back
 
@@ -145,6 +145,7 @@ def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
 def _kind(link: Link, label: str) -> int:
     if not isinstance(link.name, str):
         raise ModelError(f"{label}: got name {link.name!r}, allowed is text")
+    encodable(f"{label}: name", link.name)
     if not isinstance(link.kind, str) or link.kind not in KINDS:
         hint = near(link.kind, KINDS) if isinstance(link.kind, str) else ""
         raise ModelError(f"{label}: got kind {link.kind!r}, allowed are {', '.join(map(repr, KINDS))}{hint}")
@@ -156,6 +157,7 @@ def _body(mj_model, body, label: str) -> int:
     import mujoco
 
     if isinstance(body, str):
+        encodable(label, body)
         number = mujoco.mj_name2id(mj_model, mujoco.mjtObj.mjOBJ_BODY, body)
         if number < 0:
             names = [mj_model.body(i).name for i in range(mj_model.nbody)]

@@ -17,6 +17,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
+from featherlane.model.assign import encodable
 from featherlane.model.candidates import candidates
 from featherlane.model.exchange import read_sizes
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
@@ -26,10 +27,12 @@ from featherlane.model.link import Link, link_fields, listed
 from featherlane.model.model import Model
 from featherlane.model.older import check_compiled
 from featherlane.model.option import check_options
+from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
 from featherlane.model.reader import heard, hint, mujoco_module
 from featherlane.model.shapes import check_shapes, visible_geoms
 from featherlane.model.sleep import asleep_at_start
-from featherlane.model.urdf import dropped_elements
+from featherlane.model.tables import check_tables
+from featherlane.model.urdf import dropped_elements, link_names
 
 # sizes of the engine's own, and a field whose length each is
 COUNTED = {
@@ -52,6 +55,11 @@ COUNTED = {
     "nmeshnode": "meshnode_triangle",
 }
 
+FUSED = (
+    "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
+    '<mujoco><compiler fusestatic="false"/></mujoco> to the robot'
+)
+
 
 def _bundled_files() -> dict[str, Path]:
     """The bundled models by name."""
@@ -69,7 +77,7 @@ def _find(source: str | Path) -> Path:
     bundled = _bundled_files()
     if isinstance(source, str) and source in bundled:
         return bundled[source]
-    path = Path(source).expanduser()
+    path = Path(encodable("path", str(source))).expanduser()
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:
@@ -93,7 +101,9 @@ def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
     for name, content in (assets or {}).items():
         if not isinstance(content, str | bytes | bytearray):
             raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")
-        result[str(name)] = content.encode() if isinstance(content, str) else bytes(content)
+        if isinstance(content, str):
+            content = encodable(f"asset {str(name)!a}", content).encode()
+        result[encodable("assets", str(name))] = bytes(content)
     return result
 
 
@@ -103,8 +113,9 @@ def _is_urdf(text: str) -> bool:
     return first is not None and first.group(1) == "robot"
 
 
-def _compile(mujoco: Any, source: Any, assets) -> tuple[object, str, str]:
+def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders) -> tuple[object, str, str]:
     """An MjModel of our own, its name for messages, and its XML text where there is one."""
+    listed_folders(package_dirs)
     if assets is not None and not (isinstance(source, str) and _is_text(source)):
         raise ModelError("assets: allowed only with XML text; a file finds its own")
     if isinstance(source, mujoco.MjModel):
@@ -113,10 +124,25 @@ def _compile(mujoco: Any, source: Any, assets) -> tuple[object, str, str]:
         spec: Any = source
         return spec.compile(), "MjSpec", ""
     if isinstance(source, str) and _is_text(source):
-        text = _clean(source)
-        return mujoco.MjModel.from_xml_string(text, _checked_assets(assets)), "XML text", text
+        text = encodable("XML text", _clean(source))
+        files = _checked_assets(assets)
+        if _has_packages(text):
+            spec = mujoco.MjSpec.from_string(text, assets=files)
+            resolve(spec, package_dirs, None)
+            return spec.compile(), "XML text", text
+        return mujoco.MjModel.from_xml_string(text, files), "XML text", text
     path = _find(source)
-    return mujoco.MjModel.from_xml_path(str(path)), str(path), path.read_text(encoding="utf-8-sig", errors="replace")
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    if _has_packages(text):
+        spec = mujoco.MjSpec.from_file(str(path))
+        resolve(spec, package_dirs, path)
+        return spec.compile(), str(path), text
+    return mujoco.MjModel.from_xml_path(str(path)), str(path), text
+
+
+def _has_packages(text: str) -> bool:
+    """Whether a URDF names files by package."""
+    return SCHEME in text and _is_urdf(text)
 
 
 def _clean(text: str) -> str:
@@ -128,12 +154,13 @@ def _is_text(source: str) -> bool:
     return _clean(source).startswith("<")
 
 
-def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, str]:
+def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
     """What MuJoCo makes of a source, whatever its features: an MjModel of our own, its name, its XML text or "".
 
     Args:
         source: as for `load`.
         assets: as for `load`.
+        package_dirs: as for `load`.
 
     Raises:
         ModelError: it cannot be found, read or compiled; with the file and the parser's line.  A field of it has a
@@ -150,7 +177,7 @@ def read(source, assets: Mapping[str, bytes] | None = None) -> tuple[Any, str, s
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
     try:
         with heard():
-            return _compile(mujoco, source, assets)
+            return _compile(mujoco, source, assets, package_dirs)
     except ModelError:
         raise
     except (ValueError, mujoco.FatalError) as error:
@@ -177,8 +204,12 @@ def specification(source) -> Any:
     try:
         with heard():
             if isinstance(source, str) and _is_text(source):
-                return mujoco.MjSpec.from_string(_clean(source))
-            return mujoco.MjSpec.from_file(str(_find(source)))
+                path, spec = None, mujoco.MjSpec.from_string(encodable("XML text", _clean(source)))
+            else:
+                path = _find(source)
+                spec = mujoco.MjSpec.from_file(str(path))
+            resolve(spec, (), path)
+            return spec
     except ModelError:
         raise
     except (ValueError, mujoco.FatalError) as error:
@@ -186,7 +217,12 @@ def specification(source) -> Any:
         raise ModelError(f"{where}: {str(error).strip()}") from None
 
 
-def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequence[Link] = ()) -> Model:
+def load(
+    source,
+    assets: Mapping[str, bytes] | None = None,
+    links: Link | Sequence[Link] = (),
+    package_dirs: Folders = (),
+) -> Model:
     """Load a model.
 
     Args:
@@ -194,6 +230,12 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
             with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).
         assets: files that XML text refers to, content by name.
         links: joints between bodies beside the tree, a `Link` or several; such a model has the contact model `lcp`.
+        package_dirs: folders in which a URDF's `package://NAME/PATH` is searched: folders that hold packages, or the
+            package itself.  Then come those of ROS_PACKAGE_PATH, AMENT_PREFIX_PATH and CMAKE_PREFIX_PATH, and the
+            folders above the file.
+
+    Warns:
+        UserWarning: what MuJoCo does not read of a URDF (`model.dropped`), and which links it merges (`model.fused`).
 
     Raises:
         UnsupportedFeatureError: the model has features that would change its motion and are not computed; lists all.
@@ -201,21 +243,25 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
             number that it cannot hold (NaN, a negative mass): MuJoCo compiles some of these.
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
-    model = load_unchecked(source, assets, links)
+    model = load_unchecked(source, assets, links, package_dirs)
     model.check_edits()
     return model
 
 
-def load_unchecked(source, assets=None, links=()) -> Model:
+def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) -> Model:
     """A model as `load` reads it, whatever its numbers: for those who look at what is wrong with it."""
     links = listed(links)
-    mj_model, name, text = read(source, assets)
+    mj_model, name, text = read(source, assets, package_dirs)
     with heard():
         model = from_mujoco(mj_model, name, links)
     if text and _is_urdf(text):
         model.dropped = dropped_elements(text)
         if model.dropped:
             warnings.warn(f"{name}: not read from the URDF: {'; '.join(model.dropped)}", stacklevel=3)
+        bodies = {*model.names("body")}
+        model.fused = [link for link in link_names(text) if link not in bodies]
+        if model.fused:
+            warnings.warn(f"{name}: {FUSED.format(', '.join(map(repr, model.fused)))}", stacklevel=3)
     return model
 
 
@@ -254,6 +300,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     sizes |= {"nlink": len(derived["link_type"])}
     sizes |= counts | facts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
     model = Model(mj_model, sizes, derived, source)
+    check_tables(model)
     if links:
         model.link_names.extend(link.name for link in links)
         model.opt.contact_model = "lcp"

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL, is_editable
+from featherlane.model.fixed import fixed, read_only
 from featherlane.model.lent import Lent
 from featherlane.model.limits import ROWS, check_field
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
@@ -31,6 +32,7 @@ BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 # fields whose numbers have limits
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
+FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
 
@@ -107,10 +109,11 @@ class Model(NamedAccess):
         mj_model: the MjModel behind, as loaded and as `set_const` last left it; `to_mujoco` gives one with all edits.
         source: where the model came from, for messages.
         dropped: elements of the source that MuJoCo ignored without a word.
+        fused: links of a URDF that fixed joints merge into the bodies that carry them: there are no such bodies.
         real_buffer: all real fields, float64, in layout order.
-        int_buffer: all integer fields, int32, in layout order.
-        scalar_buffer: all numbers that worlds share, float64, in layout order.
-        rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here.
+        int_buffer: all integer fields, int32, in layout order; read-only.
+        scalar_buffer: all numbers that worlds share, float64, in layout order; read-only.
+        rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here; read-only.
         revision: grows when a size, an integer option or a function of the user changes.
         user_sensors: what `set_user_sensor` registered, by the sensor's number.
         link_names: names of the links, empty for those without one.
@@ -124,6 +127,7 @@ class Model(NamedAccess):
             "mj_model": mj_model,
             "source": source,
             "dropped": [],
+            "fused": [],
             "revision": 0,
             "user_sensors": {},
             "user_actuators": {},
@@ -138,7 +142,7 @@ class Model(NamedAccess):
         for field in MODEL.fields:
             if field.kind != "size":
                 value = derived[field.name] if field.name in derived else read(mj_model, field.name)
-                self.rows[field.name][...] = np.ravel(value)
+                self._memory[field.name][...] = np.ravel(value)
 
     def __setstate__(self, state: dict[str, Any]):
         """Copy the buffers to memory that kernels may read, and make the views anew.
@@ -151,17 +155,18 @@ class Model(NamedAccess):
                 "model: it was pickled by a version of Featherlane whose models have other fields; "
                 "load it again from its source (fl.load)"
             )
-        self.__dict__.update(state, rows={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
-        for name in (f"{kind}_buffer" for kind in BUFFERS):
+        self.__dict__.update(state, rows={}, _memory={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
+        for kind in BUFFERS:
+            name = f"{kind}_buffer"
             buffer = aligned(state[name].shape, state[name].dtype)
             buffer[...] = state[name]
-            self.__dict__[name] = buffer
-        place = dict.fromkeys(BUFFERS, 0)
-        for field in MODEL.fields:
-            if field.kind in place:
-                start = place[field.kind]
-                place[field.kind] = start + field.count(self._sizes)
-                self._attach(field, slice(start, place[field.kind]))
+            shown = read_only(buffer)
+            self.__dict__[name] = buffer if kind == "real" else shown
+            place = 0
+            for field in (field for field in MODEL.fields if field.kind == kind):
+                rows = slice(place, place + field.count(self._sizes))
+                place = rows.stop
+                self._attach(field, buffer[rows], shown[rows])
 
     # made anew at each access: kept, they and the model would hold each other
     @property
@@ -174,21 +179,30 @@ class Model(NamedAccess):
         """Statistics of the model in qpos0."""
         return Statistics(self)
 
-    def _attach(self, field: Field, rows: slice) -> None:
-        """The views of one field: flat for records, shaped for users."""
-        flat = self.__dict__[f"{field.kind}_buffer"][rows]
-        self.rows[field.name] = flat
+    def _attach(self, field: Field, memory: np.ndarray, shown: np.ndarray) -> None:
+        """The views of one field: flat for the engine and for records, shaped for users."""
+        self._memory[field.name], self.rows[field.name] = memory, shown
+        flat = memory if is_editable(field) else shown
         if field.dtype == "bool":
             flat = flat.view(np.bool_)[_LOW_BYTE::4]
         view = flat.reshape(field.dims(self._sizes))
-        view.flags.writeable = is_editable(field)
-        self.__dict__[field.name] = view
+        self.__dict__[field.name] = view if is_editable(field) else fixed(view, FIXED.format(field.name))
         if field.name in LIVE:
             self._lent[field.name] = Lent(view)
             self._edited.add(field.name)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "link_names", "_sizes")
+        kept = (
+            "mj_model",
+            "source",
+            "dropped",
+            "fused",
+            "revision",
+            "user_sensors",
+            "user_actuators",
+            "link_names",
+            "_sizes",
+        )
         return {"_layout": LAYOUT} | {
             name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))
         }
@@ -206,24 +220,24 @@ class Model(NamedAccess):
         if name in KEYFRAME_FIELDS or name == "nkey":
             return getattr(self.mj_model, name)
         if not name.startswith("_") and hasattr(self.__dict__.get("mj_model"), name):
-            raise AttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
-        raise AttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
+            raise UnknownAttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
+        raise UnknownAttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
 
     def __setattr__(self, name: str, value: Any):
         if name not in MODEL:
-            if name == "dropped":
+            if name in ("dropped", "fused"):
                 self.__dict__[name] = list(value)
                 return
             if name in KEYFRAME_FIELDS:
                 assign(name, getattr(self, name), value)
                 return
-            raise AttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
+            raise UnknownAttributeError(f"model has no field {name!r} to set{near(name, MODEL.index)}")
         field = MODEL[name]
         self._note(name)
         if name.startswith("opt_") and hasattr(Option, name.removeprefix("opt_")):
             setattr(self.opt, name.removeprefix("opt_"), value)
         elif not is_editable(field):
-            raise ModelError(f"{name} is fixed when the model is loaded; change it in the XML or the MjSpec")
+            raise ModelError(FIXED.format(name))
         else:
             self._assign(field, value)
 
@@ -332,7 +346,7 @@ class Model(NamedAccess):
             if MODEL[name].kind == "size":
                 self._set_size(name, int(value))
             else:
-                self.rows[name][...] = np.ravel(value)
+                self._memory[name][...] = np.ravel(value)
 
     def to_mujoco(self):
         """A `mujoco.MjModel` of its own with all current edits."""
@@ -348,7 +362,7 @@ def check_model(model: Any) -> None:
         TypeError: it is no Model.
     """
     if not isinstance(model, Model):
-        raise TypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        raise ArgumentTypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
 
 
 for _name in LIVE:

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from featherlane.errors import UnknownNameError, near
+from featherlane.errors import UnknownAttributeError, UnknownNameError, near
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.joint import COORDINATES, DOFS
 
@@ -155,7 +155,9 @@ class NamedView:
         if owner is model and kind.host_prefix and hasattr(model.mj_model, kind.host_prefix + attribute):
             field = kind.host_prefix + attribute
             return getattr(model.mj_model, field), (self.id,), field
-        raise AttributeError(f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}")
+        raise UnknownAttributeError(
+            f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}"
+        )
 
     def __getattr__(self, attribute: str):
         array, index, _ = self._locate(attribute)
@@ -163,7 +165,7 @@ class NamedView:
 
     def __setattr__(self, attribute: str, value: Any):
         if attribute in ("id", "name"):
-            raise AttributeError(f"{self._kind}.{attribute} cannot be set")
+            raise UnknownAttributeError(f"{self._kind}.{attribute} cannot be set")
         array, index, field = self._locate(attribute)
         assign(f"{self._kind} {self.name or self.id!r}: {attribute}", array, value, index, is_mixed(field))
 

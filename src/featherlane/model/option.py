@@ -6,7 +6,6 @@ Numbers are read and written under MuJoCo's names; enumerations take MuJoCo's en
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum, IntFlag
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, UnsupportedFeatureError, near
+from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
 from featherlane.model.assign import converted
 from featherlane.model.enums import (
     EQ_TENDON,
@@ -31,6 +30,7 @@ from featherlane.model.enums import (
     Rotation,
     Softness,
     Solver,
+    whole_number,
 )
 from featherlane.model.integrator import SCHEMES, Scheme
 from featherlane.model.solver import SOLVERS, ConvexSolver
@@ -105,12 +105,10 @@ def _speed(name: str, value: Any) -> float:
 
 def _index(name: str, value: Any) -> int:
     """An integer, also one that comes as MuJoCo's enum or as NumPy's."""
-    if not isinstance(value, bool):
-        with suppress(TypeError):
-            return operator.index(value)
-    if type(value).__name__.startswith("mjt"):
-        return int(value)
-    raise ModelError(f"option {name}: got {value!r}, allowed is an integer")
+    number = whole_number(value)
+    if number is None:
+        raise ModelError(f"option {name}: got {value!r}, allowed is an integer")
+    return number
 
 
 def _count(name: str, value: Any) -> int:
@@ -389,12 +387,15 @@ class _ContactModelChoice(_Integer):
         opt._model.check_edits()
 
 
+FILTERPARENT = "option disableflags: filterparent is fixed when the model is loaded; set it in the XML"
+
+
 class _DisableFlags(_Integer):
     """Disable bits: the filter of parents made the candidate pairs and is fixed with them."""
 
     def refuse(self, opt, number: int) -> None:
         if (number ^ opt.disableflags) & Disable.FILTERPARENT:
-            raise ModelError("option disableflags: filterparent is fixed when the model is loaded; set it in the XML")
+            raise ModelError(FILTERPARENT)
         super().refuse(opt, number)
 
 
@@ -467,7 +468,7 @@ class Option:
     def __getattr__(self, name: str):
         if name in PASSED_THROUGH:
             return getattr(self._model.mj_model.opt, name)
-        raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
+        raise UnknownAttributeError(f"no option {name!r}{near(name, dir(self))}")
 
     def __setattr__(self, name: str, value: Any):
         if name in PASSED_THROUGH:
@@ -476,7 +477,7 @@ class Option:
         elif hasattr(type(self), name):
             object.__setattr__(self, name, value)
         else:
-            raise AttributeError(f"no option {name!r}{near(name, dir(self))}")
+            raise UnknownAttributeError(f"no option {name!r}{near(name, dir(self))}")
 
     def __dir__(self):
         return [*(n for n in vars(type(self)) if not n.startswith("_")), *PASSED_THROUGH]
@@ -489,6 +490,28 @@ class Option:
             f"solver={solver}, cone={Cone(self.cone).name.lower()}, "
             f"contact_model={self.contact_model})"
         )
+
+
+def set_integers(model: Model, values: Mapping[str, int]) -> None:
+    """Set integer options together: only what they are in the end has to go together.
+
+    Args:
+        model: the model, which is changed.
+        values: number by name of the field, `opt_integrator`, ...
+
+    Raises:
+        ModelError: a number that an option does not take, with what is allowed.
+        UnsupportedFeatureError: settings that do not go together.
+    """
+    found = {name.removeprefix("opt_"): value for name, value in values.items()}
+    found = {name: vars(Option)[name].check(name, value) for name, value in found.items()}
+    if (found.get("disableflags", model.opt_disableflags) ^ model.opt_disableflags) & Disable.FILTERPARENT:
+        raise ModelError(FILTERPARENT)
+    problems = clashes(found | {"nlink": model.nlink, "tendon_equalities": tendon_equalities(model.eq_type)})
+    if problems:
+        raise UnsupportedFeatureError(problems)
+    for name, value in found.items():
+        model._set_size(f"opt_{name}", value)
 
 
 def check_options(opt) -> None:

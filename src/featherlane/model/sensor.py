@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Choice, Kernel, kernel
 
 # when a sensor measures: once what it reads is valid, or while the rows of a world stand in the tile
@@ -87,7 +88,7 @@ def register(sensor: Sensor) -> None:
         ValueError: the kind is registered already.
     """
     if sensor.kind in SENSORS:
-        raise ValueError(f"sensors of the kind {sensor.kind} are registered already")
+        raise ArgumentError(f"sensors of the kind {sensor.kind} are registered already")
     SENSORS[sensor.kind] = sensor
     _CHOICES[sensor.when].add(sensor.kind, sensor.measure)
     if not sensor.is_cut:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Choice, Kernel, kernel
 from featherlane.lanes.choice import being, doing, no, nothing
 
@@ -66,7 +67,7 @@ def register(solver: ConvexSolver) -> None:
         ValueError: the number or the name is registered already.
     """
     if solver.number in SOLVERS or solver.name in {other.name for other in SOLVERS.values()}:
-        raise ValueError(f"a solver {solver.number}, {solver.name!r} is registered already")
+        raise ArgumentError(f"a solver {solver.number}, {solver.name!r} is registered already")
     SOLVERS[solver.number] = solver
     run.add(solver.number, solver.solve)
     for question, is_so in (

@@ -46,6 +46,16 @@ def dropped_elements(text: str) -> list[str]:
     return [f"{', '.join(labels)}: {loss}" for loss, labels in found.items()]
 
 
+def link_names(text: str) -> list[str]:
+    """Names of a URDF's links, in the order of the document; none of a document that is no URDF."""
+    try:
+        robot = expatbuilder.parseString(text, namespaces=False).documentElement
+    except ExpatError:
+        return []
+    links = _children(robot) if robot is not None and robot.tagName == "robot" else ()
+    return [link.getAttribute("name") for link in links if link.tagName == "link"]
+
+
 def _losses(element: Element) -> Iterator[str]:
     """What is ignored of a child of the robot."""
     if element.tagName not in READ["robot"]:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from featherlane.errors import ArgumentError, ArgumentTypeError
+
 
 def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLike], n: int) -> NDArray:
     """H with column j = ID_delta(e_j) = ID(q, qvel, e_j) - ID(q, qvel, 0).
@@ -29,9 +31,9 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
     Cost: n + 1 calls, against one pass of the composite-rigid-body algorithm: a check, or for systems without one.
     """
     if not callable(inverse_dynamics):
-        raise TypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}: a function is allowed")
+        raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}: a function is allowed")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ValueError(f"n = {n!r}: 0 or more is allowed, a whole number")
+        raise ArgumentError(f"n = {n!r}: 0 or more is allowed, a whole number")
     bias = _forces(inverse_dynamics, np.zeros(n))
     H = np.empty((*bias.shape, n), dtype=bias.dtype)
     for j in range(n):
@@ -40,7 +42,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
         unit[j] = 1.0
         column = _forces(inverse_dynamics, unit)
         if column.shape != bias.shape:
-            raise ValueError(f"inverse_dynamics gave shape {column.shape} after {bias.shape}: one shape is allowed")
+            raise ArgumentError(f"inverse_dynamics gave shape {column.shape} after {bias.shape}: one shape is allowed")
         H[..., j] = column - bias
     return H
 
@@ -51,5 +53,5 @@ def _forces(inverse_dynamics: Callable[[NDArray], ArrayLike], qacc: NDArray) -> 
     if forces.dtype.kind in "biu":
         forces = forces.astype(np.float64)
     if forces.ndim == 0 or forces.shape[-1] != qacc.size:
-        raise ValueError(f"inverse_dynamics gave shape {forces.shape}: (..., {qacc.size}) is allowed")
+        raise ArgumentError(f"inverse_dynamics gave shape {forces.shape}: (..., {qacc.size}) is allowed")
     return forces

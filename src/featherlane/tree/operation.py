@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from featherlane.errors import ArgumentError
 from featherlane.tree.factor import ltdl, ltl
 from featherlane.tree.parent import IntArray, ancestors, check_parents, real_array, square_array
 
@@ -124,7 +125,7 @@ def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Lite
         L, D = ltdl(H, parents)
         z = solve_lt(L, parents, b, unit=True)
         return solve_l(L, parents, z / (D if np.ndim(b) < L.ndim else D[..., None]), unit=True)
-    raise ValueError(f'factorization = {factorization!r}: "ltdl" or "ltl" is allowed')
+    raise ArgumentError(f'factorization = {factorization!r}: "ltdl" or "ltl" is allowed')
 
 
 def _operands(
@@ -137,13 +138,13 @@ def _operands(
     vector = columns.ndim < matrix.ndim
     axis, allowed = (-1, f"(..., {n})") if vector else (-2, f"(..., {n}, k)")
     if columns.ndim == 0 or columns.shape[axis] != n:
-        raise ValueError(f"{operand_name} has shape {columns.shape}: {allowed} is allowed")
+        raise ArgumentError(f"{operand_name} has shape {columns.shape}: {allowed} is allowed")
     if vector:
         columns = columns[..., None]
     try:
         leading = np.broadcast_shapes(matrix.shape[:-2], columns.shape[:-2])
     except ValueError:
-        raise ValueError(
+        raise ArgumentError(
             f"{operand_name} has shape {np.shape(operand)}: leading axes that broadcast with those of "
             f"{matrix_name}, {matrix.shape}, are allowed"
         ) from None

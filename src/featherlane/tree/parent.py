@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from featherlane.errors import ArgumentError
+
 IntArray = NDArray[np.intp]
 
 
@@ -17,11 +19,11 @@ def _integers(values: ArrayLike, name: str) -> IntArray:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ValueError(f"{name} has rows of several lengths: one-dimensional is allowed") from None
+        raise ArgumentError(f"{name} has rows of several lengths: one-dimensional is allowed") from None
     if array.ndim != 1:
-        raise ValueError(f"{name} has shape {array.shape}: one-dimensional is allowed")
+        raise ArgumentError(f"{name} has shape {array.shape}: one-dimensional is allowed")
     if array.size and array.dtype.kind not in "iu":
-        raise ValueError(f"{name} has dtype {array.dtype}: integers are allowed")
+        raise ArgumentError(f"{name} has dtype {array.dtype}: integers are allowed")
     return array.astype(np.intp)
 
 
@@ -40,7 +42,9 @@ def check_parents(parents: ArrayLike) -> IntArray:
         i = int(wrong[0])
         hint = "; the array looks 1-based: use from_book" if array[i] == i and array.min() >= 0 else ""
         allowed = "-1 (root)" if i == 0 else f"-1 (root) or 0 to {i - 1}"
-        raise ValueError(f"parents[{i}] = {array[i]}: a parent comes before its child, so {allowed} is allowed{hint}")
+        raise ArgumentError(
+            f"parents[{i}] = {array[i]}: a parent comes before its child, so {allowed} is allowed{hint}"
+        )
     return array
 
 
@@ -54,7 +58,7 @@ def from_book(parents: ArrayLike) -> IntArray:
     wrong = np.flatnonzero((array < 0) | (array > np.arange(array.size)))
     if wrong.size:
         i = int(wrong[0])
-        raise ValueError(f"parent of {i + 1} = {array[i]}: 1-based, with root 0, 0 to {i} is allowed")
+        raise ArgumentError(f"parent of {i + 1} = {array[i]}: 1-based, with root 0, 0 to {i} is allowed")
     return array - 1
 
 
@@ -85,10 +89,12 @@ def expand_parents(parents: ArrayLike, dofs: ArrayLike) -> IntArray:
     """
     parents, counts = check_parents(parents), _integers(dofs, "dofs")
     if counts.size != parents.size:
-        raise ValueError(f"dofs has {counts.size} entries: {parents.size}, one for each entry of parents, is allowed")
+        raise ArgumentError(
+            f"dofs has {counts.size} entries: {parents.size}, one for each entry of parents, is allowed"
+        )
     if counts.size and counts.min() < 0:
         i = int(np.argmax(counts < 0))
-        raise ValueError(f"dofs[{i}] = {counts[i]}: 0 or more is allowed")
+        raise ArgumentError(f"dofs[{i}] = {counts[i]}: 0 or more is allowed")
     expanded = np.arange(-1, counts.sum() - 1, dtype=np.intp)
     # last[i]: the last freedom on the path from the base to body i; last[-1] serves the base
     last = np.full(parents.size + 1, -1, dtype=np.intp)
@@ -181,14 +187,14 @@ def check_sparsity(H: ArrayLike, parents: ArrayLike, tolerance: float = 1e-12) -
         worst = np.unravel_index(np.argmax(np.abs(error)), error.shape)
         if not np.abs(error[worst]) <= bound:
             entry = ", ".join(map(str, worst))
-            raise ValueError(f"H[{entry}]: {kind} by {error[worst]}; at most {bound} is allowed")
+            raise ArgumentError(f"H[{entry}]: {kind} by {error[worst]}; at most {bound} is allowed")
 
 
 def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
     """A real array (..., n, n); integers become float64, other real types (also `object`) stay."""
     array = real_array(H, name)
     if array.ndim < 2 or array.shape[-2:] != (n, n):
-        raise ValueError(f"{name} has shape {array.shape}: (..., {n}, {n}), as parents has {n} entries, is allowed")
+        raise ArgumentError(f"{name} has shape {array.shape}: (..., {n}, {n}), as parents has {n} entries, is allowed")
     return array
 
 
@@ -197,9 +203,9 @@ def real_array(values: ArrayLike, name: str) -> NDArray:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise ValueError(f"{name} has rows of several lengths: an array of real numbers is allowed") from None
+        raise ArgumentError(f"{name} has rows of several lengths: an array of real numbers is allowed") from None
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind not in "fO":
-        raise ValueError(f"{name} has dtype {array.dtype}: real numbers are allowed")
+        raise ArgumentError(f"{name} has dtype {array.dtype}: real numbers are allowed")
     return array

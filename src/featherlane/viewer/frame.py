@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.dynamics.body.kinematics import frames, kinematics
-from featherlane.errors import ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError, near
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import LASTING, MOCAP
@@ -132,7 +132,7 @@ class Frame:
         """
         check_model(model)
         if not isinstance(source, Data | Batch):
-            raise TypeError(f"source: got {type(source).__name__}, allowed is a Data or a Batch")
+            raise ArgumentTypeError(f"source: got {type(source).__name__}, allowed is a Data or a Batch")
         if source.model is not model:
             raise ModelError("model: it is not the source's")
         needs = {need for layer in wanted for need in _needs(layer)}

@@ -11,6 +11,8 @@ from itertools import islice
 
 import numpy as np
 
+from featherlane.errors import OutOfRangeError
+
 SECONDS = 10.0
 MOST_BYTES = 1 << 28
 Kept = dict[str, np.ndarray]
@@ -73,7 +75,7 @@ class History:
 
     def __getitem__(self, k: int) -> Moment:
         if not -len(self) <= k < len(self):
-            raise IndexError(f"moment {k}: there are {len(self)}")
+            raise OutOfRangeError(f"moment {k}: there are {len(self)}")
         return self._moments[self._first + k if k >= 0 else k]
 
     def __iter__(self) -> Iterator[Moment]:

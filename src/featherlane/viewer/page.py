@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import FeatherlaneError, ModelError
+from featherlane.errors import CallError, FeatherlaneError, ModelError
 from featherlane.model.enums import NGROUP
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.ray import Rays
@@ -88,7 +88,7 @@ class Page:
         else:
             self._jobs.put(run)
             if self._closed.is_set() or not done.wait(timeout):
-                raise RuntimeError("the page is closed, or busy")
+                raise CallError("the page is closed, or busy")
         value, error = result[0]
         if error is not None:
             raise error

@@ -80,7 +80,7 @@ def sweep(
     Args:
         model: the model.
         parameters: values by field.  A name is a real field of the model (`body_mass`), an option (`opt.timestep`), a
-            whole number that can be edited (`geom_contype`), or a field of the state at the start (`qpos`); in
+            whole number that can be edited (`eq_active0`), or a field of the state at the start (`qpos`); in
             brackets stand entries of it: `body_mass[torso]`, `geom_friction[:, 0]`, `qpos[2]`.  Two fields with ` + `
             between them take the same value: `body_mass + body_inertia`.  Values are a list with one for each sample,
             `grid`, `uniform`, `log_uniform`, `normal`, `choice` or `drawn`, in SI units.  What depends on a field

@@ -117,7 +117,9 @@ def _owner(path: str, name: str) -> tuple[str, Field | None]:
     if name in EDITABLE_INTS:
         return "variant", MODEL[name]
     if name in MODEL:
-        raise ModelError(f"parameter {path!r}: {name} is fixed when the model is loaded")
+        raise ModelError(
+            f"parameter {path!r}: {name} is fixed when the model is loaded; fl.variants compiles one for each value"
+        )
     known = [f.name for f in MODEL.fields if f.kind == "real"] + list(STATE) + sorted(EDITABLE_INTS)
     known += [f"opt.{option}" for option in OPTIONS]
     shown = name.replace("opt_", "opt.") if name.startswith("opt_") else name

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.errors import OutOfRangeError
+
 
 def chain(model, body: int) -> list[int]:
     """Dofs that move a body, the nearest first."""
@@ -40,7 +42,7 @@ def jac(model, data, point, body: int) -> tuple[np.ndarray, np.ndarray]:
         IndexError: there is no such body.
     """
     if not 0 <= body < model.nbody:
-        raise IndexError(f"body is {body}, allowed are 0 to {model.nbody - 1}")
+        raise OutOfRangeError(f"body is {body}, allowed are 0 to {model.nbody - 1}")
     jacp, jacr = np.zeros((3, model.nv)), np.zeros((3, model.nv))
     dofs = chain(model, body)
     if dofs:

@@ -9,12 +9,12 @@ from gymnasium.vector import AutoresetMode
 from featherlane.environments.registry import make_vec
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
-from featherlane.errors import ModelError
+from featherlane.errors import InstallationError, ModelError
 
 
-def missing(library: str, extra: str, error: ImportError) -> ImportError:
+def missing(library: str, extra: str, error: ImportError) -> InstallationError:
     """What is raised where a library is not installed."""
-    return ImportError(f"this door needs {library}: pip install 'featherlane[{extra}]' ({error})")
+    return InstallationError(f"this door needs {library}: pip install 'featherlane[{extra}]' ({error})")
 
 
 def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **wanted: Any) -> TaskEnv:

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 from featherlane.environments.doors.opening import missing, opened, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
-from featherlane.errors import ModelError
+from featherlane.errors import ModelError, UnknownAttributeError
 
 try:
     from stable_baselines3.common.vec_env import VecEnv  # pyright: ignore[reportMissingImports]
@@ -139,7 +139,9 @@ class TaskVecEnv(VecEnv):
         for owner in (self.env, self.env.task):
             if hasattr(owner, name):
                 return owner
-        raise AttributeError(f"neither {type(self.env).__name__} nor {type(self.env.task).__name__} has {name!r}")
+        raise UnknownAttributeError(
+            f"neither {type(self.env).__name__} nor {type(self.env.task).__name__} has {name!r}"
+        )
 
     def _some(self, indices: int | Iterable[int] | None) -> list[int]:
         return list(self._get_indices(indices))

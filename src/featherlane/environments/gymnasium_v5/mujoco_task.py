@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
+from featherlane.errors import MissingMethodError
 from featherlane.simulation.batch.batch import Batch
 
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
@@ -97,7 +98,7 @@ class HealthyTask(MujocoTask):
 
     def healthy(self, worlds: Batch) -> np.ndarray:
         """Which worlds are, (n,) bool."""
-        raise NotImplementedError(f"{type(self).__name__} has no healthy")
+        raise MissingMethodError(f"{type(self).__name__} has no healthy")
 
     def terminated(self, worlds: Batch) -> np.ndarray | None:
         self.is_healthy = self.healthy(worlds)

@@ -10,6 +10,7 @@ import numpy as np
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.options import number
 from featherlane.environments.tasks.robot import RobotTask
+from featherlane.errors import MissingMethodError
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
@@ -80,11 +81,11 @@ class ArmTask(RobotTask):
 
     def draw_goals(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> np.ndarray:
         """Goals of the worlds `ids`, (len(ids), 3) [m]."""
-        raise NotImplementedError(f"{type(self).__name__} has no draw_goals")
+        raise MissingMethodError(f"{type(self).__name__} has no draw_goals")
 
     def distance(self, worlds: Batch) -> np.ndarray:
         """From the goal, (n,) [m]."""
-        raise NotImplementedError(f"{type(self).__name__} has no distance")
+        raise MissingMethodError(f"{type(self).__name__} has no distance")
 
     def info(self, worlds: Batch, terms, before) -> dict[str, np.ndarray]:
         distance = self.distance(worlds)

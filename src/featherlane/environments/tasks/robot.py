@@ -14,6 +14,7 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.environments.tasks.options import interval, weights
 from featherlane.environments.tasks.randomization import Randomization
+from featherlane.errors import MissingMethodError
 from featherlane.model.load import load
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
@@ -91,14 +92,14 @@ class RobotTask(Task):
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
         """Angles for the servos of the worlds `at`, from `action`, (n, nu) [rad]."""
-        raise NotImplementedError(f"{type(self).__name__} has no targets")
+        raise MissingMethodError(f"{type(self).__name__} has no targets")
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         return {name: self.weight[name] * value for name, value in self.terms(worlds).items()}
 
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
         """Terms of the reward before they are weighed, (n,) each."""
-        raise NotImplementedError(f"{type(self).__name__} has no terms")
+        raise MissingMethodError(f"{type(self).__name__} has no terms")
 
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
         self.steps[slice(None) if ids is None else ids] += 1
@@ -111,7 +112,7 @@ class RobotTask(Task):
 
     def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Set positions, velocities, controls and goals of the worlds `ids`."""
-        raise NotImplementedError(f"{type(self).__name__} has no place")
+        raise MissingMethodError(f"{type(self).__name__} has no place")
 
     def jerk(self) -> np.ndarray:
         """Sum of squares of the change of the action, (n,)."""

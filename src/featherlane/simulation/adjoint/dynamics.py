@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.errors import ModelError
+from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.assign import flag, reals
 from featherlane.simulation.adjoint.cotangent import Coordinates
 from featherlane.simulation.adjoint.steps import steps_of
@@ -62,7 +62,7 @@ class Dynamics:
 
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
         if not isinstance(batch, Batch):
-            raise TypeError(f"batch: got {type(batch).__name__}, allowed is a Batch")
+            raise ArgumentTypeError(f"batch: got {type(batch).__name__}, allowed is a Batch")
         check(batch.model, batch)
         self.model, self.nworld, self.dtype = copy.deepcopy(batch.model), batch.nworld, batch.dtype
         self.nthread, self.frictionloss = threads(nthread), flag("frictionloss", frictionloss)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError
+from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.assign import flag, numbers, reals
 from featherlane.model.model import Model
 from featherlane.simulation.adjoint.cotangent import Coordinates
@@ -101,7 +101,7 @@ def rollout_gradient(
     Source: Griewank and Walther, Evaluating Derivatives (2008).
     """
     if not isinstance(batch, Batch):
-        raise TypeError(f"batch: got {type(batch).__name__}, allowed is a Batch")
+        raise ArgumentTypeError(f"batch: got {type(batch).__name__}, allowed is a Batch")
     check(model, batch)
     frictionloss, interval = flag("frictionloss", frictionloss), count("interval", interval, 0)
     nstep = _steps(control)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.model.assign import entries, flag, is_numbers, numbers
 from featherlane.simulation.batch.call import Share
@@ -66,7 +66,7 @@ class Batch(Running):
 
     def _found_failures(self) -> list[Failure]:
         if self._recorder is None:
-            raise AttributeError(
+            raise UnknownAttributeError(
                 "batch has no failures: featherlane.Batch(..., record_bad=n) keeps n steps of each world"
             )
         return self._recorder.failures

@@ -1,19 +1,34 @@
-"""Failures in files: states, inputs and the model with its meshes, in one .npz without pickles."""
+"""Failures in files: states, inputs and the model with its meshes, in one .npz without pickles.
+
+A file is untrusted: its arrays are checked as arguments are.  Integer tables of the model, by which kernels index
+memory, are not in it; `load` rebuilds them from MuJoCo's model, and only options and editable fields are read.
+"""
 
 from __future__ import annotations
 
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.model import BUFFERS, LAYOUT, Model
+from featherlane.model.fields import MODEL, is_editable
+from featherlane.model.limits import check_field
+from featherlane.model.link import HAS_ANCHOR, HAS_AXIS, KINDS, Link
+from featherlane.model.load import from_mujoco
+from featherlane.model.model import LAYOUT, Model
+from featherlane.model.option import set_integers
 from featherlane.model.reader import heard, mujoco_module
+from featherlane.simulation.batch.worlds import LASTING, count
+from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.given import room_for
 
-FORMAT = 1
+FORMAT = 2
+OPTIONS = tuple(f.name for f in MODEL.fields if f.kind == "size" and f.name.startswith("opt_"))
+EDITABLE = tuple(f.name for f in MODEL.fields if f.kind != "real" and is_editable(f))
+AXIS = (0.0, 0.0, 1.0)  # of a link until its real fields are read
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -29,7 +44,7 @@ def read(path: str | Path) -> dict[str, Any]:
         raise ModelError(f"{path}: no such file") from None
     except ModelError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # untrusted bytes fail in every way in which a parser can
         raise ModelError(f"{path}: is no file of a failure ({type(error).__name__}: {error})") from None
 
 
@@ -78,12 +93,13 @@ def _arrays(failure) -> dict[str, np.ndarray]:
         "control": failure._control_name(),
         "mjb": mjb[:, 0],
         "source": model.source,
+        "options": [model.size_values()[name] for name in OPTIONS],
+        "real_buffer": model.real_buffer,
         "link_names": np.array(model.link_names, "U"),
-        "size_names": list(model.size_values()),
-        "sizes": list(model.size_values().values()),
-        "user_functions": bool(model.user_actuators or model.user_sensors),
+        "link_type": model.link_type,
+        "link_body": model.link_body,
     }
-    out |= {name: getattr(model, name) for name in (f"{kind}_buffer" for kind in BUFFERS)}
+    out |= {f"model.{name}": model.__dict__[name] for name in EDITABLE}
     out |= {f"state.{name}": rows for name, rows in failure.states.items()}
     out |= {f"own.{name}": rows for name, rows in failure._own.items()}
     for k, names in enumerate(failure._edited()):
@@ -93,26 +109,53 @@ def _arrays(failure) -> dict[str, np.ndarray]:
 
 
 def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
-    """What the arrays of a file mean."""
+    """What the arrays of a file mean, checked."""
     states, own = (
         {key.removeprefix(head): a for key, a in held.items() if key.startswith(head)} for head in ("state.", "own.")
     )
+    model, given = _model(held, path), room_for(int(held["given_contacts"]))
+    Workspace(model, 1, np.float64, given=given)  # a replay begins with one: what fails there is refused here
+    _check_states(model, states, given)
+    for name, values in own.items():
+        if name not in MODEL or MODEL[name].kind != "real":
+            raise ModelError(f"own.{name}: no such field; allowed are real fields of a model")
+        _check_rows(f"own.{name}", values, states["time"].dtype, model.__dict__[name].shape)
+        check_field(model, name, values)
     edits = [held[f"edits.{k}"].tolist() if f"edits.{k}" in held else [] for k in range(1, len(states["time"]))]
+    causes = tuple(held["causes"].tolist())
+    if not causes or not {*causes} <= {*STATUS}:
+        raise ModelError(f"{path}: causes: got {causes}, allowed are {', '.join(STATUS)}")
     return {
-        "world": int(held["world"]),
-        "step": int(held["step"]),
-        "causes": tuple(held["causes"].tolist()),
+        "world": count("world", int(held["world"]), 0),
+        "step": count("step", int(held["step"]), 0),
+        "causes": causes,
         "states": states,
-        "model": _model(held, path),
+        "model": model,
         "own": own,
-        "given_contacts": int(held["given_contacts"]),
+        "given_contacts": given,
         "_edits": [list(states), *edits],
         "_needed": str(held["control"]),
     }
 
 
+def _check_states(model: Model, states: dict[str, np.ndarray], given: int) -> None:
+    """Refuse states that are not (nstep, ...) rows of what lasts of a world, all of one precision."""
+    sizes, (nstep, _), dtype = Workspace.sizes_of(model, given), states["time"].shape, states["time"].dtype
+    if not nstep or dtype not in (np.float64, np.float32):
+        raise ModelError(f"state.time: got {dtype} of {nstep} steps, allowed are float64 and float32 of 1 step or more")
+    for name, rows in states.items():
+        if name not in LASTING:
+            raise ModelError(f"state.{name}: no such field; allowed are {', '.join(LASTING)}")
+        _check_rows(f"state.{name}", rows, dtype, (nstep, *DATA[name].dims(sizes)))
+
+
+def _check_rows(name: str, rows: np.ndarray, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    if rows.dtype != dtype or rows.shape != shape:
+        raise ModelError(f"{name}: got {rows.dtype} {rows.shape}, allowed is {dtype} {shape}")
+
+
 def _model(held: dict[str, np.ndarray], path: Path) -> Model:
-    """The model of a file, without functions of the user."""
+    """The model of a file, its tables rebuilt, without functions of the user."""
     mujoco = mujoco_module()
     try:
         with heard():
@@ -121,19 +164,27 @@ def _model(held: dict[str, np.ndarray], path: Path) -> Model:
         raise ModelError(
             f"{path}: its model is of MuJoCo {held['mujoco']}, which {mujoco.__version__} does not read: {error}"
         ) from None
-    model = object.__new__(Model)
-    model.__setstate__(
-        {
-            "mj_model": mj_model,
-            "source": str(held["source"]),
-            "dropped": [],
-            "revision": 0,
-            "user_sensors": {},
-            "user_actuators": {},
-            "link_names": held["link_names"].tolist(),
-            "_layout": str(held["layout"]),
-            "_sizes": dict(zip(held["size_names"].tolist(), held["sizes"].tolist(), strict=True)),
-            **{f"{kind}_buffer": held[f"{kind}_buffer"] for kind in BUFFERS},
-        }
-    )
+    with heard():
+        model = from_mujoco(mj_model, str(held["source"]), _links(held))
+    _check_rows("real_buffer", held["real_buffer"], model.real_buffer.dtype, model.real_buffer.shape)
+    model.__setstate__(model.__getstate__() | {"real_buffer": held["real_buffer"]})
+    set_integers(model, dict(zip(OPTIONS, held["options"].tolist(), strict=True)))
+    for name in EDITABLE:
+        setattr(model, name, held[f"model.{name}"])
+    model.check_edits()
     return model
+
+
+def _links(held: dict[str, np.ndarray]) -> list[Link]:
+    """Links between the bodies of a file's model; their real fields are in `real_buffer`."""
+    rows = zip(held["link_type"].tolist(), held["link_body"].tolist(), held["link_names"].tolist(), strict=True)
+    return [
+        Link(
+            KINDS[kind],
+            *bodies,
+            name=name,
+            anchor=AXIS if kind in HAS_ANCHOR else None,
+            axis=AXIS if kind in HAS_AXIS else None,
+        )
+        for kind, bodies, name in rows
+    ]

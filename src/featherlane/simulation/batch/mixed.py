@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.model.assign import assign, described, flag, regular
 from featherlane.model.model import Model
@@ -97,17 +97,17 @@ class MixedBatch:
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise AttributeError(f"mixed batch has no {name!r}")
+            raise UnknownAttributeError(f"mixed batch has no {name!r}")
         if name in STATE or name in REPORTS:
             return self._of_all(name)
         if name in DATA and DATA[name].traits.shown:
             return self.bind(name)
         allowed = [n for n in DATA.index if DATA[n].traits.shown]
-        raise AttributeError(f"mixed batch has no {name!r}{near(name, allowed)}; see also batch.groups")
+        raise UnknownAttributeError(f"mixed batch has no {name!r}{near(name, allowed)}; see also batch.groups")
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
-            raise AttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
         rows = self._of_all(name)
         given = regular(name, value)
         try:
@@ -370,11 +370,11 @@ class MixedBatch:
 def _pairs(models) -> list[tuple[Model, int]]:
     """Models and numbers of worlds, checked."""
     if isinstance(models, Model) or not hasattr(models, "__iter__"):
-        raise TypeError(f"MixedBatch: got {type(models).__name__}, allowed {ARGUMENTS}")
+        raise ArgumentTypeError(f"MixedBatch: got {type(models).__name__}, allowed {ARGUMENTS}")
     pairs = list(models)
     if not pairs:
         raise ModelError(f"MixedBatch: got no model, allowed {ARGUMENTS}")
     for pair in pairs:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], Model)):
-            raise TypeError(f"MixedBatch: got {described(pair)}, allowed {ARGUMENTS}")
+            raise ArgumentTypeError(f"MixedBatch: got {described(pair)}, allowed {ARGUMENTS}")
     return [(model, n) for model, n in pairs]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.model.assign import is_numbers, numbers
-from featherlane.model.enums import State
+from featherlane.model.enums import State, whole_number
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
@@ -122,11 +122,12 @@ def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
     """Field and length of each part, in order."""
     import mujoco  # slow to import
 
-    if isinstance(bits, bool) or not isinstance(bits, int | np.integer) or not 0 <= bits <= EVERYTHING:
+    number = whole_number(bits)
+    if number is None or not 0 <= number <= EVERYTHING:
         raise ModelError(f"bits: got {bits!r}, allowed are State bits, 0 to {EVERYTHING}")
     for k in range(EVERYTHING.bit_length()):
         part = State(1 << k)
-        if part & int(bits):
+        if part & number:
             # MuJoCo before 4.0 has no such part
             size = model.nplastic if part == State.PLASTIC else mujoco.mj_stateSize(model.mj_model, int(part))
             yield FIELDS.get(part, str(part.name).lower()), size

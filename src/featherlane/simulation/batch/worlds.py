@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import processor
 from featherlane.model.assign import assign, is_mixed, regular
 from featherlane.model.enums import Enable
@@ -61,7 +61,9 @@ class Worlds(NamedAccess):
 
     def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
         if not isinstance(model, Model):
-            raise TypeError(f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+            raise ArgumentTypeError(
+                f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)"
+            )
         own = self.__dict__
         own["model"], own["dtype"], own["nworld"] = model, _precision(dtype), count("nworld", nworld, 1)
         own["ngiven"], own["_room"] = room_for(given_contacts), None
@@ -111,15 +113,15 @@ class Worlds(NamedAccess):
             return self.bind(name)
         if name == "failures":
             return self._found_failures()
-        raise AttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
+        raise UnknownAttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
 
     def __setattr__(self, name: str, value):
         if name in STATE:
             assign(name, getattr(self, name), value, mixed=is_mixed(name))
         elif name in DATA or name in self.__dict__:
-            raise AttributeError(f"{name} is computed; it cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(f"{name} is computed; it cannot be set (state fields are {', '.join(STATE)})")
         else:
-            raise AttributeError(f"batch has no {name!r} to set{near(name, STATE)}")
+            raise UnknownAttributeError(f"batch has no {name!r} to set{near(name, STATE)}")
 
     @staticmethod
     def _bindable(name: str) -> bool:

@@ -11,7 +11,7 @@ import operator
 import numpy as np
 
 from featherlane.dynamics.body import jacobian
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError, OutOfRangeError, near
 from featherlane.model.assign import flag, reals
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.world.data import Data, ready
@@ -190,7 +190,7 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
     except TypeError:
         raise ModelError(f"contact: got {contact!r}, allowed is a whole number") from None
     if not 0 <= number < len(slots):
-        raise IndexError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
+        raise OutOfRangeError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
     k = slots[number]
     force = data.con_force[k].copy()
     if model.flg_adhesion:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import UnsupportedFeatureError, near
+from featherlane.errors import UnknownAttributeError, UnsupportedFeatureError, near
 from featherlane.lanes import Field, Layout, Record, Stage
 from featherlane.lanes.runtime import mode
 from featherlane.model.enums import BIAS_USER, DYN_USER, GAIN_USER
@@ -33,7 +33,7 @@ def readable(record: str, layout: Layout, name: str, reads) -> Field:
     """
     if name in layout and (name in reads or layout[name].kind == "size"):
         return layout[name]
-    raise AttributeError(f"{record}.{name} cannot be read here{near(name, reads)}")
+    raise UnknownAttributeError(f"{record}.{name} cannot be read here{near(name, reads)}")
 
 
 class WorldView:
@@ -53,7 +53,7 @@ class WorldView:
         return view
 
     def __setattr__(self, field: str, value):
-        raise AttributeError(f"{self._name}.{field} is no place to write to")
+        raise UnknownAttributeError(f"{self._name}.{field} is no place to write to")
 
 
 class UserCalls:

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 
 from featherlane import collision, constraint, dynamics, sensor, simulation, solver
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Library, Stage
 from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.arrange import ARRANGEMENT
@@ -37,7 +38,7 @@ def stages() -> dict[str, Stage]:
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Stage) and found.setdefault(value.name, value) is not value:
-                    raise ValueError(f"two stages are named {value.name!r}")
+                    raise ArgumentError(f"two stages are named {value.name!r}")
     return found
 
 

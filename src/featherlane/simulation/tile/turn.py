@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, ParamSpec, TypeVar
 
+from featherlane.errors import CallError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -57,12 +59,12 @@ class Turn:
         """Take the turn although its token is missing.
 
         Raises:
-            RuntimeError: another call holds it.
+            CallError: another call holds it.
         """
         own = sys._getframe(1)
         for frame in frames():
             if frame is not own and frame.f_code in _holders and self in frame.f_locals.get("turns", ()):
-                raise RuntimeError(
+                raise CallError(
                     f"another call of this {self.what} is under way, in another thread or in a function that it calls; "
                     f"give each thread a separate {self.what}"
                 )
@@ -73,7 +75,7 @@ def hold(turns: Sequence[Turn], function: Callable[..., R], *arguments: Any) -> 
     """Call a function while no other call works on the objects of the turns.
 
     Raises:
-        RuntimeError: another call holds one of the turns.
+        CallError: another call holds one of the turns.
     """
     taken = []
     try:

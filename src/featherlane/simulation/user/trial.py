@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.errors import ModelError
+from featherlane.errors import ModelError, UnknownAttributeError
 from featherlane.lanes import Layout
 from featherlane.lanes.record import Rows
 from featherlane.model.fields import MODEL
@@ -40,7 +40,7 @@ class KernelView:
         return Rows(rows, f"{self._name}.{field}")
 
     def __setattr__(self, field: str, value):
-        raise AttributeError(f"{self._name}.{field} is no place to write to")
+        raise UnknownAttributeError(f"{self._name}.{field} is no place to write to")
 
 
 def try_function(model, function: UserFunction) -> None:

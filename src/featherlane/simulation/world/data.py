@@ -12,7 +12,7 @@ import numpy as np
 
 from featherlane.collision.contact import contacts
 from featherlane.constraint.efc import efc
-from featherlane.errors import ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Stage
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.enums import (
@@ -26,7 +26,7 @@ from featherlane.model.enums import (
     Disable,
     Enable,
 )
-from featherlane.model.model import Model
+from featherlane.model.model import Model, check_model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.forward import forward_pass
@@ -85,7 +85,9 @@ class Data(NamedAccess):
 
     def __init__(self, model: Model, given_contacts: int = 0):
         if not isinstance(model, Model):
-            raise TypeError(f"Data: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+            raise ArgumentTypeError(
+                f"Data: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)"
+            )
         self._start(model, room_for(given_contacts))
 
     def _start(self, model: Model, given: int) -> None:
@@ -132,8 +134,7 @@ class Data(NamedAccess):
         own["_revision"], own["_stamp"], own["_step"] = model.revision, model._own_stamp, None
 
     def _check_sizes(self, model: Model) -> None:
-        if not isinstance(model, Model):
-            raise TypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+        check_model(model)
         old, new = self.workspace.sizes, Workspace.sizes_of(model, self.ngiven)
         wrong = [f"{n} is {new[n]}, this data has {old[n]}" for n in SHAPING if new[n] != old[n]]
         if wrong:
@@ -159,7 +160,7 @@ class Data(NamedAccess):
                     "`qfrc_constraint` and sensors serve both"
                 )
             return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
-        raise AttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
+        raise UnknownAttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def _view(self, name: str) -> np.ndarray:
         """A field's array, made when it is first asked for, and the same from then on."""
@@ -172,9 +173,9 @@ class Data(NamedAccess):
             object.__setattr__(self, name, value)  # a property
             return
         if name not in DATA and name not in self.__dir__():
-            raise AttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
+            raise UnknownAttributeError(f"data has no {name!r} to set{near(name, DATA.index)}")
         if name not in SETTABLE:
-            raise AttributeError(f"data.{name} is computed; it cannot be set")
+            raise UnknownAttributeError(f"data.{name} is computed; it cannot be set")
         if name == "time":
             assign(name, self.workspace.arrays[name], value, (0, 0))
         else:
@@ -397,7 +398,7 @@ def ready(model: Model, data: Data) -> Data:
         ModelError: the model's sizes are not those of the data; a field of it was given a number that it cannot hold.
     """
     if not isinstance(data, Data):
-        raise TypeError(f"data: got {type(data).__name__}, allowed is a Data (featherlane.Data(model))")
+        raise ArgumentTypeError(f"data: got {type(data).__name__}, allowed is a Data (featherlane.Data(model))")
     if isinstance(model, Model):
         model.check_edits()
     if data.model is not model or data._revision != model.revision:

@@ -1,0 +1,84 @@
+"""Files that a URDF names by ROS package, `package://NAME/PATH`, found in folders of the disk.
+
+Source: ROS REP 122 (layout of an install prefix); Pinocchio, `package_dirs`; rospack (ROS_PACKAGE_PATH);
+    ament_index (AMENT_PREFIX_PATH).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from featherlane.errors import ModelError
+
+SCHEME = "package://"
+SOURCES = ("ROS_PACKAGE_PATH",)  # folders of packages, as in a workspace's src; searched DEPTH folders deep
+PREFIXES = ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")  # install prefixes: packages are in their share/
+DEPTH = 2
+Folders = str | os.PathLike | Sequence[str | os.PathLike]
+
+
+def listed_folders(package_dirs: Folders) -> list[Path]:
+    """Folders of packages as a list; one that stands alone is a list of one.
+
+    Raises:
+        ModelError: something that is no path.
+    """
+    given = [package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs
+    if not isinstance(given, Sequence) or not all(isinstance(path, str | os.PathLike) for path in given):
+        raise ModelError(f"package_dirs: got {package_dirs!r}, allowed are paths of folders that hold packages")
+    return [Path(path).expanduser() for path in given]
+
+
+def resolve(spec: Any, package_dirs: Folders, file: Path | None) -> None:
+    """Put paths in place of `package://` in a specification's meshes and textures.
+
+    Args:
+        spec: the `mujoco.MjSpec` of a URDF, which is changed.
+        package_dirs: folders that hold packages, or packages; searched first.
+        file: the URDF's file, whose folders may be a package; None for text.
+
+    Raises:
+        ModelError: a file is in none of the folders; with the element and the folders.
+    """
+    folders = listed_folders(package_dirs)
+    for kind, elements in (("mesh", spec.meshes), ("texture", spec.textures)):
+        for element in elements:
+            if element.file.startswith(SCHEME):
+                element.file = str(_found(f"{kind} {element.name!r}", element.file, folders, file))
+
+
+def _found(label: str, uri: str, folders: list[Path], file: Path | None) -> Path:
+    """The file of a URI."""
+    package, _, inside = unquote(uri.removeprefix(SCHEME)).partition("/")
+    tried = list(_packages(package, folders, file))
+    for folder in tried:
+        if (folder / inside).is_file():
+            return (folder / inside).resolve()
+    where = ", ".join(map(str, dict.fromkeys(tried))) or f"no folder, as no package {package!r} was found"
+    raise ModelError(
+        f"{label}: {uri} is in none of: {where}; allowed is a package in package_dirs= (folders that hold packages), "
+        f"or by {', '.join((*SOURCES, *PREFIXES))}"
+    )
+
+
+def _packages(package: str, folders: list[Path], file: Path | None) -> Iterator[Path]:
+    """Folders that may be the package, the likeliest first."""
+    for folder in [*folders, *_listed(SOURCES)]:
+        if folder.name == package:
+            yield folder
+        for depth in range(DEPTH + 1):
+            yield from sorted(folder.glob("*/" * depth + package)) if folder.is_dir() else ()
+    for prefix in _listed(PREFIXES):
+        if (prefix / "share" / package).is_dir():
+            yield prefix / "share" / package
+    if file is not None:
+        yield from (parent for parent in file.resolve().parents if parent.name == package)
+
+
+def _listed(variables: Sequence[str]) -> list[Path]:
+    """Folders that environment variables list."""
+    return [Path(path) for name in variables for path in os.environ.get(name, "").split(os.pathsep) if path]
