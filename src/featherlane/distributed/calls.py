@@ -268,6 +268,7 @@ class Calls(Pieces):
         """
         if not len(chosen):
             return
+        self.__dict__["_computed"] = True
         parts = list(self._spread.parts(chosen))
 
         def body(held: Held) -> None:

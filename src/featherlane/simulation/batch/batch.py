@@ -107,8 +107,14 @@ class Batch(Running):
         chosen, forward = self._ids(ids), flag("forward", forward)
         keys = self._keyframes(keyframe, len(chosen))
         hold((self._turn,), self._reset, chosen, keys)
-        if self._bound and forward:
-            self.forward(chosen)
+        if forward:
+            self._forward_bound(chosen)
+
+    def _forward_bound(self, ids: np.ndarray) -> None:
+        """Compute bound outputs of worlds that were set; the other outputs have no values from now on."""
+        self.__dict__["_computed"] = True
+        if self._bound:
+            self.forward(ids)
 
     def _reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
         """Worlds to the defaults and to keyframes, all of it in one instruction."""

@@ -22,6 +22,7 @@ from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Expanded
 from featherlane.simulation.batch.room import Room
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.turn import Turn, hold
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
@@ -58,6 +59,8 @@ class Worlds(NamedAccess):
     _bound: dict[str, np.ndarray]
     _expanded: Expanded
     _room: Room | None
+    _turn: Turn
+    _computed = False  # a step, a forward pass or a reset has run: outputs that were not bound by then have no values
 
     def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
         if not isinstance(model, Model):
@@ -110,7 +113,7 @@ class Worlds(NamedAccess):
             self._add_sleep()
             return arrays[name]
         if name in DATA and self._bindable(name):
-            return self.bind(name)
+            return self._read(name)
         if name == "failures":
             return self._found_failures()
         raise UnknownAttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
@@ -141,7 +144,8 @@ class Worlds(NamedAccess):
         """A live array over a field: state itself, or an output that each call refreshes.
 
         After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
-        output bound between calls is zero until the next call.
+        output is zero until the first `step`, `forward` or `reset`.  One that is bound later is NaN until the next call
+        computes it, because no call kept its values; `batch.xpos` instead of `bind` raises an error then.
 
         Args:
             name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
@@ -161,7 +165,8 @@ class Worlds(NamedAccess):
     def _bind(self, name: str) -> np.ndarray:
         """A live array over an output."""
         if name not in self._bound:
-            self._bound[name] = self._rows(DATA[name])
+            self._bound[name] = rows = self._rows(DATA[name])
+            rows[...] = np.nan if self._computed else 0.0
             self._rows_changed()
         if name in self.__dict__:
             return self.__dict__[name]
@@ -171,21 +176,37 @@ class Worlds(NamedAccess):
             self.__dict__[name] = view
         return view
 
-    def writable(self, name: str) -> np.ndarray:
-        """An output as `bind` gives it, to be written; what is written lasts until the next call."""
+    def _read(self, name: str) -> np.ndarray:
+        """An output of the last call, bound from now on."""
         self._check_bindable("bind", name)
-        self._bind(name)
-        return DATA[name].public(self._bound[name])
+        self._check_kept(name)
+        return self._bind(name)
 
-    def sensor_values(self, sensor: int) -> np.ndarray:
-        """`sensordata`, for a look at one sensor.
+    def _check_kept(self, name: str) -> None:
+        """Refuse to read an output whose values the last call did not keep."""
+        if self._computed and name not in self._bound:
+            raise not_kept(name)
+
+    def writable(self, name: str) -> np.ndarray:
+        """An output of the last call, to be written; what is written lasts until the next call.
 
         Raises:
+            ModelError: it was not bound before the last call.
+        """
+        self._read(name)
+        return self._bound[name]
+
+    def sensor_values(self, sensor: int) -> np.ndarray:
+        """`sensordata`, to read one sensor.
+
+        Raises:
+            ModelError: it was not bound before the last call.
             UnsupportedFeatureError: the sensor is not computed.
         """
         from featherlane.model.features import refuse_sensors
 
         refuse_sensors(self.model, [sensor])
+        self._check_kept("sensordata")
         return self._bind("sensordata")
 
     def expand(self, name: str) -> np.ndarray:
@@ -201,13 +222,14 @@ class Worlds(NamedAccess):
 
         Raises:
             ModelError: no such real field.
+            RuntimeError: another thread is in a call of this batch.
         """
         if isinstance(name, str):
             name = name.replace("opt.", "opt_")
         if not isinstance(name, str) or name not in MODEL or MODEL[name].kind != "real":
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
             raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
-        self._expand(name)
+        hold((self._turn,), self._expand, name)
         return self._expanded.lend(name)
 
     def _expand(self, name: str) -> np.ndarray:
@@ -229,8 +251,16 @@ class Worlds(NamedAccess):
         self._expanded.check_edits()
 
     def set_const(self, ids=None) -> None:
-        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
-        chosen, inputs = self._ids(ids), self._expanded.inputs()
+        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world.
+
+        Raises:
+            ModelError: ids out of range, numbers that fields cannot hold.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        hold((self._turn,), self._set_const, self._ids(ids))
+
+    def _set_const(self, chosen: np.ndarray) -> None:
+        inputs = self._expanded.inputs()
         self._check_edits()
         for name in self._expanded.dependent():
             self._expand(name)
@@ -395,6 +425,7 @@ class Worlds(NamedAccess):
 
         Raises:
             ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
+            RuntimeError: another thread is in a call of this batch; nothing is taken over then.
         """
         if not isinstance(kept, Mapping):
             raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
@@ -411,18 +442,21 @@ class Worlds(NamedAccess):
                 raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
             if key.startswith("model."):
                 check_field(self.model, key.removeprefix("model."), value, worlds=True)
+        hold((self._turn,), self._take_over, values)
+
+    def _take_over(self, values: Mapping[str, np.ndarray]) -> None:
+        """Set all rows to the checked arrays of a checkpoint, or to defaults that it omits."""
         self._worlds_set(slice(None))
+        new: list[Assignment] = []
         for key, value in values.items():
-            target = self.expand(key.removeprefix("model.")) if key.startswith("model.") else getattr(self, key)
-            target[...] = value.reshape(target.shape)
-        for name in ON_DEMAND:
-            if name in self._arrays and name not in kept:
-                self._arrays[name][...] = 0
-        if "tree_asleep" in self._arrays and "tree_asleep" not in kept:
-            self._arrays["tree_asleep"][...] = AWAKE
-        for name, rows in self._expanded.items():
-            if f"model.{name}" not in kept:
-                rows[...] = self.model.__dict__[name]
+            name = key.removeprefix("model.")
+            target = self._expand(name) if name != key else getattr(self, key)
+            new.append((target, ..., value.reshape(target.shape)))
+        new += [(self._arrays[name], ..., 0) for name in ON_DEMAND if name in self._arrays and name not in values]
+        if "tree_asleep" in self._arrays and "tree_asleep" not in values:
+            new.append((self._arrays["tree_asleep"], ..., AWAKE))
+        shared = {name: rows for name, rows in self._expanded.items() if f"model.{name}" not in values}
+        set_all(new + [(rows, ..., self.model.__dict__[name]) for name, rows in shared.items()])
 
     def get_model(self, world: int):
         """One world's model: a copy with its expanded fields."""
@@ -438,6 +472,14 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
         return array, 0
     row = np.dtype((np.void, flat[0].nbytes))
     return flat.view(row)[:, 0], np.zeros((), row)[()]
+
+
+def not_kept(name: str) -> ModelError:
+    """The error of reading an output that was not bound before the last call."""
+    return ModelError(
+        f"{name}: it was not bound before the last call, which did not keep its values; call batch.bind({name!r}), "
+        "then batch.step() or batch.forward(); an environment takes the name in `fields`"
+    )
 
 
 def _precision(dtype) -> np.dtype:
