@@ -16,6 +16,7 @@ pytest.importorskip("viser")
 from featherlane.viewer import door
 from featherlane.viewer.node import Drag
 from featherlane.viewer.playback import Playback
+from featherlane.viewer.prose import markup
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 
@@ -405,6 +406,8 @@ def test_what_is_wrong_with_a_call():
         fl.view("pendulum", nworld=0)
     with pytest.raises(fl.ModelError, match="token"):
         fl.view("pendulum", token="short")
+    with pytest.raises(fl.ModelError, match="token: none is allowed on loopback"):
+        fl.view("pendulum", token=False, host="0.0.0.0")
     with pytest.raises(fl.ModelError, match="host"):
         fl.view("pendulum", host="")
     with pytest.raises(fl.ModelError, match="qpos has shape"):
@@ -419,7 +422,8 @@ def test_what_is_wrong_with_a_call():
 
 def test_a_notebook_shows_the_page():
     with fl.view("pendulum", port=0, token="abcdefgh") as view:
-        assert f'<iframe src="{view.url}"' in view._repr_html_()
+        assert f':{view.port}/{view.lock.frame_token}/"' in view._repr_html_() and "abcdefgh" in view.url
+        assert "abcdefgh" not in view._repr_html_()
         assert view.visitors == 0
     assert "closed" in view._repr_html_()
 
@@ -437,7 +441,7 @@ def test_a_program_waits_until_the_page_is_closed():
 
 def test_what_is_not_supported_is_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
-    text = door.told(error)
-    assert "- `flex 'cl'oth': deformable body`" in text and "- `plugin 'x'`" in text and "`<b>m.xml`" in text
+    text = markup(*door.explanation(error))
+    assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text
     with door.view_error(error, port=0) as view:
         assert view.page is None and view.url
