@@ -132,6 +132,20 @@ def test_outputs_are_bound_and_refreshed(pair):
     assert batch.status.keys() == local.status.keys()
 
 
+def test_an_output_that_the_last_call_did_not_keep_is_refused(pair):
+    batch, local = pair
+    for b in pair:
+        b.step(2, ids=[0])
+    for read in (lambda: batch.cvel, lambda: batch.get("cvel"), lambda: batch.mean("cvel")):
+        with pytest.raises(fl.ModelError, match=r"cvel: .*bind.*forward"):
+            read()
+    assert np.isnan(batch.bind("cvel")[0]).all()
+    local.bind("cvel")
+    for b in pair:
+        b.forward()
+    assert np.array_equal(batch.cvel, local.cvel)
+
+
 def test_edits_of_the_model_reach_all_workers(pair):
     batch, local = pair
     model = local.model

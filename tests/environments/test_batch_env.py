@@ -325,3 +325,37 @@ def test_worlds_that_turn_bad_are_kept_back_to_the_start_of_their_episode(mode):
     assert failure.states["time"][0, 0] == 0.0
     assert (failure.states["ctrl"] == 0.3).all()
     assert np.isnan(failure.replay(-1).qvel[0]) and failure.replay().time == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_observations_after_a_reset_are_of_the_new_state(mode):
+    def seen(batch):
+        return batch.xpos[:, 2].copy()
+
+    env = BatchEnv("cartpole", N, seen, reward, start=start, max_episode_steps=3, autoreset_mode=mode)
+    check = fl.Batch(env.batch.model, N)
+    check.bind("xpos")
+
+    def expected():
+        check.qpos = env.batch.qpos
+        check.forward()
+        return check.xpos[:, 2]
+
+    assert np.array_equal(env.reset(seed=1)[0], expected())
+    for _ in range(3 + (mode is AutoresetMode.NEXT_STEP)):
+        last, *_ = env.step(np.ones((N, 1)))
+    last = last if mode is not AutoresetMode.DISABLED else env.reset()[0]
+    assert np.array_equal(last, expected()) and not env.elapsed.any()
+
+
+def test_fields_that_a_reward_reads_are_named():
+    functions = {"observation": observation, "reward": lambda batch, before: batch.xpos[:, 2, 2]}
+    env = BatchEnv("cartpole", N, **functions)
+    env.reset(seed=1)
+    with pytest.raises(fl.ModelError, match=r"xpos: .*`fields`"):
+        env.step(np.ones((N, 1)))
+    env = BatchEnv("cartpole", N, **functions, fields=("xpos",))
+    env.reset(seed=1)
+    assert env.step(np.ones((N, 1)))[1].all()
+    with pytest.raises(fl.ModelError, match="no field of a world"):
+        BatchEnv("cartpole", N, **functions, fields=("xposition",))

@@ -286,6 +286,16 @@ def test_without_a_mode_nothing_is_rendered_and_closing_twice_does_no_harm():
     assert env.closed
 
 
+@pytest.mark.parametrize("make", [gym.make, gym.make_vec])
+def test_calls_of_a_closed_environment_are_refused(make):
+    env = make("featherlane/Hopper-v5").unwrapped
+    env.reset()
+    env.close()
+    for call in (lambda: env.step(env.action_space.sample()), env.reset, env.render):
+        with pytest.raises(gym.error.ClosedEnvironmentError, match="was closed; make another one"):
+            call()
+
+
 @pytest.mark.parametrize("name", sorted(environments.tasks()))
 def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
     check_env(gym.make(f"featherlane/{name}").unwrapped, skip_render_check=True)

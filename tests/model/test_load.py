@@ -112,6 +112,17 @@ def test_an_unknown_bundled_name_lists_what_is_bundled(monkeypatch, tmp_path):
         load("humanoidd")
 
 
+def test_a_local_file_that_a_bundled_name_hides_is_warned_of(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm").mkdir()
+    load("arm")  # a folder is no model
+    (tmp_path / "humanoid").write_text("<mujoco model='mine'/>")
+    with pytest.warns(UserWarning, match=r"'humanoid' is the bundled model; .*load\('./humanoid'\)") as told:
+        assert load("humanoid").nv == 27
+    assert told[0].filename == __file__
+    assert load("./humanoid").nv == 0
+
+
 @pytest.mark.parametrize("source", ["nowhere/robot.xml", "robot.urdf", "/no/such"])
 def test_a_missing_file_is_named(source):
     with pytest.raises(ModelError, match=f"{source}: no such file"):

@@ -153,6 +153,7 @@ def test_unknown_and_computed_names_are_refused(batch):
 
 def test_bound_outputs_follow_each_call(batch):
     xpos, site = batch.bind("xpos"), batch.bind("site_xpos")
+    assert not batch.cvel.any()  # reading binds, too
     assert not xpos.any() and not xpos.flags.writeable
     batch.forward()
     for w in range(N):
@@ -161,7 +162,38 @@ def test_bound_outputs_follow_each_call(batch):
         np.testing.assert_allclose(xpos[w], data.xpos, atol=1e-14)
         np.testing.assert_allclose(site[w], data.site_xpos, atol=1e-14)
     assert batch.bind("xpos").base is xpos.base
-    assert batch.cvel.shape == (N, 4, 6)  # reading binds, too
+    assert batch.cvel.shape == (N, 4, 6)
+
+
+@pytest.mark.parametrize("call", ["step", "forward", "reset", "rollout"])
+def test_an_output_that_the_last_call_did_not_keep_is_refused(model, call):
+    batch, bound = fl.Batch(model, N), fl.Batch(model, N)
+    bound.bind("xpos")
+    for b in (batch, bound):
+        getattr(b, call)(*([2] if call == "rollout" else []))
+    reads = (
+        lambda: batch.xpos,
+        lambda: batch.body("arm").xpos,
+        lambda: batch.qacc,
+        lambda: fl.add_sensor_noise(model, batch, 0),
+    )
+    for read in reads:
+        with pytest.raises(fl.ModelError, match=r"bind\('\w+'\).*forward"):
+            read()
+    assert np.isnan(batch.bind("xpos")).all()
+    for b in (batch, bound):
+        b.step(ids=[0, 3])
+    assert np.isnan(batch.xpos[1]).all()
+    batch.step(ids=np.delete(np.arange(N), [0, 3]))
+    bound.step(ids=np.delete(np.arange(N), [0, 3]))
+    assert batch.xpos.tobytes() == bound.xpos.tobytes()
+
+
+def test_an_output_is_zero_before_the_first_call_as_in_a_new_mjdata(batch, model):
+    mujocos = mujoco.MjData(model.to_mujoco())
+    batch.qpos[:, 0] += 1.0
+    for name in ("xpos", "qacc", "energy"):
+        assert not getattr(batch, name).any() and not getattr(mujocos, name).any()
 
 
 @pytest.mark.parametrize("name", ["con_pos", "nv", "body_mass", "H", "nothing"])
@@ -811,3 +843,25 @@ def test_rows_are_cleared_in_one_piece_where_they_are_one():
         rows[np.array([0, 2])] = zero
         assert (inner[[0, 2]] == 0.0).all() and (inner[[1, 3]] == 1.0).all()
         assert array.sum() == array.size - inner[[0, 2]].size
+
+
+@pytest.mark.parametrize("call", ["expand", "set_const", "restore"])
+def test_what_a_step_reads_is_not_replaced_while_another_thread_steps(model, call):
+    batch, errors = fl.Batch(model, N), []
+    batch.expand("body_mass")
+    kept = batch.checkpoint()
+    given = {"expand": ("geom_size",), "set_const": (), "restore": ({**kept, "qpos": kept["qpos"] + 1.0},)}[call]
+
+    def meanwhile():
+        try:
+            getattr(batch, call)(*given)
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    with batch._entered():  # as a step of another thread does
+        thread = threading.Thread(target=meanwhile)
+        thread.start()
+        thread.join()
+    assert len(errors) == 1 and "another thread" in errors[0]
+    assert batch.expanded("geom_size") is None and (batch.qpos == kept["qpos"]).all()
+    getattr(batch, call)(*given)

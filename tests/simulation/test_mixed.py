@@ -55,6 +55,18 @@ def test_worlds_have_the_bits_of_a_batch_of_their_own(models, dtype, nthread):
                 np.testing.assert_array_equal(part(mixed, k, name), getattr(batch, name), name)
 
 
+def test_an_output_that_a_group_did_not_keep_is_refused(models):
+    mixed = fl.MixedBatch(models)
+    assert not mixed.cvel.any()
+    mixed.step(2)
+    mixed.groups[0].bind("xpos")
+    with pytest.raises(fl.ModelError, match=r"xpos: .*bind.*forward"):
+        mixed.xpos  # noqa: B018
+    assert np.array_equal(np.isnan(mixed.bind("xpos")), mixed.mask("xpos"))
+    mixed.forward()
+    assert np.isfinite(mixed.xpos).all() and mixed.xpos.any()
+
+
 def test_groups_of_one_model_and_one_group_are_as_good(models):
     model = models[0][0]
     mixed = fl.MixedBatch([(model, 3), (model, 2)])

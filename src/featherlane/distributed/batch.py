@@ -32,7 +32,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.worlds import REPORTS, STATE, count
+from featherlane.simulation.batch.worlds import LASTING, REPORTS, STATE, count, not_kept
 from featherlane.simulation.tile.fields import DATA, STATUS
 
 
@@ -91,7 +91,7 @@ class Batch(Given):
         own = self.__dict__
         own["_edits"] = ModelEdits(model, not self.is_remote)
         own["_fields"] = Fields(model, self.nworld, self.dtype, self._fetch)
-        own["_bound"] = set()
+        own["_bound"], own["_computed"] = set(), False
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -111,16 +111,20 @@ class Batch(Given):
         """A field of some worlds, gathered.
 
         Args:
-            name: a state field or a derived field, which is computed from the next call on, as by `bind`.
+            name: a state field or a derived field, which is bound.
             ids: the worlds; None for all.
 
         Returns:
             (n, ...) copy, not to be written to.
 
         Raises:
-            ModelError: no such field.
+            ModelError: no such field; an output that was not bound before the last call.
         """
-        chosen = self._ids(ids)
+        self._check_kept(name)
+        return self._gathered(name, self._ids(ids))
+
+    def _gathered(self, name: str, chosen: np.ndarray) -> np.ndarray:
+        """Rows of a field, which is bound."""
         self._bind(name)
         out = np.empty((len(chosen), *self._shape(name)), self.dtype)
         for part, result in self._ask_parts(chosen, lambda part: [("get", ((name,), part.ids))]):
@@ -156,12 +160,19 @@ class Batch(Given):
             name: a state field or a derived field, as of `featherlane.Batch.bind`.
 
         Returns:
-            (nworld, ...) its values now, a copy as of `get`; those of an output are zero until the next call.
+            (nworld, ...) its values now, a copy as of `get`; an output that is bound after a call is NaN until the next
+            one.
 
         Raises:
             ModelError, UnsupportedFeatureError: as `featherlane.Batch.bind` does.
         """
-        return self.get(name)
+        return self._gathered(name, np.arange(self.nworld))
+
+    def _check_kept(self, name: str) -> None:
+        """Refuse to read an output whose values the last call did not keep."""
+        self._one._check_bindable("bind", name)
+        if self._computed and name not in self._bound and name not in (*LASTING, *REPORTS):
+            raise not_kept(name)
 
     def _bind(self, name: str) -> None:
         """Tell workers of an output that nobody has asked for before."""
@@ -220,6 +231,7 @@ class Batch(Given):
 
     def forward(self, ids=None) -> None:
         """Compute all derived fields of the present state, without a step."""
+        self.__dict__["_computed"] = True
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
@@ -234,6 +246,7 @@ class Batch(Given):
             ModelError: no such keyframe; `forward` is no switch.
         """
         chosen, forward = self._ids(ids), flag("forward", forward)
+        self.__dict__["_computed"] |= forward
         keys = self._one._keyframes(keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
@@ -374,6 +387,7 @@ class Batch(Given):
         kind, chosen = checked(how), self._ids(ids)
         if not len(chosen):
             raise ModelError("ids: a reduction needs one world at least")
+        self._check_kept(name)
         self._bind(name)
         answers = self._ask_parts(chosen, lambda part: [("reduce", (kind, name, part.ids))])
         return merged(kind, [result for _, result in answers])

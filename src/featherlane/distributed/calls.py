@@ -252,6 +252,7 @@ class Calls(Pieces):
         """
         if not len(chosen):
             return
+        self.__dict__["_computed"] = True
         self._tell_edits()
         parts, start = list(self._spread.parts(chosen)), 0
         with self._entered() as held:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
-from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.batch import Batch, field_names
 
 
 class Before(NamedTuple):
@@ -36,12 +36,15 @@ class BatchEnv(TaskEnv):
             model's defaults; None leaves them there.  `rng` is the generator of the first of them: what is to start
             each world from a generator of its own is a `Task`.
         frame_skip: time steps for each action.
+        fields: derived fields of the batch (`xpos`, `sensordata`, ...) that `reward`, `terminated` and `start` read;
+            those of `observation` need not be named.
 
     The other arguments, and what it raises, are those of `TaskEnv`.
 
     Note:
         After a step, derived fields (`batch.xpos`, ...) are those of the state before the last time step, as in MuJoCo;
-        an observation that needs current ones calls `batch.forward()` first.
+        an observation that needs current ones calls `batch.forward()` first, and names them in `fields`.  After a reset
+        they are those of the new state.
     """
 
     def __init__(
@@ -62,12 +65,13 @@ class BatchEnv(TaskEnv):
         copy: bool = True,
         render_mode: str | None = None,
         render_worlds: int = 16,
+        fields: Sequence[str] = (),
     ):
         functions = {"observation": observation, "reward": reward, "terminated": terminated, "start": start}
         for name, function in functions.items():
             if not callable(function) and not (function is None and name in ("terminated", "start")):
                 raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function of the batch")
-        task = Functions(model, frame_skip, functions)
+        task = Functions(model, frame_skip, functions, field_names("fields", fields))
         super().__init__(
             task, num_envs, max_episode_steps, autoreset_mode, nthread, dtype, info, copy, record_bad,
             render_mode, render_worlds,
@@ -77,8 +81,8 @@ class BatchEnv(TaskEnv):
 class Functions(Task):
     """A task from functions."""
 
-    def __init__(self, model, frame_skip: int, functions: dict[str, Any]):
-        self.model, self.frame_skip = model, frame_skip
+    def __init__(self, model, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
+        self.model, self.frame_skip, self.fields = model, frame_skip, tuple(fields)
         self.seen, self.paid = functions["observation"], functions["reward"]
         self.ended, self.started_by = functions["terminated"], functions["start"]
 

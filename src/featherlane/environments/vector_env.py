@@ -92,8 +92,7 @@ class TaskEnv(VectorEnv):
         self.random = RandomStreams(num_envs)
         self.terms: dict[str, np.ndarray] = {}
         self.elapsed, self._done = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
-        self._fields = (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ()))
-        for name in self._fields:
+        for name in (*task.fields, *(task.info_fields if info else ()), *(["sensordata"] if task.kernels else ())):
             self.batch.bind(name)
         task.dt, task.kernel_rows = self.dt, {name: rows_of(model, name) for name in task.kernels}
         task.prepare(self.batch)
@@ -127,7 +126,12 @@ class TaskEnv(VectorEnv):
 
         Returns:
             The observations of all worlds, and infos of those that started, if asked for.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: the environment was closed.
+            ModelError: `options` or `reset_mask` of another kind or shape.
         """
+        self._check_open("reset")
         if not isinstance(options, Mapping | None):
             raise ModelError(f"options: got {type(options).__name__}, allowed is a dict")
         mask = (options or {}).get("reset_mask")
@@ -150,8 +154,10 @@ class TaskEnv(VectorEnv):
 
         Raises:
             gymnasium.error.ResetNeeded: a world has ended, and autoreset is disabled.
+            gymnasium.error.ClosedEnvironmentError: the environment was closed.
             ModelError: actions of another shape or kind, or NaN; no world has moved then.
         """
+        self._check_open("step")
         batch, task = self.batch, self.task
         actions = self._actions(actions)
         (resting,), moving = self._done.nonzero(), None
@@ -163,7 +169,7 @@ class TaskEnv(VectorEnv):
         before = task.before(batch)
         task.act(batch, actions, moving)
         batch.step(self.frame_skip, ids=moving)
-        if task.derived == "fresh" and self._fields:
+        if task.derived == "fresh" and batch._bound:
             batch.forward(moving)
         terminations = self._terminated()
         rewards = self._rewards(actions, before)
@@ -175,13 +181,19 @@ class TaskEnv(VectorEnv):
 
         Raises:
             InstallationError: nothing draws here; it says what to install.
+            gymnasium.error.ClosedEnvironmentError: the environment was closed.
         """
+        self._check_open("render")
         return None if self._painting is None else self._painting.pictures(self.batch)
 
     def close_extras(self, **kwargs) -> None:
         """Free what drew pictures."""
         if self._painting is not None:
             self._painting.close()
+
+    def _check_open(self, call: str) -> None:
+        if self.closed:
+            raise gym.error.ClosedEnvironmentError(f"{call}: the environment was closed; make another one")
 
     def revive(self) -> None:
         """Let worlds that have ended go on as they are."""
@@ -251,8 +263,8 @@ class TaskEnv(VectorEnv):
         batch, task = self.batch, self.task
         batch.reset(ids, forward=False)
         task.start(batch, ids, self.random)
-        if self._fields and forward:
-            batch.forward(ids)
+        if forward:
+            batch._forward_bound(ids)
         task.started(batch, ids)
         self.elapsed[ids] = 0
         self._done[ids] = False

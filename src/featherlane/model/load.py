@@ -85,6 +85,16 @@ def _find(source: str | Path) -> Path:
     raise ModelError(f"{path}: no such file")
 
 
+def _warn_of_hidden_file(source) -> None:
+    """Warn where a bundled name is the name of a local file, too."""
+    if isinstance(source, str) and source in _bundled_files() and Path(source).is_file():
+        warnings.warn(
+            f"load: {source!r} is the bundled model; the local file of this name is not read, "
+            f"load('./{source}') reads it",
+            stacklevel=4,
+        )
+
+
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
     """Assets as MuJoCo takes them: bytes by file name."""
     result = {}
@@ -174,6 +184,7 @@ def specification(source) -> Any:
     if not isinstance(source, str | Path):
         given = type(source).__name__
         raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
+    _warn_of_hidden_file(source)
     try:
         with heard():
             if isinstance(source, str) and _is_text(source):
@@ -191,7 +202,8 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
 
     Args:
         source: the name of a bundled model (`bundled_names`), the path of an MJCF or URDF file, XML text that starts
-            with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).
+            with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).  A bundled name goes before a local
+            file of that name, with a warning.
         assets: files that XML text refers to, content by name.
         links: joints between bodies beside the tree, a `Link` or several; such a model has the contact model `lcp`.
 
@@ -209,6 +221,7 @@ def load(source, assets: Mapping[str, bytes] | None = None, links: Link | Sequen
 def load_unchecked(source, assets=None, links=()) -> Model:
     """A model as `load` reads it, whatever its numbers: for those who look at what is wrong with it."""
     links = listed(links)
+    _warn_of_hidden_file(source)
     mj_model, name, text = read(source, assets)
     with heard():
         model = from_mujoco(mj_model, name, links)

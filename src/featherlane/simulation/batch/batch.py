@@ -114,8 +114,14 @@ class Batch(Running):
                 for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
                     shape = self._arrays[name].shape[1:]
                     self._arrays[name][at] = getattr(model, key)[k].reshape(shape)
-        if self._bound and forward:
-            self.forward(chosen)
+        if forward:
+            self._forward_bound(chosen)
+
+    def _forward_bound(self, ids: np.ndarray) -> None:
+        """Bound outputs of worlds that were set; those that are not bound have no values from now on."""
+        self.__dict__["_computed"] = True
+        if self._bound:
+            self.forward(ids)
 
     def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None) -> dict[str, np.ndarray]:
         """Advance worlds by nstep steps and record fields after each.

@@ -103,6 +103,8 @@ class MixedBatch:
         if name in STATE or name in REPORTS:
             return self._of_all(name)
         if name in DATA and DATA[name].traits.shown:
+            for group in self.groups:
+                getattr(group, name)  # or its error
             return self.bind(name)
         allowed = [n for n in DATA.index if DATA[n].traits.shown]
         raise AttributeError(f"mixed batch has no {name!r}{near(name, allowed)}; see also batch.groups")
@@ -345,6 +347,7 @@ class MixedBatch:
 
         Raises:
             ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
+            RuntimeError: another thread is in a call of this batch; nothing is taken over then.
         """
         if not isinstance(kept, Mapping):
             raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
@@ -358,10 +361,10 @@ class MixedBatch:
         for k, group in enumerate(self.groups):
             try:
                 group.restore(parts[k])
-            except ModelError as error:
+            except (ModelError, RuntimeError) as error:
                 for other, old in zip(self.groups[:k], before, strict=False):
                     other.restore(old)
-                raise ModelError(f"group {k}: {error}") from None
+                raise type(error)(f"group {k}: {error}") from None
 
     def __getstate__(self):
         return {"groups": self.groups}

@@ -124,6 +124,7 @@ class Running(Worlds):
         if "sensordata" in self._bound:
             for name in fields_read(self.model) - {"sensordata"}:
                 self.bind(name)
+        self.__dict__["_computed"] = True
 
     def _begin(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None) -> list[tuple[Plan, int]]:
         """Plans that are ready to loop over their tiles, and how many there are of each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ class Worlds(NamedAccess):
     _bound: dict[str, np.ndarray]
     _expanded: Expanded
     _room: Room | None
+    _computed = False  # a step, a forward pass or a reset has run: outputs that were not bound by then have no values
 
     def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
         if not isinstance(model, Model):
@@ -108,7 +110,7 @@ class Worlds(NamedAccess):
             self._add_sleep()
             return arrays[name]
         if name in DATA and self._bindable(name):
-            return self.bind(name)
+            return self._read(name)
         if name == "failures":
             return self._found_failures()
         raise AttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
@@ -139,7 +141,8 @@ class Worlds(NamedAccess):
         """A live array over a field: state itself, or an output that each call refreshes.
 
         After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
-        output bound between calls is zero until the next call.
+        output is zero until the first `step`, `forward` or `reset`.  One that is bound later is NaN until the next call
+        computes it, because no call kept its values; `batch.xpos` instead of `bind` raises an error then.
 
         Args:
             name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
@@ -159,7 +162,8 @@ class Worlds(NamedAccess):
     def _bind(self, name: str) -> np.ndarray:
         """A live array over an output."""
         if name not in self._bound:
-            self._bound[name] = self._rows(DATA[name])
+            self._bound[name] = rows = self._rows(DATA[name])
+            rows[...] = np.nan if self._computed else 0.0
             self._rows_changed()
         if name in self.__dict__:
             return self.__dict__[name]
@@ -169,21 +173,37 @@ class Worlds(NamedAccess):
             self.__dict__[name] = view
         return view
 
-    def writable(self, name: str) -> np.ndarray:
-        """An output as `bind` gives it, to be written; what is written lasts until the next call."""
+    def _read(self, name: str) -> np.ndarray:
+        """An output of the last call, bound from now on."""
         self._check_bindable("bind", name)
-        self._bind(name)
+        self._check_kept(name)
+        return self._bind(name)
+
+    def _check_kept(self, name: str) -> None:
+        """Refuse to read an output whose values the last call did not keep."""
+        if self._computed and name not in self._bound:
+            raise not_kept(name)
+
+    def writable(self, name: str) -> np.ndarray:
+        """An output of the last call, to be written; what is written lasts until the next call.
+
+        Raises:
+            ModelError: it was not bound before the last call.
+        """
+        self._read(name)
         return self._bound[name]
 
     def sensor_values(self, sensor: int) -> np.ndarray:
-        """`sensordata`, for a look at one sensor.
+        """`sensordata`, to read one sensor.
 
         Raises:
+            ModelError: it was not bound before the last call.
             UnsupportedFeatureError: the sensor is not computed.
         """
         from featherlane.model.features import refuse_sensors
 
         refuse_sensors(self.model, [sensor])
+        self._check_kept("sensordata")
         return self._bind("sensordata")
 
     def expand(self, name: str) -> np.ndarray:
@@ -199,13 +219,15 @@ class Worlds(NamedAccess):
 
         Raises:
             ModelError: no such real field.
+            RuntimeError: another thread is in a call of this batch.
         """
         if isinstance(name, str):
             name = name.replace("opt.", "opt_")
         if not isinstance(name, str) or name not in MODEL or MODEL[name].kind != "real":
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
             raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
-        self._expand(name)
+        with self._entered():
+            self._expand(name)
         return self._expanded.lend(name)
 
     def _expand(self, name: str) -> np.ndarray:
@@ -227,12 +249,19 @@ class Worlds(NamedAccess):
         self._expanded.check_edits()
 
     def set_const(self, ids=None) -> None:
-        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
-        chosen, inputs = self._ids(ids), self._expanded.inputs()
-        self._check_edits()
-        for name in self._expanded.dependent():
-            self._expand(name)
-        self._expanded.set_const(chosen, inputs)
+        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world.
+
+        Raises:
+            ModelError: ids out of range, numbers that fields cannot hold.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        chosen = self._ids(ids)
+        with self._entered():
+            inputs = self._expanded.inputs()
+            self._check_edits()
+            for name in self._expanded.dependent():
+                self._expand(name)
+            self._expanded.set_const(chosen, inputs)
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
@@ -296,6 +325,10 @@ class Worlds(NamedAccess):
 
     def _found_failures(self) -> list:
         """Steps that went wrong."""
+        raise NotImplementedError
+
+    def _entered(self) -> AbstractContextManager[None]:
+        """One call at a time, or a RuntimeError."""
         raise NotImplementedError
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
@@ -409,6 +442,7 @@ class Worlds(NamedAccess):
 
         Raises:
             ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
+            RuntimeError: another thread is in a call of this batch; nothing is taken over then.
         """
         if not isinstance(kept, Mapping):
             raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
@@ -423,17 +457,23 @@ class Worlds(NamedAccess):
                 raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
             if key.startswith("model."):
                 check_field(self.model, key.removeprefix("model."), value, worlds=True)
+        with self._entered():
+            self._take_over(values)
+
+    def _take_over(self, values: Mapping[str, np.ndarray]) -> None:
+        """The checked arrays of a checkpoint."""
         self._worlds_set(slice(None))
         for key, value in values.items():
-            target = self.expand(key.removeprefix("model.")) if key.startswith("model.") else getattr(self, key)
+            name = key.removeprefix("model.")
+            target = self._expand(name) if name != key else getattr(self, key)
             target[...] = value.reshape(target.shape)
         for name in ON_DEMAND:
-            if name in self._arrays and name not in kept:
+            if name in self._arrays and name not in values:
                 self._arrays[name][...] = 0
-        if "tree_asleep" in self._arrays and "tree_asleep" not in kept:
+        if "tree_asleep" in self._arrays and "tree_asleep" not in values:
             self._arrays["tree_asleep"][...] = AWAKE
         for name, rows in self._expanded.items():
-            if f"model.{name}" not in kept:
+            if f"model.{name}" not in values:
                 rows[...] = self.model.__dict__[name]
 
     def get_model(self, world: int):
@@ -453,6 +493,14 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
         return array, 0
     row = np.dtype((np.void, flat[0].nbytes))
     return flat.view(row)[:, 0], np.zeros((), row)[()]
+
+
+def not_kept(name: str) -> ModelError:
+    """The error of reading an output that was not bound before the last call."""
+    return ModelError(
+        f"{name}: it was not bound before the last call, which did not keep its values; call batch.bind({name!r}), "
+        "then batch.step() or batch.forward(); an environment takes the name in `fields`"
+    )
 
 
 def _precision(dtype) -> np.dtype:
