@@ -52,7 +52,8 @@ class Visit:
 
     def __init__(self, browser, url):
         self.tab = browser.new_page(viewport=SIZE, accept_downloads=True)
-        self.asked, self.errors = [], []
+        self.asked, self.errors, self.logged = [], [], []
+        self.tab.on("console", lambda message: self.logged.append(message.text))
         self.tab.on("request", lambda request: self.asked.append(request.url))
         self.tab.on("websocket", lambda socket: self.asked.append(socket.url))
         self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -237,6 +238,24 @@ def test_a_token_opens_it_and_nothing_comes_from_elsewhere(served, visit):
     at = f"//localhost:{view.port}/"
     assert all(at in url or url.startswith(("blob:", "data:")) for url in here.asked), here.asked
     assert any(url.startswith("ws:") for url in here.asked)
+
+
+def test_switching_worlds_updates_no_removed_control(served, visit):
+    view = served("box_stack")
+    here = visit(view)
+    here.drawn()
+    for _ in range(2):
+        here.button("Both contact models, side by side")
+        here.until(lambda: view.page.depth == 1)
+        view.page.ask(lambda: view.page.source.run())
+        here.tab.wait_for_timeout(1000)
+        here.button("Back to what was shown before")
+        here.until(lambda: view.page.depth == 0)
+        view.page.ask(lambda: view.page.source.run())
+        here.tab.wait_for_timeout(1000)
+    view.page.ask(lambda: view.page.panel.curves.plots.remove("energy"))
+    here.settled()
+    assert not [text for text in here.logged if "non-existent component" in text]
 
 
 HOSTILE = (

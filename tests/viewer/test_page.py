@@ -40,7 +40,8 @@ def opened():
 @pytest.fixture
 def visited(monkeypatch):
     """Pages that think that somebody looks."""
-    guest = SimpleNamespace(add_notification=lambda *_, **__: None, camera=SimpleNamespace())
+    storage = SimpleNamespace(get_item=lambda *_, **__: None)
+    guest = SimpleNamespace(add_notification=lambda *_, **__: None, camera=SimpleNamespace(), local_storage=storage)
     monkeypatch.setattr("viser.ViserServer.get_clients", lambda self: {0: guest})
 
 

@@ -24,6 +24,7 @@ from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
 from featherlane.viewer.scene import Scene
 from featherlane.viewer.session import Session
+from featherlane.viewer.settle import settle
 from featherlane.viewer.watch import Watch
 
 RATE = 60.0  # pictures in a second, at most
@@ -227,6 +228,7 @@ class Page:
         self.panel: Any = None
         self.picked: tuple[int, int] | None = None
         self._holding = False
+        settle(self.server)
         self.server.scene.reset()
         self._marks = {}
         self.scene = Scene(self.server, source.model, source.nworld)
