@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-import threading
+import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -18,10 +18,13 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
 from featherlane.viewer.prose import Prose
+from featherlane.viewer.worker import Worker
 
 PORT = 8080
 HOST = "127.0.0.1"
-WAIT = 0.5  # between two looks for Ctrl-C [s]
+WAIT = 0.1  # between two looks for the end of a page [s]
+IDLE = 0.1  # between two looks for visitors [s]
+CLOSING = 10.0  # longest wait for the end of the page's thread [s]
 HEIGHT = 600  # of the page in a notebook [pixels]
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 
@@ -38,14 +41,18 @@ class View:
     """
 
     def __init__(self, host: str, port: int, token: str | Literal[False] | None):
-        from featherlane.viewer.lock import Lock, start, stop
+        from featherlane.viewer.lock import Lock
 
-        lock = Lock(host, token)
-        self.server = start(host, port, lock)
-        self.host, self.port, self.lock = host, int(self.server.get_port()), lock
+        self.host, self.lock = host, Lock(host, token)
+        self.server: Any = None
         self.page: Any = None
-        self._stop = stop
-        self._closed = threading.Event()
+        self.closed, self._visitors = False, 0
+        self.worker = Worker()
+        try:
+            self.worker.ask(lambda: self._start(port))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def url(self) -> str:
@@ -60,22 +67,48 @@ class View:
     @property
     def visitors(self) -> int:
         """How many browsers look at it."""
-        return 0 if self._closed.is_set() else len(self.server.get_clients())
+        return 0 if self.closed else self._visitors
+
+    def show(self, source, drawn: int | None = None) -> None:
+        """Shows worlds; the arguments are those of `Page`."""
+
+        def make():
+            from featherlane.viewer.page import Page
+
+            self.page = Page(self.worker, self.server, source, drawn)
+
+        self.worker.ask(make)
 
     def close(self) -> None:
-        """Take the page away; worlds of others go on as if nobody had looked."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
-        if self.page is not None:
-            self.page.close()
-        self._stop(self.server)
+        """Ends the page; worlds of others are stepped as if nobody had looked."""
+        self.closed = True
+        self.worker.end(self._stop, CLOSING)
 
     def wait(self) -> None:
-        """Keep a program alive until the page is closed, or Ctrl-C, which is raised."""
-        while not self._closed.wait(WAIT):
-            pass
+        """Keeps a program alive until the page is closed, or Ctrl-C, which is raised."""
+        while not self.closed:
+            time.sleep(WAIT)
 
+    # ---- in the page's thread ----------------------------------------------------------------------------------------
+    def _start(self, port: int) -> None:
+        from featherlane.viewer.lock import start
+
+        self.server = start(self.host, port, self.lock)
+        self.port, self.worker.turn = int(self.server.get_port()), self._turn
+
+    def _turn(self) -> float:
+        self._visitors = len(self.server.get_clients())
+        return IDLE if self.page is None else self.page.turn(self._visitors)
+
+    def _stop(self) -> None:
+        from featherlane.viewer.lock import stop
+
+        if self.page is not None:
+            self.page.close()
+        if self.server is not None:
+            stop(self.server)
+
+    # ---- where it is -------------------------------------------------------------------------------------------------
     def open_browser(self) -> bool:
         """Show the page in a browser of this machine; whether one was found."""
         import webbrowser  # slow to import
@@ -89,11 +122,11 @@ class View:
         self.close()
 
     def __repr__(self) -> str:
-        return f"View({self.url!r}{', closed' * self._closed.is_set()})"
+        return f"View({self.url!r}{', closed' * self.closed})"
 
     def _repr_html_(self) -> str:
         """Returns HTML that shows the page in a notebook: its address there is another one, which may be embedded."""
-        if self._closed.is_set():
+        if self.closed:
             return f"<p>{html.escape(self.url)} is closed.</p>"
         url = html.escape(self._url(framed=True))
         return f'<iframe src="{url}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
@@ -159,14 +192,13 @@ def open_page(
     browser: bool = False,
 ) -> View:
     """A page for a session, a watch or a playback; arguments and errors are those of `view`."""
-    from featherlane.viewer.page import Page
     from featherlane.viewer.watch import Watch
 
     opened = _served(host, port, token)
     try:
         if not isinstance(source, Watch) and not paused:
             source.run()
-        opened.page = Page(opened.server, source, worlds)
+        opened.show(source, worlds)
     except BaseException:
         opened.close()
         raise
@@ -190,7 +222,7 @@ def view_error(
         port, host, token, browser: as in `view`.
     """
     opened = _served(host, port, token)
-    Prose(opened.server.gui, *explanation(error))
+    opened.worker.ask(lambda: Prose(opened.server.gui, *explanation(error)))
     if browser:
         opened.open_browser()
     return opened
