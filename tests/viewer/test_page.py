@@ -14,6 +14,7 @@ import featherlane as fl
 pytest.importorskip("viser")
 
 from featherlane.viewer import door
+from featherlane.viewer.bookmark import take_up
 from featherlane.viewer.node import Drag
 from featherlane.viewer.playback import Playback
 from featherlane.viewer.prose import markup
@@ -194,6 +195,13 @@ def test_bookmarks_and_files(opened, monkeypatch):
     for wrong in (b"", b"PK nonsense", content[:100]):
         with pytest.raises(fl.ModelError, match="no saved state"):
             page.ask(lambda wrong=wrong: page.panel.time.take_up(SimpleNamespace(name="x.npz", content=wrong)))
+    for bits, state, says in (
+        (np.zeros(3), 0.0, "state_bits is float64"),
+        (8191, np.zeros((1, 10**6)), "8000128 bytes"),
+    ):
+        np.savez_compressed(packed := io.BytesIO(), state_bits=bits, state=state)
+        with pytest.raises(fl.ModelError, match=says):
+            page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
     other = opened("pendulum")
     with pytest.raises(fl.ModelError, match="of another model"):
         other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
@@ -260,6 +268,18 @@ def test_both_contact_models_side_by_side(opened):
     assert page.ask(page.frame).touches.world.tolist() == sorted(page.ask(page.frame).touches.world.tolist())
     turn(page, "leave")
     assert page.source is first and page.depth == 0
+
+
+def test_a_second_click_on_a_switch_is_dropped(opened):
+    page = opened("pendulum")
+    first, button = page.source, page.panel.handles["beside"]
+    for _ in range(3):
+        for callback in list(button._impl.update_cb):
+            asyncio.run(callback(SimpleNamespace(client=object(), client_id=0, target=button)))
+    settled(page)
+    assert page.depth == 1 and len(page.source.parts) == 2
+    turn(page, "leave")
+    assert page.source is first and page.message == ""
 
 
 def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):

@@ -79,6 +79,10 @@ class Page:
         return self.worker.ask(marked, timeout)
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
+    def shows(self, controls) -> bool:
+        """Whether these controls are those of the present panel."""
+        return self.panel is not None and self.panel.controls is controls
+
     def close(self) -> None:
         """Stops looking at the worlds of others."""
         if isinstance(self.source, Watch):

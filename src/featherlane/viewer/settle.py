@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 KEY = "featherlane"  # a name in the browser's storage; a read of it is answered after all messages before it
-SECONDS = 2.0
+SECONDS = 1.0
 
 
 def settle(server, seconds: float = SECONDS) -> None:
