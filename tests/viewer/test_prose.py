@@ -26,6 +26,11 @@ def test_values_are_escaped_and_templates_are_not():
     assert markup("<b>{}</b> {}", "<i>&\"'", "{x}") == "<b>&lt;i&gt;&amp;&quot;&#x27;</b> {x}"
 
 
+def test_values_can_be_encoded_and_are_short():
+    assert markup("{}", "a\udcff") == "a?"
+    assert len(markup("{}", "n" * 10**6)) < 5000
+
+
 def test_an_equal_text_is_not_sent_again():
     gui = Gui()
     prose = Prose(gui)

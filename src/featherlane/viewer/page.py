@@ -20,6 +20,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
+from featherlane.viewer.prose import plain
 from featherlane.viewer.scene import Scene
 from featherlane.viewer.session import Session
 from featherlane.viewer.settle import settle
@@ -92,7 +93,7 @@ class Page:
         """A note to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
-            client.add_notification(title, message, auto_close_seconds=seconds, color="red")
+            client.add_notification(title, plain(message), auto_close_seconds=seconds, color="red")
 
     def turn(self, visitors: int) -> float:
         """Does what is due now.

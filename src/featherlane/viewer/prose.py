@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
+LONGEST = 4000  # characters of a value
 STYLE = "padding:0 .75em .5em;font-size:.875em;overflow-wrap:anywhere"
 
 
@@ -20,7 +21,13 @@ def markup(template: str, *values: Any) -> str:
         template: HTML with a `{}` for each value.
         values: shown as text.
     """
-    return template.format(*(html.escape(str(value)) for value in values))
+    return template.format(*(html.escape(plain(value)) for value in values))
+
+
+def plain(value: Any) -> str:
+    """Returns a text that can be sent: a lone surrogate, as in the name of a file, would close all connections."""
+    text = str(value).encode("utf-8", "replace").decode()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 class Prose:
