@@ -18,6 +18,7 @@ from featherlane import painter
 from featherlane.cli import BAD_WORLDS, run
 from featherlane.cli.controls import Zero, read_controls
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
+from featherlane.cli.plot import draw_convergence, draw_motions
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
 from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
@@ -363,6 +364,22 @@ def test_compare_draws_curves_of_convergence(capfd, tmp_path):
     succeeds("compare", "quadruped", *FEW, "--plot", file)
     assert file.read_bytes().startswith(b"\x89PNG")
     assert str(file) in capfd.readouterr().out.replace("\n", "")
+
+
+def test_legends_of_plots_cover_no_panel(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    drawn, save = [], figure.savefig
+    monkeypatch.setattr(figure, "savefig", lambda self, *given: (save(self, *given), drawn.append(self)))
+    values = np.linspace(1.0, 0.1, 9)
+    draw_convergence(tmp_path / "a.png", "title", {name: [(values, values)] for name in ("newton", "cg", "pgs")})
+    runs = [("convex", "newton"), ("convex", "pgs"), ("lcp", "dantzig"), ("lcp", "pgs"), ("lcp", "apgd")]
+    draw_motions(tmp_path / "b.png", "title", values, {run: {"energy": values, "height": values} for run in runs})
+    for one in drawn:
+        (legend,) = one.legends
+        box = legend.get_window_extent()
+        assert len(legend.get_texts()) == len(one.axes[0].get_legend_handles_labels()[1])
+        assert not any(axis.get_legend() for axis in one.axes)
+        assert box.y0 >= 0.0 and not any(axis.get_tightbbox().overlaps(box) for axis in one.axes)
 
 
 def test_compare_without_matplotlib_names_the_extra(capfd, tmp_path, monkeypatch):

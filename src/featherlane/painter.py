@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import InstallationError
+from featherlane.model.exchange import is_mujocos, write
+from featherlane.model.fields import MODEL
 
 VIDEO = ("OpenGL", "imageio", "imageio_ffmpeg")
 PICTURES = ("OpenGL",)
@@ -98,10 +100,24 @@ class Painter:
             f"a headless machine needs EGL (libegl1 and a driver, or Mesa's libegl-mesa0) and {INSTALL}"
         )
 
-    def picture(self, qpos: np.ndarray, mocap_pos=None, mocap_quat=None) -> np.ndarray:
-        """The scene at a position (nq,), with mocap bodies where they are."""
+    def picture(
+        self, qpos: np.ndarray, mocap_pos=None, mocap_quat=None, fields: Mapping[str, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Draws a state.
+
+        Args:
+            qpos: (nq,) position.
+            mocap_pos, mocap_quat: (nmocap, 3) [m] and (nmocap, 4) of the mocap bodies; None: as they are.
+            fields: real fields of the model by name, which later pictures keep, too.
+
+        Returns:
+            (height, width, 3) uint8.
+        """
         import mujoco
 
+        for name, value in (fields or {}).items():
+            if is_mujocos(MODEL[name]):
+                write(self.mj_model, name, value)
         self.mj_data.qpos[:] = qpos
         if mocap_pos is not None:
             self.mj_data.mocap_pos[:], self.mj_data.mocap_quat[:] = mocap_pos, mocap_quat

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from gymnasium.wrappers import vector as wrappers
 
 import featherlane as fl
 import featherlane.environments as environments
+from featherlane.environments.painting import Painting
+from featherlane.painter import Painter
 
 pytest.importorskip("OpenGL")
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning", "ignore:.*Overwriting:UserWarning")
@@ -34,6 +38,32 @@ def test_each_world_has_a_picture_of_its_own():
     second = env.render()
     assert all((one != other).any() for one, other in zip(first[:2], second[:2], strict=True))
     env.close()
+
+
+SCENE = """<mujoco><worldbody><camera name="look" pos="0 -2 1" xyaxes="1 0 0 0 .3 1"/><light pos="0 0 3"/>
+<geom type="plane" size="1 1 .1"/><body pos="0 0 .4"><joint axis="0 1 0"/><geom type="box" size=".1 .2 .3"/>
+<site pos="0 0 .5" size=".1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "field", ["body_pos", "body_quat", "geom_size", "geom_pos", "site_pos", "site_size", "cam_pos", "jnt_pos", None]
+)
+def test_each_world_is_drawn_under_its_own_model(field):
+    """As a renderer of the world's own model draws it; the last case edits the model of all worlds."""
+    drawn(1).close()
+    batch = fl.Batch(fl.load(SCENE), 2)
+    painting = Painting(SimpleNamespace(camera_name="look", width=64, height=48), "rgb_array", 2)
+    batch.qpos[:] = 0.5
+    before = painting.pictures(batch)
+    changed = batch.model.geom_size if field is None else batch.expand(field)[1]
+    changed[-1] = (0.8, 0.6, 0.0, 0.0) if field == "body_quat" else changed[-1] + 0.1
+    pictures = painting.pictures(batch)
+    for world in range(2):
+        own = batch.get_model(world)
+        with Painter(own, 0, (64, 48)) as painter:
+            np.testing.assert_array_equal(pictures[world], painter.picture(batch.qpos[world]))
+    assert (pictures[1] != before[1]).any()
+    painting.close()
 
 
 def test_one_world_is_drawn_as_the_vector_draws_it():

@@ -247,6 +247,20 @@ def test_copies_are_equal_and_independent(model, duplicate):
     assert np.shares_memory(twin.body_mass, twin.real_buffer)
 
 
+@pytest.mark.parametrize("name", ["geom_pos", "geom_quat", "site_pos", "site_quat", "body_ipos", "body_iquat"])
+def test_to_mujoco_moves_frames_that_coincided(name):
+    """MuJoCo's kinematics skips offsets that were zero when the model was compiled."""
+    model = load(
+        "<mujoco><worldbody><body><joint/><geom type='box' size='.1 .2 .3'/><site/></body></worldbody></mujoco>"
+    )
+    getattr(model, name)[-1] = (0.8, 0.6, 0.0, 0.0) if "quat" in name else (0.1, 0.2, 0.3)
+    ours, theirs = fl.Data(model), mujoco.MjData(model.to_mujoco())
+    fl.forward(model, ours)
+    mujoco.mj_forward(model.to_mujoco(), theirs)
+    frame = {"body_ipos": "xipos", "body_iquat": "ximat"}.get(name, f"{name[:4]}_x{'pos' if 'pos' in name else 'mat'}")
+    np.testing.assert_allclose(getattr(ours, frame), getattr(theirs, frame).reshape(getattr(ours, frame).shape))
+
+
 def test_to_mujoco_holds_all_edits_and_leaves_the_original(model):
     model.body_mass *= 2
     model.opt.timestep = 0.01

@@ -1,4 +1,4 @@
-"""Who may look at a page: this machine's own browsers, and beyond it those who have the token."""
+"""Which requests a page answers: those with the token; without a token, those of this machine to this page."""
 
 import urllib.error
 import urllib.request
@@ -19,8 +19,8 @@ def test_what_is_this_machine_alone(host, local):
     assert is_local(host) == local
 
 
-def test_at_home_no_token_is_needed_but_other_sites_are_refused():
-    lock = Lock("127.0.0.1")
+def test_without_a_token_other_sites_are_refused():
+    lock = Lock("127.0.0.1", False)
     here = "localhost:8080"
     assert lock.path() == "/"
     assert lock.admitted("/", here, None) == "/"
@@ -43,11 +43,41 @@ def test_the_token_opens_from_anywhere(host):
         assert lock.admitted(wrong, "elsewhere", None) is None
 
 
-def test_beyond_this_machine_there_is_no_way_without_it():
-    lock = Lock("0.0.0.0")
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1", "localhost", "::1"])
+def test_every_address_requires_the_token(host):
+    lock = Lock(host)
     assert len(lock.token) >= 16 and lock.path() == f"/{lock.token}/"
-    assert lock.admitted("/", "localhost:8080", None) is None
-    assert Lock("0.0.0.0").token != lock.token
+    for path in ("/", "/index.html", "/?websocket=ws://evil", f"/x{lock.token}/", f"/{lock.token[:-1]}/"):
+        assert lock.admitted(path, "localhost:8080", None) is None
+    assert Lock(host).token != lock.token
+
+
+def test_only_loopback_may_go_without_a_token():
+    for host in ("0.0.0.0", "::", "10.0.0.1", ""):
+        with pytest.raises(fl.ModelError, match="loopback"):
+            Lock(host, False)
+
+
+def test_the_policy_allows_no_eval_no_other_host_and_no_embedding():
+    lock = Lock("127.0.0.1")
+    rules = dict(rule.strip().split(" ", 1) for rule in policy_of(lock, lock.path(), "localhost:80").split(";"))
+    assert rules["default-src"] == rules["frame-ancestors"] == rules["form-action"] == rules["base-uri"] == "'none'"
+    assert rules["connect-src"] == "'self' ws://localhost:80 wss://localhost:80 data: blob:"
+    assert not {"'unsafe-eval'", "ws:", "wss:", "*", "http:", "https:"} & set(" ".join(rules.values()).split())
+    for wrong in ("a b", "a;script-src *", "a\n", "[::1]:80", ""):
+        assert "connect-src 'self' data:" in policy_of(lock, "/", wrong)
+
+
+def test_only_the_address_of_a_notebook_may_be_embedded():
+    lock = Lock("127.0.0.1")
+    framed = lock.path(framed=True)
+    assert lock.admitted(framed, "elsewhere", None) == "/" and lock.frame_token != lock.token
+    assert "frame-ancestors" not in policy_of(lock, framed, "h")
+    assert "frame-ancestors 'none'" in policy_of(lock, f"{lock.path()}?{lock.frame_token}", "h")
+
+
+def policy_of(lock, path, host):
+    return lock.headers(path, host)["Content-Security-Policy"]
 
 
 viser = pytest.importorskip("viser")
@@ -69,8 +99,8 @@ def served():
 
     started = []
 
-    def serve(host):
-        lock = Lock(host)
+    def serve(host, token=None):
+        lock = Lock(host, token)
         started.append(start(host, 0, lock))
         return started[-1].get_port(), lock
 
@@ -79,16 +109,17 @@ def served():
         stop(server)
 
 
-def test_a_page_beyond_this_machine_asks_for_the_token(served):
-    port, lock = served("0.0.0.0")
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_a_page_requires_the_token(served, host):
+    port, lock = served(host)
     assert get(port)[0] == 403
     assert get(port, "/nonsense/")[0] == 403
     status, headers = get(port, lock.path())
-    assert status == 200 and "default-src 'self'" in headers["Content-Security-Policy"]
+    assert status == 200 and headers["Content-Security-Policy"].startswith("default-src 'none'")
     assert get(port, lock.path() + "../../etc/passwd")[0] == 404
 
 
-def test_sockets_ask_for_it_as_well(served):
+def test_sockets_require_it_as_well(served):
     from websockets.exceptions import InvalidStatus
     from websockets.sync.client import connect
 
@@ -99,7 +130,7 @@ def test_sockets_ask_for_it_as_well(served):
             connect(f"ws://127.0.0.1:{port}{path}", subprotocols=protocol)
     with connect(f"ws://127.0.0.1:{port}{lock.path()}", subprotocols=protocol) as socket:
         assert socket.recv(timeout=10)
-    port, _ = served("127.0.0.1")
+    port, _ = served("127.0.0.1", False)
     with pytest.raises(InvalidStatus, match="403"):
         connect(f"ws://127.0.0.1:{port}/", subprotocols=protocol, origin="http://evil.com")
     with connect(f"ws://127.0.0.1:{port}/", subprotocols=protocol, origin=f"http://127.0.0.1:{port}") as socket:

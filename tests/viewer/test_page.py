@@ -14,8 +14,10 @@ import featherlane as fl
 pytest.importorskip("viser")
 
 from featherlane.viewer import door
+from featherlane.viewer.bookmark import take_up
 from featherlane.viewer.node import Drag
 from featherlane.viewer.playback import Playback
+from featherlane.viewer.prose import markup
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 
@@ -39,7 +41,8 @@ def opened():
 @pytest.fixture
 def visited(monkeypatch):
     """Pages that think that somebody looks."""
-    guest = SimpleNamespace(add_notification=lambda *_, **__: None, camera=SimpleNamespace())
+    storage = SimpleNamespace(get_item=lambda *_, **__: None)
+    guest = SimpleNamespace(add_notification=lambda *_, **__: None, camera=SimpleNamespace(), local_storage=storage)
     monkeypatch.setattr("viser.ViserServer.get_clients", lambda self: {0: guest})
 
 
@@ -192,6 +195,13 @@ def test_bookmarks_and_files(opened, monkeypatch):
     for wrong in (b"", b"PK nonsense", content[:100]):
         with pytest.raises(fl.ModelError, match="no saved state"):
             page.ask(lambda wrong=wrong: page.panel.time.take_up(SimpleNamespace(name="x.npz", content=wrong)))
+    for bits, state, says in (
+        (np.zeros(3), 0.0, "state_bits is float64"),
+        (8191, np.zeros((1, 10**6)), "8000128 bytes"),
+    ):
+        np.savez_compressed(packed := io.BytesIO(), state_bits=bits, state=state)
+        with pytest.raises(fl.ModelError, match=says):
+            page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
     other = opened("pendulum")
     with pytest.raises(fl.ModelError, match="of another model"):
         other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
@@ -258,6 +268,18 @@ def test_both_contact_models_side_by_side(opened):
     assert page.ask(page.frame).touches.world.tolist() == sorted(page.ask(page.frame).touches.world.tolist())
     turn(page, "leave")
     assert page.source is first and page.depth == 0
+
+
+def test_a_second_click_on_a_switch_is_dropped(opened):
+    page = opened("pendulum")
+    first, button = page.source, page.panel.handles["beside"]
+    for _ in range(3):
+        for callback in list(button._impl.update_cb):
+            asyncio.run(callback(SimpleNamespace(client=object(), client_id=0, target=button)))
+    settled(page)
+    assert page.depth == 1 and len(page.source.parts) == 2
+    turn(page, "leave")
+    assert page.source is first and page.message == ""
 
 
 def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
@@ -399,6 +421,8 @@ def test_what_is_wrong_with_a_call():
         fl.view("pendulum", nworld=0)
     with pytest.raises(fl.ModelError, match="token"):
         fl.view("pendulum", token="short")
+    with pytest.raises(fl.ModelError, match="token: none is allowed on loopback"):
+        fl.view("pendulum", token=False, host="0.0.0.0")
     with pytest.raises(fl.ModelError, match="host"):
         fl.view("pendulum", host="")
     with pytest.raises(fl.ModelError, match="qpos has shape"):
@@ -413,7 +437,8 @@ def test_what_is_wrong_with_a_call():
 
 def test_a_notebook_shows_the_page():
     with fl.view("pendulum", port=0, token="abcdefgh") as view:
-        assert f'<iframe src="{view.url}"' in view._repr_html_()
+        assert f':{view.port}/{view.lock.frame_token}/"' in view._repr_html_() and "abcdefgh" in view.url
+        assert "abcdefgh" not in view._repr_html_()
         assert view.visitors == 0
     assert "closed" in view._repr_html_()
 
@@ -431,7 +456,7 @@ def test_a_program_waits_until_the_page_is_closed():
 
 def test_what_is_not_supported_is_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
-    text = door.told(error)
-    assert "- `flex 'cl'oth': deformable body`" in text and "- `plugin 'x'`" in text and "`<b>m.xml`" in text
+    text = markup(*door.explanation(error))
+    assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text
     with door.view_error(error, port=0) as view:
         assert view.page is None and view.url

@@ -231,8 +231,7 @@ def _view(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Where the page is served.  Beyond this machine (0.0.0.0) it opens only with the token that is "
-            "printed with its address.",
+            help="Where the page is served: this machine alone, or 0.0.0.0 for all its addresses.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
@@ -242,6 +241,14 @@ def _view(
         ),
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open a browser, where there is one.")] = True,
+    token: Annotated[
+        bool,
+        typer.Option(
+            "--token/--no-token",
+            help="Require the random token in the printed address; without it every user of this machine can open "
+            "the page.",
+        ),
+    ] = True,
 ) -> int:
     """Show worlds in the browser: run, go back, drag, change, plot; needs: pip install 'featherlane[view]'."""
     from featherlane.cli.view import Request, view
@@ -260,6 +267,7 @@ def _view(
             port=port,
             paused=paused,
             browser=browser,
+            token=token,
         )
     )
 

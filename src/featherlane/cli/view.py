@@ -14,7 +14,7 @@ from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.load import load
 from featherlane.viewer.door import View, open_page, view_error
-from featherlane.viewer.lock import viser_module
+from featherlane.viewer.lock import is_local, viser_module
 
 RECORDING = ".npz"
 
@@ -35,6 +35,7 @@ class Request:
     port: int | None = None
     paused: bool = False
     browser: bool = True
+    token: bool = True
 
 
 def view(request: Request) -> int:
@@ -52,14 +53,14 @@ def view(request: Request) -> int:
     """
     _check(request)
     viser_module()
-    browser = request.browser and _has_browser()
+    browser, token = request.browser and _has_browser(), None if request.token else False
     try:
         source = _playback(request) if _is_recording(request.source) else _session(request)
     except UnsupportedFeatureError as error:
         complain(str(error))
-        page = view_error(error, port=request.port, host=request.host, browser=browser)
+        page = view_error(error, port=request.port, host=request.host, token=token, browser=browser)
         return _serve(page) or WRONG
-    page = open_page(source, request.port, request.host, worlds=request.drawn, paused=request.paused, browser=browser)
+    page = open_page(source, request.port, request.host, token, request.drawn, request.paused, browser)
     return _serve(page)
 
 
@@ -68,7 +69,7 @@ def _serve(page: View) -> int:
     try:
         with page:
             print(f"{page.url}  (Ctrl-C ends it)", flush=True)
-            if os.environ.get("SSH_CONNECTION") and page.lock.open:
+            if os.environ.get("SSH_CONNECTION") and is_local(page.host):
                 print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
             page.wait()
     except KeyboardInterrupt:

@@ -38,16 +38,23 @@ class Painting:
             prepare(PICTURES)
 
     def pictures(self, worlds: Batch) -> tuple[np.ndarray, ...] | None:
-        """A picture of each world, (height, width, 3) uint8."""
+        """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""
         if self.mode is None:
             return None
         if self._painter is None:
             flags = getattr(self.task, "visual_options", None)
             most = getattr(self.task, "max_geom", 10000)
             self._painter = Painter(worlds.model, self._camera(worlds.model), self.size, flags, most)
-        drawn = min(self.drawn, worlds.nworld)
+        worlds.model.write_to(self._painter.mj_model)  # it may have been edited since the last picture
+        drawn, expanded = min(self.drawn, worlds.nworld), dict(worlds._expanded)
         pictures = [
-            self._painter.picture(worlds.qpos[w], worlds.mocap_pos[w], worlds.mocap_quat[w]) for w in range(drawn)
+            self._painter.picture(
+                worlds.qpos[w],
+                worlds.mocap_pos[w],
+                worlds.mocap_quat[w],
+                {name: rows[w] for name, rows in expanded.items()},
+            )
+            for w in range(drawn)
         ]
         black = [np.zeros_like(pictures[0])] if drawn < worlds.nworld else []
         return (*pictures, *black * (worlds.nworld - drawn))

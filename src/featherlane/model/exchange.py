@@ -23,6 +23,8 @@ ABSENT = {
     "tendon_plasticadr": -1,
     "tendon_springyield": 0.0,
 }
+# offsets from which MuJoCo's compiler finds frames that coincide
+FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat", "site_pos", "site_quat")
 
 
 def _place(mj, name: str) -> tuple[Any, str]:
@@ -59,7 +61,11 @@ def write(mj, name: str, value) -> None:
         given = np.asarray(value)
         if name == "eq_data":
             given = given.reshape(-1, NEQDATA)[:, : target.shape[1]]
-        target[...] = given.reshape(target.shape)
+        given = given.reshape(target.shape)
+        if name in FRAMES and not np.array_equal(target, given):
+            for kind in ("body", "geom", "site"):  # MuJoCo ignores the offset of a frame that coincided with another
+                getattr(mj, f"{kind}_sameframe")[:] = 0
+        target[...] = given
     else:
         setattr(holder, attribute, type(target)(np.asarray(value).item()))
 

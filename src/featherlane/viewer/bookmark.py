@@ -19,6 +19,7 @@ from featherlane.simulation.tile.fields import STATUS
 from featherlane.viewer.session import Session
 
 BITS = int(State.INTEGRATION)
+HEADER = 4096  # bytes of an array in a file that are not its values, at most
 FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 
 
@@ -46,12 +47,12 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     Raises:
         ModelError: it is no such file, or of another model or number of worlds.
     """
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            state, bits = file["state"], int(file["state_bits"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{source}: is no saved state ({type(error).__name__}: {error})") from None
+    bits = _read(content, source, "state_bits", HEADER)
+    if bits.shape != () or bits.dtype.kind not in "iu":
+        raise ModelError(f"{source}: is no saved state: state_bits is {bits.dtype} {bits.shape}, allowed is an integer")
+    bits = int(bits)
     sizes = [get_state(part.batch.model, part.batch, bits).shape[1] for part in session.parts]
+    state = _read(content, source, "state", HEADER + 8 * session.nworld * sizes[0])
     if state.ndim != 2 or state.shape[1] != sizes[0] or len(state) not in (1, session.nworld):
         raise ModelError(
             f"{source}: holds states of shape {state.shape}, allowed are ({session.nworld}, {sizes[0]}) and "
@@ -64,3 +65,14 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     for part in session.parts:
         set_state(part.batch.model, part.batch, rows[: part.batch.nworld], bits)
         rows = rows[part.batch.nworld :]
+
+
+def _read(content: bytes, source: str, name: str, most: int) -> np.ndarray:
+    """Returns an array of a file, if it has at most so many bytes: a few KB may be compressed from gigabytes."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            if (size := file.zip.getinfo(f"{name}.npy").file_size) <= most:
+                return file[name]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(f"{source}: is no saved state ({type(error).__name__}: {error})") from None
+    raise ModelError(f"{source}: {name} has {size} bytes, allowed are {most}: is it of another model?")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-import threading
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,10 +17,14 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
+from featherlane.viewer.prose import Prose
+from featherlane.viewer.worker import Worker
 
 PORT = 8080
 HOST = "127.0.0.1"
-WAIT = 0.5  # between two looks for Ctrl-C [s]
+WAIT = 0.1  # between two looks for the end of a page [s]
+IDLE = 0.1  # between two looks for visitors [s]
+CLOSING = 10.0  # longest wait for the end of the page's thread [s]
 HEIGHT = 600  # of the page in a notebook [pixels]
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 
@@ -36,42 +40,75 @@ class View:
         host, port: where it is served.
     """
 
-    def __init__(self, host: str, port: int, token: str | None):
-        from featherlane.viewer.lock import Lock, start, stop
+    def __init__(self, host: str, port: int, token: str | Literal[False] | None):
+        from featherlane.viewer.lock import Lock
 
-        lock = Lock(host, token)
-        self.server = start(host, port, lock)
-        self.host, self.port, self.lock = host, int(self.server.get_port()), lock
+        self.host, self.lock = host, Lock(host, token)
+        self.server: Any = None
         self.page: Any = None
-        self._stop = stop
-        self._closed = threading.Event()
+        self.closed, self._visitors = False, 0
+        self.worker = Worker()
+        try:
+            self.worker.ask(lambda: self._start(port))
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def url(self) -> str:
-        """The address of the page: from this machine, where the host is not one address."""
+        """The address of the page, with its token, as seen from this machine."""
+        return self._url(framed=False)
+
+    def _url(self, framed: bool) -> str:
         name = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
         name = f"[{name}]" if ":" in name else name
-        return f"http://{name}:{self.port}{self.lock.path()}"
+        return f"http://{name}:{self.port}{self.lock.path(framed)}"
 
     @property
     def visitors(self) -> int:
         """How many browsers look at it."""
-        return 0 if self._closed.is_set() else len(self.server.get_clients())
+        return 0 if self.closed else self._visitors
+
+    def show(self, source, drawn: int | None = None) -> None:
+        """Shows worlds; the arguments are those of `Page`."""
+
+        def make():
+            from featherlane.viewer.page import Page
+
+            self.page = Page(self.worker, self.server, source, drawn)
+
+        self.worker.ask(make)
 
     def close(self) -> None:
-        """Take the page away; worlds of others go on as if nobody had looked."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
-        if self.page is not None:
-            self.page.close()
-        self._stop(self.server)
+        """Ends the page; worlds of others are stepped as if nobody had looked."""
+        self.closed = True
+        self.worker.end(self._stop, CLOSING)
 
     def wait(self) -> None:
-        """Keep a program alive until the page is closed, or Ctrl-C, which is raised."""
-        while not self._closed.wait(WAIT):
-            pass
+        """Keeps a program alive until the page is closed, or Ctrl-C, which is raised."""
+        while not self.closed:
+            time.sleep(WAIT)
 
+    # ---- in the page's thread ----------------------------------------------------------------------------------------
+    def _start(self, port: int) -> None:
+        from featherlane.viewer.lock import start
+
+        self.server = start(self.host, port, self.lock)
+        self.port, self.worker.turn = int(self.server.get_port()), self._turn
+
+    def _turn(self) -> float:
+        self._visitors = len(self.server.get_clients())
+        return IDLE if self.page is None else self.page.turn(self._visitors)
+
+    def _stop(self) -> None:
+        from featherlane.viewer.lock import stop
+
+        if self.page is not None:
+            self.page.close()
+        if self.server is not None:
+            stop(self.server)
+
+    # ---- where it is -------------------------------------------------------------------------------------------------
     def open_browser(self) -> bool:
         """Show the page in a browser of this machine; whether one was found."""
         import webbrowser  # slow to import
@@ -85,13 +122,13 @@ class View:
         self.close()
 
     def __repr__(self) -> str:
-        return f"View({self.url!r}{', closed' * self._closed.is_set()})"
+        return f"View({self.url!r}{', closed' * self.closed})"
 
     def _repr_html_(self) -> str:
-        """The page, in a notebook."""
-        url = html.escape(self.url)
-        if self._closed.is_set():
-            return f"<p>{url} is closed.</p>"
+        """Returns HTML that shows the page in a notebook: its address there is another one, which may be embedded."""
+        if self.closed:
+            return f"<p>{html.escape(self.url)} is closed.</p>"
+        url = html.escape(self._url(framed=True))
         return f'<iframe src="{url}" width="100%" height="{HEIGHT}" style="border:0"></iframe>'
 
 
@@ -102,7 +139,7 @@ def view(
     nworld: int = 1,
     port: int | None = None,
     host: str = HOST,
-    token: str | None = None,
+    token: str | Literal[False] | None = None,
     worlds: int | None = None,
     paused: bool = False,
     browser: bool = False,
@@ -124,9 +161,10 @@ def view(
         nworld: worlds that the page runs, of a model.
         port: where it is served; None for 8080, or where that is in use any that is free; 0 for any that is free.
         host: the address that it is bound to.  The default is this machine's own; beyond it (`0.0.0.0`) the page opens
-            only with the token that its address holds, and what goes over the wire is not encrypted: prefer a tunnel,
+            with the same token, and what goes over the wire is not encrypted: prefer a tunnel,
             `ssh -L 8080:localhost:8080 machine`.
-        token: 8 letters, digits, `-` and `_` at least; None for one that nobody can guess.
+        token: the word in the address without which no request is answered: at least 8 letters, digits, `-` and `_`.
+            None for a random one; False for none, on loopback only: then every user of this machine can open the page.
         worlds: how many worlds are drawn at first, of a model, a batch or frames; None: up to 64.
         paused: whether a page that runs or plays worlds waits for its button; else they move as soon as somebody looks.
         browser: whether a browser of this machine opens it.
@@ -148,20 +186,19 @@ def open_page(
     source,
     port: int | None = None,
     host: str = HOST,
-    token: str | None = None,
+    token: str | Literal[False] | None = None,
     worlds: int | None = None,
     paused: bool = False,
     browser: bool = False,
 ) -> View:
     """A page for a session, a watch or a playback; arguments and errors are those of `view`."""
-    from featherlane.viewer.page import Page
     from featherlane.viewer.watch import Watch
 
     opened = _served(host, port, token)
     try:
         if not isinstance(source, Watch) and not paused:
             source.run()
-        opened.page = Page(opened.server, source, worlds)
+        opened.show(source, worlds)
     except BaseException:
         opened.close()
         raise
@@ -170,34 +207,37 @@ def open_page(
     return opened
 
 
-def view_error(error: FeatherlaneError, *, port: int | None = None, host: str = HOST, browser: bool = False) -> View:
+def view_error(
+    error: FeatherlaneError,
+    *,
+    port: int | None = None,
+    host: str = HOST,
+    token: str | Literal[False] | None = None,
+    browser: bool = False,
+) -> View:
     """A page that says why a model cannot be shown: its unsupported features, each with its element.
 
     Args:
         error: what loading it raised.
-        port, host, browser: as in `view`.
+        port, host, token, browser: as in `view`.
     """
-    opened = _served(host, port, None)
-    opened.server.gui.add_markdown(told(error))
+    opened = _served(host, port, token)
+    opened.worker.ask(lambda: Prose(opened.server.gui, *explanation(error)))
     if browser:
         opened.open_browser()
     return opened
 
 
-def told(error: FeatherlaneError) -> str:
-    """An error as Markdown, in which nothing of the model's names is markup."""
+def explanation(error: FeatherlaneError) -> tuple[str, ...]:
+    """Returns the template of a page that explains an error, and its values, as in `prose.markup`."""
     if isinstance(error, UnsupportedFeatureError):
-        items = "\n".join(f"- `{_code(feature)}`" for feature in error.features)
-        head = f"## `{_code(error.source)}` cannot be shown\n\n" if error.source else ""
-        return f"{head}It has features that are {_code(error.what)}:\n\n{items}\n"
-    return f"## This model cannot be shown\n\n```\n{str(error).replace('```', '')}\n```\n"
+        items = "<ul>" + "<li><code>{}</code></li>" * len(error.features) + "</ul>"
+        template = f"<h3>{{}} cannot be shown</h3><p>It has features that are {{}}:</p>{items}"
+        return template, error.source or "This model", error.what, *error.features
+    return '<h3>This model cannot be shown</h3><pre style="white-space:pre-wrap">{}</pre>', str(error)
 
 
-def _code(text: str) -> str:
-    return " ".join(text.replace("`", "'").split())
-
-
-def _served(host: str, port: int | None, token: str | None) -> View:
+def _served(host: str, port: int | None, token: str | Literal[False] | None) -> View:
     """A server without a page."""
     if not isinstance(host, str) or not host:
         raise ModelError(f"host: got {host!r}, allowed is an address of this machine, as in {HOST!r}")
@@ -212,8 +252,8 @@ def _served(host: str, port: int | None, token: str | None) -> View:
 
 
 def _check(worlds, token) -> None:
-    if token is not None and not (isinstance(token, str) and TOKEN.fullmatch(token)):
-        raise ModelError("token: allowed are 8 letters, digits, '-' and '_' at least")
+    if token is not None and token is not False and not (isinstance(token, str) and TOKEN.fullmatch(token)):
+        raise ModelError("token: allowed are at least 8 letters, digits, '-' and '_'; False for none")
     if worlds is not None and (isinstance(worlds, bool) or not isinstance(worlds, int | np.integer) or worlds < 1):
         raise ModelError(f"worlds: got {worlds!r}, allowed is a whole number from 1")
 

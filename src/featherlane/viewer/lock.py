@@ -1,13 +1,15 @@
-"""Who may look: a viser server that answers its own page alone, and beyond this machine only who has the token.
+"""Access control of the page: a viser server that answers only requests with the token in their path.
 
-viser asks nobody.  Its web server goes through `websockets.asyncio.server.serve`, whose `process_request` sees every
-request before it is answered, plain ones and those that open the socket: here ours comes first.  Where a release of
-viser starts its server in another way, none is started.
+viser checks nobody.  Its web server goes through `websockets.asyncio.server.serve`, whose `process_request` receives
+every request before it is answered, plain ones and those that open the socket.  Here the lock is called first.  If a
+release of viser starts its server in another way, no server is started.
 
-* A request may come under a name of this machine, from the page that it serves: no other site that is open in the
-  browser can reach the worlds (nor by a name that it has turned to this machine).
-* With the token in its path, `/TOKEN/...`, a request may come from anywhere; beyond this machine it must have it.
-* The page may load nothing from elsewhere: its security policy says so to the browser.
+* The path `/TOKEN/...` is answered, whatever the host and the origin.  Other users of this machine, other machines and
+  other sites that are open in the browser do not know the token.
+* Without a token (`--no-token`, only on loopback) a request must name this machine as its host and this page as its
+  origin.
+* No other page may embed this one, except by a second path that only a notebook's cell contains.
+* The page may load nothing from elsewhere: the content security policy makes the browser refuse it.
 """
 
 from __future__ import annotations
@@ -18,20 +20,23 @@ import errno
 import hmac
 import importlib
 import ipaddress
+import re
 import secrets
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from featherlane.errors import InstallationError, ModelError
 
 INSTALL = "pip install 'featherlane[view]'"
 LOCAL = ("localhost", "127.0.0.1", "::1")
+HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")  # hosts that a policy can name; others are covered by 'self' alone
+# viser's page is one inline script, which unpacks itself by WebAssembly, and workers made of blobs.
 POLICY = (
-    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self' ws: wss: data: blob:; "
-    "frame-src 'self' data: blob:; form-action 'none'; base-uri 'none'"
+    "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; worker-src blob:; "
+    "img-src 'self' data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
 _STARTING = threading.Lock()
 
@@ -53,27 +58,36 @@ class PortInUse(ModelError):
 
 
 class Lock:
-    """Who may look at a page.
+    """Decides which requests a page answers.
 
     Args:
         host: the address that the page is bound to.
-        token: the word that opens it; None for one that nobody can guess.
+        token: the word that opens it; None for a random one of 128 bits; False for none.
 
     Attributes:
-        open: whether this machine's own browsers need no token: the address is this machine's alone.
+        open: whether browsers of this machine need no token.
+        frame_token: a second random word, whose page a notebook may embed.
+
+    Raises:
+        ModelError: no token, and the address can be reached from other machines.
     """
 
-    def __init__(self, host: str, token: str | None = None):
+    def __init__(self, host: str, token: str | Literal[False] | None = None):
+        self.open = token is False
+        if self.open and not is_local(host):
+            raise ModelError(f"token: none is allowed on loopback ({', '.join(LOCAL)}) only, got host {host!r}")
         self.host, self.token = host, token or secrets.token_urlsafe(16)
-        self.open = is_local(host)
+        self.frame_token = secrets.token_urlsafe(16)
         self.refused = 0
 
-    def path(self) -> str:
-        """The path of the page."""
+    def path(self, framed: bool = False) -> str:
+        """Returns the path of the page, or of the one that may be embedded."""
+        if framed:
+            return f"/{self.frame_token}/"
         return "/" if self.open else f"/{self.token}/"
 
     def admitted(self, path: str, host: str, origin: str | None) -> str | None:
-        """The path that a request means, None where it is refused.
+        """Returns the path without its token; None if the request is refused.
 
         Args:
             path: of the request, with the token or without.
@@ -82,14 +96,29 @@ class Lock:
         """
         first, slash, rest = path.removeprefix("/").partition("/")
         word, question, query = first.partition("?")
-        if hmac.compare_digest(word.encode(), self.token.encode()):
+        if self.framed(path) or hmac.compare_digest(word.encode(), self.token.encode()):
             return f"/{rest}" if slash else f"/{question}{query}"
         if not self.open or not is_local(_name(f"//{host}")):
             return None
         return path if origin is None or urlsplit(origin).netloc == host else None
 
+    def framed(self, path: str) -> bool:
+        """Returns whether a request is for the page that may be embedded."""
+        return hmac.compare_digest(re.split("[/?]", path.removeprefix("/"))[0].encode(), self.frame_token.encode())
+
+    def headers(self, path: str, host: str) -> dict[str, str]:
+        """Returns the security headers of an answer; the path and the host are those of the request."""
+        sockets = f" ws://{host} wss://{host}" * bool(HOST.fullmatch(host))
+        ancestors = "" if self.framed(path) else "; frame-ancestors 'none'"
+        policy = f"{POLICY}; connect-src 'self'{sockets} data: blob:{ancestors}"
+        return {
+            "Content-Security-Policy": policy,
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+        }
+
     def check(self, connection, request):
-        """Refuse a request, or say what it means; for `process_request`.
+        """Refuses a request, or removes the token from its path; for `process_request`.
 
         Returns:
             The request as viser is to see it, or a response.
@@ -206,8 +235,7 @@ def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
                 return answer
             given = process_request(connection, answer)
             if given is not None and hasattr(given, "headers"):
-                given.headers["Content-Security-Policy"] = POLICY
-                given.headers["Referrer-Policy"] = "no-referrer"
+                given.headers.update(lock.headers(request.path, request.headers.get("Host", "")))
             return given
 
         return plain(handler, at, port, *arguments, process_request=asked, **options)

@@ -7,8 +7,6 @@ worlds of the page's own stand still, and those of others are not looked at.
 from __future__ import annotations
 
 import dataclasses
-import queue
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,16 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import CallError, FeatherlaneError, ModelError
+from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.model.enums import NGROUP
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.ray import Rays
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
+from featherlane.viewer.prose import plain
 from featherlane.viewer.scene import Scene
 from featherlane.viewer.session import Session
+from featherlane.viewer.settle import settle
 from featherlane.viewer.watch import Watch
+from featherlane.viewer.worker import Worker
 
 RATE = 60.0  # pictures in a second, at most
 PANEL_RATE = 8.0  # numbers and plots
@@ -38,6 +39,7 @@ class Page:
     """What a viser server shows of some worlds.
 
     Args:
+        worker: the page's thread, which makes the page and calls all of its methods but `do` and `ask`.
         server: the `viser.ViserServer`.
         source: the worlds: the page's own, somebody else's, or recorded ones.
         drawn: how many of them are drawn, the first; None: up to 64.
@@ -49,56 +51,42 @@ class Page:
         message: the last complaint.
     """
 
-    def __init__(self, server, source: Source, drawn: int | None = None):
-        self.server = server
+    def __init__(self, worker: Worker, server, source: Source, drawn: int | None = None):
+        self.worker, self.server = worker, server
         self.message = ""
         self.frames = 0
-        self._jobs: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
         self._stack: list[Source] = []
-        self._closed = threading.Event()
-        self._dirty, self._panel_due = True, 0.0
+        self._dirty, self._panel_due, self._watched = True, 0.0, False
         self._marks: dict[str, Any] = {}
         self._open(source, drawn)
         server.scene.on_click()(lambda event: self.do(lambda: self.pick_along(event.ray_origin, event.ray_direction)))
-        self._thread = threading.Thread(target=self._loop, name="featherlane page", daemon=True)
-        self._thread.start()
 
     # ---- from any thread ---------------------------------------------------------------------------------------------
     def do(self, job: Callable[[], Any]) -> None:
-        """Have the page's thread do something soon; what it refuses is told on the page."""
-        self._jobs.put(job)
+        """Runs a job in the page's thread soon; its error is shown on the page."""
+        self.worker.do(lambda: self._guarded(lambda: self._run(job)))
 
     def ask(self, job: Callable[[], Any], timeout: float = 30.0) -> Any:
-        """The same, and what came of it; raises what it raised.
+        """Runs a job in the page's thread and returns its result.
 
         Raises:
             RuntimeError: the page is closed, or busy for longer than the timeout.
+            Exception: what the job raised.
         """
-        done, result = threading.Event(), []
 
-        def run():
-            try:
-                result.append((job(), None))
-            except Exception as error:
-                result.append((None, error))
-            done.set()
+        def marked():
+            self._dirty = True
+            return job()
 
-        if threading.current_thread() is self._thread:
-            run()
-        else:
-            self._jobs.put(run)
-            if self._closed.is_set() or not done.wait(timeout):
-                raise CallError("the page is closed, or busy")
-        value, error = result[0]
-        if error is not None:
-            raise error
-        return value
+        return self.worker.ask(marked, timeout)
+
+    # ---- in the page's thread ----------------------------------------------------------------------------------------
+    def shows(self, controls) -> bool:
+        """Whether these controls are those of the present panel."""
+        return self.panel is not None and self.panel.controls is controls
 
     def close(self) -> None:
-        """Stop the thread; the server is its owner's."""
-        self._closed.set()
-        self.do(lambda: None)
-        self._thread.join(timeout=5.0)
+        """Stops looking at the worlds of others."""
         if isinstance(self.source, Watch):
             self.source.detach()
 
@@ -106,46 +94,36 @@ class Page:
         """A note to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
-            client.add_notification(title, message, auto_close_seconds=seconds, color="red")
+            client.add_notification(title, plain(message), auto_close_seconds=seconds, color="red")
 
-    # ---- the loop ----------------------------------------------------------------------------------------------------
-    def _loop(self) -> None:
-        visited = False
-        while not self._closed.is_set():
-            start = time.perf_counter()
-            visitors = bool(self.server.get_clients())
-            if visitors != visited:
-                visited = visitors
-                self._visited(visitors)
-            try:
-                self._run_jobs()
-                if visited:
-                    self._turn()
-                elif self._dirty:
-                    self._draw()
-                self._rest(1.0 / RATE - (time.perf_counter() - start) if visited else IDLE)
-            except FeatherlaneError as error:
-                self._stop_clock()
-                self.tell(str(error))
-            except Exception:
-                self._stop_clock()
-                traceback.print_exc()
-                self.tell(traceback.format_exc(limit=-1), "An error of the viewer")
-                time.sleep(IDLE)
+    def turn(self, visitors: int) -> float:
+        """Does what is due now.
 
-    def _rest(self, seconds: float) -> None:
-        """Wait, but not longer than until a job comes."""
-        if seconds <= 0.0:
-            return
+        Args:
+            visitors: how many browsers look at the page.
+
+        Returns:
+            How long to wait for a job [s].
+        """
+        start = time.perf_counter()
+        if not self._guarded(lambda: self._turn(visitors)):
+            return IDLE
+        return max(0.0, 1.0 / RATE - (time.perf_counter() - start)) if visitors else IDLE
+
+    def _guarded(self, job: Callable[[], Any]) -> bool:
+        """Runs a job, shows its error on the page and stops the clock; returns whether there was none."""
         try:
-            job = self._jobs.get(timeout=seconds)
-        except queue.Empty:
-            return
-        self._run(job)
-
-    def _run_jobs(self) -> None:
-        for _ in range(self._jobs.qsize()):
-            self._run(self._jobs.get())
+            job()
+        except FeatherlaneError as error:
+            self._stop_clock()
+            self.tell(str(error))
+        except Exception:
+            self._stop_clock()
+            traceback.print_exc()
+            self.tell(traceback.format_exc(limit=-1), "An error of the viewer")
+        else:
+            return True
+        return False
 
     def _run(self, job: Callable[[], Any]) -> None:
         self._dirty = True
@@ -155,8 +133,14 @@ class Page:
             self.tell(str(error))
             self.panel.sync()
 
-    def _turn(self) -> None:
-        """What is due now."""
+    def _turn(self, visitors: int) -> None:
+        if bool(visitors) != self._watched:
+            self._watched = bool(visitors)
+            self._visited(self._watched)
+        if not visitors:
+            if self._dirty:
+                self._draw()
+            return
         moved = self.source.take() if isinstance(self.source, Watch) else bool(self.source.tick())
         if moved or self._dirty:
             self._draw()
@@ -228,6 +212,7 @@ class Page:
         self.panel: Any = None
         self.picked: tuple[int, int] | None = None
         self._holding = False
+        settle(self.server)
         self.server.scene.reset()
         self._marks = {}
         self.scene = Scene(self.server, source.model, source.nworld)

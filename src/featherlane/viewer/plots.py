@@ -12,6 +12,7 @@ from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.viewer.sample import Quantity, Sampler, quantity
+from featherlane.viewer.settle import settle
 
 POINTS = 300
 MOST_PLOTS = 6
@@ -73,6 +74,7 @@ class Plots:
         found = self._charts.pop(name, None)
         self._points.clear()
         if found is not None and found[1] is not None:
+            settle(self.server)
             found[1].remove()
 
     def clear(self) -> None:
@@ -90,6 +92,7 @@ class Plots:
         if worlds != self._worlds:
             self._worlds = worlds
             self._points.clear()
+            settle(self.server)
             for name, (found, chart) in self._charts.items():
                 if chart is not None:
                     chart.remove()

@@ -34,15 +34,19 @@ class Controls:
         return self.gui.add_folder(label, expand_by_default=opened)
 
     def on(self, name: str, handle, job: Callable[[Any], Any], click: bool = False) -> Any:
-        """Have the page do a job when a visitor changes a control, with the value that he gave it."""
+        """Runs a job in the page's thread when a visitor changes a control, with the value that the visitor gave it.
+
+        A job that waits while the page switches to other worlds is dropped: a second click must not act on the first's
+        result.
+        """
         self.handles[name] = handle
 
-        async def told(event) -> None:  # on the server's event loop, which keeps the order
+        async def changed(event) -> None:  # on the server's event loop, which keeps the order
             if click or event.client is not None:
                 value = event.target.value
-                self.page.do(lambda: job(value))
+                self.page.do(lambda: job(value) if self.page.shows(self) else None)
 
-        (handle.on_click if click else handle.on_update)(told)
+        (handle.on_click if click else handle.on_update)(changed)
         return handle
 
     def button(self, name: str, label: str, job: Callable[[], Any], hint: str | None = None) -> Any:

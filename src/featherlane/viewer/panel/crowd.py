@@ -8,6 +8,7 @@ from pathlib import Path
 from featherlane.errors import ModelError
 from featherlane.viewer.panel.controls import Controls, change
 from featherlane.viewer.playback import Playback
+from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 
 DRAWN = 64  # worlds, until somebody asks for more
@@ -21,7 +22,7 @@ class Crowd:
         controls: of the panel.
 
     Attributes:
-        bad: where bad worlds are told.
+        bad: the paragraph that lists bad worlds.
     """
 
     def __init__(self, controls: Controls):
@@ -37,7 +38,7 @@ class Crowd:
                 picked = gui.add_number("Picked", controls.world(), min=0, max=n - 1, step=1)
                 controls.on("picked", picked, lambda value: page.pick(int(value), controls.body()))
                 controls.follows(picked, controls.world)
-            self.bad = gui.add_markdown("")
+            self.bad = Prose(gui)
             if isinstance(self.source, Session):
                 with controls.folder("Worlds that turned bad"):
                     controls.handles["incident"] = gui.add_dropdown("World", ("none",), initial_value="none")
@@ -47,16 +48,16 @@ class Crowd:
 
     def refresh(self) -> None:
         """Worlds that turned bad."""
-        change(self.bad, "content", self._told_of_bad())
+        self._show_bad()
         if "incident" in self.controls.handles:
             incidents = self.controls.session.incidents
             options = tuple(str(incident.world) for incident in incidents) or ("none",)
             change(self.controls.handles["incident"], "options", options)
 
-    def _told_of_bad(self) -> str:
+    def _show_bad(self) -> None:
         bad = self.page.bad_worlds()
         more = f" and {len(bad) - NAMED} more" * (len(bad) > NAMED)
-        return f"**Bad numbers** in {', '.join(map(str, bad[:NAMED]))}{more}" if bad else ""
+        self.bad.show("<b>Bad numbers</b> in {}{}" * bool(bad), ", ".join(map(str, bad[:NAMED])), more)
 
     def _only(self, text: str) -> None:
         worlds: list[int] = []

@@ -9,6 +9,7 @@ from featherlane.model.enums import Cone, ContactModel, LcpSolver
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.solver import SOLVERS
 from featherlane.viewer.panel.controls import ALL, PICKED, Controls
+from featherlane.viewer.prose import Prose
 
 
 class Options:
@@ -71,7 +72,7 @@ class Bodies:
         self.controls, gui, source = controls, controls.gui, controls.session
         with controls.folder("Bodies"):
             controls.handles["scope"] = gui.add_dropdown("Edits are for", (ALL, PICKED), initial_value=ALL)
-            self._about = gui.add_markdown("")
+            self._about = Prose(gui)
             self._mass, self._friction = gui.add_number("mass [kg]", 0.0), gui.add_number("friction", 0.0)
         controls.on("mass", self._mass, lambda value: source.set_mass(controls.body(), value, controls.edited()))
         controls.on(
@@ -82,7 +83,7 @@ class Bodies:
     def _show(self) -> None:
         source, body, world = self.controls.session, self.controls.body(), self.controls.world()
         slides = source.friction(body, world)
-        self._about.content = f"**{self.controls.body_names()[body]}** of world {world}"
+        self._about.show("<b>{}</b> of world {}", self.controls.body_names()[body], world)
         self._mass.value, self._friction.value = source.mass(body, world), slides or 0.0
         self._friction.disabled, self._mass.disabled = slides is None, not source.mass(body, world) > 0.0
 

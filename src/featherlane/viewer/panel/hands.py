@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.viewer.panel.controls import Controls
+from featherlane.viewer.prose import Prose
 
 MOST_SLIDERS = 60  # actuators with sliders of their own
 DIRECTIONS = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
@@ -20,7 +21,7 @@ class Hands:
     def __init__(self, controls: Controls):
         self.controls, gui = controls, controls.gui
         with controls.folder("Hands"):
-            gui.add_markdown("Ctrl and the mouse drag a body by a spring; a click picks it.")
+            Prose(gui, "Ctrl and the mouse drag a body by a spring; a click picks it.")
             frequency = controls.session.parts[0].hand.frequency
             controls.on("spring", gui.add_slider("Spring [rad/s]", 2.0, 64.0, 1.0, frequency), self._set_spring)
             names = controls.body_names()
@@ -65,7 +66,7 @@ class Actuators:
                 controls.on(f"control {k}", slider, lambda value, k=k: source.set_control(k, value, controls.edited()))
                 self._sliders.append(slider)
             if model.nu > MOST_SLIDERS:
-                controls.gui.add_markdown(f"The first {MOST_SLIDERS} of {model.nu}.")
+                Prose(controls.gui, "The first {} of {}.", MOST_SLIDERS, model.nu)
         controls.shows(self._show)
 
     def _relax(self) -> None:

@@ -36,6 +36,10 @@ class Host(Protocol):
         """How many other worlds were shown before, and can be gone back to."""
         ...
 
+    def shows(self, controls) -> bool:
+        """Whether these controls are those of the page now."""
+        ...
+
     def do(self, job: Callable[[], Any]) -> None:
         """Have a job done by the page's thread."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from featherlane.viewer.panel.controls import Controls, change
+from featherlane.viewer.panel.controls import Controls
 from featherlane.viewer.panel.crowd import Crowd
 from featherlane.viewer.panel.curves import Curves
 from featherlane.viewer.panel.edits import Bodies, Options
@@ -17,6 +17,7 @@ from featherlane.viewer.panel.host import Host
 from featherlane.viewer.panel.layers import Layers
 from featherlane.viewer.panel.time import Time
 from featherlane.viewer.playback import Playback
+from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 
@@ -36,7 +37,7 @@ class Panel:
         self.page, self.source, self.controls = page, page.source, Controls(page)
         gui = page.server.gui
         gui.reset()
-        self._status = gui.add_markdown("")
+        self._status = Prose(gui)
         self.time, self.crowd, self.curves = Time(self.controls), Crowd(self.controls), Curves(self.controls)
         Layers(self.controls)
         if isinstance(self.source, Session):
@@ -58,15 +59,16 @@ class Panel:
         """Numbers, the slider of time, bad worlds, plots."""
         batch, row = self.page.locate(self.controls.world())
         seconds = float(batch.time[row])
-        change(self._status, "content", "  \n".join(self._lines(batch, row, seconds)))
+        lines = self._lines(batch, row)
+        self._status.show("<b>t = {} s</b>, {}" + "<br>{}" * (len(lines) - 1), f"{seconds:.3f}", *lines)
         self.crowd.refresh()
         self.time.refresh()
         self.curves.refresh(self.source.clock if isinstance(self.source, Session) else seconds)
 
-    def _lines(self, batch, row: int, seconds: float) -> list[str]:
-        """What is told of the picked world, in one row of a batch."""
+    def _lines(self, batch, row: int) -> list[str]:
+        """Lines about the picked world, which is a row of a batch."""
         source = self.source
-        lines = [f"**t = {seconds:.3f} s**, world {self.controls.world()} of {source.nworld}"]
+        lines = [f"world {self.controls.world()} of {source.nworld}"]
         if isinstance(source, Watch):
             lines[0] += ", live"
         else:

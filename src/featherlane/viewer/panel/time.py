@@ -5,6 +5,7 @@ from __future__ import annotations
 from featherlane.viewer.bookmark import take_up, written
 from featherlane.viewer.panel.controls import Controls, change, labels
 from featherlane.viewer.playback import Playback
+from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 
@@ -25,7 +26,7 @@ class Time:
         source, gui = controls.source, controls.gui
         with controls.folder("Time", True):
             if isinstance(source, Watch):
-                gui.add_markdown("These worlds are run by somebody else; the page looks on.")
+                Prose(gui, "Another program steps these worlds; the page only shows them.")
                 hint = "The page's own worlds, from this state on"
                 controls.button("branch", "Run a copy from here", self._branch, hint)
             else:

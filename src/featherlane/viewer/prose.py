@@ -1,0 +1,54 @@
+"""Text on the page: the only place where names from a model, a file or a visitor meet markup.
+
+The page renders Markdown with raw HTML, links and (in other releases of viser) JavaScript, and the server reads images
+that Markdown names.  So the panel contains no Markdown: its texts are constant HTML templates, and each value is
+escaped.  All other texts (labels, options, titles, notes) are sent as plain text, which the page never parses.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+LONGEST = 4000  # characters of a value
+STYLE = "padding:0 .75em .5em;font-size:.875em;overflow-wrap:anywhere"
+
+
+def markup(template: str, *values: Any) -> str:
+    """Formats a constant HTML template with values in which nothing is markup.
+
+    Args:
+        template: HTML with a `{}` for each value.
+        values: shown as text.
+    """
+    return template.format(*(html.escape(plain(value)) for value in values))
+
+
+def plain(value: Any) -> str:
+    """Returns a text that can be sent: a lone surrogate, as in the name of a file, would close all connections."""
+    text = str(value).encode("utf-8", "replace").decode()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+class Prose:
+    """A paragraph of the panel.
+
+    Args:
+        gui: of the viser server.
+        template, values: as in `markup`.
+    """
+
+    def __init__(self, gui, template: str = "", *values: Any):
+        self._handle = gui.add_html("")
+        self.show(template, *values)
+
+    @property
+    def content(self) -> str:
+        """The HTML that the page shows."""
+        return self._handle.content
+
+    def show(self, template: str, *values: Any) -> None:
+        """Replaces the text; an equal text is not sent again."""
+        content = f'<div style="{STYLE}">{markup(template, *values)}</div>' if template else ""
+        if self._handle.content != content:
+            self._handle.content = content

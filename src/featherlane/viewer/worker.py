@@ -1,0 +1,92 @@
+"""The thread of a page, which an interrupt of its callers cannot reach.
+
+Python raises KeyboardInterrupt in the main thread alone, between any two bytecodes, also right after a lock was
+acquired.  No `try` closes that gap, so callers acquire no lock here: they put a job into a `SimpleQueue` and wait for
+its answer in another one, each by one call of C.  The server, its locks and its shutdown belong to the page's thread.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import queue
+from collections.abc import Callable
+from typing import Any
+
+CLOSED = "the page is closed"
+
+
+class Worker:
+    """A thread that runs jobs in their order, until `end`.
+
+    Attributes:
+        turn: runs in the thread before it waits for jobs; returns how long to wait [s], None for any time.
+    """
+
+    def __init__(self):
+        self.turn: Callable[[], float | None] = lambda: None
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue]] = queue.SimpleQueue()
+        self._ended = False
+        self._ident = _thread.start_new_thread(self._loop, ())
+
+    def do(self, job: Callable[[], Any]) -> None:
+        """Runs a job soon; its result and its exception are dropped."""
+        self._jobs.put((job, queue.SimpleQueue()))
+
+    def ask(self, job: Callable[[], Any], timeout: float | None = None) -> Any:
+        """Runs a job after those that wait, and returns its result.
+
+        If the caller is interrupted, the job runs to its end.
+
+        Args:
+            job: the function.
+            timeout: the longest wait [s].
+
+        Raises:
+            RuntimeError: the worker has ended, or it is busy for longer than the timeout.
+            BaseException: what the job raised.
+        """
+        if _thread.get_ident() == self._ident:
+            return job()
+        answer: queue.SimpleQueue = queue.SimpleQueue()
+        if self._ended:
+            raise RuntimeError(CLOSED)
+        self._jobs.put((job, answer))
+        try:
+            value, error = answer.get(timeout=timeout)
+        except queue.Empty:
+            raise RuntimeError(f"the page is busy for more than {timeout} s") from None
+        if error is not None:
+            raise error
+        return value
+
+    def end(self, job: Callable[[], Any], timeout: float) -> None:
+        """Runs a last job and ends the thread; waits for it at most so long [s].  Further calls have no effect."""
+
+        def last():
+            self._ended = True
+            job()
+
+        if not self._ended:
+            with contextlib.suppress(RuntimeError):  # busy: the job still runs; or another caller was first
+                self.ask(last, timeout)
+
+    def _loop(self) -> None:
+        while not self._ended:
+            try:
+                entry = self._jobs.get(timeout=self.turn())
+            except queue.Empty:
+                continue
+            self._answer(*entry)
+            for _ in range(self._jobs.qsize()):
+                self._answer(*self._jobs.get())
+        while not self._jobs.empty():
+            self._jobs.get()[1].put((None, RuntimeError(CLOSED)))
+
+    def _answer(self, job: Callable[[], Any], answer: queue.SimpleQueue) -> None:
+        try:
+            if self._ended:
+                raise RuntimeError(CLOSED)
+            answer.put((job(), None))
+        except BaseException as error:
+            answer.put((None, error))
