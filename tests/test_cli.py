@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from io import StringIO
@@ -170,6 +171,7 @@ def test_recordings_are_thinned_to_fit():
     assert every > 8 and (20_000 // every + 1) * frame_bytes(batch) <= LARGEST
     assert frame_interval(batch, 20_000, 0.005, None, False) == 8
     assert frame_interval(batch, 20_000, 0.005, 100.0, True) == 2
+    assert frame_interval(batch, 20_000, 0.005, 5e-324, True) == 20_000
 
 
 def test_what_a_urdf_loses_is_told(tmp_path, capfd):
@@ -799,6 +801,29 @@ def test_bad_controls_are_one_message(make, told, capfd, tmp_path):
     np.save(file, make(fl.load("arm").nu))
     message = fails(capfd, "simulate", "arm", "--seconds", "0.01", "--controls", file, "--out", out)
     assert told in message and str(file) in message and list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("def control(:", "SyntaxError: .*line 1"),
+        ("\nimport no_such_module", r"ModuleNotFoundError: .*\(controls.py, line 2\)"),
+        ("raise SystemExit(7)", r"SystemExit: 7 \(controls.py, line 1\)"),
+        ("controls = 1", "has no function control"),
+        ("def control(batch, step):\n    return 1 / 0", r"ZeroDivisionError: .*\(controls.py, line 2\)"),
+    ],
+    ids="syntax import exit name call".split(),
+)
+@pytest.mark.parametrize("command", ["simulate", "sweep"])
+def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd, tmp_path):
+    file = tmp_path / "controls.py"
+    file.write_text(text)
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        f'model = "cartpole"\n[rollout]\nsteps = 2\ncontrol = "{file}:control"\n[reduce]\nx = "final qpos[0]"'
+    )
+    options = ["cartpole", "--seconds", "0.01", "--controls", file] if command == "simulate" else [sweep]
+    assert re.search(told, fails(capfd, command, *options))
 
 
 def test_a_broken_array_file_is_one_message(capfd, tmp_path):

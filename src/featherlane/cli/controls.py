@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import numpy as np
 
+from featherlane.cli.user_file import function_in, reported
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.measure.controls import Random
@@ -41,7 +41,7 @@ class Controller:
     nstep = None
 
     def __init__(self, function, source: str):
-        self.function, self.source = function, source
+        self.function, self.source = reported(function, source), source
 
     def advance(self, batch, start: int, nstep: int) -> None:
         """Steps start .. start + nstep - 1."""
@@ -71,11 +71,7 @@ def _function(given: str) -> Controller | Compiled:
     """The function that `file.py` or `file.py:name` means; its name is `control` if none is given."""
     file, _, name = given.partition(".py")
     path, name = Path(file + ".py").expanduser(), name.removeprefix(":") or "control"
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file")
-    function = runpy.run_path(str(path)).get(name)
-    if not callable(function):
-        raise ModelError(f"{path}: has no function {name}(batch, step) and no kernel {name}(m, d)")
+    function = function_in(path, name, f"function {name}(batch, step) and no kernel {name}(m, d)")
     if isinstance(function, Kernel):
         return Compiled(function)
     return Controller(function, f"{path}:{name}")

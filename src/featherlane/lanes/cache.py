@@ -1,6 +1,7 @@
 """Object code on disk, one file for each stage, width, precision and CPU level, named by a hash of what it is made of.
 
-A file ends in a checksum of its object: what a crash or a full disk left broken is compiled again.
+A file ends in a checksum of its name and its object: what a crash or a full disk left broken, or what was copied over
+another object, is compiled again.
 
 The name covers the stage's own bytecode, that of every kernel inlined into it, the layouts of its records, the sources
 of the compiler in this folder, and the version of llvmlite.  Editing a helper therefore recompiles its
@@ -63,8 +64,8 @@ def read(name: str) -> bytes | None:
         kept = (directory() / name).read_bytes()
     except OSError:
         return _unwritten.get(name)
-    code = kept[: -len(_checksum(b""))]
-    return code if kept == code + _checksum(code) else _unwritten.get(name)
+    code = kept[: -len(_checksum(name, b""))]
+    return code if kept == code + _checksum(name, code) else _unwritten.get(name)
 
 
 def holds(name: str) -> bool:
@@ -78,7 +79,7 @@ def write(name: str, code: bytes) -> None:
         directory().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory()) as folder:
             part = Path(folder) / name
-            part.write_bytes(code + _checksum(code))
+            part.write_bytes(code + _checksum(name, code))
             os.replace(part, directory() / name)
     except OSError as error:
         if not _unwritten:
@@ -90,5 +91,5 @@ def write(name: str, code: bytes) -> None:
         _unwritten[name] = code
 
 
-def _checksum(code: bytes) -> bytes:
-    return hashlib.sha256(code).digest()
+def _checksum(name: str, code: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + code).digest()
