@@ -16,6 +16,7 @@ from rich.console import Console
 
 import featherlane as fl
 from featherlane import painter
+from featherlane.array_file import read_array, read_arrays
 from featherlane.cli import BAD_WORLDS, run
 from featherlane.cli.controls import Zero, read_controls
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
@@ -824,6 +825,54 @@ def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd
     )
     options = ["cartpole", "--seconds", "0.01", "--controls", file] if command == "simulate" else [sweep]
     assert re.search(told, fails(capfd, command, *options))
+
+
+@pytest.mark.parametrize(
+    "write, code",
+    [
+        (lambda: None, 0),
+        (lambda: os.fdopen(pipe_without_reader(), "w"), 0),
+        (lambda: open("/dev/full", "w"), 2),  # noqa: SIM115
+    ],
+    ids=["closed", "broken pipe", "full disk"],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_a_stdout_that_takes_nothing_is_no_traceback(write, code, options, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "stdout", write())
+    assert run(["inspect", "pendulum", *options]) == code
+    if sys.stdout is not None:
+        sys.stdout.close()  # as the end of the process does
+    assert ("No space left" in capfd.readouterr().err) == (code == 2)
+
+
+def pipe_without_reader():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"PK\x03\x04", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f8', (\n", "archive", "deflate"],
+    ids=["zip", "header", "archive", "deflate"],
+)
+def test_a_broken_array_is_a_model_error(content, tmp_path):
+    """Readers raise BadZipFile, TokenError, zlib.error and others."""
+    file = tmp_path / "array.npy"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        with file.open("wb") as out:
+            np.savez_compressed(out, a=np.arange(1000.0))
+    if content == "deflate":
+        data = bytearray(file.read_bytes())
+        data[60:90] = bytes(30)
+        file.write_bytes(data)
+    with pytest.raises(fl.ModelError, match=r"array\.npy: cannot be read"):
+        read_array(file, "array.npy")
+    if content != "archive":
+        with pytest.raises(fl.ModelError, match=r"array\.npy: is broken"):
+            read_arrays(file, "array.npy", "is broken")
 
 
 def test_a_broken_array_file_is_one_message(capfd, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from featherlane.array_file import read_array
 from featherlane.cli.user_file import function_in, reported
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
@@ -107,10 +108,4 @@ def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | 
         raise ModelError(
             f"controls: got {given!r}, allowed are zero, random, a file that ends in .npy, or file.py:function"
         )
-    try:
-        values = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise ModelError(f"{path}: cannot be read as a NumPy array: {error}") from None
-    return Tape(values, str(path), model, nworld)
+    return Tape(read_array(path, str(path)), str(path), model, nworld)

@@ -26,8 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from featherlane.array_file import read_array
 from featherlane.cli.settings import set_option
 from featherlane.cli.user_file import function_in, reported
 from featherlane.distributed.sweeps import values as sweep_values
@@ -140,10 +139,7 @@ def _rollout(given: dict[str, Any], model, folder: Path) -> dict[str, Any]:
     if not isinstance(control, str):
         raise ModelError(f"rollout: control: got {control!r}, allowed are zero, random, FILE.npy, FILE.py:NAME")
     if control.endswith(".npy"):
-        try:
-            result["control"] = np.load(folder / Path(control).expanduser(), allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise ModelError(f"rollout: control: {control}: cannot be read: {error}") from None
+        result["control"] = read_array(folder / Path(control).expanduser(), f"rollout: control: {control}")
     elif ".py" in control:
         result["control"] = reported(_function("rollout: control", control, folder), f"rollout: control: {control}")
     elif control != "zero":

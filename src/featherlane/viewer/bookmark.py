@@ -7,11 +7,11 @@ of a recording of one frame, so that `featherlane view` plays it.
 from __future__ import annotations
 
 import io
-import zipfile
 from typing import Any
 
 import numpy as np
 
+from featherlane.array_file import read_arrays
 from featherlane.errors import ModelError
 from featherlane.model.enums import State
 from featherlane.simulation.batch.state import get_state, set_state
@@ -46,10 +46,10 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     Raises:
         ModelError: it is no such file, or of another model or number of worlds.
     """
+    held = read_arrays(io.BytesIO(content), source, "is no saved state")
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            state, bits = file["state"], int(file["state_bits"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        state, bits = held["state"], int(held["state_bits"])
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise ModelError(f"{source}: is no saved state ({type(error).__name__}: {error})") from None
     sizes = [get_state(part.batch.model, part.batch, bits).shape[1] for part in session.parts]
     if state.ndim != 2 or state.shape[1] != sizes[0] or len(state) not in (1, session.nworld):
