@@ -126,7 +126,7 @@ def test_a_wrong_kernel_is_refused(name, rng):
 @fl.kernel
 def leaves_its_rows(m, d):
     """An index out of range in the second step."""
-    i = 10**6 if any_(d.time[0] > 0.0) else 0
+    i = 1_000_000 if any_(d.time[0] > 0.0) else 0
     d.ctrl[i] = d.time[0]
 
 
