@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from io import StringIO
@@ -15,6 +16,7 @@ from rich.console import Console
 
 import featherlane as fl
 from featherlane import painter
+from featherlane.array_file import read_array, read_arrays
 from featherlane.cli import BAD_WORLDS, run
 from featherlane.cli.controls import Zero, read_controls
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
@@ -171,6 +173,7 @@ def test_recordings_are_thinned_to_fit():
     assert every > 8 and (20_000 // every + 1) * frame_bytes(batch) <= LARGEST
     assert frame_interval(batch, 20_000, 0.005, None, False) == 8
     assert frame_interval(batch, 20_000, 0.005, 100.0, True) == 2
+    assert frame_interval(batch, 20_000, 0.005, 5e-324, True) == 20_000
 
 
 def test_what_a_urdf_loses_is_told(tmp_path, capfd):
@@ -816,6 +819,77 @@ def test_bad_controls_are_one_message(make, told, capfd, tmp_path):
     np.save(file, make(fl.load("arm").nu))
     message = fails(capfd, "simulate", "arm", "--seconds", "0.01", "--controls", file, "--out", out)
     assert told in message and str(file) in message and list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("def control(:", "SyntaxError: .*line 1"),
+        ("\nimport no_such_module", r"ModuleNotFoundError: .*\(controls.py, line 2\)"),
+        ("raise SystemExit(7)", r"SystemExit: 7 \(controls.py, line 1\)"),
+        ("controls = 1", "has no function control"),
+        ("def control(batch, step):\n    return 1 / 0", r"ZeroDivisionError: .*\(controls.py, line 2\)"),
+    ],
+    ids="syntax import exit name call".split(),
+)
+@pytest.mark.parametrize("command", ["simulate", "sweep"])
+def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd, tmp_path):
+    file = tmp_path / "controls.py"
+    file.write_text(text)
+    sweep = tmp_path / "sweep.toml"
+    sweep.write_text(
+        f'model = "cartpole"\n[rollout]\nsteps = 2\ncontrol = "{file}:control"\n[reduce]\nx = "final qpos[0]"'
+    )
+    options = ["cartpole", "--seconds", "0.01", "--controls", file] if command == "simulate" else [sweep]
+    assert re.search(told, fails(capfd, command, *options))
+
+
+@pytest.mark.parametrize(
+    "write, code",
+    [
+        (lambda: None, 0),
+        (lambda: os.fdopen(pipe_without_reader(), "w"), 0),
+        (lambda: open("/dev/full", "w"), 2),  # noqa: SIM115
+    ],
+    ids=["closed", "broken pipe", "full disk"],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_a_stdout_that_takes_nothing_is_no_traceback(write, code, options, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "stdout", write())
+    assert run(["inspect", "pendulum", *options]) == code
+    if sys.stdout is not None:
+        sys.stdout.close()  # as the end of the process does
+    assert ("No space left" in capfd.readouterr().err) == (code == 2)
+
+
+def pipe_without_reader():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"PK\x03\x04", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f8', (\n", "archive", "deflate"],
+    ids=["zip", "header", "archive", "deflate"],
+)
+def test_a_broken_array_is_a_model_error(content, tmp_path):
+    """Readers raise BadZipFile, TokenError, zlib.error and others."""
+    file = tmp_path / "array.npy"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        with file.open("wb") as out:
+            np.savez_compressed(out, a=np.arange(1000.0))
+    if content == "deflate":
+        data = bytearray(file.read_bytes())
+        data[60:90] = bytes(30)
+        file.write_bytes(data)
+    with pytest.raises(fl.ModelError, match=r"array\.npy: cannot be read"):
+        read_array(file, "array.npy")
+    if content != "archive":
+        with pytest.raises(fl.ModelError, match=r"array\.npy: is broken"):
+            read_arrays(file, "array.npy", "is broken")
 
 
 def test_a_broken_array_file_is_one_message(capfd, tmp_path):

@@ -52,6 +52,13 @@ def stop_after(samples):
     return progress
 
 
+def test_a_folder_may_have_a_name_that_is_not_utf8(model, whole, tmp_path):
+    folder = tmp_path / os.fsdecode(b"run-\xff")
+    same(whole, swept(model, folder))
+    binary = (folder / "model.mjb").read_bytes()
+    assert mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": binary}).nq == model.nq
+
+
 def test_a_run_holds_the_model_the_options_and_the_columns(model, whole, tmp_path):
     same(whole, swept(model, tmp_path / "run"))
     note = json.loads((tmp_path / "run/run.json").read_text())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.lanes import gather, gather_rows, stage
+from featherlane.lanes import gather, gather_rows, read_lane, real, stage
 from scenes.cells import CELLS, OUTPUTS, cells, evaluate, library
 
 WIDTHS = (1, 8)
@@ -42,6 +42,11 @@ def fills(d):
         d.out[OUTPUTS * i] = d.x[i]
 
 
+@stage
+def reads_lane(d, at):
+    d.x[0] = real(d, read_lane(d.y, 0, at))
+
+
 @pytest.fixture(scope="module")
 def stages():
     return library()
@@ -63,6 +68,7 @@ def checked(request, monkeypatch):
         (reads, -3, r"Cells.y\[-3\] of 4 rows"),
         (reads_integer, 10**12, r"Cells.k\[1000000000000\] of 4 rows"),
         (calls, 9, r"Cells.y\[9\] of 4 rows"),
+        (reads_lane, 8, r"Cells.y\[8\] of [18] rows|index 8 is out of bounds"),
     ],
 )
 def test_an_index_out_of_range_is_an_error(stages, checked, w, tried, argument, message):

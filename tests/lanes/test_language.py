@@ -7,7 +7,7 @@ import pytest
 
 from featherlane import lanes
 from featherlane.lanes import any_, fmax, kernel, real, single_precision, stage, where, width
-from scenes.cells import FORMS, OUTPUTS, evaluate, library, same_bits
+from scenes.cells import FORMS, OUTPUTS, cells, evaluate, library, same_bits
 
 STAGES = library()
 N = 6
@@ -253,6 +253,34 @@ def divides_by_nothing(d):
 def test_ints_divided_by_zero_raise_nothing():
     out = evaluate(STAGES, divides_by_nothing, "float64", 1, x=np.zeros(1), k=np.zeros(1))
     assert out[0, 0] == 7.0
+
+
+@stage
+def divides_shifts_and_counts_at_the_ends(d):
+    least, n, zero = d.long[0], d.k[0], d.k[1]
+    d.long[1] = least // n
+    d.long[2] = least % n
+    d.long[3] = 1 << (64 + zero)
+    d.long[4] = least >> (64 + zero)
+    for _ in range(5, 0, zero):
+        d.long[5] = 1
+
+
+def test_the_ends_of_ints_raise_nothing():
+    """The processor traps where -2^63 is divided by -1; LLVM promises nothing of a shift by 64."""
+    d = cells("float64", 1, 6, long=[-(2**63), 0, 1, 1, 1, 0], k=[-1, 0, 0, 0, 0, 0])
+    STAGES.function(divides_shifts_and_counts_at_the_ends, "f64", 1)(d.address)
+    assert d.arrays["long"].tolist() == [-(2**63), -(2**63), 0, 0, -1, 0]
+
+
+@stage
+def names_a_nan(d):
+    d.out[0] = where(d.x[0] > 0.0, 1e400 - 1e400, 1.0)
+
+
+def test_a_constant_may_be_nan():
+    """Python folds 1e400 - 1e400: the file's code is that of the function, though nan != nan."""
+    assert evaluate(STAGES, names_a_nan, "float64", 1, x=np.zeros(1))[0, 0] == 1.0
 
 
 @stage

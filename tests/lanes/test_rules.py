@@ -215,6 +215,17 @@ def either(n, d):
     return d.x[0]  # broken
 
 
+@says("one return gives a value .*, another nothing")
+def takes_what_some_ways_return(d):
+    d.x[0] = returned_on_some_ways(d.n, d)
+
+
+@kernel
+def returned_on_some_ways(n, d):  # broken
+    if n > 3:
+        return d.x[0]
+
+
 @says("nothing")
 def binds_nothing(d):
     x = clears(d)  # broken
@@ -715,11 +726,19 @@ def test_parameters_are_plain(parameters, tmp_path):
 EDITED = "from featherlane.lanes import stage\n\n\n@stage\ndef f(d):\n    d.x[0] = 1.0\n"
 
 
-def test_a_file_that_was_edited_since_is_not_compiled(tmp_path, monkeypatch):
+@pytest.mark.parametrize("edit", ["2.0", "1", "True"])
+def test_a_file_that_was_edited_since_is_not_compiled(tmp_path, monkeypatch, edit):
+    """1 == 1.0 == True, but they are other constants."""
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path / "cache"))  # the next test's object would do
     module = written(tmp_path, EDITED)
-    (tmp_path / "kernels.py").write_text(EDITED.replace("1.0", "2.0"))
+    (tmp_path / "kernels.py").write_text(EDITED.replace("1.0", edit))
     with pytest.raises(KernelLanguageError, match=r"kernels\.py, line \d, in f: its file has changed since"):
+        library().function(module.f, "f64", 8)
+
+
+def test_an_expression_that_is_nested_too_deeply_is_refused(tmp_path):
+    module = written(tmp_path, EDITED.replace("1.0", "d.x[0]" + " + d.x[0]" * 600))
+    with pytest.raises(KernelLanguageError, match="line 4, in f: nested too deeply"):
         library().function(module.f, "f64", 8)
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.lanes import any_, scalars
 from scenes.actuators import scene
 from scenes.user_functions import callbacks
 
@@ -88,10 +89,28 @@ def state_writer(m, d):
     d.qpos[0] = 0.0
 
 
+def late_state_writer(m, d):
+    if any_(d.time[0] > 1e3):
+        d.qpos[0] = 0.0
+
+
+def late_reader(m, d):
+    if any_(d.time[0] > 1e3):
+        d.ctrl[0] = d.actuator_force[0]
+
+
+def address_reader(m, d):
+    if any_(d.time[0] > 1e3):
+        d.ctrl[0] = scalars(d, 8)[0]
+
+
 WRONG = {
     "parameters": (fl.kernel(lambda m, d, i: None), r"control <lambda>: .*parameters \(m, d, i\)"),
     "state": (fl.kernel(state_writer), "control state_writer: .*read-only"),
     "result": (fl.kernel(lambda m, d: d.qpos[0]), "allowed is None: it sets d.ctrl"),
+    "state, on a way that the trial call does not take": (fl.kernel(late_state_writer), "read-only"),
+    "later, on such a way": (fl.kernel(late_reader), "Data.actuator_force cannot be read here"),
+    "an address": (fl.kernel(address_reader), "address_reader calls by an address: scalars"),
     "later": (fl.kernel(lambda m, d: d.actuator_force[0]), "d.actuator_force cannot be read here"),
 }
 
@@ -102,3 +121,19 @@ def test_a_wrong_kernel_is_refused(name, rng):
     _, batch = started("Euler", 2, rng)
     with pytest.raises(fl.ModelError, match=message):
         batch.rollout(1, control=kernel)
+
+
+@fl.kernel
+def leaves_its_rows(m, d):
+    """An index out of range in the second step."""
+    i = 1_000_000 if any_(d.time[0] > 0.0) else 0
+    d.ctrl[i] = d.time[0]
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_an_index_out_of_range_is_an_error_and_writes_nothing_outside(n, rng):
+    _, batch = started("Euler", n, rng)
+    batch.rollout(1, control=leaves_its_rows)
+    with pytest.raises(fl.ModelError, match=r"control leaves_its_rows: Data\.ctrl\[1000000\] of 3 rows"):
+        batch.rollout(2, control=leaves_its_rows)
+    batch.step()

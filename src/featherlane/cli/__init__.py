@@ -31,15 +31,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     from featherlane.cli.application import application
 
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as by `>&-`
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("ignore", BadNumberWarning)  # the commands say which worlds, and when
-            return application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
+            code = application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
+            sys.stdout.flush()
+            return code
     except BrokenPipeError:
-        # the reader has seen enough (`featherlane inspect humanoid | head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 0  # the reader has seen enough (`featherlane inspect humanoid | head`)
     except (FeatherlaneError, ValueError, OSError, ImportError) as error:
         return complain(str(error) or type(error).__name__)
     except MemoryError as error:
@@ -55,12 +58,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "Abort":
             return complain("interrupted", INTERRUPTED)
         raise
+    finally:
+        _drop_unwritten()
 
 
 def complain(message: str, code: int = WRONG) -> int:
     """One line on stderr, and the exit code."""
     print(f"featherlane: {message}", file=sys.stderr)
     return code
+
+
+def _drop_unwritten() -> None:
+    """Drops what stdout cannot write, as on a full disk: the end of the process would fail on it again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _help_of(error) -> str:

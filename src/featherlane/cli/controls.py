@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import numpy as np
 
+from featherlane.array_file import read_array
+from featherlane.cli.user_file import function_in, reported
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.measure.controls import Random
@@ -41,7 +42,7 @@ class Controller:
     nstep = None
 
     def __init__(self, function, source: str):
-        self.function, self.source = function, source
+        self.function, self.source = reported(function, source), source
 
     def advance(self, batch, start: int, nstep: int) -> None:
         """Steps start .. start + nstep - 1."""
@@ -71,11 +72,7 @@ def _function(given: str) -> Controller | Compiled:
     """The function that `file.py` or `file.py:name` means; its name is `control` if none is given."""
     file, _, name = given.partition(".py")
     path, name = Path(file + ".py").expanduser(), name.removeprefix(":") or "control"
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file")
-    function = runpy.run_path(str(path)).get(name)
-    if not callable(function):
-        raise ModelError(f"{path}: has no function {name}(batch, step) and no kernel {name}(m, d)")
+    function = function_in(path, name, f"function {name}(batch, step) and no kernel {name}(m, d)")
     if isinstance(function, Kernel):
         return Compiled(function)
     return Controller(function, f"{path}:{name}")
@@ -111,10 +108,4 @@ def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | 
         raise ModelError(
             f"controls: got {given!r}, allowed are zero, random, a file that ends in .npy, or file.py:function"
         )
-    try:
-        values = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError) as error:
-        raise ModelError(f"{path}: cannot be read as a NumPy array: {error}") from None
-    return Tape(values, str(path), model, nworld)
+    return Tape(read_array(path, str(path)), str(path), model, nworld)

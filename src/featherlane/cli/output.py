@@ -26,11 +26,18 @@ SUFFIXES = (".xml", ".urdf", ".mjcf")
 GENERIC = ("scene", "robot", "model", "main", "world", "index", "mjcf", "urdf", "mjx")  # names that say nothing
 
 
+class Screen(Console):
+    """A console that raises BrokenPipeError; rich would end the process with code 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Where results go: stdout, as it is now; as wide as the terminal, or as COLUMNS says."""
     columns = os.environ.get("COLUMNS", "")
     known = sys.stdout.isatty() or (columns.isdigit() and int(columns) > 0)
-    screen = Console(highlight=False, width=None if known else FILE_WIDTH)
+    screen = Screen(highlight=False, width=None if known else FILE_WIDTH)
     if screen.width < NARROWEST:
         screen.width = NARROWEST
     return screen
@@ -171,7 +178,7 @@ def check_target(path: Path, suffix: str) -> Path:
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A path beside `path` to write to; renamed to it at the end, removed where anything fails."""
-    with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=".featherlane-", dir=path.parent) as folder:
         part = Path(folder) / path.name
         yield part
         os.replace(part, path)

@@ -24,7 +24,8 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
         rate: frames per simulated second; None for 25, or fewer where frames are kept and would exceed 256 MiB.
         kept: whether all frames are kept.
     """
-    every = max(1, round(1.0 / ((rate or FRAMES_PER_SECOND) * timestep)))
+    # a rate of nearly 0 is one frame at the end
+    every = max(1, round(1.0 / max((rate or FRAMES_PER_SECOND) * timestep, 1.0 / nstep)))
     if rate is None and kept:
         room = max(1, LARGEST // frame_bytes(batch) - 1)
         every = max(every, -(-nstep // room))

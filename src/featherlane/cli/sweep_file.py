@@ -21,15 +21,14 @@ height = "final qpos[2]"
 
 from __future__ import annotations
 
-import runpy
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from featherlane.array_file import read_array
 from featherlane.cli.settings import set_option
+from featherlane.cli.user_file import function_in, reported
 from featherlane.distributed.sweeps import values as sweep_values
 from featherlane.errors import ModelError, near
 from featherlane.model.load import bundled_names, load
@@ -140,12 +139,9 @@ def _rollout(given: dict[str, Any], model, folder: Path) -> dict[str, Any]:
     if not isinstance(control, str):
         raise ModelError(f"rollout: control: got {control!r}, allowed are zero, random, FILE.npy, FILE.py:NAME")
     if control.endswith(".npy"):
-        try:
-            result["control"] = np.load(folder / Path(control).expanduser(), allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise ModelError(f"rollout: control: {control}: cannot be read: {error}") from None
+        result["control"] = read_array(folder / Path(control).expanduser(), f"rollout: control: {control}")
     elif ".py" in control:
-        result["control"] = _function("rollout: control", control, folder)
+        result["control"] = reported(_function("rollout: control", control, folder), f"rollout: control: {control}")
     elif control != "zero":
         result["control"] = control
     return result
@@ -162,15 +158,7 @@ def _function(what: str, given: Any, folder: Path) -> Any:
     if not isinstance(given, str) or ".py:" not in given:
         raise ModelError(f"{what}: got {given!r}, allowed is FILE.py:NAME")
     file, _, name = given.rpartition(":")
-    path = folder / Path(file).expanduser()
-    if not path.is_file():
-        raise ModelError(f"{what}: {path}: no such file")
     try:
-        found = runpy.run_path(str(path))
-    except Exception as error:  # whatever a user's file does
-        raise ModelError(f"{what}: {path}: {type(error).__name__}: {error}") from error
-    if not callable(found.get(name)):
-        raise ModelError(
-            f"{what}: {path}: has no function {name}{near(name, [n for n in found if callable(found[n])])}"
-        )
-    return found[name]
+        return function_in(folder / Path(file).expanduser(), name, f"function {name}")
+    except ModelError as error:
+        raise ModelError(f"{what}: {error}") from error

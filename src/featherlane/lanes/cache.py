@@ -1,6 +1,7 @@
 """Object code on disk, one file for each stage, width, precision and CPU level, named by a hash of what it is made of.
 
-A file ends in a checksum of its object: what a crash or a full disk left broken is compiled again.
+A file ends in a checksum of its name and its object: what a crash or a full disk left broken, or what was copied over
+another object, is compiled again.
 
 The name covers the stage's own bytecode, that of every kernel inlined into it, the layouts of its records, the sources
 of the compiler in this folder, and the version of llvmlite.  Editing a helper therefore recompiles its
@@ -67,8 +68,8 @@ _reported: set[str] = set()  # messages that were printed
 def read(name: str) -> bytes | None:
     """The object of that name, or None where there is none that is whole and that only this user or root can write."""
     kept = b"" if _refused() else _trusted_bytes(directory() / name)
-    code = kept[: -len(_checksum(b""))]
-    return code if kept and kept == code + _checksum(code) else _unwritten.get(name)
+    code = kept[: -len(_checksum(name, b""))]
+    return code if kept and kept == code + _checksum(name, code) else _unwritten.get(name)
 
 
 def holds(name: str) -> bool:
@@ -88,7 +89,7 @@ def write(name: str, code: bytes) -> None:
         directory().mkdir(mode=0o755, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory()) as folder:
             part = Path(folder) / name
-            part.write_bytes(code + _checksum(code))
+            part.write_bytes(code + _checksum(name, code))
             part.chmod(0o644)  # whatever the umask: an object that a group can write would be refused
             os.replace(part, directory() / name)
     except OSError as error:
@@ -141,5 +142,5 @@ def _report(text: str) -> None:
         print(f"featherlane: {text}; until then every process compiles its kernels again", file=sys.stderr)
 
 
-def _checksum(code: bytes) -> bytes:
-    return hashlib.sha256(code).digest()
+def _checksum(name: str, code: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + code).digest()

@@ -32,7 +32,7 @@ def mode() -> str:
     Raises:
         ValueError: an unknown mode.
     """
-    given = os.environ.get("FEATHERLANE_MODE", "auto")
+    given = os.environ.get("FEATHERLANE_MODE") or "auto"
     if given not in MODES:
         raise ArgumentError(f"FEATHERLANE_MODE is {given!r}; allowed are {', '.join(MODES)}")
     return given

@@ -29,6 +29,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from featherlane.errors import InstallationError, ModelError
+from featherlane.viewer.incoming import keep_controls
 
 INSTALL = "pip install 'featherlane[view]'"
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -186,6 +187,7 @@ def start(host: str, port: int, lock: Lock, label: str = "Featherlane"):
             server.stop()
         raise PortInUse(_taken(host, port))
     _keep_at_home(viser, server)
+    keep_controls(viser, server)
     return server
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from featherlane.array_file import read_arrays
 from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -144,13 +144,7 @@ def read_recording(path: str | Path) -> dict[str, Any]:
         ModelError: no such file, or not one of these.
     """
     path = Path(path).expanduser()
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            held = dict(file)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{path}: cannot be read as a recording: {error}") from None
+    held = read_arrays(path, str(path), "cannot be read as a recording")
     missing = [name for name in NEEDED if name not in held]
     if missing:
         raise ModelError(

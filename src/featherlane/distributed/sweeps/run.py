@@ -205,7 +205,6 @@ def _compare(trial: Columns, samples: np.ndarray, columns: Columns, how: str) ->
 
 def open_run(out: str | Path, plan: Plan) -> RunDirectory:
     """The run directory of a plan."""
-    import mujoco
 
     if not isinstance(out, str | Path) or not str(out):
         raise ModelError(f"out: got {out!r}, allowed is the path of a folder")
@@ -226,7 +225,16 @@ def open_run(out: str | Path, plan: Plan) -> RunDirectory:
         "reduce": plan.reduce.given if isinstance(plan.reduce, Named) else _named(plan.reduce),
         "results": list(plan.names or ()),
     }
-    return RunDirectory(out, identity(plan), about, lambda path: mujoco.mj_saveModel(model.to_mujoco(), path, None))
+    return RunDirectory(out, identity(plan), about, lambda path: Path(path).write_bytes(_binary(model.to_mujoco())))
+
+
+def _binary(mj_model) -> bytes:
+    """Returns what mj_saveModel writes to a file; a file's name that is not UTF-8 would be a TypeError there."""
+    import mujoco
+
+    content = np.zeros((mujoco.mj_sizeModel(mj_model), 1), np.uint8)
+    mujoco.mj_saveModel(mj_model, None, content)
+    return content.tobytes()
 
 
 def _told(source: Source) -> dict[str, Any]:

@@ -40,7 +40,7 @@ PYTHON = {  # of two numbers that are known
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.LShift: operator.lshift,
+    ast.LShift: lambda a, b: a << min(b, 64),  # what is longer fits into no int either
     ast.RShift: operator.rshift,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
@@ -54,9 +54,8 @@ OF_INTS = {
     ast.BitAnd: "and",
     ast.BitOr: "or",
     ast.BitXor: "xor",
-    ast.LShift: "shl",
-    ast.RShift: "ashr",
 }
+OF_SHIFTS = {ast.LShift: "shl", ast.RShift: "ashr"}
 OF_TRUTHS = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 ORDERS = {  # (of reals, of ints, Python's)
     ast.Lt: ("olt", "slt", operator.lt),
@@ -261,21 +260,39 @@ def _advice(op: type, s, t) -> str:
 
 
 def _of_ints(w: Writer, op: type, a: Thing, b: Thing) -> Thing:
+    if op in OF_SHIFTS:
+        return Thing(INT, (_shifted(w, OF_SHIFTS[op], a, b),))
     if op in OF_INTS:
         return Thing(INT, (w.register(f"{OF_INTS[op]} i64 {a.operand}, {b.operand}"),))
-    x, y, c = a.operand, b.operand, b.constant
+    return Thing(INT, (_divided(w, op, a.operand, b),))
+
+
+def _shifted(w: Writer, shift: str, a: Thing, b: Thing) -> str:
+    """Shifted bits; a count outside 0 to 63, for which LLVM promises nothing, shifts all of them out."""
+    if b.constant is not None and 0 <= b.constant <= 63:
+        return w.register(f"{shift} i64 {a.operand}, {b.operand}")
+    empty = w.register(f"ashr i64 {a.operand}, 63") if shift == "ashr" else "0"
+    shifted = w.register(f"{shift} i64 {a.operand}, {w.register(f'and i64 {b.operand}, 63')}")
+    return w.register(f"select i1 {w.register(f'icmp ugt i64 {b.operand}, 63')}, i64 {empty}, i64 {shifted}")
+
+
+def _divided(w: Writer, op: type, x: str, b: Thing) -> str:
+    """x // b and x % b, rounded down.  Nothing is raised: x // 0 is x, x % 0 is 0, and -2^63 // -1 is -2^63."""
+    y, c, negated = b.operand, b.constant, ""
     if c is not None and c > 0 and c & (c - 1) == 0:  # a power of two
-        code = f"ashr i64 {x}, {c.bit_length() - 1}" if op is ast.FloorDiv else f"and i64 {x}, {c - 1}"
-        return Thing(INT, (w.register(code),))
-    if not c:  # nothing is raised: x // 0 is x, x % 0 is 0
-        y = w.register(f"select i1 {w.register(f'icmp eq i64 {y}, 0')}, i64 1, i64 {y}")
+        return w.register(f"ashr i64 {x}, {c.bit_length() - 1}" if op is ast.FloorDiv else f"and i64 {x}, {c - 1}")
+    if c in (None, 0, -1):  # the processor traps at 0, and where -2^63 is divided by -1
+        negated = w.register(f"icmp eq i64 {y}, -1")
+        trap = w.register(f"icmp ult i64 {w.register(f'add i64 {y}, 1')}, 2")
+        y = w.register(f"select i1 {trap}, i64 1, i64 {y}")
     # Python rounds down, the processor towards zero: off by one where a rest has not the divisor's sign
     q, r = w.register(f"sdiv i64 {x}, {y}"), w.register(f"srem i64 {x}, {y}")
     opposite = w.register(f"icmp slt i64 {w.register(f'xor i64 {r}, {y}')}, 0")
     off = w.register(f"and i1 {w.register(f'icmp ne i64 {r}, 0')}, {opposite}")
-    if op is ast.FloorDiv:
-        return Thing(INT, (w.register(f"sub i64 {q}, {w.register(f'zext i1 {off} to i64')}"),))
-    return Thing(INT, (w.register(f"select i1 {off}, i64 {w.register(f'add i64 {r}, {y}')}, i64 {r}"),))
+    if op is ast.Mod:
+        return w.register(f"select i1 {off}, i64 {w.register(f'add i64 {r}, {y}')}, i64 {r}")
+    q = w.register(f"sub i64 {q}, {w.register(f'zext i1 {off} to i64')}")
+    return w.register(f"select i1 {negated}, i64 {w.register(f'sub i64 0, {x}')}, i64 {q}") if negated else q
 
 
 # ---- comparisons ---------------------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 
-from featherlane.lanes.compiler.rules import broken
+from featherlane.lanes.compiler.rules import KernelLanguageError, broken
 from featherlane.lanes.compiler.source import Source, source_of
 from featherlane.lanes.compiler.statements import block
-from featherlane.lanes.compiler.types import BOOL, INT, LLVM_BASES, NOTHING, Record, Type
+from featherlane.lanes.compiler.types import BOOL, INT, LLVM_BASES, NOTHING, Access, Record, Type
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer, result_type
 from featherlane.lanes.kernel import Kernel, Stage, symbol, variant
 
@@ -53,6 +53,7 @@ class Program:
     def __init__(self, records, base: str, width: int, checked: bool = False):
         self.base, self.width, self.checked = base, width, checked
         self._records, self._types = records, {}
+        self._access: Access | None = None
         self._functions: dict[tuple, Function] = {}
         self._writing: list[Kernel] = []  # from the stage down to what is being written
 
@@ -79,17 +80,28 @@ class Program:
         texts = "\n".join(f.text for f in parts.values())
         return f"{definition}\n{texts}\n" + "\n".join(declared) + "\n\n!0 = !{}\n"
 
-    def check(self, kernel: Kernel, parameters: tuple[str, ...]) -> None:
-        """Write a kernel by itself, for parameters that are named as those of stages.
+    def check(self, kernel: Kernel, parameters: tuple[str, ...], access: Access) -> None:
+        """Write a function of the user by itself, for parameters that are named as those of stages.
+
+        Args:
+            kernel: the function.
+            parameters: names of its parameters.
+            access: what it may do with records that are not constant.
 
         Raises:
-            KernelLanguageError: it breaks a rule.
+            KernelLanguageError: it breaks a rule, or reads or writes what it may not, on any of its ways.
         """
+        self._access = access
         self._alone(kernel, self._parameters(parameters, self.base, self.width))
 
     def _alone(self, kernel: Kernel, types: list[Type]) -> Function:
         """A kernel that nothing written here calls."""
-        return self._written(kernel, [Thing(t, [""] * len(t.operands)) for t in types], None, None)
+        try:
+            return self._written(kernel, [Thing(t, [""] * len(t.operands)) for t in types], None, None)
+        except RecursionError:
+            code = kernel.function.__code__
+            here = code.co_name, code.co_filename, code.co_firstlineno, "", ""
+            raise KernelLanguageError(*here, "nested too deeply: bind parts of it to names") from None
 
     def function(self, kernel: Kernel, arguments: list[Thing], caller: Writer, node) -> Function:
         """A kernel as it is called somewhere.
@@ -111,8 +123,11 @@ class Program:
             key = name, base, width
             if name in self._records and key not in self._types:
                 layout, constant = self._records[name]
-                shared = name.endswith("1")
-                self._types[key] = Record(layout, width, LLVM_BASES[base], constant, self.checked, shared)
+                access = self._access
+                if access and constant:
+                    access = Access(frozenset(layout.index))
+                form = layout, width, LLVM_BASES[base], constant, self.checked, name.endswith("1")
+                self._types[key] = Record(*form, access)
             types.append(self._types[key] if name in self._records else INT)
         return types
 
@@ -138,8 +153,8 @@ class Program:
             writer.start()
             _parameters(writer, types, constants)
             block(writer, source.body)
-            if writer.reached:
-                _end(writer)
+            if writer.reached and not writer.unsettled:
+                writer.give(NO_THING, None)  # the end of a kernel returns nothing
             if not writer.unsettled:
                 return Function(_name(source, types, constants), types, writer)
             found = dict(writer.variables), writer.returns
@@ -157,14 +172,6 @@ def _parameters(writer: Writer, types: list[Type], constants: dict[int, object])
         thing = writer.constant(constants[k], None) if k in constants else Thing(t, operands)
         writer.bind(name, writer.source.webs.of_parameter(name), thing, None)
         start += len(t.operands)
-
-
-def _end(writer: Writer) -> None:
-    """The end of a kernel: where others return something, it is known not to be reached."""
-    if writer.returns is None or writer.returns is NOTHING:
-        writer.give(NO_THING, None)
-    else:
-        writer.write("unreachable")
 
 
 def _name(source: Source, types: list[Type], constants: dict[int, object]) -> str:

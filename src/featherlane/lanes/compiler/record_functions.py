@@ -15,6 +15,7 @@ from featherlane.lanes.record import FAULT_WORDS
 SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
 OF_RECORDS = Table()
 function = OF_RECORDS.function
+READ_ONLY = "the model is read-only while a stage runs; a function of the user writes nothing but what its role sets"
 INVARIANT = ", !invariant.load !0"  # tables and models never change while a stage runs
 
 
@@ -29,15 +30,19 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     if name not in t.layout:
         names = [f.name for f in t.layout.fields]
         raise w.broken(node, f"{t.layout.name} has no field {name}{near(name, names)}")
-    k, f = t.layout.index[name], t.layout[name]
+    k, f, constant = t.layout.index[name], t.layout[name], t.constant
     kind = f.kind
+    if t.access is not None and kind != "size":
+        constant = name not in t.access.sets
+        if name not in t.access.reads:
+            raise w.broken(node, f"{t.layout.name}.{name} cannot be read here{near(name, t.access.reads)}")
     if kind == "real" and t.shared:
         raise w.broken(node, f"{name} differs by world; a stage of one world at a time sees ints and scalars alone")
     word = _word(w, record.operand, FAULT_WORDS + 2 * k)
     if kind == "size":
         return Thing(INT, (word,))
     base = "double" if f.is_wide else SHARED_BASES.get(kind, t.base)
-    rows = view(base, t.width if kind == "real" else 1, t.constant, t.checked)
+    rows = view(base, t.width if kind == "real" else 1, constant, t.checked)
     pointer = w.register(f"inttoptr i64 {word} to ptr")
     if not t.checked:
         return Thing(rows, (pointer,))
@@ -65,7 +70,7 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
     """
     t: View = rows.type
     if t.constant:
-        raise w.broken(node, "the model is read-only while a stage runs: write to the tile's record")
+        raise w.broken(node, READ_ONLY)
     pointer = row(w, rows, w.index(index, node))
     x = w.convert(thing, t.element, node).operand
     if t.base == "i32":
@@ -76,13 +81,14 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
 def row(w: Writer, rows: Thing, index: str) -> str:
     """The address of a row."""
     if rows.type.checked:
-        index = _checked(w, rows, index)
+        index = _checked(w, rows, index, rows.operands[1])
     return w.register(f"getelementptr {rows.type.row}, ptr {rows.operands[0]}, i64 {index}")
 
 
-def _checked(w: Writer, rows: Thing, index: str) -> str:
+def _checked(w: Writer, rows: Thing, index: str, length: str) -> str:
     """The index, or 0 with the fault recorded where it is out of range."""
-    _, length, number, table = rows.operands
+    _, _, number, table = rows.operands
+    index = w.register(f"freeze i64 {index}")  # of a NaN: LLVM could make anything of a poisoned comparison
     bad = w.register(f"icmp uge i64 {index}, {length}")
     fault, first, fine = w.label(), w.label(), w.label()
     w.branch(bad, fault, fine)
@@ -104,6 +110,8 @@ ONE = value(1, "double")
 def _lane(w: Writer, node, rows: Thing, i: Thing, lane: Thing) -> str:
     i, lane = w.index(i, node), w.index(lane, node)
     pointer = row(w, rows, i)
+    if rows.type.checked:
+        lane = _checked(w, rows, lane, str(rows.type.width))
     return pointer if rows.type.width == 1 else w.register(f"getelementptr {rows.type.base}, ptr {pointer}, i64 {lane}")
 
 
@@ -122,7 +130,7 @@ def write_lane(w: Writer, node, arguments):
     if not isinstance(rows.type, View) or rows.type.element is INT:
         raise refuse(w, node, "write_lane", arguments, "a field of reals, a row, a lane and one world's number")
     if rows.type.constant:
-        raise w.broken(node, "the model is read-only while a stage runs: write to the tile's record")
+        raise w.broken(node, READ_ONLY)
     pointer = _lane(w, node, rows, i, lane)
     x = w.convert(x, ONE, node).operand
     if rows.type.base == "float":

@@ -122,10 +122,10 @@ def _node(source: Source, code):
         found = _functions("".join(lines), source.file).get(code.co_name, [])
     except SyntaxError:
         found = []
-    wanted = bytecode(code)
+    wanted = repr(bytecode(code))  # as text: 1 == 1.0 == True, 0.0 == -0.0 and nan != nan
     # where it stood when it was imported, else where it has moved to
     for node, compiled in sorted(found, key=lambda f: f[1].co_firstlineno != code.co_firstlineno):
-        if bytecode(compiled) == wanted:
+        if repr(bytecode(compiled)) == wanted:
             return node
     raise KernelLanguageError(*here, "its file has changed since it was imported: import it anew")
 

@@ -160,8 +160,10 @@ def _count(w: Writer, s: ast.For, ranged: ast.Call) -> None:
 def _goes_on(w: Writer, i: str, stop: Thing, step: Thing) -> str:
     if step.constant is not None:
         return w.register(f"icmp {'slt' if step.constant > 0 else 'sgt'} i64 {i}, {stop.operand}")
+    # a step of 0 raises nothing, and counts nothing
+    up, down = (w.register(f"icmp {order} i64 {step.operand}, 0") for order in ("sgt", "slt"))
     below, above = (w.register(f"icmp {order} i64 {i}, {stop.operand}") for order in ("slt", "sgt"))
-    return w.register(f"select i1 {w.register(f'icmp sgt i64 {step.operand}, 0')}, i1 {below}, i1 {above}")
+    return w.register(f"select i1 {up}, i1 {below}, i1 {w.register(f'and i1 {down}, {above}')}")
 
 
 def _break(w: Writer, s: ast.Break) -> None:

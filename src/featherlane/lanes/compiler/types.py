@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import struct
+from typing import NamedTuple
 
 LLVM_BASES = {"f64": "double", "f32": "float"}
 BASES = {llvm: base for base, llvm in LLVM_BASES.items()}
@@ -106,6 +107,13 @@ class View(Type):
         self.says = f"a field of {'ints' if self.element is INT else 'reals'}"
 
 
+class Access(NamedTuple):
+    """What a function of the user may do with a record: fields that it may read, and those that it may write, too."""
+
+    reads: frozenset[str]
+    sets: tuple[str, ...] = ()
+
+
 class Record(Type):
     """A record of a layout: one address, of a table of addresses and lengths.
 
@@ -115,13 +123,16 @@ class Record(Type):
         constant: is it the model, which no stage writes?
         checked: are its views?
         shared: is only what all worlds of a tile share in view?
+        access: what may be read and written; None: everything that is not constant.
     """
 
     operands = ("ptr",)
 
-    def __init__(self, layout, width: int, base: str, constant: bool, checked: bool, shared: bool):
+    def __init__(
+        self, layout, width: int, base: str, constant: bool, checked: bool, shared: bool, access: Access | None = None
+    ):
         self.layout, self.width, self.base = layout, width, base
-        self.constant, self.checked, self.shared = constant, checked, shared
+        self.constant, self.checked, self.shared, self.access = constant, checked, shared, access
         self.key = f"{layout.name}{width}{base}{constant:d}{checked:d}{shared:d}"
         self.says = f"a record ({layout.name})"
 

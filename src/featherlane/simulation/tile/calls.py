@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import UnknownAttributeError, UnsupportedFeatureError, near
+from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
 from featherlane.lanes import Field, Layout, Record, Stage
 from featherlane.lanes.runtime import mode
 from featherlane.model.enums import BIAS_USER, DYN_USER, GAIN_USER
@@ -139,15 +139,29 @@ class UserCalls:
         return ctypes.cast(callback, ctypes.c_void_p).value or 0
 
     def raise_errors(self) -> None:
-        """Raise the first error of plain Python that stages have called: it cannot pass through them."""
+        """Raise what functions did wrong that stages have called: no error passes through these.
+
+        Raises:
+            ModelError: a kernel left a field's rows; it was given row 0.
+            BaseException: the first error of plain Python.
+        """
         if self._errors:
             error = self._errors[0]
             self._errors.clear()
             raise error
+        if self._addresses:
+            for record in (self._workspace.rows.record, self._workspace.record):
+                self._check_indices(record)
+
+    def _check_indices(self, record: Record) -> None:
+        try:
+            record.check_faults(", ".join(f.label for f in self._addresses if f.is_compiled))
+        except IndexError as error:
+            raise ModelError(str(error)) from None
 
     def raising(self, run: Callable[..., None]) -> Callable[..., None]:
-        """A bound stage that raises errors of the plain Python that it calls; the stage itself where there is none."""
-        if not self._kept:
+        """A bound stage that raises errors of the functions that it calls; the stage itself where there are none."""
+        if not self._addresses:
             return run
 
         def raising(*numbers):

@@ -16,12 +16,14 @@ from collections.abc import Callable
 from typing import Any
 
 from featherlane.errors import InstallationError, ModelError
-from featherlane.lanes import Kernel, Stage, cache, kernel, processor
+from featherlane.lanes import Kernel, Stage, cache, call, kernel, processor, scalars
 from featherlane.lanes.runtime import mode
 from featherlane.simulation.tile.library import library
 from featherlane.simulation.user.roles import Role
 
-ALLOWED = "numbers, tuples of numbers, other kernels, and the functions of featherlane.lanes"
+CHECKED = True  # every index is held against its field: an error of the user's must not end the process
+ADDRESSED = (scalars, call)  # they take addresses, against which nothing can be held
+ALLOWED = "numbers, tuples of numbers, other kernels, and functions of featherlane.lanes without addresses"
 
 
 class UserFunction:
@@ -87,7 +89,7 @@ class UserFunction:
 
     def compiled_address(self, dtype, width: int) -> int:
         """Where the compiled function lies, for tiles of that width and precision."""
-        compiled: Any = library().function(self.stage, processor.base_of(dtype), width, mode() == "checked")
+        compiled: Any = library().function(self.stage, processor.base_of(dtype), width, CHECKED)
         return ctypes.cast(compiled, ctypes.c_void_p).value or 0
 
     def check_compiled(self) -> None:
@@ -116,12 +118,12 @@ class UserFunction:
         from featherlane.lanes import toolchain
         from featherlane.lanes.compiler.rules import KernelLanguageError
 
-        records, checked = library().records, mode() == "checked"
-        name = cache.key(self.stage, records, base, width, processor.cpu_level(), checked)
+        records = library().records
+        name = cache.key(self.stage, records, base, width, processor.cpu_level(), CHECKED)
         if cache.holds(name):
             return
         try:
-            text = toolchain.lower(self.stage, records, base, width, checked, alone=True)
+            text = toolchain.lower(self.stage, records, base, width, CHECKED, alone=True)
         except KernelLanguageError as error:
             raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
         cache.write(name, toolchain.emit(text, processor.cpu_level()))
@@ -145,13 +147,16 @@ def _check_language(label: str, function: Kernel, role: Role) -> None:
     """Refuse what the kernel language does not know, before anything is called or compiled."""
     from featherlane.lanes.compiler.program import Program
     from featherlane.lanes.compiler.rules import KernelLanguageError
+    from featherlane.lanes.compiler.types import Access
 
     for k in function.contained():
-        called = [name for name, value in k.references() if isinstance(value, Stage)]
-        if called:
-            raise ModelError(f"{label}: {k.function.__name__} calls the stage {called[0]}, allowed are {ALLOWED}")
+        for name, value in k.references():
+            if isinstance(value, Stage) or any(value is f for f in ADDRESSED):
+                what = "the stage " if isinstance(value, Stage) else "by an address: "
+                raise ModelError(f"{label}: {k.function.__name__} calls {what}{name}, allowed are {ALLOWED}")
     try:
-        Program(library().records, "f64", processor.WIDTHS["f64"]).check(function, role.parameters)
+        program = Program(library().records, "f64", processor.WIDTHS["f64"])
+        program.check(function, role.parameters, Access(role.reads, role.sets))
     except KernelLanguageError as error:
         raise ModelError(f"{label}: {function.function.__name__} cannot be compiled: {error}") from None
 

@@ -1,0 +1,29 @@
+"""Messages of clients: viser lets each of them set every attribute of a control, not its value alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def keep_controls(viser, server) -> None:
+    """Drop messages that change more of a control than its value, or give it a value that it does not offer.
+
+    A browser sends none of these.  `{"removed": True}` from another client would end a control for all visitors.
+    """
+    kind, gui, messages = viser._messages.GuiUpdateMessage, server.gui, server._websock_server
+    messages.unregister_handler(kind, gui._handle_gui_updates)
+
+    async def checked(client_id, message) -> None:
+        handle = gui._gui_input_handle_from_uuid.get(message.uuid)
+        if handle is not None and is_offered(handle, message.updates):
+            await gui._handle_gui_updates(client_id, message)
+
+    messages.register_handler(kind, checked)
+
+
+def is_offered(handle, updates: dict[str, Any]) -> bool:
+    """Is it a value, and one of the control's options if it has options?"""
+    if updates.keys() != {"value"}:
+        return False
+    options = getattr(handle, "options", None)
+    return options is None or updates["value"] in tuple(options)
