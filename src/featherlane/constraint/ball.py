@@ -10,6 +10,7 @@ from featherlane.dynamics.awake import sleeping, tree_awake
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
 from featherlane.model.enums import LIMIT_JOINT
 from featherlane.model.joint import is_ball
+from featherlane.model.timestep import timestep
 from featherlane.spatial.quaternion import quat_normalize
 from featherlane.spatial.vector import dot3, load2, load3, load4, load5, normalize3
 
@@ -29,7 +30,7 @@ def ball_row(m, d, k, o, j, axis, dist, present, shortest):
     i, solimp, margin = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j), m.jnt_margin[j]
     r, v = dist - margin, -dot3(axis, load3(d.qvel, i))
     solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
-    K, B = resolved(m, solref, imp, reference(solref, solimp, shortest))
+    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
     K, B, imp = end_of_step(m, K, B, imp)
     for c in range(3):
         d.genrow_dof[o + c] = i + c

@@ -25,7 +25,7 @@ from featherlane.spatial.vector import add3, cross, load3, load6, scale3, sub3
 
 
 @kernel
-def resolved(m, solref, imp, authored):
+def resolved(m, h, solref, imp, authored):
     """(K, B) of a contact or limit; with `refsafe` a spring that the step cannot resolve is the stiffest that it can.
 
     h^2 K d > 1 pushes out faster than it fell in: K is then 1 / (h^2 d), with the same damping ratio, but with no more
@@ -34,7 +34,6 @@ def resolved(m, solref, imp, authored):
     """
     K, B = authored
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
-        h = timestep(m)
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
         room = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h

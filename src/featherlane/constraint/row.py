@@ -43,6 +43,7 @@ from featherlane.model.enums import (
 )
 from featherlane.model.integrator import has_metric
 from featherlane.model.joint import is_ball, is_scalar
+from featherlane.model.timestep import timestep
 from featherlane.spatial.vector import load2, load5
 
 __all__ = [
@@ -103,7 +104,7 @@ def limit_row(m, d, k, j, sign, dist, present, shortest):
     margin, v = m.jnt_margin[j], sign * d.qvel[i]
     r = dist - margin
     solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
-    K, B = resolved(m, solref, imp, reference(solref, solimp, shortest))
+    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, inverse_inertia(m, d, i))
 
@@ -223,7 +224,7 @@ def contact_row(m, d, k, condim, shortest):
     present = (d.con_present[k] > 0.0) & acts(m, d, k, r)
     solref, imp = load2(d.con_solref, 2 * k), impedance(solimp, r)
     authored = reference(solref, solimp, shortest)
-    K, B = resolved(m, solref, imp, authored)
+    K, B = resolved(m, timestep(m), solref, imp, authored)
     K, B, imp = end_of_step(m, K, B, imp)
     Dt, slip, friction_B = real(d, 0.0), real(d, 0.0), B
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)

@@ -17,6 +17,7 @@ from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regul
 from featherlane.dynamics.awake import sleeping, tendon_awake
 from featherlane.lanes import any_, fma, kernel, real, where
 from featherlane.model.enums import EQ_TENDON, EQUALITY, FRICTION_TENDON, LIMIT_TENDON, NEQDATA
+from featherlane.model.timestep import timestep
 from featherlane.spatial.vector import load2, load5
 
 
@@ -81,7 +82,7 @@ def limit_row(m, d, k, o, i, sign, dist, present, shortest):
     place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
     r = dist - margin
     solref, imp = load2(m.tendon_solref_lim, 2 * i), impedance(solimp, r)
-    K, B = resolved(m, solref, imp, reference(solref, solimp, shortest))
+    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
     aref = -fma(B, general_velocity(d, k), K * r)
