@@ -223,3 +223,10 @@ def test_activations_that_the_model_was_compiled_with_stay():
     slew[1, 0, 1] = 0.0
     with pytest.raises(fl.ModelError, match="activations that the model was compiled with"):
         batch.step()
+
+
+def test_infinite_parameters_have_no_derivative():
+    model = simple("lcp")
+    assert np.isinf(model.opt_contact_max_vel[0])
+    found = fl.transition(model, fl.Data(model), parameters=("opt.contact_max_vel",))
+    assert not found.P["opt_contact_max_vel"].any()
