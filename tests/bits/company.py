@@ -185,6 +185,8 @@ def world(model, rng, kind: str, expand) -> World:
         if name in SWITCHES:
             what = rng.integers(3)
             more = 0.1 * rng.random(value.shape) * rng.integers(2, size=value.shape)
+            if name == "actuator_delay":
+                more *= model.actuator_history[:, 0] > 0
             rows[name] = (0.0 * value, rows[name], np.abs(value) + more)[what]
     if kind == "warped" and expand:
         rows[expand[rng.integers(len(expand))]] *= 10.0 ** rng.integers(3, 15)

@@ -44,6 +44,13 @@ WRONG = [
     ("tendon_armature", 0, -1.0, "tendon_armature of tendon 'rope'"),
     ("eq_data", (0, 1), np.nan, "eq_data of equality 'pin'"),
     ("actuator_dynprm", (0, 0), 0.0, "actuator_dynprm of actuator 'lag'"),
+    (
+        "actuator_delay",
+        0,
+        0.1,
+        "actuator_delay of actuator 'lag': got 0.1, allowed are 0: it was compiled without nsample",
+    ),
+    ("jnt_springyield", 0, 0.1, "jnt_springyield of joint 'rail': got 0.1, allowed are 0: it was compiled without"),
     ("actuator_gear", (1, 0), np.inf, "actuator_gear of actuator 'push'"),
     ("actuator_ctrlrange", 1, (1.0, -1.0), "actuator_ctrlrange of actuator 'push'"),
     ("qpos0", 0, np.nan, "qpos0[0]: got nan"),

@@ -147,6 +147,11 @@ SOME = {
     **{"opt_lcp_tolerance": 0.5, "opt_noslip_tolerance": 0.5, "jnt_motor_cfm": 0.1, "link_motor_cfm": 0.1},
     **{"geom_restitution_vel": 10.0},
 }
+# fields that act where there is memory for them, and the numbers that are positive there
+MEMORY = {
+    **{"actuator_delay": "actuator_history", "sensor_delay": "sensor_history"},
+    **{"jnt_springyield": "jnt_springyield", "tendon_springyield": "tendon_springyield"},
+}
 UNIT = ("quat", "axis")
 
 
@@ -179,6 +184,8 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
         some /= np.linalg.norm(some, axis=-1, keepdims=True)
     if name in ("body_ipos", "body_iquat"):
         some = np.where((model.body_simple == 0)[:, None], some, value)  # which bodies are simple is compiled
+    if name in MEMORY:
+        some = np.where(getattr(model, MEMORY[name]).reshape(len(value), -1)[:, 0] > 0, some, value)
     if name == "wrap_prm":
         some = np.where(np.isin(model.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER)), value, some)
     return (value if is_positive(name) else np.zeros_like(value)), some

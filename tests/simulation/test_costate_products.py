@@ -66,7 +66,7 @@ def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypa
     ball = "<body pos='{} 0 0.1'><freejoint/><geom size='0.1'/></body>"
     model = fl.load(f"""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
         {ball.format(0)}{ball.format(1)}{ball.format(2)}</worldbody></mujoco>""")
-    assert by_products(model)
+    assert by_products(model, {})
     batch, nstep, mended = fl.Batch(model, 6, nthread=1), 12, []
     batch.qpos[:, 2], batch.qpos[:, [9, 16]], batch.qvel[:, [8, 14]] = 0.099, 0.1205, -0.5
     for world, one, step in ((1, 1, 4), (3, 1, 4), (3, 2, 7), (4, 2, 11)):
@@ -103,8 +103,8 @@ def test_worlds_that_find_no_room_together_go_alone(monkeypatch):
 @pytest.mark.parametrize("change", [{"contact_model": "lcp"}, {"integrator": "rk4"}, {"noslip_iterations": 2}])
 def test_what_products_do_not_serve(change):
     model = carts()[0]
-    assert by_products(model)
+    assert by_products(model, {})
     for name, value in change.items():
         setattr(model.opt, name, value)
-    assert not by_products(model)
-    assert not by_products(fl.load("rope"))  # by recursion
+    assert not by_products(model, {})
+    assert not by_products(fl.load("rope"), {})  # by recursion

@@ -163,3 +163,70 @@ def test_a_sweep_from_zero_has_the_results_of_separate_models(name):
         for column in result:
             assert found.results[column][k] == alone.results[column][k]
     assert any(np.ptp(found.results[column]) > 0.0 for column in result)
+
+
+def test_the_mujoco_model_of_a_world_has_its_features():
+    model = simple("convex")
+    batch = fl.Batch(model, 2)
+    batch.expand("body_gravcomp")[1] = 1.0
+    assert [batch.get_model(w).to_mujoco().ngravcomp for w in range(2)] == [0, model.nbody]
+
+
+def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
+    model = simple("convex")
+    batch = fl.Batch(model, 2, given_contacts=1)
+    contact = {"dist": [0.0], "pos": [[0.0, 0, 0]], "frame": [[0, 0, 1]], "body": [[0, 1]], "adhesion": [3.0]}
+    with pytest.raises(fl.ModelError, match="adhesive"):
+        batch.give_contacts(**contact)
+    batch.expand("geom_adhesion")[1] = 0.1
+    batch.give_contacts(**contact)
+
+
+def test_controls_are_differentiated_within_the_range_of_their_world():
+    model = fl.load("cartpole")
+    batch = fl.Batch(model, 2)
+    batch.ctrl = 1.5  # beyond the range of the model
+    batch.expand("actuator_ctrlrange")[:] = np.reshape([[-1.0, 0.5], [-1.0, 2.0]], (2, 1, 2))
+    for found in (fl.transition_fd(model, batch), fl.transition(model, batch)):
+        assert not found.B[0].any() and found.B[1].any()
+
+
+def test_constants_of_cameras_and_dofs_follow():
+    model = expandable.load("cam_pos", "convex")
+    model.cam_pos[0, 0] += 0.5
+    model.qpos0[2] += 0.25
+    fl.set_const(model)
+    expected = model.mj_model
+    for name in ("cam_pos0", "cam_poscom0", "cam_mat0", "dof_length"):
+        np.testing.assert_array_equal(np.ravel(getattr(model, name)), np.ravel(getattr(expected, name)), err_msg=name)
+
+
+def test_user_sensors_are_cut_off_by_their_world():
+    xml = """<mujoco><worldbody><body><joint type="slide" axis="1 0 0"/><geom size=".1"/></body></worldbody>
+      <sensor><user name="sum" dim="1" datatype="real" needstage="vel"/></sensor></mujoco>"""
+    model = fl.load(xml)
+    fl.set_user_sensor(model, "sum", lambda model, v: v[..., 1, :1] + 1.0, ("subtree_linvel",))
+    batch = fl.Batch(model, 3)
+    batch.expand("sensor_cutoff")[:, 0] = 0.0, 0.5, 0.25
+    batch.bind("sensordata")
+    batch.step()
+    np.testing.assert_array_equal(batch.sensordata[:, 0], [1.0, 0.5, 0.25])
+
+
+def test_activations_that_the_model_was_compiled_with_stay():
+    xml = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
+      <actuator><pid joint="j" kp="2" kv="1" slewmax="3"/></actuator></mujoco>"""
+    batch = fl.Batch(fl.load(xml), 2)
+    slew = batch.expand("actuator_dynprm")
+    slew[1, 0, 1] = 2.0
+    batch.step()
+    slew[1, 0, 1] = 0.0
+    with pytest.raises(fl.ModelError, match="activations that the model was compiled with"):
+        batch.step()
+
+
+def test_infinite_parameters_have_no_derivative():
+    model = simple("lcp")
+    assert np.isinf(model.opt_contact_max_vel[0])
+    found = fl.transition(model, fl.Data(model), parameters=("opt.contact_max_vel",))
+    assert not found.P["opt_contact_max_vel"].any()

@@ -57,7 +57,7 @@ SIZES = (
     _size("nmesh", "meshes"),
     _size("nhfield", "height fields"),
     _size("nhfielddata", "heights of all height fields"),
-    _size("ngravcomp", "bodies with gravity compensation; set_const counts again"),
+    _size("ngravcomp", "bodies with gravity compensation; set_const counts them again, in a batch each call does"),
     _size("ncam", "cameras"),
     _size("ntendon", "tendons"),
     _size("nJten", "non-zeros of the tendons' Jacobian"),
@@ -66,8 +66,8 @@ SIZES = (
     _size("nsensordata", "sensor values: length of sensordata"),
     _size("nhistory", "history of delayed controls and sensors: length of history"),
     _size("nplastic", "references of springs that yield: length of plastic"),
-    _size("flg_adhesion", "1: some geom or pair is adhesive; set_const looks again"),
-    _size("flg_surfacevel", "1: some geom's surface moves; set_const looks again"),
+    _size("flg_adhesion", "1: some geom or pair is adhesive; updated by set_const, in a batch by each call"),
+    _size("flg_surfacevel", "1: some geom's surface moves; updated by set_const, in a batch by each call"),
     _size("nlink", "links: joints between bodies, beside the tree; contact model lcp"),
 )
 
@@ -624,6 +624,9 @@ DERIVED = frozenset(
         *(field.name for field in (*DERIVED_SIZES, *CHAINS, *CANDIDATES, *HULLS, *PATHS)),
     )
 )
+
+# which features are in use: MuJoCo's mj_setConst finds these ints and sizes
+DEPENDENT_INTS = ("jnt_actuatorid", "tendon_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")
 
 # ints that kernels read anew at each step and nothing was derived from when the model was loaded
 EDITABLE_INTS = frozenset(

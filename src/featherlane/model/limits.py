@@ -12,13 +12,18 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.model.enums import (
+    DYN_DCMOTOR,
     DYN_FILTER,
     DYN_FILTEREXACT,
     DYN_MUSCLE,
+    DYN_PID,
+    GAIN_DCMOTOR,
     GYRO_EXPLICIT,
     GYRO_OFF,
     RK4,
     TRN_SLIDERCRANK,
+    WRAP_CYLINDER,
+    WRAP_SPHERE,
     Gyroscopic,
 )
 from featherlane.model.fields import MODEL
@@ -110,6 +115,44 @@ def _time_constants(model: Model, rows: np.ndarray):
     return first | ((kind == DYN_MUSCLE) & ~(rows[..., 1] > 0.0)), "time constants above 0"
 
 
+def _compiled(model: Model, rows: np.ndarray, table: tuple[tuple[int, int, int], ...]):
+    """Which actuators have other activations than compiled: parameters above 0 ask for them, and they are state."""
+    wrong, states = np.zeros(rows.shape[:-1], bool), model.actuator_states
+    motor = (model.actuator_dyntype == DYN_DCMOTOR) | (model.actuator_gaintype == GAIN_DCMOTOR)
+    for kind, column, bit in table:
+        chosen = motor if kind == DYN_DCMOTOR else model.actuator_dyntype == kind
+        wrong |= chosen & ((rows[..., column] > 0.0) != (states & bit != 0))
+    return wrong, "parameters of the activations that the model was compiled with"
+
+
+def _gains(model: Model, rows: np.ndarray):
+    return _compiled(model, rows, ((DYN_PID, 0, 2), (DYN_DCMOTOR, 5, 2)))
+
+
+def _dynamics(model: Model, rows: np.ndarray):
+    wrong, words = _time_constants(model, rows)
+    if wrong.any():
+        return wrong, words
+    motor = ((DYN_DCMOTOR, column, bit) for column, bit in ((7, 1), (2, 4), (5, 8), (0, 16)))
+    return _compiled(model, rows, ((DYN_PID, 1, 1), *motor))
+
+
+def _side_sites(model: Model, rows: np.ndarray):
+    """A geom on a tendon's path has its side site here, which decides what a step computes."""
+    around = np.isin(model.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER))
+    return around & (np.rint(rows) != model.wrap_sideid), "the side site that the model was compiled with"
+
+
+def _compiled_with(field: str, column: int | None, words: str):
+    """Numbers that act only where the model was compiled with memory for them."""
+
+    def check(model: Model, rows: np.ndarray):
+        given = model.__dict__[field] if column is None else model.__dict__[field][:, column] - 1
+        return (rows != 0.0) & (given < 0), words
+
+    return check
+
+
 def _ordered(flag: str):
     """Ranges of the elements that a flag limits."""
 
@@ -129,7 +172,13 @@ ROWS = {
     "jnt_axis": _axes,
     "body_gyroscopic": _gyroscopic,
     "actuator_cranklength": _rods,
-    "actuator_dynprm": _time_constants,
+    "actuator_dynprm": _dynamics,
+    "actuator_gainprm": _gains,
+    "wrap_prm": _side_sites,
+    "actuator_delay": _compiled_with("actuator_history", 0, "0: it was compiled without nsample"),
+    "sensor_delay": _compiled_with("sensor_history", 0, "0: it was compiled without nsample"),
+    "jnt_springyield": _compiled_with("jnt_plasticadr", None, "0: it was compiled without springyield"),
+    "tendon_springyield": _compiled_with("tendon_plasticadr", None, "0: it was compiled without springyield"),
     "jnt_range": _ordered("jnt_limited"),
     "tendon_range": _ordered("tendon_limited"),
     "link_range": _ordered("link_limited"),

@@ -20,7 +20,7 @@ from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
-from featherlane.model.fields import MODEL, is_editable
+from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
 from featherlane.model.lent import Lent
 from featherlane.model.limits import ROWS, check_field
@@ -352,6 +352,11 @@ class Model(NamedAccess):
         """A `mujoco.MjModel` of its own with all current edits."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
+        if not all(np.array_equal(read(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):
+            import mujoco
+
+            mujoco.mj_setConst(mj_model, mujoco.MjData(mj_model))  # alone can set them
+            self.write_to(mj_model)
         return mj_model
 
 

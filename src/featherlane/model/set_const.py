@@ -19,7 +19,7 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.enums import TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON
 from featherlane.model.exchange import is_mujocos, read, write
-from featherlane.model.fields import MODEL
+from featherlane.model.fields import DEPENDENT_INTS, MODEL
 from featherlane.model.model import Model, check_model
 from featherlane.model.older import check_edited_sizes
 from featherlane.model.reader import heard
@@ -46,7 +46,6 @@ DEPENDENT_REALS = (
 # of these a part is given: the second anchor and the relative pose follow from the rest, so does the added mass; -1
 # stands for a tendon's length
 BOTH = frozenset(("eq_data", "geom_fluid", "tendon_lengthspring"))
-DEPENDENT_INTS = ("jnt_actuatorid", "tendon_actuatorid", "ngravcomp", "flg_adhesion", "flg_surfacevel")
 # fields whose zeros decide DEPENDENT_INTS
 DECIDING = (
     *("body_gravcomp", "geom_adhesion", "pair_adhesion", "geom_surfacevel"),

@@ -30,16 +30,14 @@ def reflected_armature(m, d, i):
 
 
 @kernel
-def is_reflected(m, d, i):
-    """Mask: worlds in which an actuator has armature or damping at the joint of dof i."""
-    j = m.dof_jntid[i]
+def is_reflected(m, d, j):
+    """Mask: worlds in which an actuator has armature or damping at joint j."""
     found = real(d, 0.0)
-    if m.jnt_actuatorid[j] != -1:
-        for k in range(m.nactuator):
-            if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
-                b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[2 * k], m.actuator_dampingpoly[2 * k + 1]
-                acts = (m.actuator_armature[k] != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
-                found = where(acts, 1.0, found)
+    for k in range(m.nactuator):
+        if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
+            b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[2 * k], m.actuator_dampingpoly[2 * k + 1]
+            acts = (m.actuator_armature[k] != 0.0) | (b != 0.0) | (c != 0.0) | (e != 0.0)
+            found = where(acts, 1.0, found)
     return found > 0.0
 
 

@@ -57,7 +57,9 @@ def damped_diagonal(m, d, articulated):
     h, found = timestep(m), real(d, 0.0)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
-        found = where((b > 0.0) | (c != 0.0) | (e != 0.0) | is_reflected(m, d, i), 1.0, found)
+        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
+        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
+            found = where(is_reflected(m, d, m.dof_jntid[i]), 1.0, found)
         rate = polynomial_rate(b, c, e, d.qvel[i])
         if articulated:
             d.qHDiagInv[i] = h * rate
@@ -102,7 +104,9 @@ def damps_implicitly(m, d):
     found = real(d, 0.0)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
-        found = where((b > 0.0) | (c != 0.0) | (e != 0.0) | is_reflected(m, d, i), 1.0, found)
+        found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
+        if m.jnt_actuatorid[m.dof_jntid[i]] != -1:
+            found = where(is_reflected(m, d, m.dof_jntid[i]), 1.0, found)
     return found > 0.0
 
 

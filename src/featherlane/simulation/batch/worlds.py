@@ -212,7 +212,8 @@ class Worlds(NamedAccess):
     def expand(self, name: str) -> np.ndarray:
         """Give a real model field its own values in each world.
 
-        After writing fields that others depend on (masses, inertias, ...), call `set_const`.
+        After writing fields that others depend on (masses, inertias, ...), call `set_const`.  A field may be 0 in the
+        model and not in a world, and the reverse: each call looks at the values of all worlds.
 
         Args:
             name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.

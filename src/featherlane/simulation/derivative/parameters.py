@@ -158,11 +158,13 @@ class Parameters:
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
             field, column = points.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
             value = field[:, column, 0, entry]
-            step = relative * np.maximum(np.abs(value), LEAST)
+            # an infinite number has no neighbours: it stays, and has no derivative
+            step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)
             # no number changes its sign: negative masses and dampers are none
             down = np.where(np.abs(value) < step, 0.0, step)
             field[:, column, 0, entry], field[:, column, 1, entry] = value + step, value - down
-            span[:, first : first + size] = (value + step) - (value - down)
+            with np.errstate(invalid="ignore"):
+                span[:, first : first + size] = np.where(step > 0.0, (value + step) - (value - down), 1.0)
             first += size
         return span
 
