@@ -78,7 +78,8 @@ class Pieces:
         """
         if not self._workers:
             raise CallError("the batch is closed")
-        return hold((self._turn,), self._in_turn, body)
+        result: T = hold((self._turn,), self._in_turn, body)
+        return result
 
     def _in_turn(self, body: Callable[[Held], T]) -> T:
         if not self.is_remote:  # a local batch has interrupts between its own pieces
