@@ -8,6 +8,7 @@ next step.  Sizes and integer options are Python ints.
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes.layout import Field, layout_hash
-from featherlane.lanes.record import aligned
+from featherlane.lanes.record import aligned, shaping
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import MODEL, is_editable
@@ -29,8 +30,21 @@ LAYOUT = layout_hash(MODEL)  # what a pickle's buffers mean
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and f.kind != "int")  # whose numbers have limits
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
+SHAPING = shaping(MODEL)
+EDITABLE, CHECKED = frozenset(f.name for f in MODEL.fields if is_editable(f)), frozenset(LIVE)
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
+
+
+@functools.lru_cache(maxsize=64)
+def _places(values: tuple[int, ...]) -> list[tuple[Field, slice, tuple[int, ...]]]:
+    """Each field's rows of its buffer and its shape, for the values of the sizes that shapes are made of."""
+    sizes, place, found = dict(zip(SHAPING, values, strict=True)), dict.fromkeys(BUFFERS, 0), []
+    for field in MODEL.stored:
+        start = place[field.kind]
+        place[field.kind] = start + field.count(sizes)
+        found.append((field, slice(start, place[field.kind]), field.dims(sizes)))
+    return found
 
 
 class _Live:
@@ -154,12 +168,8 @@ class Model(NamedAccess):
             buffer = aligned(state[name].shape, state[name].dtype)
             buffer[...] = state[name]
             self.__dict__[name] = buffer
-        place = dict.fromkeys(BUFFERS, 0)
-        for field in MODEL.fields:
-            if field.kind in place:
-                start = place[field.kind]
-                place[field.kind] = start + field.count(self._sizes)
-                self._attach(field, slice(start, place[field.kind]))
+        for place in _places(tuple(self._sizes[name] for name in SHAPING)):
+            self._attach(*place)
 
     # made anew at each access: kept, they and the model would hold each other
     @property
@@ -172,24 +182,36 @@ class Model(NamedAccess):
         """Statistics of the model in qpos0."""
         return Statistics(self)
 
-    def _attach(self, field: Field, rows: slice) -> None:
+    def _attach(self, field: Field, rows: slice, shape: tuple[int, ...]) -> None:
         """The views of one field: flat for records, shaped for users."""
-        flat = self.__dict__[f"{field.kind}_buffer"][rows]
-        self.rows[field.name] = flat
+        own, name = self.__dict__, field.name
+        self.rows[name] = flat = own[f"{field.kind}_buffer"][rows]
         if field.dtype == "bool":
             flat = flat.view(np.bool_)[_LOW_BYTE::4]
-        view = flat.reshape(field.dims(self._sizes))
-        view.flags.writeable = is_editable(field)
-        self.__dict__[field.name] = view
-        if field.name in LIVE:
-            self._lent[field.name] = Lent(view)
-            self._edited.add(field.name)
+        own[name] = view = flat.reshape(shape)
+        if name not in EDITABLE:
+            view.flags.writeable = False
+        if name in CHECKED:
+            self._lent[name] = Lent(view)
+            self._edited.add(name)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("mj_model", "source", "dropped", "revision", "user_sensors", "user_actuators", "link_names", "_sizes")
         return {"_layout": LAYOUT} | {
             name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))
         }
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        """A copy; fields that were found to be in order here are not checked again there."""
+        other = memo[id(self)] = object.__new__(type(self))
+        state = self.__getstate__()
+        for name, value in state.items():
+            if not isinstance(value, np.ndarray):  # buffers are copied below
+                state[name] = dict(value) if name == "_sizes" else copy.deepcopy(value, memo)
+        other.__setstate__(state)
+        for name in CHECKED - self._edited:
+            other._lent[name].keep()
+        return other
 
     def __copy__(self) -> Model:
         """Two models never share a buffer: a shallow copy is a deep one."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.lanes import Record, allocate
+from featherlane.lanes import Record
+from featherlane.lanes.record import allocated
 from featherlane.model.enums import LCP
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -47,8 +48,7 @@ def _room(workspace: Workspace, ncol: int, width: int) -> Record:
         "rate_ncoldof": ncol * nv,
         "rate_ncolact": ncol * na,
     }
-    arrays = allocate(LCP_RATES, sizes, workspace.width, workspace.dtype)
-    return Record(LCP_RATES, sizes, arrays, workspace.width, workspace.dtype)
+    return allocated(LCP_RATES, sizes, workspace.width, workspace.dtype)
 
 
 class LcpWorlds(OwnWorlds):

@@ -5,20 +5,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.collision.recall import forget_all, remember_in_tile
-from featherlane.lanes import Record, Stage, allocate
-from featherlane.lanes.record import aligned
+from featherlane.lanes import Record, Stage
+from featherlane.lanes.record import Place, Placement, aligned, allocated
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
 from featherlane.model.joint import is_ball
 from featherlane.model.limits import check_precision
-from featherlane.model.model import BUFFERS
+from featherlane.model.model import BUFFERS, SHAPING
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.tile.calls import UserCalls
 from featherlane.simulation.tile.capacity import capacities
@@ -27,6 +28,21 @@ from featherlane.simulation.tile.library import library
 from featherlane.solver.hessian.equation import forget_pattern
 
 CLEARED = DATA.that("reset")
+
+
+@functools.lru_cache(maxsize=64)
+def _in_buffers(values: tuple[int, ...], width: int, dtype: np.dtype) -> tuple[Placement, dict[str, tuple[int, int]]]:
+    """Places of a model's fields in its buffers, those without rows in one empty row behind; (start, rows) of reals."""
+    sizes, places, offsets, place = dict(zip(SHAPING, values, strict=True)), [], {}, dict.fromkeys(BUFFERS, 0)
+    for f in MODEL.stored:
+        start, count, block = place[f.kind], f.count(sizes), list(BUFFERS).index(f.kind)
+        place[f.kind] = start + count
+        kind, lanes = np.dtype(BUFFERS[f.kind]), ()
+        if f.kind == "real":
+            kind, lanes, offsets[f.name] = dtype, (width,), (start, count)
+        at = start * kind.itemsize * int(np.prod(lanes)) if count else 0
+        places.append(Place(f.name, block if count else block + len(BUFFERS), at, (max(count, 1), *lanes), kind))
+    return Placement(MODEL, places, width, dtype), offsets
 
 
 class ModelRows:
@@ -43,16 +59,11 @@ class ModelRows:
         n = model.real_buffer.size
         self._seen = model.real_buffer.copy()
         self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
-        self.offsets, arrays, place, sizes = {}, {}, dict.fromkeys(BUFFERS, 0), model.size_values()
-        buffers = {kind: self.rows if kind == "real" else getattr(model, f"{kind}_buffer") for kind in BUFFERS}
-        empty = {kind: aligned((1, *buffer.shape[1:]), buffer.dtype) for kind, buffer in buffers.items()}
-        for f in MODEL.stored:
-            start, count = place[f.kind], f.count(sizes)
-            place[f.kind] = start + count
-            if f.kind == "real":
-                self.offsets[f.name] = start, count
-            arrays[f.name] = buffers[f.kind][start : start + count] if count else empty[f.kind]
-        self.record = Record(MODEL, sizes, arrays, width, dtype)
+        sizes = model.size_values()
+        buffers = [self.rows if kind == "real" else getattr(model, f"{kind}_buffer") for kind in BUFFERS]
+        empty = [aligned((1, *buffer.shape[1:]), buffer.dtype) for buffer in buffers]
+        placement, self.offsets = _in_buffers(tuple(sizes[n] for n in SHAPING), width, self.dtype)
+        self.record = placement.record(sizes, buffers + empty)
         self._revision = model.revision
         self._fill()
 
@@ -116,13 +127,13 @@ class Workspace:
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.rows = rows or ModelRows(model, width, dtype)
         self.sizes = self.sizes_of(model, given, width)
-        self.arrays = allocate(DATA, self.sizes, width, dtype)
-        self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
+        self.record = allocated(DATA, self.sizes, width, dtype)
+        self.arrays = self.record.arrays
         remember_in_tile(self.arrays, self.sizes["nmemory"], width)
         self._bound = {}
         self.calls = UserCalls(self)
         self.calls.connect()
-        self.reset()
+        self._set_defaults()  # the rest is zero
 
     @staticmethod
     def sizes_of(model, given: int = 0, width: int = 1) -> dict[str, int]:
@@ -147,6 +158,10 @@ class Workspace:
         """Every world to the model's defaults: qpos0, no velocity, no force."""
         for name in CLEARED:
             self.arrays[name][...] = 0
+        self._set_defaults()
+
+    def _set_defaults(self) -> None:
+        """What the model's default state has that is not zero."""
         self.arrays["qpos"][: self.model.nq] = self.model.qpos0[:, None]
         self.arrays["history"][: self.model.nhistory] = empty_history(self.model).T
         self.arrays["active"][...] = 1

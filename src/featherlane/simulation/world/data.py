@@ -14,6 +14,7 @@ from featherlane.collision.contact import contacts
 from featherlane.constraint.efc import efc
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Stage
+from featherlane.lanes.record import shaping
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.enums import ELLIPTIC, EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_TENDON, Disable, Enable
 from featherlane.model.model import Model
@@ -33,7 +34,7 @@ WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # kept as 
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
 # a data can change over to a model that agrees in these
-SHAPING = sorted({n for f in DATA.fields for n in f.shape if isinstance(n, str)})
+SHAPING = shaping(DATA)
 
 
 class Turn:
