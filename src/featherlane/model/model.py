@@ -305,12 +305,16 @@ class Model(NamedAccess):
 
     def names(self, kind: str) -> list[str]:
         """Names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty where there is none."""
+        return list(self._known_names(kind))
+
+    def _known_names(self, kind: str) -> list[str]:
+        """The same list at each call."""
         if not isinstance(kind, str) or kind not in self._names:
             found = (
                 list(self.link_names) if isinstance(kind, str) and kind == "link" else object_names(self.mj_model, kind)
             )
             self._names[kind] = found
-        return list(self._names[kind])
+        return self._names[kind]
 
     @cached_property
     def _names(self) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -27,6 +28,7 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
 from featherlane.solver.hessian.equation import forget_pattern
 
+Room = TypeVar("Room")
 CLEARED = DATA.that("reset")
 
 
@@ -130,7 +132,8 @@ class Workspace:
         self.record = allocated(DATA, self.sizes, width, dtype)
         self.arrays = self.record.arrays
         remember_in_tile(self.arrays, self.sizes["nmemory"], width)
-        self._bound = {}
+        self._bound: dict[str, Callable[..., None]] = {}
+        self._rooms: dict[Any, list[Any]] = {}
         self.calls = UserCalls(self)
         self.calls.connect()
         self._set_defaults()  # the rest is zero
@@ -147,12 +150,14 @@ class Workspace:
         forget_all(self.arrays)
         self.arrays["list_count"][...] = 0
         self._bound.clear()
+        self._rooms.clear()
         self.calls.forget()
         self.calls.connect()
 
     def unbind(self) -> None:
         """The functions of the user have changed."""
         self._bound.clear()
+        self._rooms.clear()
 
     def reset(self) -> None:
         """Every world to the model's defaults: qpos0, no velocity, no force."""
@@ -190,6 +195,17 @@ class Workspace:
             run = library().bind(stage, self.rows.record, self.record)
             self._bound[stage.name] = self.calls.raising(run)
         return self._bound[stage.name]
+
+    def take_room(self, kind: Callable[[Workspace], Room]) -> Room:
+        """Memory for a query, made of this workspace; no other thread has it until it is put back."""
+        try:
+            return self._rooms[kind].pop()
+        except (KeyError, IndexError):
+            return kind(self)
+
+    def put_back(self, room: object) -> None:
+        """Memory that `take_room` gave."""
+        self._rooms.setdefault(type(room), []).append(room)
 
     def run(self, stage: Stage, *numbers: int) -> None:
         """Run one stage here, with the model as it is now."""
