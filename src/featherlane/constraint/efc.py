@@ -178,8 +178,9 @@ def _count(er, present, kind):
 def efc_numbers(m, d, er):
     """How many rows of each kind there are, and where those of each contact start.
 
-    Reads:  the rows.   Writes: efc_count: nefc, ne, nf, nl, ncon; contact_slot, contact_row (ncon,): slot of each
-    contact, its first row or -1.   Cost: O(nefc).
+    Rows are all, equalities, friction loss and limits; the last count is that of contacts.
+    Reads:  dofrow_present, dofrow_type, genrow_present, genrow_type, con_present, con_D, con_dim.
+    Writes: efc_count (5,), contact_slot (efc_ncon,), contact_row (efc_ncon,).   Cost: O(nefc).
     """
     for k in range(4):
         er.efc_count[k] = 0
@@ -194,9 +195,8 @@ def efc_numbers(m, d, er):
 def efc_rows(m, d, er):
     """The rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
 
-    Reads:  the rows, their forces and con_y of the last solve; cdof, subtree_com, cvel.
-    Writes: efc_J (nefc, nv), the columns efc_* (nefc,), efc_KBIP (nefc, 4); what `efc_numbers` writes.
-    Frame: world.   Cost: O(nefc nv).
+    Reads:  dofrow_*, genrow_*, con_*, dual_f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
+    Writes: efc_*, direction_*, contact_slot, contact_row.   Frame: world.   Cost: O(nefc nv).
     """
     efc_numbers(m, d, er)
     _take_rows(m, d, er, _list_rows(d, er))

@@ -57,8 +57,8 @@ def _clear(d, jr):
 def jacobian(m, d, jr, kind, i):
     """Jacobians of the origin of a body, geom or site, of a body's centre of mass, or of a given point.
 
-    Reads:  cdof, subtree_com, xpos, xipos, geom_xpos, site_xpos; jac_point.   Writes: jac (6, nv) [m or 1].
-    Frame: world.   Cost: O(nv).
+    Reads:  cdof, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
+    Writes: jac (6, jac_nv) [m, 1].   Frame: world.   Cost: O(nv).
     """
     n = jr.jac_nv
     body, p = _point(m, d, jr, kind, i)
@@ -88,7 +88,9 @@ def subtree_jacobian(m, d, jr, body):
     """Jacobian of the centre of mass of a body and all below it; zeros where they have no mass.
 
     A dof of a body k in the subtree moves the centre of mass of all below k, with its share of the mass.
-    Reads:  cdof, subtree_com.   Writes: jac, its first three rows; jac_mass.   Frame: world.   Cost: O(nv depth).
+    Reads:  cdof, subtree_com.
+    Writes: jac (6, jac_nv) [m, 1], in its first three rows; jac_mass (jac_nbody,) [kg].
+    Frame: world.   Cost: O(nv depth).
     """
     n = jr.jac_nv
     _clear(d, jr)
