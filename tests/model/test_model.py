@@ -274,6 +274,8 @@ def test_a_copy_looks_for_no_names_and_is_checked_where_it_differs(monkeypatch):
         "featherlane.errors.get_close_matches", lambda *given, **more: pytest.fail("names are compared")
     )
     model = fl.load("arm")
+    for owner in (model, fl.Data(model), fl.Batch(model, 1)):
+        assert not hasattr(owner, "__array_struct__")
     other = copy.deepcopy(model)
     assert not np.shares_memory(other.real_buffer, model.real_buffer)
     other.__dict__["body_mass"][2] = -1.0  # as the engine writes, not through the live array
