@@ -28,6 +28,7 @@ PAGES = {
     "speed-in-brief": ROOT / "README.md",
     "threads": ROOT / "docs" / "speed.md",
     "startup": ROOT / "docs" / "speed.md",
+    "accessors": ROOT / "docs" / "speed.md",
     "derivatives": ROOT / "docs" / "speed.md",
     "exact_derivatives": ROOT / "docs" / "derivatives.md",
     "smooth_derivatives": ROOT / "docs" / "derivatives.md",

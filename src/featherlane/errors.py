@@ -131,7 +131,7 @@ class UnsupportedFeatureError(ModelError):
 
 def near(name: str, allowed: Iterable[str]) -> str:
     """`; did you mean ...?` for the names closest to `name`, or nothing."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or name.startswith("_"):  # protocols of Python ask for names like __deepcopy__
         return ""
     matches = get_close_matches(name, [a for a in allowed if a], n=3)
     return f"; did you mean {', '.join(map(repr, matches))}?" if matches else ""

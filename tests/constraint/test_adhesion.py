@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint import efc
 from featherlane.errors import ModelError
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.step.inverse import inverse
@@ -15,6 +14,7 @@ from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 from oracles.contact_parity import GIVEN
+from oracles.efc import efc
 from oracles.rows import COMPARED
 
 PASSIVE, ROWS, ACCELERATION = 1e-11, 1e-11, 1e-8  # relative

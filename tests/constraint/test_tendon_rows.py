@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint.efc import efc
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS
 from featherlane.solver.island import islands
+from oracles.efc import efc
 from oracles.rows import assert_rows_equal
 from oracles.smooth import WIDTHS, fill, relative
 from scenes import constraints

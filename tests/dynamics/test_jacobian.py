@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import mujoco
 import numpy as np
 import pytest
 
-from featherlane.dynamics.body.jacobian import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com
-from featherlane.model.load import load
-from featherlane.simulation.tile.workspace import Workspace
+import featherlane as fl
+from featherlane import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com, load
 from oracles import smooth
 from oracles.naive import Naive
 
@@ -21,11 +18,10 @@ TOLERANCE = 1e-13  # sums of a few products of numbers around 1
 def world(rng):
     """(model, state, data with our fields, MuJoCo's model and data)."""
     model = load(smooth.XML)
-    ws, state = Workspace(model, 1), smooth.random_state(model, rng)
-    smooth.fill(ws, 0, **state)
-    smooth.forward(ws)
-    fields = ("cdof", "subtree_com", "xpos", "xipos", "geom_xpos", "site_xpos")
-    data, oracle = SimpleNamespace(**{name: ws.view(name) for name in fields}), model.to_mujoco()
+    data, state = fl.Data(model), smooth.random_state(model, rng)
+    smooth.fill(data.workspace, 0, **state)
+    smooth.forward(data.workspace)
+    oracle = model.to_mujoco()
     theirs = mujoco.MjData(oracle)
     theirs.qpos[:], theirs.qvel[:] = state["qpos"], state["qvel"]
     mujoco.mj_forward(oracle, theirs)
@@ -68,7 +64,27 @@ def test_jacobian_of_a_subtree_equals_mujoco(world):
         assert smooth.relative(jac_subtree_com(model, data, i), expected) <= TOLERANCE
 
 
+def test_a_subtree_without_mass_has_no_jacobian():
+    model = load("<mujoco><worldbody><body><joint/><geom size='.1'/><body pos='0 0 1'/></body></worldbody></mujoco>")
+    data = fl.Data(model)
+    data.forward()
+    assert not jac_subtree_com(model, data, 2).any() and jac_body(model, data, 2)[1].any()
+
+
+def test_jacobians_follow_another_model_of_equal_sizes():
+    xml = "<mujoco><worldbody><body pos='{} 0 0'><joint/><geom size='.1' pos='1 0 0'/>"
+    xml += "<body><geom size='{}'/></body></body></worldbody></mujoco>"
+    models = [load(xml.format(*given)) for given in ((0, 0.1), (3, 0.3))]
+    data, second = (fl.Data(model) for model in models)
+    fl.forward(models[0], data)
+    jac_subtree_com(models[0], data, 1)
+    for one in (data, second):
+        one.forward() if one is second else fl.forward(models[1], one)
+    found = [jac_subtree_com(models[1], one, 1) for one in (data, second)]
+    assert found[0].tobytes() == found[1].tobytes() and found[0].any()
+
+
 def test_a_body_that_does_not_exist_is_named(world):
     model, _, data, _, _ = world
-    with pytest.raises(IndexError, match=f"body is {model.nbody}, allowed are 0 to {model.nbody - 1}"):
+    with pytest.raises(fl.UnknownNameError, match=f"body id {model.nbody}: allowed are 0 to {model.nbody - 1}"):
         jac(model, data, np.zeros(3), model.nbody)

@@ -303,3 +303,21 @@ def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
     view = owners[owner].body("hand")
     assert view.name == "hand"
     assert (view.mass if owner == "model" else owners[owner].joint("hand_roll").qpos) is not None
+
+
+def test_a_copy_looks_for_no_names_and_is_checked_where_it_differs(monkeypatch):
+    monkeypatch.setattr(
+        "featherlane.errors.get_close_matches", lambda *given, **more: pytest.fail("names are compared")
+    )
+    model = fl.load("arm")
+    for owner in (model, fl.Data(model), fl.Batch(model, 1)):
+        assert not hasattr(owner, "__array_struct__")
+    other = copy.deepcopy(model)
+    assert not np.shares_memory(other.real_buffer, model.real_buffer)
+    other.__dict__["body_mass"][2] = -1.0  # as the engine writes, not through the live array
+    with pytest.raises(fl.ModelError, match="body_mass"):
+        fl.Data(other)
+    fl.Data(model)
+    model.body_mass[2] = -1.0
+    with pytest.raises(fl.ModelError, match="body_mass"):
+        fl.Data(copy.deepcopy(model))

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint.efc import efc
 from featherlane.lanes import real, stage
 from featherlane.lanes.processor import tile_width
 from featherlane.model import load
@@ -14,6 +13,7 @@ from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.equation import assemble_hessian
 from featherlane.solver.inverse import constraint_forces
+from oracles.efc import efc
 from oracles.hessians import dense_hessian
 
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step

@@ -4,7 +4,6 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.constraint.efc import efc
 from featherlane.lanes import stage
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward
@@ -12,6 +11,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian import capacity
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
 from featherlane.solver.hessian.equation import assemble_hessian, factor_hessian, solve_first, solve_hessian
+from oracles.efc import efc
 from oracles.hessians import curvature, inertia
 from oracles.smooth import WIDTHS
 from scenes.coupled import mixed, put, states

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint.efc import efc
 from featherlane.lanes import real, stage
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS
 from featherlane.solver.hessian.equation import assemble_hessian
+from oracles.efc import efc
 from oracles.hessians import dense_hessian
 
 OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step

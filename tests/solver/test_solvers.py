@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint.efc import efc
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.dual import rows as dual_rows
+from oracles.efc import efc
 
 CONVERGED = 1e-10  # relative, pyramids: what is left after many iterations at tolerance 0
 # cones bend; and where friction of 0.01 stands beside 0.8 the gradient's rounding is 1e7 times that in qacc

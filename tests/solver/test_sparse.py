@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from featherlane.collision.collision import collision
-from featherlane.constraint.efc import efc
 from featherlane.constraint.row import make_rows
 from featherlane.lanes import real, stage
 from featherlane.model import load
@@ -16,6 +15,7 @@ from featherlane.solver.hessian.entries.couplings import DOF_BITS
 from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS, TREE
 from featherlane.solver.hessian.equation import assemble_hessian, solve_first
 from featherlane.solver.solve import solve
+from oracles.efc import efc
 from oracles.hessians import columns, curvature, dense_hessian, inertia
 from scenes.coupled import mixed, put, states, truth
 

@@ -27,31 +27,37 @@ CONTACT = np.dtype(
 )
 
 
-def contacts(model, arrays, lane: int = 0) -> np.recarray:
-    """The contacts of one world, in MuJoCo's order and with the names of its `mjData.contact`.
+# fields that a tile keeps as reals, with their names there and their numbers for each contact
+REALS = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp")
+KEPT = tuple((name, f"con_{name}", int(np.prod(CONTACT[name].shape))) for name in REALS)
+
+
+def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool) -> np.recarray:
+    """The contacts of one world, with the names of MuJoCo's `mjData.contact`.
 
     Args:
-        model: the model.
-        arrays: a tile's arrays by field name, reals as (n, W).
-        lane: the world's place in the tile.
+        arrays: a tile's arrays by field name, reals as (n, 1).
+        slots: (ncon,) the slot of each contact, ascending.
+        first_row: (ncon,) the first row of each contact, -1: it has none.
+        adhesive: whether contacts may pull.
 
     Returns:
-        A record array: `contacts(...).dist` is (n,), `contacts(...)[i].pos` is (3,).  `exclude` is 1 for a contact in
-        the gap that is not adhesive: it makes no row; `efc_address` is -1 until rows are made.
+        A record array, read-only: `contacts(...).dist` is (n,), `contacts(...)[i].pos` is (3,).  `exclude` is 1 for a
+        contact in the gap that is not adhesive: it makes no row.
     """
-    nslot = int(arrays["ncon_slot"][0])
-    slots = np.flatnonzero(arrays["con_present"][:nslot, lane])
-    out = np.zeros(slots.size, CONTACT).view(np.recarray)
-    for name in ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp"):
-        rows = arrays[f"con_{name}"][:, lane]
-        shape = CONTACT[name].shape
-        out[name] = rows[: nslot * int(np.prod(shape))].reshape(nslot, *shape)[slots]
-
-    out.dim = arrays["con_dim"][slots]
-    out.geom = arrays["con_geom"].reshape(-1, 2)[slots]
-    out.geom1, out.geom2 = out.geom[:, 0], out.geom[:, 1]
-    if model.flg_adhesion:
-        out.adhesion = arrays["con_adhesion"][slots, lane]
-    out.exclude = (out.dist >= out.includemargin) & (out.adhesion == 0.0)
-    out.efc_address = -1
-    return out
+    n = len(slots)
+    out = np.zeros(n, CONTACT)
+    at = slice(n) if n == 0 or slots[-1] == n - 1 else slots  # a slice where no slot is left out
+    for name, kept, width in KEPT:
+        rows = arrays[kept]
+        out[name] = rows[at, 0] if width == 1 else rows[: len(rows) // width * width].reshape(-1, width)[at]
+    out["dim"] = arrays["con_dim"][at]
+    out["geom"] = geom = arrays["con_geom"].reshape(-1, 2)[at]
+    out["geom1"], out["geom2"] = geom[:, 0], geom[:, 1]
+    apart = out["dist"] >= out["includemargin"]
+    if adhesive:
+        out["adhesion"] = adhesion = arrays["con_adhesion"][at, 0]
+        apart &= adhesion == 0.0
+    out["exclude"], out["efc_address"] = apart, first_row
+    out.flags.writeable = False
+    return out.view(np.recarray)

@@ -1,4 +1,4 @@
-"""The rows of one world as MuJoCo's `efc_` arrays: on the host, in MuJoCo's order, Jacobian dense.
+"""The rows of one world as MuJoCo's `efc_` arrays, in MuJoCo's order, Jacobian dense.
 
 Order: equality constraints; friction loss by dof, then by tendon; limits by joint, slides, hinges and balls mixed, then
 by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents, turns
@@ -8,18 +8,19 @@ mu_i (direction i) for i = 1, 2, .. if a pyramid.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import numpy as np
-
+from featherlane.constraint.efc_contact import number_contacts, take_contacts
 from featherlane.constraint.end_of_step import resolved
-from featherlane.constraint.impedance import MAXIMP, MINIMP, MINVAL, friction_reference, impedance, reference
+from featherlane.constraint.impedance import (
+    friction_reference,
+    impedance,
+    impedance_rate,
+    reference,
+    shortest_timeconst,
+)
+from featherlane.lanes import any_, kernel, real, sqrt, stage, where
 from featherlane.model.enums import (
     CONTACT_ELLIPTIC,
     CONTACT_FRICTIONLESS,
-    CONTACT_PYRAMIDAL,
-    DISABLE_REFSAFE,
-    ELLIPTIC,
     EQ_CONNECT,
     EQ_WELD,
     EQUALITY,
@@ -27,275 +28,179 @@ from featherlane.model.enums import (
     FRICTION_TENDON,
     LIMIT_TENDON,
     METRIC,
-    STATE_CONE,
     STATE_LINEARNEG,
     STATE_LINEARPOS,
     STATE_QUADRATIC,
     STATE_SATISFIED,
 )
-from featherlane.model.integrator import has_metric
-from featherlane.model.solver import in_forces
-
-FRICTION = (FRICTION_DOF, FRICTION_TENDON)
-
-# names of the columns that all kinds of rows share, and their types
-COLUMNS = {"type": np.int32, "id": np.int32, "pos": float, "margin": float, "frictionloss": float}
-COLUMNS |= {"vel": float, "D": float, "aref": float, "force": float}
+from featherlane.model.timestep import timestep
+from featherlane.spatial.vector import load2, load5
 
 
-def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
-    """Rows of one world of a tile, after `make_rows` and, for `efc_force`, after the solver.
-
-    Args:
-        model: the model.
-        arrays: a tile's arrays by field name: (n, W) for reals, (n,) for ints.
-        lane: the world.
-
-    Returns:
-        Arrays without the prefix `efc_`, n = nefc rows: `J` (n, nv), `type`, `id`, `pos`, `margin`, `frictionloss`,
-        `diagA`, `KBIP` (n, 4), `D`, `R`, `vel`, `aref`, `force`, `state`, all (n,); counts `nefc`, `ne`, `nf`, `nl`;
-        `contact_slot` and `contact_efc_address`, one for each contact of the world: its slot, and its first row or -1.
-
-    Note:
-        `force` and `state` are those of the last solve or inverse pass; pos, vel, aref and J belong to the state in
-        which rows were made.
-    """
-    d = {name: a[:, lane] if a.ndim == 2 else a for name, a in arrays.items()}
-    joint, joint_J = _joint_rows(model, d)
-    contact, contact_J, slot, address = _contact_rows(model, d)
-    out = SimpleNamespace(**{name: np.concatenate([joint[name], contact[name]]) for name in COLUMNS})
-
-    out.J = np.concatenate([joint_J, contact_J])
-    out.nefc = len(out.D)
-    out.ne, out.nf = (int(np.isin(joint["type"], kinds).sum()) for kinds in (EQUALITY, FRICTION))
-    out.nl = len(joint["type"]) - out.ne - out.nf
-    out.contact_slot, out.contact_efc_address = slot, np.where(address < 0, -1, len(joint["type"]) + address)
-
-    out.R = 1.0 / out.D
-    out.KBIP = _kbip(model, d, out, slot)
-    out.diagA = out.R * out.KBIP[:, 2] / (1.0 - out.KBIP[:, 2])
-    out.force, out.state = _force(d, out, slot)
-    if in_forces(model) or model.opt_noslip_iterations > 0:
-        _set_dual_forces(d, out)
-    return out
+# ---- equalities, friction loss, limits -------------------------------------------------------------------------------
+@kernel
+def _insert(er, n, source, kind, i):
+    """Row n of a source, sorted by kind and id; a joint's lower side stays before its upper one."""
+    at = n
+    while at > 0:
+        before = er.efc_type[at - 1]
+        if before < kind or (before == kind and er.efc_id[at - 1] <= i):
+            break
+        er.efc_type[at], er.efc_id[at], er.efc_source[at] = before, er.efc_id[at - 1], er.efc_source[at - 1]
+        at -= 1
+    er.efc_type[at], er.efc_id[at], er.efc_source[at] = kind, i, source
 
 
-def _force(d, rows, slot):
-    """Force and mjtConstraintState of each row; those of contacts at the point where the solver ended."""
-    equality, friction = rows.type == EQUALITY, np.isin(rows.type, FRICTION)
-    lo = np.where(equality, -np.inf, np.where(friction, -rows.frictionloss, 0.0))
-    hi, force, cone = np.where(friction, rows.frictionloss, np.inf), rows.force.copy(), {}
-    for k, i in zip(slot, rows.contact_efc_address, strict=True):
-        if i >= 0:
-            y = _contact_point(d, k)
-            if rows.type[i] == CONTACT_ELLIPTIC:
-                force[i : i + len(y)], cone[i] = _cone_force(d, k, y)
-            else:
-                x = y if len(y) == 1 else np.stack([y[0] + y[1:], y[0] - y[1:]], 1).ravel()
-                force[i : i + len(x)] = np.maximum(-d["con_D"][k] * x, 0.0)
-    state = np.where(force <= lo, np.where(friction, STATE_LINEARPOS, STATE_SATISFIED), STATE_QUADRATIC)
-    state = np.where(force >= hi, STATE_LINEARNEG, state)
-    for i, zone in cone.items():
-        state[i : i + d["con_dim"][slot[rows.id[i]]]] = zone
-    return force, state.astype(np.int32)
+@kernel
+def _list_rows(d, er):
+    """Sources of the rows that the world has: k is one-dof row k, -1 - k is general row k; how many there are."""
+    n = 0
+    for k in range(d.ndofrow[0]):
+        if any_(d.dofrow_present[k] != 0.0) and d.dofrow_type[k] != METRIC:
+            _insert(er, n, k, d.dofrow_type[k], d.dofrow_id[k])
+            n += 1
+    for k in range(d.ngenrow[0]):
+        if any_(d.genrow_present[k] != 0.0) and d.genrow_type[k] != METRIC:
+            _insert(er, n, -1 - k, d.genrow_type[k], d.genrow_id[k])
+            n += 1
+    return n
 
 
-def _contact_point(d, k: int) -> np.ndarray:
-    """J a - aref along the basis of the contact in slot k, (dim,)."""
-    y, nconmax = d["con_y"], len(d["con_dim"])
-    return np.concatenate([y[3 * k :][:3], y[3 * (nconmax + k) :][:3]])[: d["con_dim"][k]]
+@kernel
+def _state(er, i, hi):
+    """Part of the row's cost that its force is in; friction loss ends at +-hi, a limit at 0."""
+    f, kind, state = er.efc_force[i], er.efc_type[i], STATE_QUADRATIC
+    if kind in (FRICTION_DOF, FRICTION_TENDON):
+        er.efc_frictionloss[i] = hi
+        if any_(f >= hi):
+            state = STATE_LINEARNEG
+        elif any_(f <= -hi):
+            state = STATE_LINEARPOS
+    elif kind != EQUALITY and any_(f <= 0.0):
+        state = STATE_SATISFIED
+    er.efc_state[i] = state
 
 
-def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
-    """(6, nv): velocity of the body's material at a point of the world frame, then rotation, for each dof."""
-    J = np.zeros((6, model.nv))
-    while body > 0 and model.body_dofnum[body] == 0:
-        body = model.body_parentid[body]
-    if body == 0:
-        return J
-    com = d["subtree_com"][3 * model.body_rootid[body] :][:3]
-    i = model.body_dofadr[body] + model.body_dofnum[body] - 1
-    while i >= 0:
-        S = d["cdof"][6 * i :][:6]
-        J[:3, i], J[3:, i] = S[3:] + np.cross(S[:3], point - com), S[:3]
-        i = model.dof_parentid[i]
-    return J
-
-
-def _joint_rows(model, d):
-    """Columns and Jacobian of friction loss and limits, in MuJoCo's order."""
-    columns, J, order = {name: [] for name in COLUMNS}, [], []
-    for prefix, count in (("dofrow", d["ndofrow"][0]), ("genrow", d["ngenrow"][0])):
-        for k in range(count):
-            if d[f"{prefix}_present"][k] == 0.0 or d[f"{prefix}_type"][k] == METRIC:
-                continue
-            row = np.zeros(model.nv)
-            if prefix == "dofrow":
-                row[d["dofrow_dof"][k]] = d["dofrow_J"][k]
-            else:
-                entries = slice(d["genrow_dofadr"][k], d["genrow_dofadr"][k] + d["genrow_dofnum"][k])
-                row[d["genrow_dof"][entries]] = d["genrow_J"][entries]
-            J.append(row)
-            for name in COLUMNS:
-                if name != "frictionloss":
-                    columns[name].append(d[f"{prefix}_{name}"][k])
-            friction = columns["type"][-1] in FRICTION
-            columns["frictionloss"].append(d[f"{prefix}_hi"][k] if friction else 0.0)
-            order.append((columns["type"][-1], columns["id"][-1]))
-
-    # friction before limits, each by id; a joint's lower side stays before its upper one
-    index = sorted(range(len(order)), key=order.__getitem__)
-    arrays = {name: np.array(columns[name], dtype)[index] for name, dtype in COLUMNS.items()}
-    return arrays, np.reshape(J, (len(J), model.nv))[index]
-
-
-def _contact_rows(model, d):
-    """Columns and Jacobian of the contacts' rows; each contact's slot and first row (-1: it has none)."""
-    columns, J, address, rows = {name: [] for name in COLUMNS}, [np.zeros((0, model.nv))], [], 0
-    slot = np.flatnonzero(d["con_present"][: d["ncon_slot"][0]])
-    for contact, k in enumerate(slot):
-        if d["con_D"][k] == 0.0:
-            address.append(-1)
-            continue
-        kind = _kind(model, d, k)
-        contact_J, vel = _directions(model, d, k)
-        if kind == CONTACT_PYRAMIDAL:
-            edges = _edges(d, k)
-            contact_J, vel = edges @ contact_J, edges @ vel
-        n = len(vel)
-        address.append(rows)
-        rows += n
-        J.append(contact_J)
-        pos, margin, D, damping, stiffpos = (
-            np.full(n, d[f"con_{name}"][k]) for name in ("dist", "includemargin", "D", "damping", "stiffpos")
-        )
-        if kind == CONTACT_ELLIPTIC:
-            D[1:], damping[1:] = d["con_Dt"][k] * _friction(d, k) ** 2, d["con_frictiondamping"][k]
-            pos[1:], margin[1:], stiffpos[1:] = 0.0, 0.0, 0.0
-        values = (kind, contact, pos, margin, 0.0, vel, D, -damping * vel - stiffpos, 0.0)
-        for name, value in zip(COLUMNS, values, strict=True):
-            columns[name].append(np.broadcast_to(value, n))
-    empty = [np.zeros(0)]
-    arrays = {name: np.concatenate(empty + columns[name]).astype(dtype) for name, dtype in COLUMNS.items()}
-    return arrays, np.concatenate(J), slot, np.array(address, np.int32)
-
-
-def _kind(model, d, k: int) -> int:
-    """mjtConstraint of the rows of the contact in slot k."""
-    if d["con_dim"][k] == 1:
-        return CONTACT_FRICTIONLESS
-    return CONTACT_ELLIPTIC if model.opt_cone == ELLIPTIC else CONTACT_PYRAMIDAL
-
-
-def _friction(d, k: int) -> np.ndarray:
-    """Coefficients of the directions of friction."""
-    return d["con_friction"][5 * k :][: d["con_dim"][k] - 1]
-
-
-def _directions(model, d, k: int):
-    """Jacobian (dim, nv) and velocity (dim,) along normal, tangents and turns of the contact in slot k.
-
-    The velocity is formed from the bodies' velocities, which an integration step leaves as they were.
-    """
-    point = d["con_pos"][3 * k :][:3]
-    frame = np.kron(np.eye(2), d["con_frame"][9 * k :][:9].reshape(3, 3))[: d["con_dim"][k]]
-    J, vel = np.zeros((len(frame), model.nv)), np.zeros(len(frame))
-    for sign, body in zip((-1.0, 1.0), d["con_carrier"][2 * k :][:2], strict=True):
-        com, v = d["subtree_com"][3 * model.body_rootid[body] :][:3], d["cvel"][6 * body :][:6]
-        J += sign * frame @ body_jacobian(model, d, body, point)
-        vel += sign * frame @ np.concatenate([v[3:] + np.cross(v[:3], point - com), v[:3]])
-    if model.flg_surfacevel:
-        vel += _slip_of_surfaces(model, d, k, frame, point)
-    return J, vel
-
-
-def _slip_of_surfaces(model, d, k: int, frame: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """(dim,): velocity of the second geom's surface less that of the first, along the tangents and about the normal."""
-    slip = np.zeros(6)
-    for sign, geom in zip((-1.0, 1.0), d["con_geom"][2 * k :][:2], strict=True):
-        if geom >= 0:
-            R, centre = d["geom_xmat"][9 * geom :][:9].reshape(3, 3), d["geom_xpos"][3 * geom :][:3]
-            v, w = model.geom_surfacevel[geom].reshape(2, 3) @ R.T
-            slip += sign * np.concatenate([v + np.cross(w, point - centre), w])
-    return (frame @ slip) * [0.0, 1.0, 1.0, 1.0, 0.0, 0.0][: len(frame)]
-
-
-def _edges(d, k: int) -> np.ndarray:
-    """(2 (dim - 1), dim): the edges of a pyramid in terms of its directions."""
-    mu = _friction(d, k)
-    edges = np.zeros((2 * len(mu), len(mu) + 1))
-    edges[:, 0] = 1.0
-    for i, friction in enumerate(mu):
-        edges[2 * i, i + 1], edges[2 * i + 1, i + 1] = friction, -friction
-    return edges
-
-
-def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
-    """Forces of an elliptic contact at y along its basis, see solver/rows/cone.py, and their state."""
-    mu, D, Dt, E = _friction(d, k), d["con_D"][k], d["con_Dt"][k], d["con_slip"][k]
-    T = np.linalg.norm(y[1:])
-    if y[0] >= T:
-        return np.zeros_like(y), STATE_SATISFIED
-    if D * y[0] + Dt * T <= 0.0:
-        return -np.concatenate([[D * y[0]], Dt * mu * y[1:]]), STATE_QUADRATIC
-    return E * (T - y[0]) * np.concatenate([[1.0], -mu * y[1:] / T]), STATE_CONE
-
-
-def _set_dual_forces(d, rows) -> None:
-    """The forces of contacts that a dual solver left; elliptic ones are kept in the basis scaled by friction."""
-    joint = d["ndofrow"][0] + d["ngenrow"][0]
-    for i, ident in zip(rows.contact_efc_address, range(len(rows.contact_slot)), strict=True):
-        if i >= 0:
-            k = rows.contact_slot[ident]
-            n = int(np.count_nonzero((rows.id == ident) & (rows.type >= CONTACT_FRICTIONLESS)))
-            scale = np.ones(n)
-            if rows.type[i] == CONTACT_ELLIPTIC:
-                scale[1:] = _friction(d, k)
-            rows.force[i : i + n] = scale * d["dual_f"][10 * (joint + k) :][:n]
-
-
-def _kbip(model, d, rows, slot) -> np.ndarray:
-    """(nefc, 4): stiffness, damping, impedance and the derivative of the impedance of each row."""
-    out = np.zeros((rows.nefc, 4))
-    honoured = model.opt_disableflags & DISABLE_REFSAFE or has_metric(model)
-    shortest = 0.0 if honoured else 2.0 * model.opt_timestep[0]
-    for i, (kind, ident) in enumerate(zip(rows.type, rows.id, strict=True)):
-        if kind == FRICTION_DOF:
-            solref, solimp = model.dof_solref[ident], model.dof_solimp[ident]
-        elif kind == FRICTION_TENDON:
-            solref, solimp = model.tendon_solref_fri[ident], model.tendon_solimp_fri[ident]
-        elif kind == LIMIT_TENDON:
-            solref, solimp = model.tendon_solref_lim[ident], model.tendon_solimp_lim[ident]
-        elif kind in (CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC):
-            k = slot[ident]
-            solref, solimp = d["con_solref"][2 * k :][:2], d["con_solimp"][5 * k :][:5]
-        elif kind == EQUALITY:
-            solref, solimp = model.eq_solref[ident], model.eq_solimp[ident]
+@kernel
+def _take_rows(m, d, er, n):
+    """Columns and Jacobian of the first n rows."""
+    nv = er.efc_nv
+    for i in range(n):
+        er.efc_frictionloss[i] = real(d, 0.0)
+        for c in range(nv):
+            er.efc_J[nv * i + c] = real(d, 0.0)
+        k = er.efc_source[i]
+        if k >= 0:
+            er.efc_J[nv * i + d.dofrow_dof[k]] = d.dofrow_J[k]
+            er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = d.dofrow_pos[k], d.dofrow_margin[k], d.dofrow_vel[k]
+            er.efc_D[i], er.efc_aref[i], er.efc_force[i] = d.dofrow_D[k], d.dofrow_aref[k], d.dofrow_force[k]
+            _state(er, i, d.dofrow_hi[k])
         else:
-            solref, solimp = model.jnt_solref[ident], model.jnt_solimp[ident]
-        # the rows of an elliptic contact share the impedance of its first one
-        first = rows.contact_efc_address[ident] if kind == CONTACT_ELLIPTIC else i
-        r = rows.pos[first] - rows.margin[first]
-        if kind == EQUALITY and model.eq_type[ident] in (EQ_CONNECT, EQ_WELD):
-            # the rows of a connect or weld share the impedance of their norm
-            r = np.linalg.norm(rows.pos[(rows.type == EQUALITY) & (rows.id == ident)])
-        K, B = reference(solref, solimp, shortest)
-        if kind in FRICTION:
-            K = 0.0
-        elif first < i:
-            K, B = 0.0, friction_reference(d["con_solreffriction"][2 * k :][:2], B, solimp, shortest)
-        elif kind != EQUALITY:
-            K, B = resolved(model, model.opt_timestep[0], solref, impedance(solimp, r), (K, B))
-        out[i] = K, B, impedance(solimp, r), _slope(solimp, r)
-    return out
+            k = -1 - k
+            for c in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
+                er.efc_J[nv * i + d.genrow_dof[c]] = d.genrow_J[c]
+            er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = d.genrow_pos[k], d.genrow_margin[k], d.genrow_vel[k]
+            er.efc_D[i], er.efc_aref[i], er.efc_force[i] = d.genrow_D[k], d.genrow_aref[k], d.genrow_force[k]
+            _state(er, i, d.genrow_hi[k])
 
 
-def _slope(solimp, r: float) -> float:
-    """Derivative of the impedance with respect to r."""
-    dmin, dmax, mid = np.clip(solimp[[0, 1, 3]], MINIMP, MAXIMP)
-    width, power = max(solimp[2], 0.0), max(solimp[4], 1.0)
-    if dmin == dmax or width <= MINVAL or not 0.0 < abs(r) < width:
-        return 0.0
-    x = abs(r) / width
-    ratio = x / mid if x <= mid else (1.0 - x) / (1.0 - mid)
-    return power * ratio ** (power - 1.0) * np.sign(r) * (dmax - dmin) / width
+# ---- softness --------------------------------------------------------------------------------------------------------
+@kernel
+def _softness(m, d, er, i):
+    """solref and solimp of row i."""
+    kind, k = er.efc_type[i], er.efc_id[i]
+    if kind == FRICTION_DOF:
+        solref, solimp = load2(m.dof_solref, 2 * k), load5(m.dof_solimp, 5 * k)
+    elif kind == FRICTION_TENDON:
+        solref, solimp = load2(m.tendon_solref_fri, 2 * k), load5(m.tendon_solimp_fri, 5 * k)
+    elif kind == LIMIT_TENDON:
+        solref, solimp = load2(m.tendon_solref_lim, 2 * k), load5(m.tendon_solimp_lim, 5 * k)
+    elif kind >= CONTACT_FRICTIONLESS:
+        k = er.contact_slot[k]
+        solref, solimp = load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k)
+    elif kind == EQUALITY:
+        solref, solimp = load2(m.eq_solref, 2 * k), load5(m.eq_solimp, 5 * k)
+    else:
+        solref, solimp = load2(m.jnt_solref, 2 * k), load5(m.jnt_solimp, 5 * k)
+    return solref, solimp
+
+
+@kernel
+def _violation(m, d, er, i, first):
+    """Position error less the margin; the rows of a connect or weld share the norm of theirs."""
+    r = er.efc_pos[first] - er.efc_margin[first]
+    if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
+        square = real(d, 0.0)
+        for k in range(er.efc_count[1]):
+            if er.efc_id[k] == er.efc_id[i]:
+                square += er.efc_pos[k] * er.efc_pos[k]
+        r = sqrt(square)
+    return r
+
+
+@kernel
+def _soften(m, d, er, i):
+    """R, diagA and KBIP of row i."""
+    kind, first = er.efc_type[i], i
+    if kind == CONTACT_ELLIPTIC:  # its rows share the impedance of the first one
+        first = er.contact_row[er.efc_id[i]]
+    solref, solimp = _softness(m, d, er, i)
+    shortest, r = shortest_timeconst(m), _violation(m, d, er, i, first)
+    imp = impedance(solimp, r)
+    K, B = reference(solref, solimp, shortest)
+    if kind in (FRICTION_DOF, FRICTION_TENDON):
+        K = real(d, 0.0)
+    elif first < i:
+        k = er.contact_slot[er.efc_id[i]]
+        K, B = real(d, 0.0), friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
+    elif kind != EQUALITY:
+        K, B = resolved(m, timestep(m), solref, imp, (K, B))
+    rate = impedance_rate(solimp, r)
+    er.efc_KBIP[4 * i], er.efc_KBIP[4 * i + 1], er.efc_KBIP[4 * i + 2] = K, B, imp
+    er.efc_KBIP[4 * i + 3] = where(r > 0.0, rate, where(r < 0.0, -rate, 0.0))
+    er.efc_R[i] = 1.0 / er.efc_D[i]
+    er.efc_diagA[i] = er.efc_R[i] * imp / (1.0 - imp)
+
+
+@kernel
+def _count(er, present, kind):
+    """Count a row that is present: among all, and by its kind."""
+    if any_(present != 0.0) and kind != METRIC:
+        er.efc_count[0] += 1
+        if kind == EQUALITY:
+            er.efc_count[1] += 1
+        elif kind in (FRICTION_DOF, FRICTION_TENDON):
+            er.efc_count[2] += 1
+        else:
+            er.efc_count[3] += 1
+
+
+@stage
+def efc_numbers(m, d, er):
+    """How many rows of each kind there are, and where those of each contact start.
+
+    Rows are all, equalities, friction loss and limits; the last count is that of contacts.
+    Reads:  dofrow_present, dofrow_type, genrow_present, genrow_type, con_present, con_D, con_dim.
+    Writes: efc_count (5,), contact_slot (efc_ncon,), contact_row (efc_ncon,).   Cost: O(nefc).
+    """
+    for k in range(4):
+        er.efc_count[k] = 0
+    for k in range(d.ndofrow[0]):
+        _count(er, d.dofrow_present[k], d.dofrow_type[k])
+    for k in range(d.ngenrow[0]):
+        _count(er, d.genrow_present[k], d.genrow_type[k])
+    er.efc_count[0] = number_contacts(m, d, er, er.efc_count[0])
+
+
+@stage
+def efc_rows(m, d, er):
+    """The rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
+
+    Reads:  dofrow_*, genrow_*, con_*, dual_f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
+    Writes: efc_*, direction_*, contact_slot, contact_row.   Frame: world.   Cost: O(nefc nv).
+    """
+    efc_numbers(m, d, er)
+    _take_rows(m, d, er, _list_rows(d, er))
+    take_contacts(m, d, er)
+    for i in range(er.efc_count[0]):
+        _soften(m, d, er, i)

@@ -78,10 +78,9 @@ class Pieces:
         """
         if not self._workers:
             raise CallError("the batch is closed")
-        result: T = hold((self._turn,), self._in_turn, body)
-        return result
+        return hold((self._turn,), self._in_turn, body)
 
-    def _in_turn(self, body: Callable[[Held], T]) -> T:
+    def _in_turn(self, body: Callable[[Held], Any]) -> Any:
         if not self.is_remote:  # a local batch has interrupts between its own pieces
             return self._whole(body, Held())
         with Held() as held:

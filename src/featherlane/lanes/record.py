@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -21,6 +22,7 @@ from featherlane.lanes.values import Row
 
 LARGE = 1 << 18  # bytes of an array that gets pages of its own
 LINE = 64  # bytes of a cache line, and of the widest vector
+MOST_ALLOCATIONS = 64  # sets of sizes whose places are kept
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
 
 
@@ -123,23 +125,93 @@ class Record:
             raise OutOfRangeError(f"{where}: {name}[{index}] of {length} rows ({count} accesses out of range)")
 
 
-def allocate(layout: Layout, sizes, width: int, dtype) -> dict[str, np.ndarray]:
-    """Zeroed arrays for every field but the sizes: (n, W) for reals, (n,) for ints; at least one row each."""
-    real = np.dtype(dtype)
-    plan, total = [], 0
+def shaping(layout: Layout) -> tuple[str, ...]:
+    """Names of the sizes that the shapes of a layout's fields are made of."""
+    return tuple(sorted({n for f in layout.fields for n in f.shape if isinstance(n, str)}))
+
+
+class Place(NamedTuple):
+    """Where a field lies: in which block of memory, from which byte on, as an array of which shape and kind."""
+
+    name: str
+    block: int
+    start: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+class Placement:
+    """The places of all fields of a layout for one set of sizes, from which records are made without looking again.
+
+    Args:
+        layout: what records consist of.
+        places: one for each field but the sizes.
+        width: worlds in a row.
+        dtype: float64 or float32.
+    """
+
+    def __init__(self, layout: Layout, places: Sequence[Place], width: int, dtype: DTypeLike):
+        self.layout, self.places, self.width, self.dtype = layout, places, width, np.dtype(dtype)
+        self._sizes = [(f.name, FAULT_WORDS + 2 * k) for k, f in enumerate(layout.fields) if f.kind == "size"]
+        self._size_entries = [k for _, k in self._sizes]
+        self._entries = np.array([FAULT_WORDS + 2 * layout.index[p.name] for p in places], int)
+        self._blocks = np.array([p.block for p in places], int)
+        self._table = np.zeros(FAULT_WORDS + 2 * len(layout.fields), np.int64)
+        self._table[self._entries] = [p.start for p in places]
+        self._table[self._entries + 1] = [p.shape[0] for p in places]
+
+    def record(self, sizes: Mapping[str, int], blocks: Sequence[np.ndarray]) -> Record:
+        """A record over blocks of memory, each aligned and contiguous, with the values of its size fields."""
+        record = object.__new__(Record)
+        record.layout, record.width, record.dtype, record.functions = self.layout, self.width, self.dtype, []
+        record.arrays = {name: np.ndarray(shape, kind, blocks[k], at) for name, k, at, shape, kind in self.places}
+        record.table = table = self._table.copy()
+        table[self._entries] += np.array([address(block) for block in blocks])[self._blocks]
+        table[self._size_entries] = [sizes[name] for name, _ in self._sizes]
+        record.address = address(table)
+        return record
+
+
+_shaping: dict[int, tuple[Layout, tuple[str, ...]]] = {}  # by id, which is no other's while the layout is held
+_allocations: dict[tuple, tuple[Placement, list[tuple]]] = {}
+
+
+def _allocation(layout: Layout, sizes, width: int, dtype: np.dtype) -> tuple[Placement, list[tuple]]:
+    """Places for a record's own memory, and shape and kind of each block: what is small lies together in the first.
+
+    One piece of memory is made in the time that one array takes.
+    """
+    places, blocks, total = [], [], 0
     for f in layout.stored:
-        kind, n = f.stored_as(real), max(f.count(sizes), 1)
+        kind, n = f.stored_as(dtype), max(f.count(sizes), 1)
         shape = (n, width) if f.kind == "real" else (n,)
-        size = kind.itemsize * n * (width if f.kind == "real" else 1)
-        plan.append((f.name, shape, kind, total if size < LARGE else None))
-        if size < LARGE:
-            total += -(-size // LINE) * LINE + LINE
-    # what is small lies together: one piece of memory is made in the time that one array takes
-    block = aligned(total, np.uint8)
-    return {
-        name: aligned(shape, kind) if start is None else np.ndarray(shape, kind, block, start)
-        for name, shape, kind, start in plan
-    }
+        nbytes = kind.itemsize * n * (width if f.kind == "real" else 1)
+        if nbytes >= LARGE:
+            blocks.append((shape, kind))
+            places.append(Place(f.name, len(blocks), 0, shape, kind))
+        else:
+            places.append(Place(f.name, 0, total, shape, kind))
+            total += -(-nbytes // LINE) * LINE + LINE
+    return Placement(layout, places, width, dtype), [((total,), np.dtype(np.uint8)), *blocks]
+
+
+def allocated(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeLike) -> Record:
+    """A record over zeroed arrays of its own: (n, W) for reals, (n,) for ints; at least one row each."""
+    real = np.dtype(dtype)
+    if id(layout) not in _shaping:
+        _shaping[id(layout)] = layout, shaping(layout)
+    key = id(layout), tuple(sizes[name] for name in _shaping[id(layout)][1]), width, real
+    if key not in _allocations:
+        if len(_allocations) >= MOST_ALLOCATIONS:
+            _allocations.clear()
+        _allocations[key] = _allocation(layout, sizes, width, real)
+    placement, blocks = _allocations[key]
+    return placement.record(sizes, [aligned(shape, kind) for shape, kind in blocks])
+
+
+def allocate(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeLike) -> dict[str, np.ndarray]:
+    """Zeroed arrays for every field but the sizes, as `allocated` makes them."""
+    return allocated(layout, sizes, width, dtype).arrays
 
 
 # ---- the same memory for uncompiled kernels -------------------------------------------------------------

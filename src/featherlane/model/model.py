@@ -8,6 +8,7 @@ next step.  Sizes and integer options are Python ints.
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 from collections.abc import Mapping
 from functools import cached_property
@@ -17,7 +18,7 @@ import numpy as np
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
-from featherlane.lanes.record import aligned
+from featherlane.lanes.record import aligned, shaping
 from featherlane.model.assign import assign, is_mixed
 from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
@@ -33,8 +34,21 @@ BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
+SHAPING = shaping(MODEL)
+EDITABLE, CHECKED = frozenset(f.name for f in MODEL.fields if is_editable(f)), frozenset(LIVE)
 # the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
+
+
+@functools.lru_cache(maxsize=64)
+def _places(values: tuple[int, ...]) -> list[tuple[Field, slice, tuple[int, ...]]]:
+    """Each field's rows of its buffer and its shape, for the values of the sizes that shapes are made of."""
+    sizes, place, found = dict(zip(SHAPING, values, strict=True)), dict.fromkeys(BUFFERS, 0), []
+    for field in MODEL.stored:
+        start = place[field.kind]
+        place[field.kind] = start + field.count(sizes)
+        found.append((field, slice(start, place[field.kind]), field.dims(sizes)))
+    return found
 
 
 class _Live:
@@ -156,17 +170,17 @@ class Model(NamedAccess):
                 "load it again from its source (fl.load)"
             )
         self.__dict__.update(state, rows={}, _memory={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
+        held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for kind in BUFFERS:
             name = f"{kind}_buffer"
             buffer = aligned(state[name].shape, state[name].dtype)
             buffer[...] = state[name]
             shown = read_only(buffer)
             self.__dict__[name] = buffer if kind == "real" else shown
-            place = 0
-            for field in (field for field in MODEL.fields if field.kind == kind):
-                rows = slice(place, place + field.count(self._sizes))
-                place = rows.stop
-                self._attach(field, buffer[rows], shown[rows])
+            held[kind] = buffer, shown
+        for field, rows, shape in _places(tuple(self._sizes[name] for name in SHAPING)):
+            buffer, shown = held[field.kind]
+            self._attach(field, buffer[rows], shown[rows], shape)
 
     # made anew at each access: kept, they and the model would hold each other
     @property
@@ -179,17 +193,18 @@ class Model(NamedAccess):
         """Statistics of the model in qpos0."""
         return Statistics(self)
 
-    def _attach(self, field: Field, memory: np.ndarray, shown: np.ndarray) -> None:
+    def _attach(self, field: Field, memory: np.ndarray, shown: np.ndarray, shape: tuple[int, ...]) -> None:
         """The views of one field: flat for the engine and for records, shaped for users."""
-        self._memory[field.name], self.rows[field.name] = memory, shown
-        flat = memory if is_editable(field) else shown
+        name = field.name
+        self._memory[name], self.rows[name] = memory, shown
+        flat = memory if name in EDITABLE else shown
         if field.dtype == "bool":
             flat = flat.view(np.bool_)[_LOW_BYTE::4]
-        view = flat.reshape(field.dims(self._sizes))
-        self.__dict__[field.name] = view if is_editable(field) else fixed(view, FIXED.format(field.name))
-        if field.name in LIVE:
-            self._lent[field.name] = Lent(view)
-            self._edited.add(field.name)
+        view = flat.reshape(shape)
+        self.__dict__[name] = view if name in EDITABLE else fixed(view, FIXED.format(name))
+        if name in CHECKED:
+            self._lent[name] = Lent(view)
+            self._edited.add(name)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = (
@@ -206,6 +221,18 @@ class Model(NamedAccess):
         return {"_layout": LAYOUT} | {
             name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))
         }
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        """A copy; fields that were found to be in order here are not checked again there."""
+        other = memo[id(self)] = object.__new__(type(self))
+        state = self.__getstate__()
+        for name, value in state.items():
+            if not isinstance(value, np.ndarray):  # buffers are copied below
+                state[name] = dict(value) if name == "_sizes" else copy.deepcopy(value, memo)
+        other.__setstate__(state)
+        for name in CHECKED - self._edited:
+            other._lent[name].keep()
+        return other
 
     def __copy__(self) -> Model:
         """Two models never share a buffer: a shallow copy is a deep one."""
@@ -299,12 +326,16 @@ class Model(NamedAccess):
 
     def names(self, kind: str) -> list[str]:
         """Names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty where there is none."""
+        return list(self._known_names(kind))
+
+    def _known_names(self, kind: str) -> list[str]:
+        """The same list at each call."""
         if not isinstance(kind, str) or kind not in self._names:
             found = (
                 list(self.link_names) if isinstance(kind, str) and kind == "link" else object_names(self.mj_model, kind)
             )
             self._names[kind] = found
-        return list(self._names[kind])
+        return self._names[kind]
 
     @cached_property
     def _names(self) -> dict[str, list[str]]:

@@ -185,26 +185,32 @@ class NamedView:
 
 
 def named(owner, kind: str, key: str | int) -> NamedView:
-    """The object of a kind with this name or id.
+    """The object of a kind with this name or id; raises as `index_of` does."""
+    model = model_of(owner)
+    index = index_of(model, kind, key)
+    return NamedView(owner, kind, index, model._known_names(kind)[index])
+
+
+def index_of(model, kind: str, key: str | int) -> int:
+    """The id of the object of a kind with this name or id.
 
     Raises:
         UnknownNameError: no object has this name or id; near names are in the message.
     """
-    model = model_of(owner)
-    names = model.names(kind)
+    names = model._known_names(kind)
     if isinstance(key, str):
         index = model._name_index(kind).get(key)
         if index is None:
             known = ", ".join(map(repr, filter(None, names[:20]))) or "none has a name"
             raise UnknownNameError(f"no {kind} {key!r}{near(key, names) or f'; there are: {known}'}")
-        return NamedView(owner, kind, index, key)
+        return index
     try:
         index = operator.index(key)
     except TypeError:
         raise UnknownNameError(f"{kind}: got {key!r}, allowed is a name or an id") from None
     if not 0 <= index < len(names):
         raise UnknownNameError(f"{kind} id {index}: allowed are 0 to {len(names) - 1}, the model has {len(names)}")
-    return NamedView(owner, kind, index, names[index])
+    return index
 
 
 class NamedAccess:

@@ -1,4 +1,4 @@
-"""Jacobians of points and bodies, in NumPy from one world's fields.
+"""Jacobians of points and bodies of each world.
 
 J qvel is the velocity of a point and the angular velocity of its body, in world axes; both parts are (3, nv).  The dofs
 that move a body are its own and its ancestors', the chain of dof_parentid; all motion axes of a tree refer to its
@@ -8,85 +8,105 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 
 from __future__ import annotations
 
-import numpy as np
+from featherlane.lanes import Field, Layout, kernel, real, stage, where
+from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
+from featherlane.spatial.vector import add3, cross, load3, scale3, sub3
 
-from featherlane.errors import OutOfRangeError
+JACOBIAN = Layout(
+    "Jacobian",
+    (
+        Field("jac_nv", "size", doc="dofs"),
+        Field("jac_nbody", "size", doc="bodies"),
+        Field("jac_point", "real", (3,), "m", "the point, where it is given", "", "scratch"),
+        Field("jac", "real", (6, "jac_nv"), "m, 1", "velocity of the point, angular velocity", "jacobian", "scratch"),
+        Field("jac_mass", "real", ("jac_nbody",), "kg", "mass of each subtree", "subtree_jacobian", "scratch"),
+    ),
+)
 
 
-def chain(model, body: int) -> list[int]:
-    """Dofs that move a body, the nearest first."""
-    while body > 0 and model.body_dofnum[body] == 0:
-        body = int(model.body_parentid[body])
-    if body == 0:
-        return []
-    dof, found = int(model.body_dofadr[body] + model.body_dofnum[body] - 1), []
+@kernel
+def _point(m, d, jr, kind, i):
+    """The point and the body that carries it; of any kind that is not listed, the given point of body i."""
+    body, p = i, load3(jr.jac_point, 0)
+    if kind == OBJ_XBODY:
+        p = load3(d.xpos, 3 * i)
+    elif kind == OBJ_BODY:
+        p = load3(d.xipos, 3 * i)
+    elif kind == OBJ_GEOM:
+        body, p = m.geom_bodyid[i], load3(d.geom_xpos, 3 * i)
+    elif kind == OBJ_SITE:
+        body, p = m.site_bodyid[i], load3(d.site_xpos, 3 * i)
+    return body, p
+
+
+@kernel
+def _velocity(m, d, dof, p):
+    """Velocity that a dof gives to a point of a body that it moves, and angular velocity."""
+    w = load3(d.cdof, 6 * dof)
+    lever = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[m.dof_bodyid[dof]]))
+    return add3(load3(d.cdof, 6 * dof + 3), cross(w, lever)), w
+
+
+@kernel
+def _clear(d, jr):
+    for k in range(6 * jr.jac_nv):
+        jr.jac[k] = real(d, 0.0)
+
+
+@stage
+def jacobian(m, d, jr, kind, i):
+    """Jacobians of the origin of a body, geom or site, of a body's centre of mass, or of a given point.
+
+    Reads:  cdof, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
+    Writes: jac (6, jac_nv) [m, 1].   Frame: world.   Cost: O(nv).
+    """
+    n = jr.jac_nv
+    body, p = _point(m, d, jr, kind, i)
+    _clear(d, jr)
+    while body > 0 and m.body_dofnum[body] == 0:
+        body = m.body_parentid[body]
+    dof = -1
+    if body > 0:
+        dof = m.body_dofadr[body] + m.body_dofnum[body] - 1
     while dof >= 0:
-        found.append(dof)
-        dof = int(model.dof_parentid[dof])
-    return found
+        v, w = _velocity(m, d, dof, p)
+        for k in range(3):
+            jr.jac[n * k + dof], jr.jac[n * (3 + k) + dof] = v[k], w[k]
+        dof = m.dof_parentid[dof]
 
 
-def jac(model, data, point, body: int) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians of a point that moves with a body.
+@kernel
+def _descends(m, i, body):
+    """Is body i this body, or below it?"""
+    while i > body:
+        i = m.body_parentid[i]
+    return i == body
 
-    Args:
-        model: the model.
-        data: one world whose `kinematics` and `com_pos` are valid.
-        point: (3,) in world axes [m].
-        body: id of the body that carries it.
 
-    Returns:
-        (jacp, jacr): velocity of the point and angular velocity of the body, each (3, nv).
+@stage
+def subtree_jacobian(m, d, jr, body):
+    """Jacobian of the centre of mass of a body and all below it; zeros where they have no mass.
 
-    Raises:
-        IndexError: there is no such body.
+    A dof of a body k in the subtree moves the centre of mass of all below k, with its share of the mass.
+    Reads:  cdof, subtree_com.
+    Writes: jac (6, jac_nv) [m, 1], in its first three rows; jac_mass (jac_nbody,) [kg].
+    Frame: world.   Cost: O(nv depth).
     """
-    if not 0 <= body < model.nbody:
-        raise OutOfRangeError(f"body is {body}, allowed are 0 to {model.nbody - 1}")
-    jacp, jacr = np.zeros((3, model.nv)), np.zeros((3, model.nv))
-    dofs = chain(model, body)
-    if dofs:
-        axes = np.asarray(data.cdof).reshape(model.nv, 6)[dofs]
-        com = np.asarray(data.subtree_com).reshape(model.nbody, 3)[model.body_rootid[body]]
-        jacr[:, dofs] = axes[:, :3].T
-        jacp[:, dofs] = (axes[:, 3:] + np.cross(axes[:, :3], np.asarray(point, dtype=float) - com)).T
-    return jacp, jacr
-
-
-def jac_body(model, data, body: int) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians of a body's frame; see `jac`."""
-    return jac(model, data, _row(data.xpos, body), body)
-
-
-def jac_body_com(model, data, body: int) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians of a body's centre of mass; see `jac`."""
-    return jac(model, data, _row(data.xipos, body), body)
-
-
-def jac_subtree_com(model, data, body: int) -> np.ndarray:
-    """Jacobian (3, nv) of the centre of mass of a body and all below it.
-
-    Zeros where the subtree has no mass.
-    """
-    total, mass = np.zeros((3, model.nv)), 0.0
-    inside = np.zeros(model.nbody, bool)
-    for i in range(model.nbody):
-        inside[i] = i == body or (i > 0 and inside[model.body_parentid[i]])
-        if inside[i] and model.body_mass[i] > 0:
-            total += model.body_mass[i] * jac_body_com(model, data, i)[0]
-            mass += model.body_mass[i]
-    return total / mass if mass > 0 else total
-
-
-def jac_geom(model, data, geom: int) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians of a geom's centre; see `jac`."""
-    return jac(model, data, _row(data.geom_xpos, geom), int(model.geom_bodyid[geom]))
-
-
-def jac_site(model, data, site: int) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians of a site; see `jac`."""
-    return jac(model, data, _row(data.site_xpos, site), int(model.site_bodyid[site]))
-
-
-def _row(field, i: int) -> np.ndarray:
-    return np.asarray(field).reshape(-1, 3)[i]
+    n = jr.jac_nv
+    _clear(d, jr)
+    for i in range(m.nbody):
+        jr.jac_mass[i] = m.body_mass[i]
+    for i in range(m.nbody - 1, 0, -1):
+        jr.jac_mass[m.body_parentid[i]] += jr.jac_mass[i]
+    mass = jr.jac_mass[body]
+    inverse = where(mass > 0.0, 1.0 / where(mass > 0.0, mass, 1.0), 0.0)
+    for dof in range(n):
+        moved = m.dof_bodyid[dof]
+        inside = _descends(m, moved, body)
+        if not inside and _descends(m, body, moved):
+            moved, inside = body, True
+        if inside:
+            v, _ = _velocity(m, d, dof, load3(d.subtree_com, 3 * moved))
+            v = scale3(jr.jac_mass[moved] * inverse, v)
+            for k in range(3):
+                jr.jac[n * k + dof] = v[k]

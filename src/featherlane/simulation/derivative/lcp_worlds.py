@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.lanes import Record, allocate
+from featherlane.lanes import Record
+from featherlane.lanes.record import allocated
 from featherlane.model.enums import LCP
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -56,8 +57,7 @@ def _room(workspace: Workspace, ncol: int, width: int) -> Record:
         "rate_ncoldof": ncol * nv,
         "rate_ncolact": ncol * na,
     }
-    arrays = allocate(LCP_RATES, sizes, workspace.width, workspace.dtype)
-    return Record(LCP_RATES, sizes, arrays, workspace.width, workspace.dtype)
+    return allocated(LCP_RATES, sizes, workspace.width, workspace.dtype)
 
 
 class LcpWorlds(OwnWorlds):

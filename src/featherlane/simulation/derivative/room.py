@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from featherlane.lanes import Record, allocate
+from featherlane.lanes import Record
+from featherlane.lanes.record import allocated
 from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -20,5 +21,4 @@ def room(workspace: Workspace, rest: bool = False, steps: bool = True) -> Record
         "rate_rest": int(rest),
         "rate_steps": int(steps),
     }
-    arrays = allocate(RATES, sizes, workspace.width, workspace.dtype)
-    return Record(RATES, sizes, arrays, workspace.width, workspace.dtype)
+    return allocated(RATES, sizes, workspace.width, workspace.dtype)

@@ -1,4 +1,4 @@
-"""Points, bodies and contacts of one world: Jacobians, velocities, forces.  NumPy on the fields of a `Data`.
+"""Points, bodies and contacts of one world: Jacobians, velocities, forces.
 
 A body, geom or site is given by name or number.  J qvel is the velocity of a point and the angular velocity of what
 carries it, in world axes.
@@ -10,10 +10,15 @@ import operator
 
 import numpy as np
 
-from featherlane.dynamics.body import jacobian
+from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
 from featherlane.errors import ModelError, OutOfRangeError, near
+from featherlane.lanes.record import allocated
 from featherlane.model.assign import flag, reals
+from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
 from featherlane.model.model import Model, check_model
+from featherlane.model.names import index_of
+from featherlane.simulation.tile.library import library
+from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
 # what object_velocity takes: kind -> (lookup, position, orientation)
@@ -31,6 +36,29 @@ def _vector(name: str, value) -> np.ndarray:
     if vector.shape != (3,):
         raise ModelError(f"{name}: got shape {vector.shape}, allowed is (3,)")
     return vector
+
+
+class JacobianRoom:
+    """Memory for Jacobians of one world, and the stages that compute them, bound to it."""
+
+    def __init__(self, workspace: Workspace):
+        sizes = {"jac_nv": workspace.sizes["nv"], "jac_nbody": workspace.sizes["nbody"]}
+        record = allocated(JACOBIAN, sizes, 1, np.float64)
+        records = workspace.rows.record, workspace.record, record
+        self.of_point, self.of_subtree = (library().bind(stage, *records) for stage in (jacobian, subtree_jacobian))
+        self.point = record.arrays["jac_point"][:, 0]
+        self.jac = record.arrays["jac"][: 6 * sizes["jac_nv"]].reshape(6, sizes["jac_nv"])
+
+
+def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """(jacp, jacr) of object i of a kind, or of a point of body i."""
+    room = data.workspace.take_room(JacobianRoom)
+    if point is not None:
+        room.point[:] = point
+    room.of_point(kind, i)
+    both = room.jac.copy()
+    data.workspace.put_back(room)
+    return both[:3], both[3:]
 
 
 def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +79,8 @@ def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndar
 
     Source: Featherstone eq. 2.24; MuJoCo mj_jac.
     """
-    return jacobian.jac(model, ready(model, data), _vector("point", point), model.body(body).id)
+    world = ready(model, data)
+    return _jacobian(world, OBJ_UNKNOWN, index_of(model, "body", body), _vector("point", point))
 
 
 def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -62,7 +91,8 @@ def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacBody.
     """
-    return jacobian.jac_body(model, ready(model, data), model.body(body).id)
+    world = ready(model, data)
+    return _jacobian(world, OBJ_XBODY, index_of(model, "body", body))
 
 
 def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -73,18 +103,27 @@ def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.nd
 
     Source: MuJoCo mj_jacBodyCom.
     """
-    return jacobian.jac_body_com(model, ready(model, data), model.body(body).id)
+    world = ready(model, data)
+    return _jacobian(world, OBJ_BODY, index_of(model, "body", body))
 
 
 def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
     """Jacobian (3, nv) [m or 1] of the centre of mass of a body and all below it.
+
+    Zeros where they have no mass.
 
     Raises:
         UnknownNameError: no such body.
 
     Source: MuJoCo mj_jacSubtreeCom.
     """
-    return jacobian.jac_subtree_com(model, ready(model, data), model.body(body).id)
+    world = ready(model, data)
+    i = index_of(model, "body", body)
+    room = world.workspace.take_room(JacobianRoom)
+    room.of_subtree(i)
+    found = room.jac[:3].copy()
+    world.workspace.put_back(room)
+    return found
 
 
 def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +134,8 @@ def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacGeom.
     """
-    return jacobian.jac_geom(model, ready(model, data), model.geom(geom).id)
+    world = ready(model, data)
+    return _jacobian(world, OBJ_GEOM, index_of(model, "geom", geom))
 
 
 def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +146,8 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
 
     Source: MuJoCo mj_jacSite.
     """
-    return jacobian.jac_site(model, ready(model, data), model.site(site).id)
+    world = ready(model, data)
+    return _jacobian(world, OBJ_SITE, index_of(model, "site", site))
 
 
 def apply_ft(model: Model, data: Data, force, torque, point, body: Key) -> np.ndarray:

@@ -7,6 +7,8 @@ import importlib
 import pkgutil
 
 from featherlane import collision, constraint, dynamics, sensor, simulation, solver
+from featherlane.constraint.efc_fields import EFC
+from featherlane.dynamics.body.jacobian import JACOBIAN
 from featherlane.errors import ArgumentError
 from featherlane.lanes import Library, Stage
 from featherlane.model.fields import MODEL
@@ -28,6 +30,8 @@ RECORDS = {
     "p": (PROBLEM, False),
     "p1": (PROBLEM, False),
     "a1": (ARRANGEMENT, False),
+    "jr": (JACOBIAN, False),
+    "er": (EFC, False),
 }
 
 

@@ -5,21 +5,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.collision.recall import forget_all, remember_in_tile
-from featherlane.lanes import Record, Stage, allocate
-from featherlane.lanes.record import aligned
+from featherlane.lanes import Record, Stage
+from featherlane.lanes.record import Place, Placement, aligned, allocated
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history
 from featherlane.model.joint import is_ball
 from featherlane.model.limits import check_precision
-from featherlane.model.model import BUFFERS
+from featherlane.model.model import BUFFERS, SHAPING
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.tile.calls import UserCalls
 from featherlane.simulation.tile.capacity import capacities
@@ -28,8 +30,24 @@ from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.solver.hessian.equation import forget_pattern
 
+Room = TypeVar("Room")
 CLEARED = DATA.that("reset")
 NONE: Mapping = MappingProxyType({})
+
+
+@functools.lru_cache(maxsize=64)
+def _in_buffers(values: tuple[int, ...], width: int, dtype: np.dtype) -> tuple[Placement, dict[str, tuple[int, int]]]:
+    """Places of a model's fields in its buffers, those without rows in one empty row behind; (start, rows) of reals."""
+    sizes, places, offsets, place = dict(zip(SHAPING, values, strict=True)), [], {}, dict.fromkeys(BUFFERS, 0)
+    for f in MODEL.stored:
+        start, count, block = place[f.kind], f.count(sizes), list(BUFFERS).index(f.kind)
+        place[f.kind] = start + count
+        kind, lanes = np.dtype(BUFFERS[f.kind]), ()
+        if f.kind == "real":
+            kind, lanes, offsets[f.name] = dtype, (width,), (start, count)
+        at = start * kind.itemsize * int(np.prod(lanes)) if count else 0
+        places.append(Place(f.name, block if count else block + len(BUFFERS), at, (max(count, 1), *lanes), kind))
+    return Placement(MODEL, places, width, dtype), offsets
 
 
 class ModelRows:
@@ -46,19 +64,15 @@ class ModelRows:
         n = model.real_buffer.size
         self._seen = model.real_buffer.copy()
         self.rows = model.real_buffer.reshape(n, 1) if self.live else aligned((n + 1, width), dtype)[:n]
-        self.offsets, arrays, place, sizes = {}, {}, dict.fromkeys(BUFFERS, 0), model.size_values()
+        sizes = model.size_values()
+        buffers = [self.rows if kind == "real" else getattr(model, f"{kind}_buffer") for kind in BUFFERS]
+        empty = [aligned((1, *buffer.shape[1:]), buffer.dtype) for buffer in buffers]
+        placement, self.offsets = _in_buffers(tuple(sizes[n] for n in SHAPING), width, self.dtype)
+        self.record = placement.record(sizes, buffers + empty)
         self.wide: dict[str, np.ndarray] = {}  # float64 rows, where others are float32
-        buffers = {kind: self.rows if kind == "real" else getattr(model, f"{kind}_buffer") for kind in BUFFERS}
-        empty = {kind: aligned((1, *buffer.shape[1:]), buffer.dtype) for kind, buffer in buffers.items()}
-        for f in MODEL.stored:
-            start, count = place[f.kind], f.count(sizes)
-            place[f.kind] = start + count
-            if f.kind == "real":
-                self.offsets[f.name] = start, count
-            arrays[f.name] = buffers[f.kind][start : start + count] if count else empty[f.kind]
-            if f.is_wide and self.dtype != np.float64:
-                arrays[f.name] = self.wide[f.name] = aligned((max(count, 1), width))
-        self.record = Record(MODEL, sizes, arrays, width, dtype)
+        for f in (f for f in MODEL.stored if f.is_wide and self.dtype != np.float64):
+            self.wide[f.name] = aligned((max(self.offsets[f.name][1], 1), width))
+            self.record.point(f.name, self.wide[f.name])
         self._revision = model.revision
         self._fill()
 
@@ -136,13 +150,14 @@ class Workspace:
         self.model, self.width, self.dtype = model, width, np.dtype(dtype)
         self.rows = rows or ModelRows(model, width, dtype)
         self.sizes = self.sizes_of(model, given, width)
-        self.arrays = allocate(DATA, self.sizes, width, dtype)
-        self.record = Record(DATA, self.sizes, self.arrays, width, dtype)
+        self.record = allocated(DATA, self.sizes, width, dtype)
+        self.arrays = self.record.arrays
         remember_in_tile(self.arrays, self.sizes["nmemory"], width)
-        self._bound = {}
+        self._bound: dict[str, Callable[..., None]] = {}
+        self._rooms: dict[Any, list[Any]] = {}
         self.calls = UserCalls(self)
         self.calls.connect()
-        self.reset()
+        set_all(self._defaults({}))  # the rest is zero
 
     @staticmethod
     def sizes_of(model, given: int = 0, width: int = 1) -> dict[str, int]:
@@ -156,28 +171,34 @@ class Workspace:
         forget_all(self.arrays)
         self.arrays["list_count"][...] = 0
         self._bound.clear()
+        self._rooms.clear()
         self.calls.forget()
         self.calls.connect()
 
     def unbind(self) -> None:
         """The functions of the user have changed."""
         self._bound.clear()
+        self._rooms.clear()
 
     def reset(self, given: dict[str, np.ndarray] | None = None) -> None:
-        """Every world to the model's defaults, qpos0, no velocity, no force, in one instruction.
+        """Every world to the model's defaults, qpos0, no velocity, no force, in one bytecode.
 
         Args:
             given: what has other values, by name of the field.
         """
+        zeros: list[Assignment] = [(self.arrays[name], ..., 0) for name in (*CLEARED, "tree_settled")]
+        set_all(zeros + self._defaults(given or {}))
+
+    def _defaults(self, given: dict[str, np.ndarray]) -> list[Assignment]:
+        """Values of the model's default state that are not zero."""
         rest = plastic_defaults(self.model, self.model.qpos_spring, self.model.tendon_lengthspring)
         new = {"qpos": self.model.qpos0, "history": empty_history(self.model), "plastic": rest}
-        new |= input_defaults(self.model) | self._sleep() | (given or {})
-        values: list[Assignment] = [(self.arrays[name], ..., 0) for name in (*CLEARED, "tree_settled")]
-        values.append((self.arrays["active"], ..., 1))
+        new |= input_defaults(self.model) | self._sleep() | given
+        values: list[Assignment] = [(self.arrays["active"], ..., 1)]
         for name, value in new.items():
             rows = self.arrays[name]
             values.append((rows, slice(value.size), value.reshape(-1, *[1] * (rows.ndim - 1))))
-        set_all(values)
+        return values
 
     def _sleep(self) -> dict[str, np.ndarray]:
         """What sleeps at the start, and the masks that follow from it."""
@@ -194,6 +215,17 @@ class Workspace:
             run = library().bind(stage, self.rows.record, self.record)
             self._bound[stage.name] = self.calls.raising(run)
         return self._bound[stage.name]
+
+    def take_room(self, kind: Callable[[Workspace], Room]) -> Room:
+        """Memory for a query, made of this workspace; no other thread has it until it is put back."""
+        try:
+            return self._rooms[kind].pop()
+        except (KeyError, IndexError):
+            return kind(self)
+
+    def put_back(self, room: object) -> None:
+        """Memory that `take_room` gave."""
+        self._rooms.setdefault(type(room), []).append(room)
 
     def run(self, stage: Stage, *numbers: int) -> None:
         """Run one stage here, with the model as it is now."""

@@ -10,22 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.collision.contact import contacts
-from featherlane.constraint.efc import efc
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Stage
+from featherlane.lanes.record import shaping
 from featherlane.model.assign import assign, is_mixed
-from featherlane.model.enums import (
-    DANTZIG,
-    ELLIPTIC,
-    EQUALITY,
-    FRICTION_DOF,
-    FRICTION_TENDON,
-    LCP,
-    LIMIT_TENDON,
-    Disable,
-    Enable,
-)
+from featherlane.model.enums import DANTZIG, LCP, Disable, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
@@ -37,14 +26,14 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import given_fields, room_for
+from featherlane.simulation.world.rows import COLUMNS, column, contact_list, counts
 
-EFC = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
 BAD = STATUS.index("bad_number")
 WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
 # a data can change over to a model that agrees in these
-SHAPING = sorted({n for f in DATA.fields for n in f.shape if isinstance(n, str)})
+SHAPING = shaping(DATA)
 
 
 # whole numbers are indices and addresses that compiled stages follow without a check
@@ -153,13 +142,13 @@ class Data(NamedAccess):
                 return self._view(name)
             number = workspace.arrays[name].item()
             return int(number) if name in WHOLE else number
-        if workspace is not None and name.removeprefix("efc_") in EFC and name.startswith("efc_"):
+        if workspace is not None and name.startswith("efc_") and name.removeprefix("efc_") in COLUMNS:
             if self.model.opt.contact_model == "lcp":
                 raise ModelError(
                     f"{name}: rows of the contact model 'convex', which is not the model's; `contact_force`, "
                     "`qfrc_constraint` and sensors serve both"
                 )
-            return getattr(efc(self.model, workspace.arrays), name.removeprefix("efc_"))
+            return column(workspace, name.removeprefix("efc_"))
         raise UnknownAttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def _view(self, name: str) -> np.ndarray:
@@ -182,7 +171,7 @@ class Data(NamedAccess):
             assign(name, getattr(self, name), value, mixed=is_mixed(name))
 
     def __dir__(self):
-        return sorted({*super().__dir__(), *DATA.index, *(f"efc_{name}" for name in EFC)})
+        return sorted({*super().__dir__(), *DATA.index, *(f"efc_{name}" for name in COLUMNS)})
 
     def __repr__(self) -> str:
         return f"Data({self.model!r}, time={self.time:g})"
@@ -234,12 +223,7 @@ class Data(NamedAccess):
         `.adhesion`; `.exclude` is 1 for a contact in the gap that cannot pull; `.efc_address` is its first row, -1
         where it has none.  Without an index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
         """
-        out = contacts(self.model, self.workspace.arrays)
-        rows = self._contact_rows()
-        starts = self.ne + self.nf + self.nl + np.cumsum(rows) - rows
-        out.efc_address = np.where(rows > 0, starts, -1)
-        out.flags.writeable = False
-        return out
+        return contact_list(self.workspace)
 
     @takes_contacts
     def give_contacts(self, contacts: Contacts, *, replace: bool = False) -> None:
@@ -321,39 +305,25 @@ class Data(NamedAccess):
         """The slot of each contact, (ncon,)."""
         return np.flatnonzero(self.con_present[: self.ncon_slot])
 
-    def _contact_rows(self) -> np.ndarray:
-        """Number of rows of each contact, (ncon,)."""
-        slots = self.contact_slots()
-        dim = self.con_dim[slots]
-        with_friction = dim if self.model.opt_cone == ELLIPTIC else 2 * (dim - 1)
-        return np.where(self.con_D[slots] == 0.0, 0, np.where(dim == 1, 1, with_friction))
-
     @property
     def ne(self) -> int:
         """Rows of equality constraints."""
-        n = self.ngenrow
-        return int(np.count_nonzero((self.genrow_type[:n] == EQUALITY) & (self.genrow_present[:n] > 0)))
+        return counts(self.workspace)[1]
 
     @property
     def nf(self) -> int:
         """Rows of friction loss."""
-        n, k = self.ndofrow, self.ngenrow
-        dofs = (self.dofrow_type[:n] == FRICTION_DOF) & (self.dofrow_present[:n] > 0)
-        tendons = (self.genrow_type[:k] == FRICTION_TENDON) & (self.genrow_present[:k] > 0)
-        return int(np.count_nonzero(dofs) + np.count_nonzero(tendons))
+        return counts(self.workspace)[2]
 
     @property
     def nl(self) -> int:
         """Rows of limits."""
-        n = self.ngenrow
-        general = (self.genrow_type[:n] <= LIMIT_TENDON) & (self.genrow_present[:n] > 0)
-        rows = np.count_nonzero(self.dofrow_present[: self.ndofrow]) + np.count_nonzero(general)
-        return int(rows) - self.ne - self.nf
+        return counts(self.workspace)[3]
 
     @property
     def nefc(self) -> int:
-        """Rows: the length of the arrays `efc_*`, which are made anew at each access (`efc_J` is dense, (nefc, nv))."""
-        return self.ne + self.nf + self.nl + int(self._contact_rows().sum())
+        """Rows: the length of the arrays `efc_*`, which are made at each access (`efc_J` is dense, (nefc, nv))."""
+        return counts(self.workspace)[0]
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:

@@ -1,0 +1,183 @@
+"""The rows of contacts as MuJoCo's `efc_` arrays; see efc.py."""
+
+from __future__ import annotations
+
+from featherlane.lanes import any_, fmax, kernel, real, sqrt
+from featherlane.model.enums import (
+    CONTACT_ELLIPTIC,
+    CONTACT_FRICTIONLESS,
+    CONTACT_PYRAMIDAL,
+    ELLIPTIC,
+    STATE_CONE,
+    STATE_QUADRATIC,
+    STATE_SATISFIED,
+)
+from featherlane.model.solver import in_forces
+from featherlane.spatial.vector import add3, cross, dot3, load3, load9, mat_mul_vec, sub3
+
+
+# ---- directions ------------------------------------------------------------------------------------------------------
+@kernel
+def _add_body(m, d, er, k, dim, body, sign):
+    """Add what a body's velocity is along the directions of the contact in slot k."""
+    nv, point = er.efc_nv, load3(d.con_pos, 3 * k)
+    lever = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[body]))
+    w = load3(d.cvel, 6 * body)
+    v = add3(load3(d.cvel, 6 * body + 3), cross(w, lever))
+    for r in range(dim):
+        axis = load3(d.con_frame, 9 * k + 3 * (r % 3))
+        er.direction_vel[r] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
+    dof = m.body_lastdof[body]
+    while dof >= 0:
+        w = load3(d.cdof, 6 * dof)
+        v = add3(load3(d.cdof, 6 * dof + 3), cross(w, lever))
+        for r in range(dim):
+            axis = load3(d.con_frame, 9 * k + 3 * (r % 3))
+            er.direction_J[nv * r + dof] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
+        dof = m.dof_parentid[dof]
+
+
+@kernel
+def _add_surface(m, d, er, k, dim, geom, sign):
+    """Add the velocity of a geom's surface: along the tangents and about the normal."""
+    R, lever = load9(d.geom_xmat, 9 * geom), sub3(load3(d.con_pos, 3 * k), load3(d.geom_xpos, 3 * geom))
+    w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * geom + 3))
+    v = add3(mat_mul_vec(R, load3(m.geom_surfacevel, 6 * geom)), cross(w, lever))
+    for r in range(1, min(dim, 4)):
+        axis = load3(d.con_frame, 9 * k + 3 * (r % 3))
+        er.direction_vel[r] += sign * (dot3(axis, v) if r < 3 else dot3(axis, w))
+
+
+@kernel
+def _directions(m, d, er, k, dim):
+    """Jacobian and velocity of the contact in slot k along its directions.
+
+    The velocity is formed from the bodies' velocities, which an integration step leaves as they were.
+    """
+    for r in range(dim):
+        er.direction_vel[r] = real(d, 0.0)
+        for c in range(er.efc_nv):
+            er.direction_J[er.efc_nv * r + c] = real(d, 0.0)
+    _add_body(m, d, er, k, dim, d.con_carrier[2 * k], -1.0)
+    _add_body(m, d, er, k, dim, d.con_carrier[2 * k + 1], 1.0)
+    if m.flg_surfacevel:
+        for side in range(2):
+            if d.con_geom[2 * k + side] >= 0:
+                _add_surface(m, d, er, k, dim, d.con_geom[2 * k + side], 2.0 * side - 1.0)
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+@kernel
+def _contact_point(d, k, r):
+    """J a - aref along direction r of the contact in slot k, at the point where the solver ended."""
+    return d.con_y[3 * k + r] if r < 3 else d.con_y[3 * (d.nconmax + k) + r - 3]
+
+
+@kernel
+def _combine(d, er, i, k, r, sign):
+    """Row i: the normal of the contact in slot k and sign mu_r times direction r; of sign = 0 the normal alone."""
+    nv, mu = er.efc_nv, sign * d.con_friction[5 * k + max(r - 1, 0)]
+    for c in range(nv):
+        er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
+    er.efc_pos[i], er.efc_margin[i], er.efc_D[i] = d.con_dist[k], d.con_includemargin[k], d.con_D[k]
+    er.efc_vel[i] = er.direction_vel[0] + mu * er.direction_vel[r]
+    er.efc_aref[i] = -d.con_damping[k] * er.efc_vel[i] - d.con_stiffpos[k]
+    y = _contact_point(d, k, 0) + sign * _contact_point(d, k, r)
+    er.efc_force[i] = fmax(-d.con_D[k] * y, 0.0)
+    er.efc_state[i] = STATE_SATISFIED if any_(er.efc_force[i] <= 0.0) else STATE_QUADRATIC
+
+
+@kernel
+def _friction_row(d, er, i, k, r):
+    """Row i: direction r of friction of an elliptic contact."""
+    nv, mu = er.efc_nv, d.con_friction[5 * k + r - 1]
+    for c in range(nv):
+        er.efc_J[nv * i + c] = er.direction_J[nv * r + c]
+    er.efc_pos[i], er.efc_margin[i], er.efc_vel[i] = real(d, 0.0), real(d, 0.0), er.direction_vel[r]
+    er.efc_D[i] = d.con_Dt[k] * mu * mu
+    er.efc_aref[i] = -d.con_frictiondamping[k] * er.efc_vel[i]
+
+
+@kernel
+def _cone(d, er, i, k, dim):
+    """Forces of an elliptic contact from row i on, see solver/rows/cone.py, and their state."""
+    y, square = _contact_point(d, k, 0), real(d, 0.0)
+    for r in range(1, dim):
+        square += _contact_point(d, k, r) * _contact_point(d, k, r)
+    T, D, Dt = sqrt(square), d.con_D[k], d.con_Dt[k]
+    state, normal, along = STATE_CONE, d.con_slip[k] * (T - y), -d.con_slip[k] * (T - y) / T
+    if any_(y >= T):
+        state, normal, along = STATE_SATISFIED, real(d, 0.0), real(d, 0.0)
+    elif any_(D * y + Dt * T <= 0.0):
+        state, normal, along = STATE_QUADRATIC, -D * y, -Dt
+    er.efc_force[i], er.efc_state[i] = normal, state
+    for r in range(1, dim):
+        er.efc_force[i + r] = along * d.con_friction[5 * k + r - 1] * _contact_point(d, k, r)
+        er.efc_state[i + r] = state
+
+
+@kernel
+def _dual_forces(m, d, er, i, k, rows):
+    """The forces that a dual solver left; elliptic ones are kept in the basis scaled by friction."""
+    start = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
+    for r in range(rows):
+        er.efc_force[i + r] = d.dual_f[start + r]
+        if r > 0 and m.opt_cone == ELLIPTIC:
+            er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[5 * k + r - 1]
+
+
+@kernel
+def _count_rows(m, d, k):
+    """How many rows the contact in slot k has."""
+    dim, rows = d.con_dim[k], 1
+    if any_(d.con_D[k] == 0.0):
+        rows = 0
+    elif dim > 1:
+        rows = dim if m.opt_cone == ELLIPTIC else 2 * (dim - 1)
+    return rows
+
+
+@kernel
+def number_contacts(m, d, er, n):
+    """Slots and first rows of the contacts, whose rows start with row n; how many rows there are then."""
+    contact = 0
+    for k in range(d.ncon_slot[0]):
+        if any_(d.con_present[k] != 0.0):
+            rows = _count_rows(m, d, k)
+            er.contact_slot[contact], er.contact_row[contact] = k, n if rows > 0 else -1
+            n += rows
+            contact += 1
+    er.efc_count[4] = contact
+    return n
+
+
+@kernel
+def _take_contact(m, d, er, contact, i):
+    """The rows of a contact, from row i on."""
+    k = er.contact_slot[contact]
+    dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_FRICTIONLESS
+    _directions(m, d, er, k, dim)
+    if dim == 1 or m.opt_cone == ELLIPTIC:
+        _combine(d, er, i, k, 0, 0.0)
+    if dim > 1 and m.opt_cone == ELLIPTIC:
+        kind = CONTACT_ELLIPTIC
+        for r in range(1, dim):
+            _friction_row(d, er, i + r, k, r)
+        _cone(d, er, i, k, dim)
+    elif dim > 1:
+        kind = CONTACT_PYRAMIDAL
+        for r in range(1, dim):
+            _combine(d, er, i + 2 * r - 2, k, r, 1.0)
+            _combine(d, er, i + 2 * r - 1, k, r, -1.0)
+    for r in range(rows):
+        er.efc_type[i + r], er.efc_id[i + r], er.efc_frictionloss[i + r] = kind, contact, real(d, 0.0)
+    if in_forces(m) or m.opt_noslip_iterations > 0:
+        _dual_forces(m, d, er, i, k, rows)
+
+
+@kernel
+def take_contacts(m, d, er):
+    """The rows of all contacts that have some."""
+    for contact in range(er.efc_count[4]):
+        if er.contact_row[contact] >= 0:
+            _take_contact(m, d, er, contact, er.contact_row[contact])

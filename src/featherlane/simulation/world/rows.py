@@ -1,0 +1,61 @@
+"""Contacts and rows of one world as Python sees them, computed when they are read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.collision.contact import contacts
+from featherlane.constraint.efc import efc_numbers, efc_rows
+from featherlane.constraint.efc_fields import EFC
+from featherlane.lanes.record import allocated
+from featherlane.simulation.tile.library import library
+from featherlane.simulation.tile.workspace import Workspace
+
+CONTACT_ROWS = 10  # of one contact, at most: a pyramid of dimension 6
+COLUMNS = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
+
+
+class RowsRoom:
+    """Memory for the rows of one world, and the stages that fill it, bound to it."""
+
+    def __init__(self, workspace: Workspace):
+        size = workspace.sizes
+        rows = size["ndofrowmax"] + size["ngenrowmax"] + CONTACT_ROWS * size["nconmax"]
+        record = allocated(EFC, {"efc_nv": size["nv"], "efc_nrow": rows, "efc_ncon": size["nconmax"]}, 1, np.float64)
+        records = workspace.rows.record, workspace.record, record
+        self.count_rows, self.make_rows = (library().bind(stage, *records) for stage in (efc_numbers, efc_rows))
+        self.count, self.slot = record.arrays["efc_count"], record.arrays["contact_slot"]
+        self.row, widths = record.arrays["contact_row"], {"J": size["nv"], "KBIP": 4}
+        arrays = {name: record.arrays[f"efc_{name}"] for name in COLUMNS}
+        self.columns = {
+            name: a[: rows * widths[name]].reshape(rows, widths[name]) if name in widths else a.reshape(-1)
+            for name, a in arrays.items()
+        }
+
+
+def column(workspace: Workspace, name: str) -> np.ndarray:
+    """A column of the rows, (nefc, ...), a copy; `name` as MuJoCo's without `efc_`."""
+    room = workspace.take_room(RowsRoom)
+    room.make_rows()
+    found = room.columns[name][: room.count[0]].copy()
+    workspace.put_back(room)
+    return found
+
+
+def counts(workspace: Workspace) -> tuple[int, int, int, int]:
+    """How many rows there are, and how many of them are equalities, friction loss and limits."""
+    room = workspace.take_room(RowsRoom)
+    room.count_rows()
+    nefc, ne, nf, nl, _ = room.count.tolist()
+    workspace.put_back(room)
+    return nefc, ne, nf, nl
+
+
+def contact_list(workspace: Workspace) -> np.recarray:
+    """The contacts of one world, in MuJoCo's order and with the names of its `mjData.contact`; a copy, read-only."""
+    room = workspace.take_room(RowsRoom)
+    room.count_rows()
+    n = int(room.count[4])
+    found = contacts(workspace.arrays, room.slot[:n], room.row[:n], workspace.model.flg_adhesion)
+    workspace.put_back(room)
+    return found
