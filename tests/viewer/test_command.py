@@ -35,6 +35,7 @@ def recording(tmp_path_factory):
         (["pendulum", "--threads", "-1"], "threads: got -1"),
         (["pendulum", "--port", "99999"], "port: got 99999"),
         (["pendulum", "--host", "8.8.8.8"], "host: got '8.8.8.8'"),
+        (["pendulum", "--no-token", "--host", "0.0.0.0"], "token: none is allowed on loopback"),
         (["pendulum", "--set", "timestep=-1"], "timestep"),
         (["pendulum", "--set", "bogus=1"], "no option 'bogus'"),
         (["pendulum", "--keyframe", "bogus"], "keyframe: got 'bogus'"),
@@ -58,7 +59,9 @@ def test_what_is_refused(words, says, recording, tmp_path, capsys):
     assert says in err and out == ""
 
 
-@pytest.mark.parametrize("words, code", [(["pendulum", "--worlds", "3"], 0), (["{out}"], 0), (["{cloth}"], 2)])
+@pytest.mark.parametrize(
+    "words, code", [(["pendulum", "--worlds", "3", "--no-token"], 0), (["{out}"], 0), (["{cloth}"], 2)]
+)
 def test_it_is_served_until_ctrl_c(words, code, recording, tmp_path):
     (tmp_path / "cloth.xml").write_text(CLOTH)
     words = [word.format(out=recording, cloth=tmp_path / "cloth.xml") for word in words]
@@ -68,6 +71,7 @@ def test_it_is_served_until_ctrl_c(words, code, recording, tmp_path):
     )  # fmt: skip
     url = process.stdout.readline().split()[0]
     assert process.stdout.readline().startswith("from your own machine: ssh -L")
+    assert url.endswith("/") and ("--no-token" in words) == (url.count("/") == 3)
     with urllib.request.urlopen(url, timeout=SECONDS) as answer:
         assert answer.status == 200
     process.send_signal(signal.SIGINT)
