@@ -6,10 +6,10 @@ import pytest
 
 import featherlane as fl
 from featherlane.collision.collision import collision
-from featherlane.collision.contact import contacts
 from featherlane.model.enums import MESH
 from featherlane.model.pair import PAIR_FUNCTIONS
 from featherlane.simulation.tile.workspace import Workspace
+from oracles.contacts import contacts
 from scenes.poses import random_quat
 
 SHAPES = (

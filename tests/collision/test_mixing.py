@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from featherlane.collision.collision import collision
-from featherlane.collision.contact import contacts
 from featherlane.model import load
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
+from oracles.contacts import contacts
 from scenes.poses import collide, frames, oracle, pair_model, same_contacts
 
 ROUNDING = 1e-15

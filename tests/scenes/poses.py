@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 
 from featherlane.collision.collision import collision
-from featherlane.collision.contact import contacts
 from featherlane.model import load
 from featherlane.simulation.tile.workspace import Workspace
+from oracles.contacts import contacts
 
 COMPARED = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp", "dim", "geom")
 

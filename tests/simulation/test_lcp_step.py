@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.constraint.efc import body_jacobian
 from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, Disable, Enable
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.lcp.status import UNSETTLED
+from oracles.efc import body_jacobian
 from scenes.lcp import lcp_model
 
 RESTATED = 1e-10  # relative: one LCP set up twice in float64
