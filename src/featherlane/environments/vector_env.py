@@ -167,6 +167,10 @@ class TaskEnv(VectorEnv):
             gymnasium.error.ResetNeeded: a world has ended, and autoreset is disabled.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
             ModelError: actions of another shape or kind, or NaN; no world has moved then.
+
+        Note:
+            An interrupt (Ctrl-C) leaves all worlds of the call at the same time step.  Their episodes may not have
+            counted it: call `reset` before the next step.
         """
         self._check_open("step")
         batch, task = self.batch, self.task
