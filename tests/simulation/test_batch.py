@@ -15,6 +15,7 @@ import pytest
 import featherlane as fl
 from featherlane.simulation.batch.worlds import EVOLVING, INPUTS, whole_rows
 from featherlane.simulation.tile.fields import DATA
+from featherlane.simulation.tile.turn import hold
 from scenes.states import kicked
 
 N = 19  # worlds: two full tiles of 8 and a part of one
@@ -873,10 +874,12 @@ def test_what_a_step_reads_is_not_replaced_while_another_thread_steps(model, cal
         except RuntimeError as error:
             errors.append(str(error))
 
-    with batch._entered():  # as a step of another thread does
+    def within():  # as a step of another thread does
         thread = threading.Thread(target=meanwhile)
         thread.start()
         thread.join()
-    assert len(errors) == 1 and "another thread" in errors[0]
+
+    hold((batch._turn,), within)
+    assert len(errors) == 1 and "another call of this batch" in errors[0]
     assert batch.expanded("geom_size") is None and (batch.qpos == kept["qpos"]).all()
     getattr(batch, call)(*given)

@@ -54,7 +54,7 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
     most = max(len(state[0]) for states in curves.values() for state in states)
     axes[0].set_xticks([t for t in ticks if t <= most] or [0], [str(t) for t in ticks if t <= most] or ["0"])
     axes[0].minorticks_off()
-    axes[1].legend(frameon=False)
+    _add_legend(figure, axes[1])
     figure.suptitle(title, fontsize="medium")
     with whole_file(path) as part:
         figure.savefig(part)
@@ -67,6 +67,14 @@ def _draw(axis, name: str, states: list[np.ndarray]) -> None:
         axis.plot(values, color=color, linewidth=0.6, alpha=0.25)
     table = np.array([np.append(v, np.full(most - len(v), v[-1])) for v in states])
     axis.plot(np.exp(np.median(np.log(table), axis=0)), color=color, linewidth=2.0, label=name)
+
+
+def _add_legend(figure, axis) -> None:
+    """Adds the legend of a panel below all panels, where it covers no curve."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, frameon=False, fontsize="small", loc="outside lower center", ncols=min(5, len(labels))
+    )
 
 
 def draw_motions(
@@ -102,7 +110,7 @@ def draw_motions(
     for axis in axes[len(names) - 2 : len(names)]:
         axis.tick_params(labelbottom=True)
         axis.set_xlabel("time [s]")
-    axes[0].legend(frameon=False, fontsize="small")
+    _add_legend(figure, axes[0])
     figure.suptitle(title, fontsize="medium")
     with whole_file(path) as part:
         figure.savefig(part)

@@ -92,8 +92,7 @@ class Watch:
         ids, rows = latest
         at = slice(None) if ids is None else ids
         for name, value in rows.items():
-            target = self.batch._rows_of(name) if name not in self.batch._arrays else self.batch._arrays[name]
-            target[at] = value
+            self.batch._rows_of(name)[at] = value
         if now - self._model_seen > MODEL_SECONDS:
             self._model_seen = now
             self._take_model()
@@ -120,9 +119,7 @@ class Watch:
 
     def _busy(self) -> bool:
         """Is a call under way?"""
-        if isinstance(self.source, Batch):
-            return self.source._lock.locked()
-        return not self.source._turn_token
+        return (self.source._turn if isinstance(self.source, Batch) else self.source._turns[0]).is_held
 
     def _time(self) -> bytes:
         arrays = self.source._arrays if isinstance(self.source, Batch) else self.source.workspace.arrays

@@ -173,7 +173,7 @@ class Batch(Running):
         if isinstance(control, Kernel):
             kernel = self._control_kernel(control)
             for name in kernel.sets():
-                getattr(self, name)  # makes the rows of an input that nobody has asked for yet
+                self._rows_of(name)
         elif control is not None:
             transfers["control"].append(
                 Transfer(
@@ -218,6 +218,11 @@ class Batch(Running):
         if known is None:
             known = self._controls[control] = control_function(self.model, control)
         return known
+
+    def _rows_of(self, name: str) -> np.ndarray:
+        """Return the rows of an input, allocated at the first use."""
+        getattr(self, name)
+        return self._arrays[name]
 
     def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
         """Arrays for what the user's sensors read in a rollout that records sensordata."""

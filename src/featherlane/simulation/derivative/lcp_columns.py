@@ -339,9 +339,9 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; part, rk_acceleration (da), rk_rate (dq'), rk_velocity (dv'), rk_act, rk_qvel;
             all of u: col_*, row_*, rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc,
-            qacc_step, qfrc_constraint, con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp_*, warning, and all else of
-            this thread's workspace; qH, qHDiagInv, qvec, search, dual_mark, one_status, geom_xpos and geom_xmat for
-            itself.
+            qacc_step, qfrc_constraint, con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp_*, stat_residual, warning,
+            and all else of this thread's workspace; qH, qHDiagInv, qvec, search, dual_mark, one_status, geom_xpos and
+            geom_xmat for itself.
     """
     W, fits = width(d), _solve_world(m, d, u)
     d.part[FITS], d.part[NEAREST] = real(d, 0.0), real(d, 0.0)

@@ -249,7 +249,10 @@ def runge_kutta(m, d):
 def classical_runge_kutta(m, d):
     """The classical step of fourth order, after `forward`, whatever integrator the model names.
 
-    Reads, writes: as `runge_kutta`.
+    Source: MuJoCo mj_RungeKutta(4).
+    Reads:  the state, and what `forward` wrote.
+    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk_*, in_stage; all else as `forward` leaves it at
+            the last of the states.
     """
     rk4_start(m, d)
     for k in range(1, 4):

@@ -61,13 +61,24 @@ class Turn:
         Raises:
             CallError: another call holds it.
         """
-        own = sys._getframe(1)
-        for frame in frames():
-            if frame is not own and frame.f_code in _holders and self in frame.f_locals.get("turns", ()):
-                raise CallError(
-                    f"another call of this {self.what} is under way, in another thread or in a function that it calls; "
-                    f"give each thread a separate {self.what}"
-                )
+        if self._is_on_a_stack(sys._getframe(1)):
+            raise CallError(
+                f"another call of this {self.what} is under way, in another thread or in a function that it calls; "
+                f"give each thread a separate {self.what}"
+            )
+
+    @property
+    def is_held(self) -> bool:
+        """Is a call under way?"""
+        return not self.token and self._is_on_a_stack()
+
+    def _is_on_a_stack(self, besides: FrameType | None = None) -> bool:
+        """Is there a frame, other than one, that holds the turn?"""
+        return any(
+            frame.f_code in _holders and self in frame.f_locals.get("turns", ())
+            for frame in frames()
+            if frame is not besides
+        )
 
 
 @holds_turns

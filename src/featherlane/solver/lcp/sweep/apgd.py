@@ -180,7 +180,7 @@ def solve_apgd(p, iterations, cone):
 
     Reads:  lcp_n, lcp_lo, lcp_hi, lcp_findex, lcp_b, lcp_add, lcp_parameter, lcp_x; lcp_A or lcp_Y and its pattern.
     Writes: lcp_x (nlcp,) [N, N m], lcp_w (nlcp,) [m/s^2, rad/s^2], lcp_niter, lcp_status, lcp_residual; lcp_y, lcp_z,
-            lcp_g, lcp_old, lcp_best, lcp_step, lcp_change for itself.
+            lcp_g, lcp_old, lcp_best, lcp_step, lcp_change for itself; stat_residual where iterations are recorded.
     """
     apgd(p, iterations, cone)
 
