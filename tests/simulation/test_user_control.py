@@ -139,8 +139,9 @@ def gathers_beyond_the_end(m, d):
 def test_a_worlds_number_beyond_a_table_reads_its_first_row(rng):
     _, batch = started("Euler", 3, rng)
     batch.qpos[1, 0] = 2.0
-    found = batch.rollout(1, control=gathers_beyond_the_end, record=("ctrl",))["ctrl"]
-    assert np.array_equal(found[:, 0, 0], np.clip(batch.ctrl[:, 0], -9, 9)) and found[1, 0, 0] == 2.0
+    start = batch.qpos[:, 0].copy()
+    batch.rollout(1, control=gathers_beyond_the_end)
+    assert np.array_equal(batch.ctrl[:, 0], start)
 
 
 @pytest.mark.parametrize("n", [1, 8])

@@ -19,9 +19,7 @@ from featherlane.lanes.values import Row
 
 LARGE = 1 << 18  # bytes of an array that gets pages of its own
 LINE = 64  # bytes of a cache line, and of the widest vector
-FUNCTION = (
-    2  # bounds checks of a function of the user: `gather` beyond the end is no fault, its index is a world's number
-)
+FUNCTION = 2  # checks of a function of the user: a `gather` beyond the end is no fault, its index is a world's number
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
 SHARED_DTYPES = {"int": np.dtype(np.int32), "long": np.dtype(np.int64), "scalar": np.dtype(np.float64)}
 

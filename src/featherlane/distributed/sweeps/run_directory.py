@@ -79,7 +79,7 @@ class RunDirectory:
         path: str | Path,
         parts: Mapping[str, str],
         about: Mapping[str, Any],
-        save_model: Callable[[str], None],
+        save_model: Callable[[str], object],
     ):
         self.path = Path(path).expanduser()
         self.chunks = self.path / "chunks"
@@ -88,7 +88,7 @@ class RunDirectory:
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be a run directory: {error.strerror or error}") from None
 
-    def _enter(self, parts: dict[str, str], about: dict[str, Any], save_model: Callable[[str], None]) -> None:
+    def _enter(self, parts: dict[str, str], about: dict[str, Any], save_model: Callable[[str], object]) -> None:
         note = self.path / "run.json"
         if self.path.exists() and not note.exists() and not _is_begun(self.path):
             raise ModelError(f"{self.path}: holds something else; allowed is a new or an empty folder, or a run's")
