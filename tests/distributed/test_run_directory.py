@@ -59,6 +59,21 @@ def test_a_folder_may_have_a_name_that_is_not_utf8(model, whole, tmp_path):
     assert mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": binary}).nq == model.nq
 
 
+def test_a_run_that_ended_before_its_note_begins_again(model, whole, tmp_path, monkeypatch):
+    """As on a full disk: the folder holds the model and no note."""
+
+    def fail(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("pathlib.Path.write_text", fail)
+        with pytest.raises(fl.ModelError, match="No space left on device"):
+            swept(model, tmp_path / "run")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"model.mjb", "chunks"}
+    (tmp_path / "run/.model-abcd1234").mkdir()  # of a kill
+    same(whole, swept(model, tmp_path / "run"))
+
+
 def test_a_run_holds_the_model_the_options_and_the_columns(model, whole, tmp_path):
     same(whole, swept(model, tmp_path / "run"))
     note = json.loads((tmp_path / "run/run.json").read_text())

@@ -230,6 +230,12 @@ def test_a_wrong_file_is_one_message(folder, capfd, case):
 
 def test_a_file_that_is_none_is_one_message(folder, capfd):
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    for name, message in [("no.toml", "no such file"), ("binary.toml", "cannot be read as text"), (".", "directory")]:
+    wrong = {
+        "no.toml": "no such file",
+        "binary.toml": "cannot be read as text",
+        ".": "directory",
+        "/dev/zero": "longer",
+    }
+    for name, message in wrong.items():
         assert swept(folder / name) == 2
         assert message in capfd.readouterr().err

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.lanes import any_, scalars
+from featherlane.lanes import any_, gather_rows, scalars, where
 from scenes.actuators import scene
 from scenes.user_functions import callbacks
 
@@ -109,7 +109,7 @@ WRONG = {
     "state": (fl.kernel(state_writer), "control state_writer: .*read-only"),
     "result": (fl.kernel(lambda m, d: d.qpos[0]), "allowed is None: it sets d.ctrl"),
     "state, on a way that the trial call does not take": (fl.kernel(late_state_writer), "read-only"),
-    "later, on such a way": (fl.kernel(late_reader), "Data.actuator_force cannot be read here"),
+    "later, on such a way": (fl.kernel(late_reader), "d.actuator_force cannot be read here"),
     "an address": (fl.kernel(address_reader), "address_reader calls by an address: scalars"),
     "later": (fl.kernel(lambda m, d: d.actuator_force[0]), "d.actuator_force cannot be read here"),
 }
@@ -130,7 +130,21 @@ def leaves_its_rows(m, d):
     d.ctrl[i] = d.time[0]
 
 
-@pytest.mark.parametrize("n", [1, 9])
+@fl.kernel
+def gathers_beyond_the_end(m, d):
+    """A world's number beyond the table: row 0 is read, and the other worlds step on."""
+    d.ctrl[0] = gather_rows(d.qpos, where(d.qpos[0] > 1.0, 1e300, 0.0))
+
+
+def test_a_worlds_number_beyond_a_table_reads_its_first_row(rng):
+    _, batch = started("Euler", 3, rng)
+    batch.qpos[1, 0] = 2.0
+    start = batch.qpos[:, 0].copy()
+    batch.rollout(1, control=gathers_beyond_the_end)
+    assert np.array_equal(batch.ctrl[:, 0], start)
+
+
+@pytest.mark.parametrize("n", [1, 8])
 def test_an_index_out_of_range_is_an_error_and_writes_nothing_outside(n, rng):
     _, batch = started("Euler", n, rng)
     batch.rollout(1, control=leaves_its_rows)

@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.viewer.history import History, Moment
-from featherlane.viewer.session import PIECE, Session
+from featherlane.viewer.session import FIRST_STEPS, PIECE, Session
 
 EVERYTHING = int(fl.State.INTEGRATION)
 BALL = """<mujoco><worldbody><geom type="plane" size="9 9 .1"/>
@@ -211,6 +211,15 @@ def test_a_sleeping_page_is_not_made_up_for():
     session.run()
     session.tick(0.0)
     assert session.tick(1000.0) <= 0.1 / session.timestep
+
+
+def test_a_time_step_of_nearly_zero_takes_a_few_steps_at_once():
+    """The clock owes 1e39 of them; the first tick does not know yet what a step takes."""
+    session = Session.of(ball())
+    session.set_option("timestep", 1e-40)
+    session.run()
+    session.tick(0.0)
+    assert 0 < session.tick(1.0) <= FIRST_STEPS
 
 
 def test_a_reset_can_be_gone_back_from():

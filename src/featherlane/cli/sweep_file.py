@@ -46,6 +46,7 @@ SOURCES: dict[str, Callable[..., Any]] = {
 }
 OF_TWO = ("uniform", "log_uniform", "normal")
 EACH = ("choice", *OF_TWO)
+LONGEST = 1 << 26  # characters; a device has no end
 MOST_STEPS = 1e12  # as `featherlane simulate`
 
 
@@ -56,11 +57,14 @@ def read_sweep(path: Path) -> dict[str, Any]:
         ModelError: it cannot be read, or says what is not allowed, with the file and the entry.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: cannot be read as text: {error}") from None
     except OSError as error:
         raise ModelError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    if len(text) > LONGEST:
+        raise ModelError(f"{path}: is longer than {LONGEST:,} characters")
     try:
         told = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -23,6 +23,7 @@ from featherlane.lanes.values import Row
 LARGE = 1 << 18  # bytes of an array that gets pages of its own
 LINE = 64  # bytes of a cache line, and of the widest vector
 MOST_ALLOCATIONS = 64  # sets of sizes whose places are kept
+FUNCTION = 2  # checks of a function of the user: a `gather` beyond the end is no fault, its index is a world's number
 FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 
@@ -16,7 +17,8 @@ def keep_controls(viser, server) -> None:
     async def checked(client_id, message) -> None:
         handle = gui._gui_input_handle_from_uuid.get(message.uuid)
         if handle is not None and is_offered(handle, message.updates):
-            await gui._handle_gui_updates(client_id, message)
+            with contextlib.suppress(TypeError, ValueError, OverflowError):  # a value of another type
+                await gui._handle_gui_updates(client_id, message)
 
     messages.register_handler(kind, checked)
 

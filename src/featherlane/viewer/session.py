@@ -26,6 +26,7 @@ BAD = ("bad_number", "bad_control")  # counts of `status` that mark a world
 MOST_INCIDENTS = 16
 PIECE = 32  # steps between two moments, at most
 MOST_LAG = 0.1  # of the wall clock that is made up for [s]
+FIRST_STEPS = 100  # of a page, whose time is not known yet
 TICK_SECONDS = 0.03  # that steps may take before the page is drawn again
 FEW = 16  # worlds that one thread steps
 SPEEDS = (0.01, 10.0)
@@ -165,11 +166,9 @@ class Session:
             return 0
         lag = min(max(now - last, 0.0), MOST_LAG)
         self._debt += lag * self.speed / self.timestep
+        affordable = max(1, int(TICK_SECONDS / self._cost)) if self._cost else FIRST_STEPS
+        self._debt = min(self._debt, float(affordable))  # a time step of 1e-320 s would owe infinitely many
         steps = int(self._debt)
-        affordable = max(1, int(TICK_SECONDS / self._cost)) if self._cost else steps
-        if steps > affordable:
-            steps = affordable
-            self._debt = float(steps)
         if lag > 0.0:
             self.pace += 0.1 * (steps * self.timestep / lag - self.pace)
         if steps:

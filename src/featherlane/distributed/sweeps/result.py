@@ -86,7 +86,8 @@ class Sweep:
             from pyarrow import parquet  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise InstallationError(f"a Parquet file needs pyarrow; install it with:\n  {INSTALL}") from None
-        parquet.write_table(pyarrow.table(dict(self._flat())), path)
+        with path.open("wb") as file:  # a name that is not UTF-8 is an error of pyarrow
+            parquet.write_table(pyarrow.table(dict(self._flat())), file)
 
     def _flat(self) -> Iterable[tuple[str, np.ndarray]]:
         """Columns of single numbers."""

@@ -55,6 +55,12 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(part, path)
 
 
+def _is_begun(folder: Path) -> bool:
+    """Does a folder hold nothing but what a run writes before its note, where a full disk or a kill ended it?"""
+    names = {path.name for path in folder.iterdir() if not re.fullmatch(r"\.(model|run)-\w{8}", path.name)}
+    return names <= {"model.mjb", "chunks"} and not any((folder / "chunks").glob("*"))
+
+
 class RunDirectory:
     """A folder of a run.
 
@@ -84,7 +90,7 @@ class RunDirectory:
 
     def _enter(self, parts: dict[str, str], about: dict[str, Any], save_model: Callable[[str], object]) -> None:
         note = self.path / "run.json"
-        if self.path.exists() and not note.exists() and any(self.path.iterdir()):
+        if self.path.exists() and not note.exists() and not _is_begun(self.path):
             raise ModelError(f"{self.path}: holds something else; allowed is a new or an empty folder, or a run's")
         self.path.mkdir(parents=True, exist_ok=True)
         self.is_new = not note.exists()

@@ -6,11 +6,13 @@ its length.  With bounds checks an index out of range is recorded in the fault w
 
 from __future__ import annotations
 
+import ast
+
 from featherlane.errors import near
 from featherlane.lanes.compiler.table import Table, refuse
 from featherlane.lanes.compiler.types import BASES, BITS, INT, NOTHING, Record, Value, View, value, view
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
-from featherlane.lanes.record import FAULT_WORDS
+from featherlane.lanes.record import FAULT_WORDS, FUNCTION
 
 SHARED_BASES = {"int": "i32", "long": "i64", "scalar": "double"}  # of fields that all worlds of a tile share
 OF_RECORDS = Table()
@@ -35,7 +37,7 @@ def field(w: Writer, record: Thing, name: str, node) -> Thing:
     if t.access is not None and kind != "size":
         constant = name not in t.access.sets
         if name not in t.access.reads:
-            raise w.broken(node, f"{t.layout.name}.{name} cannot be read here{near(name, t.access.reads)}")
+            raise w.broken(node, f"{ast.unparse(node)} cannot be read here{near(name, t.access.reads)}")
     if kind == "real" and t.shared:
         raise w.broken(node, f"{name} differs by world; a stage of one world at a time sees ints and scalars alone")
     word = _word(w, record.operand, FAULT_WORDS + 2 * k)
@@ -151,7 +153,12 @@ def _gathered(name: str, own_lane: bool) -> None:
             k = index.operand
             if t.width > 1:
                 k = w.register(f"extractelement {s.llvm} {k}, i32 {lane}")
-            pointer = row(w, rows, w.register(f"fptosi {s.base} {k} to i64"))
+            k = w.register(f"fptosi {s.base} {k} to i64")
+            if rows.type.checked == FUNCTION:
+                k = w.register(f"freeze i64 {k}")
+                inside = w.register(f"icmp ult i64 {k}, {rows.operands[1]}")
+                k = w.register(f"select i1 {inside}, i64 {k}, i64 0")
+            pointer = row(w, rows, k)
             if own_lane and rows.type.width > 1:
                 pointer = w.register(f"getelementptr {base}, ptr {pointer}, i64 {lane}")
             x = w.register(f"load {base}, ptr {pointer}")
