@@ -287,7 +287,7 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
         elif first < i:
             K, B = 0.0, friction_reference(d["con_solreffriction"][2 * k :][:2], B, solimp, shortest)
         elif kind != EQUALITY:
-            K, B = resolved(model, solref, impedance(solimp, r), (K, B))
+            K, B = resolved(model, model.opt_timestep[0], solref, impedance(solimp, r), (K, B))
         out[i] = K, B, impedance(solimp, r), _slope(solimp, r)
     return out
 

@@ -13,6 +13,8 @@ import queue
 from collections.abc import Callable
 from typing import Any
 
+from featherlane.errors import CallError
+
 CLOSED = "the page is closed"
 
 
@@ -50,12 +52,12 @@ class Worker:
             return job()
         answer: queue.SimpleQueue = queue.SimpleQueue()
         if self._ended:
-            raise RuntimeError(CLOSED)
+            raise CallError(CLOSED)
         self._jobs.put((job, answer))
         try:
             value, error = answer.get(timeout=timeout)
         except queue.Empty:
-            raise RuntimeError(f"the page is busy for more than {timeout} s") from None
+            raise CallError(f"the page is busy for more than {timeout} s") from None
         if error is not None:
             raise error
         return value
@@ -81,12 +83,12 @@ class Worker:
             for _ in range(self._jobs.qsize()):
                 self._answer(*self._jobs.get())
         while not self._jobs.empty():
-            self._jobs.get()[1].put((None, RuntimeError(CLOSED)))
+            self._jobs.get()[1].put((None, CallError(CLOSED)))
 
     def _answer(self, job: Callable[[], Any], answer: queue.SimpleQueue) -> None:
         try:
             if self._ended:
-                raise RuntimeError(CLOSED)
+                raise CallError(CLOSED)
             answer.put((job(), None))
         except BaseException as error:
             answer.put((None, error))

@@ -119,7 +119,8 @@ def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
     for name, values in own.items():
         if name not in MODEL or MODEL[name].kind != "real":
             raise ModelError(f"own.{name}: no such field; allowed are real fields of a model")
-        _check_rows(f"own.{name}", values, states["time"].dtype, model.__dict__[name].shape)
+        dtype = MODEL[name].stored_as(states["qpos"].dtype)
+        _check_rows(f"own.{name}", values, dtype, model.__dict__[name].shape)
         check_field(model, name, values)
     edits = [held[f"edits.{k}"].tolist() if f"edits.{k}" in held else [] for k in range(1, len(states["time"]))]
     causes = tuple(held["causes"].tolist())
@@ -140,13 +141,13 @@ def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
 
 def _check_states(model: Model, states: dict[str, np.ndarray], given: int) -> None:
     """Refuse states that are not (nstep, ...) rows of what lasts of a world, all of one precision."""
-    sizes, (nstep, _), dtype = Workspace.sizes_of(model, given), states["time"].shape, states["time"].dtype
+    sizes, (nstep, _), dtype = Workspace.sizes_of(model, given), states["time"].shape, states["qpos"].dtype
     if not nstep or dtype not in (np.float64, np.float32):
-        raise ModelError(f"state.time: got {dtype} of {nstep} steps, allowed are float64 and float32 of 1 step or more")
+        raise ModelError(f"state.qpos: got {dtype} of {nstep} steps, allowed are float64 and float32 of 1 step or more")
     for name, rows in states.items():
         if name not in LASTING:
             raise ModelError(f"state.{name}: no such field; allowed are {', '.join(LASTING)}")
-        _check_rows(f"state.{name}", rows, dtype, (nstep, *DATA[name].dims(sizes)))
+        _check_rows(f"state.{name}", rows, DATA[name].stored_as(dtype), (nstep, *DATA[name].dims(sizes)))
 
 
 def _check_rows(name: str, rows: np.ndarray, dtype: np.dtype, shape: tuple[int, ...]) -> None:

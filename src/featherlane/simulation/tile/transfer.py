@@ -103,7 +103,7 @@ class Plan:
         for k, (_, t) in enumerate(everything):
             expected = t.declared.stored_as(first.dtype)
             if t.array.dtype != expected:
-                raise ValueError(f"transfer of {t.field}: got rows of {t.array.dtype}, needed are {expected}")
+                raise ArgumentError(f"transfer of {t.field}: got rows of {t.array.dtype}, needed are {expected}")
             for thread, w in enumerate(self.workspaces):
                 tiles[thread, k] = address(w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field])
         arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
