@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Field, Record
 from featherlane.lanes.record import address
 from featherlane.model.fields import MODEL
