@@ -135,3 +135,9 @@ def on_page_markdown(markdown, page, config, files):
 def on_page_content(content, page, config, files):
     """Links to a line of a file get its anchor, which MkDocs does not know of; tests/test_site.py follows them."""
     return re.sub(r'<a data-line="(\d+)" href="([^"]+)"', r'<a href="\2#__codelineno-0-\1"', content)
+
+
+def on_post_build(config):
+    """Delete the source maps of the theme, 1.2 MB that only its developers need."""
+    for path in Path(config["site_dir"]).rglob("*.map"):
+        path.unlink()
