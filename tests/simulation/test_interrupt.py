@@ -172,6 +172,10 @@ def test_an_interrupt_before_any_bytecode_finds_a_call_done_or_not_begun(made, n
         batch.step(2)
         assert bits(batch.checkpoint()) == later[found[-1]], k
     assert True in found
+    other = threading.Thread(target=batch.step)  # no lock of the library is held, either
+    other.start()
+    other.join(60)
+    assert not other.is_alive()
 
 
 @pytest.mark.parametrize("what", ["step", "forward", "reset_data", "runge_kutta"])

@@ -104,13 +104,14 @@ class Library:
         choice.ask()
         base, width = variant(stage, base, width)
         key = stage.name, base, width, checked
-        with self._lock:
-            if self._named.setdefault(stage.name, stage) is not stage:
-                raise KernelError(f"two stages are called {stage.name}: {stage} and {self._named[stage.name]}")
-            if key not in self._loaded:
-                found = None if checked else self._prebuilt_function(stage, base, width)
-                self._loaded[key] = found or self._compile(stage, base, width, checked)
-            return self._loaded[key]
+        if self._named.setdefault(stage.name, stage) is not stage:
+            raise KernelError(f"two stages are called {stage.name}: {stage} and {self._named[stage.name]}")
+        if key not in self._loaded:  # no lock for what is loaded: an interrupted call could not release it
+            with self._lock:
+                if key not in self._loaded:
+                    found = None if checked else self._prebuilt_function(stage, base, width)
+                    self._loaded[key] = found or self._compile(stage, base, width, checked)
+        return self._loaded[key]
 
     # ---- ahead of time ---------------------------------------------------------------------------------
     @functools.cached_property
