@@ -257,7 +257,7 @@ WRONG = {
     "no field": (fl.kernel(lambda m, d, i: d.qpoz[0]), "Data has no field qpoz.*'qpos'"),
     "not yet": (fl.kernel(lambda m, d, i: d.qacc[0]), "d.qacc cannot be read here"),
     "plain, not yet": (lambda m, d, i: d.qacc[0], "d.qacc cannot be read here"),
-    "out of range": (fl.kernel(lambda m, d, i: d.qpos[99]), r"IndexError: d.qpos\[99\] of 13 rows"),
+    "out of range": (fl.kernel(lambda m, d, i: d.qpos[99]), r"OutOfRangeError: d.qpos\[99\] of 13 rows"),
     "array": (
         fl.kernel(lambda m, d, i: TABLE[i] * d.qpos[0]),
         "a ndarray is no constant of a kernel; allowed are numbers",

@@ -40,8 +40,10 @@ def silent_steps(model, solver, cone, dtype="float64", starts=3):
 
 
 @pytest.mark.parametrize("dtype", silent.LIMIT)
-@pytest.mark.parametrize("cone", silent.CONES)
-@pytest.mark.parametrize("solver", silent.SOLVERS)
+@pytest.mark.parametrize(
+    ("solver", "cone"),
+    [(solver, cone) for solver in silent.SOLVERS for cone in silent.CONES if (solver, cone) != ("Dantzig", "elliptic")],
+)
 def test_a_step_that_did_not_converge_says_so(solver, cone, dtype):
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option="")))
     missed, told, steps = silent_steps(model, solver, cone, dtype)

@@ -21,7 +21,7 @@ from featherlane.distributed.reduction import reduced
 from featherlane.distributed.ship import packed, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
-from featherlane.model.model import BUFFERS, Model
+from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.running import BAD, NAMED
 from featherlane.simulation.tile.workspace import Workspace
@@ -261,8 +261,8 @@ class Worlds:
 
 def take_over(model: Model, other: Model) -> None:
     """Make a model equal to another of its sizes, in place: batches hold it."""
-    for name in (f"{kind}_buffer" for kind in BUFFERS):
-        getattr(model, name)[...] = getattr(other, name)
+    for name, memory in model._memory.items():
+        memory[...] = other._memory[name]
     own = model.__dict__
     own["mj_model"], own["user_sensors"], own["user_actuators"] = (
         other.mj_model,
