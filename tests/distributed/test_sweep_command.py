@@ -228,6 +228,16 @@ def test_a_wrong_file_is_one_message(folder, capfd, case):
     assert not (folder / "run").exists()
 
 
+def test_a_nested_file_and_a_drawn_function_that_fails_are_one_message(folder, capfd):
+    (folder / "drawn.py").write_text("def drawn(a, b):\n    return a")
+    drawn = 'model = "pendulum"\nrollout.steps = 1\nreduce.x = "final qpos[0]"\n'
+    drawn += 'parameters.qvel = { drawn = "drawn.py:drawn" }'
+    for text, message in {"a = " + "[" * 5000: "recursion", drawn: "parameter 'qvel': TypeError: drawn"}.items():
+        (folder / "wrong.toml").write_text(text)
+        assert swept(folder / "wrong.toml") == 2
+        assert message in capfd.readouterr().err
+
+
 def test_a_file_that_is_none_is_one_message(folder, capfd):
     (folder / "binary.toml").write_bytes(b"\xff\xfe\x00")
     wrong = {

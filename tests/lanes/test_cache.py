@@ -1,5 +1,6 @@
 """The cache of objects: what an edit recompiles, and what happens when the folder is shared, broken or out of reach."""
 
+import hashlib
 import importlib.util
 import os
 import shlex
@@ -261,6 +262,13 @@ def test_a_broken_object_is_compiled_again(folder, broken):
     assert cache.read(path.name) is None and not cache.holds(path.name)
     assert result() == 1
     assert path.read_bytes() == whole
+
+
+def test_an_object_under_another_name_is_not_taken(folder):
+    cache.write("a.o", b"code")
+    (folder / "b.o").write_bytes((folder / "a.o").read_bytes())
+    (folder / "c.o").write_bytes(hashlib.sha256(b"").digest())  # the checksum of nothing
+    assert (cache.read("a.o"), cache.read("b.o"), cache.read("c.o")) == (b"code", None, None)
 
 
 def test_a_reader_never_sees_half_an_object(folder):

@@ -72,6 +72,11 @@ def test_an_unknown_mode_is_an_error(mode):
         library().bind(leaf, cells("float64", 8, 2))
 
 
+def test_an_empty_mode_is_none(mode):
+    mode("")
+    assert runtime.mode() == "auto"
+
+
 def test_both_forms_of_a_stage_live_side_by_side(mode):
     stages, (m, d) = library(), records()
     for chosen, times in (("jit", 1), ("checked", 2), ("python", 3), ("jit", 4)):

@@ -212,6 +212,21 @@ def with_kernels(xml=KERNEL):
     return model
 
 
+@pytest.mark.parametrize("given", [None, 1.0, [1.0j, 2.0], ["1", "2"], [1.0, 2.0, 3.0]], ids=str)
+def test_a_function_that_returns_something_else_later_is_named(given):
+    model, calls = fl.load(USER), []
+
+    def function(model, sensordata):
+        calls.append(None)
+        return np.zeros((*sensordata.shape[:-1], 2)) if len(calls) < 3 else given
+
+    fl.set_user_sensor(model, "mine", function)
+    data = fl.Data(model)
+    with pytest.raises(fl.ModelError, match=r"sensor 'mine': its function returns .* allowed are real numbers"):
+        fl.step(model, data)
+        np.asarray(data.sensordata)
+
+
 @pytest.mark.covers("sensor", lambda: [KERNEL])
 def test_a_kernel_measures_what_mujocos_callback_does():
     """Within each step, with all at hand; cut off."""

@@ -67,7 +67,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: is longer than {LONGEST:,} characters")
     try:
         told = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ModelError(f"{path}: {error}") from None
     try:
         return _arguments(told, path.parent)
@@ -125,7 +125,9 @@ def _source(path: str, given: Any, folder: Path) -> Any:
         raise ModelError(f"{what}: {kind} does not take each, {', '.join(EACH)} do")
     if kind in OF_TWO and not (isinstance(value, list) and len(value) == 2):
         raise ModelError(f"{what}: {kind}: got {value!r}, allowed are two numbers")
-    arguments = value if kind in OF_TWO else [_function(what, value, folder) if kind == "drawn" else value]
+    arguments = (
+        value if kind in OF_TWO else [reported(_function(what, value, folder), what) if kind == "drawn" else value]
+    )
     try:
         return SOURCES[kind](*arguments, **{name: given[name] for name in ("apply", "each") if name in given})
     except ModelError as error:

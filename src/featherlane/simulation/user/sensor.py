@@ -145,12 +145,19 @@ def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray]
         sensordata: the other sensors' values are there already.
         read: from a field's name to its array, shaped and with the same leading axes.
         cutoffs: `sensor_cutoff`, (nsensor,) or (n, nsensor) for worlds along the first axis of sensordata.
+
+    Raises:
+        ModelError: a function returns other things than in its trial call.
     """
     others = sensordata.copy()
     for i, sensor in plain_sensors(model).items():
         arrays = [others if name == "sensordata" else read(name) for name in sensor.reads]
-        values = np.asarray(sensor.function(model, *arrays))
         a, n = int(model.sensor_adr[i]), int(model.sensor_dim[i])
+        values, shape = np.asarray(sensor.function(model, *arrays)), (*sensordata.shape[:-1], n)
+        if values.dtype.kind not in "biuf" or values.shape != shape:
+            given = f"{values.dtype} of shape {values.shape}"
+            label = f"sensor {model.names('sensor')[i] or i!r}"
+            raise ModelError(f"{label}: its function returns {given}, allowed are real numbers of shape {shape}")
         if model.sensor_datatype[i] in (DATATYPE_REAL, DATATYPE_POSITIVE):
             most = np.where(cutoffs[..., i] > 0.0, cutoffs[..., i], np.inf)
             most = most.reshape(*most.shape, *[1] * (values.ndim - most.ndim))
