@@ -16,14 +16,14 @@ from collections.abc import Callable
 from typing import Any
 
 from featherlane.errors import InstallationError, ModelError
-from featherlane.lanes import Kernel, Stage, cache, call, kernel, processor, scalars
+from featherlane.lanes import Kernel, Stage, cache, call, doubles, kernel, processor, scalars
 from featherlane.lanes.record import FUNCTION
 from featherlane.lanes.runtime import mode
 from featherlane.simulation.tile.library import library
 from featherlane.simulation.user.roles import Role
 
 CHECKED: Any = FUNCTION  # every index is held against its field: an error of the user's must not end the process
-ADDRESSED = (scalars, call)  # they take addresses, against which nothing can be held
+ADDRESSED = (scalars, doubles, call)  # they take addresses, against which nothing can be held
 ALLOWED = "numbers, tuples of numbers, other kernels, and functions of featherlane.lanes without addresses"
 
 
