@@ -31,10 +31,12 @@ class Program(NamedTuple):
     Attributes:
         call: what is interrupted; it is called until the interrupt comes.
         check: compares what is left with what is right; raises AssertionError.
+        longest: seconds after which the interrupt comes, at most.
     """
 
     call: Callable[[], object]
     check: Callable[[], None]
+    longest: float = LONGEST
 
 
 def same_bits(batch, twin, names=("time", "qpos", "qvel", "qacc_warmstart", "ctrl")) -> None:
@@ -162,6 +164,13 @@ def environment() -> Program:
     return Program(lambda: made.step(action), check)
 
 
+def distributed(nodes: int | None = None) -> Program:
+    model = fl.load("cartpole")
+    batch, twin = fl.distributed.Batch(model, NWORLD, nodes, 1), fl.Batch(model, NWORLD, 1)
+    follows = follow(batch, twin, model.opt.timestep, twin.step)
+    return Program(lambda: batch.step(2), follows, LONGEST if nodes is None else 10 * LONGEST)
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "step": batch_step,
     "mixed": mixed_step,
@@ -171,11 +180,13 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "data": data_step,
     "data calls": data_calls,
     "environment": environment,
+    "distributed": distributed,
+    "ray": lambda: distributed(2),
 }
 
 
 class Interrupts:
-    """A timer whose signal raises KeyboardInterrupt while it is armed."""
+    """A timer that sends SIGINT, as Ctrl-C does, while it is armed."""
 
     def __init__(self):
         self.armed = False
@@ -183,7 +194,7 @@ class Interrupts:
     def handle(self, number, frame) -> None:
         if self.armed:
             self.armed = False
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
@@ -209,14 +220,18 @@ def run(number: int = NUMBER, names=tuple(PROGRAMS), seed: int = 0) -> Report:
     """So many interrupts in each program."""
     report, rng, interrupts = Report(NAME), np.random.default_rng(seed), Interrupts()
     for name in names:
-        program = PROGRAMS[name]()
+        try:
+            program = PROGRAMS[name]()
+        except ImportError as error:
+            report.notes[f"{name} left out: {error}"] += 1
+            continue
         for _ in range(3):
             program.call()
         program.check()
         with interrupts.handled():
             for k in range(number):
                 faulthandler.dump_traceback_later(PATIENCE, exit=True)
-                interrupts.during(program.call, rng.uniform(SHORTEST, LONGEST))
+                interrupts.during(program.call, rng.uniform(SHORTEST, program.longest))
                 report.counts[f"interrupts, {name}"] += 1
                 try:
                     program.check()
