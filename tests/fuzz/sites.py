@@ -203,6 +203,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "source": lambda w: "pendulum",
     "assets": lambda w: None,
     "links": lambda w: (),
+    "package_dirs": lambda w: (),
     "function": lambda w: None,
     "reads": lambda w: ("sensordata",),
     "joint": lambda w: "elbow",
@@ -271,6 +272,7 @@ WORDS = {
 PASSED_OVER = {
     "load_failure",
     "read_constants",
+    "take_constants",
     "write_to",
     "sensor_values",
     "kernel",
