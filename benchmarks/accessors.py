@@ -55,7 +55,7 @@ class Pair:
         return p
 
     def world(self) -> mujoco.MjData:
-        """A world of MuJoCo's with a model of its own, forward computed."""
+        """Returns a separate MuJoCo model and its data after mj_forward."""
         model = copy.copy(self.mj)
         data = mujoco.MjData(model)
         data.qpos[:], data.qvel[:] = self.theirs.qpos, self.theirs.qvel

@@ -16,7 +16,6 @@ from rich.console import Console
 
 import featherlane as fl
 from featherlane import painter
-from featherlane.array_file import read_array, read_arrays
 from featherlane.cli import BAD_WORLDS, run
 from featherlane.cli.controls import Zero, read_controls
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
@@ -26,6 +25,7 @@ from featherlane.cli.settings import set_options
 from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
 from featherlane.measure.controls import Random
 from featherlane.measure.race import Ratio, alternate, ratio
+from featherlane.model.array_file import read_array, read_arrays
 from featherlane.model.enums import MESH
 
 UNSUPPORTED = """<mujoco><option><flag speculative="enable"/></option><worldbody><body name="a"><joint/>

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane.array_file import read_array
 from featherlane.cli.user_file import function_in, reported
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.measure.controls import Random
+from featherlane.model.array_file import read_array
 
 
 class Zero:

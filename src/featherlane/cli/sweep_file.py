@@ -26,11 +26,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from featherlane.array_file import read_array
 from featherlane.cli.settings import set_option
 from featherlane.cli.user_file import function_in, reported
 from featherlane.distributed.sweeps import values as sweep_values
 from featherlane.errors import ModelError, near
+from featherlane.model.array_file import read_array
 from featherlane.model.load import bundled_names, load
 
 TOP = ("model", "samples", "seed", "options", "parameters", "rollout", "reduce")

@@ -101,7 +101,7 @@ class Pieces:
         return result
 
     def _recover(self) -> None:
-        """Takes back what an unfinished call, and later ones, asked for; it can be interrupted and repeated."""
+        """Takes back the requests of an unfinished call and of later ones; it can be interrupted and repeated."""
         call = self._unfinished
         if call is None:
             return

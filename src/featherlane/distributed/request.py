@@ -41,13 +41,13 @@ class Piece:
 
 
 class Checkpoints(Piece):
-    """Workers are asked to keep their worlds."""
+    """A piece that makes workers keep checkpoints of their worlds."""
 
     __slots__ = ()
 
 
 class Request:
-    """What was asked of a worker.
+    """Orders that were sent to a worker together.
 
     Attributes:
         piece: to which it belongs; None while its orders wait.

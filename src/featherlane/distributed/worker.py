@@ -163,7 +163,7 @@ class Worker:
         self._got(lambda: None)
 
     def collect(self, request: Request) -> tuple[Report, Any]:
-        """Waits for the answer; asked again, it gives the same.
+        """Waits for the answer; a second call returns the same one.
 
         Returns:
             The report, and the result, or a `Left` where it may stay.

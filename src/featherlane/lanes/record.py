@@ -197,7 +197,7 @@ def _allocation(layout: Layout, sizes, width: int, dtype: np.dtype) -> tuple[Pla
 
 
 def allocated(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeLike) -> Record:
-    """A record over zeroed arrays of its own: (n, W) for reals, (n,) for ints; at least one row each."""
+    """Returns a record over new zeroed arrays: (n, W) for reals, (n,) for ints; at least one row each."""
     real = np.dtype(dtype)
     if id(layout) not in _shaping:
         _shaping[id(layout)] = layout, shaping(layout)

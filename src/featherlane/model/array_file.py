@@ -48,6 +48,30 @@ def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: s
         raise _unreadable(error, name, refusal) from None
 
 
+def read_member(
+    source: str | os.PathLike[str] | BinaryIO, name: str, refusal: str, member: str, most: int
+) -> np.ndarray:
+    """Reads one array of a .npz file, if it has at most `most` bytes: a few KB may be compressed from gigabytes.
+
+    Args:
+        source, name, refusal: as of `read_arrays`.
+        member: the array's name in the file.
+        most: bytes of the array and its header.
+
+    Raises:
+        ModelError: it cannot be read, or it is larger.
+    """
+    found = _loaded(source, name, refusal)
+    try:
+        with found:
+            size = found.zip.getinfo(f"{member}.npy").file_size
+            if size <= most:
+                return found[member]
+    except Exception as error:
+        raise _unreadable(error, name, refusal) from None
+    raise ModelError(f"{name}: {member} has {size} bytes, allowed are {most}: is it of another model?")
+
+
 def _loaded(source, name: str, refusal: str) -> Any:
     try:
         return np.load(source, allow_pickle=False)

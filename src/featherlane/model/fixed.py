@@ -1,4 +1,4 @@
-"""Read-only arrays whose refusal of a write gives the reason, where NumPy's says "read-only" alone.
+"""Read-only arrays whose error of a write states the reason; NumPy's error states only "read-only".
 
 Kernels index memory by a model's tables without a check, so that no write may reach them.  The memory behind a table is
 exported read-only: NumPy does not switch `flags.writeable` on again.

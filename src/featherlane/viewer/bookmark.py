@@ -7,12 +7,12 @@ of a recording of one frame, so that `featherlane view` plays it.
 from __future__ import annotations
 
 import io
-import zipfile
 from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.array_file import read_member
 from featherlane.model.enums import State
 from featherlane.simulation.batch.state import get_state, set_state
 from featherlane.simulation.tile.fields import STATUS
@@ -20,6 +20,7 @@ from featherlane.viewer.session import Session
 
 BITS = int(State.INTEGRATION)
 HEADER = 4096  # bytes of an array in a file that are not its values, at most
+REFUSAL = "is no saved state"
 FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 
 
@@ -47,12 +48,13 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     Raises:
         ModelError: it is no such file, or of another model or number of worlds.
     """
-    bits = _read(content, source, "state_bits", HEADER)
+    bits = read_member(io.BytesIO(content), source, REFUSAL, "state_bits", HEADER)
     if bits.shape != () or bits.dtype.kind not in "iu":
         raise ModelError(f"{source}: is no saved state: state_bits is {bits.dtype} {bits.shape}, allowed is an integer")
     bits = int(bits)
     sizes = [get_state(part.batch.model, part.batch, bits).shape[1] for part in session.parts]
-    state = _read(content, source, "state", HEADER + 8 * session.nworld * sizes[0])
+    most = HEADER + 8 * session.nworld * sizes[0]
+    state = read_member(io.BytesIO(content), source, REFUSAL, "state", most)
     if state.ndim != 2 or state.shape[1] != sizes[0] or len(state) not in (1, session.nworld):
         raise ModelError(
             f"{source}: holds states of shape {state.shape}, allowed are ({session.nworld}, {sizes[0]}) and "
@@ -65,14 +67,3 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     for part in session.parts:
         set_state(part.batch.model, part.batch, rows[: part.batch.nworld], bits)
         rows = rows[part.batch.nworld :]
-
-
-def _read(content: bytes, source: str, name: str, most: int) -> np.ndarray:
-    """Returns an array of a file, if it has at most so many bytes: a few KB may be compressed from gigabytes."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            if (size := file.zip.getinfo(f"{name}.npy").file_size) <= most:
-                return file[name]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelError(f"{source}: is no saved state ({type(error).__name__}: {error})") from None
-    raise ModelError(f"{source}: {name} has {size} bytes, allowed are {most}: is it of another model?")

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.array_file import read_arrays
 from featherlane.errors import ModelError
+from featherlane.model.array_file import read_arrays
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import STATUS

@@ -28,7 +28,7 @@ COSTATE, DIRECT = ("rk_rate", "rk_velocity", "rk_act_dot"), ("grad", "qfrc_inver
 
 
 def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Do products serve the model?  One world may still be one that they do not serve, and says so.
+    """Returns whether products serve the model.  A single world may still report that they do not serve it.
 
     Args:
         model: the model.

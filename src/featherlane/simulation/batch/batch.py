@@ -117,7 +117,7 @@ class Batch(Running):
             self.forward(ids)
 
     def _reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
-        """Worlds to the defaults and to keyframes, all of it in one instruction."""
+        """Sets worlds to the defaults or to keyframes, in one bytecode."""
         values = self._defaults(chosen)
         for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
             at, model = chosen[keys == k], self.model
@@ -199,8 +199,9 @@ class Batch(Running):
         for name in names:
             self._check_bindable("record", name)
             field, given = DATA[name], out.get(name)
-            made = field.public(np.empty((*lead, *field.dims(self._sizes)), field.stored_as(self.dtype)))
-            result[name] = made if given is None else _recordable(name, given, made.shape, made.dtype)
+            shape = lead if field.is_number else (*lead, *field.dims(self._sizes))
+            dtype = field.stored_as(self.dtype)
+            result[name] = np.empty(shape, dtype) if given is None else _recordable(name, given, shape, dtype)
         return result
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> dict[str, np.ndarray]:

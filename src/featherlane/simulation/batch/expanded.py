@@ -65,7 +65,7 @@ class Expanded(dict[str, np.ndarray]):
         return self[name][at] if name in self else self.model.__dict__[name]
 
     def in_use(self) -> dict[str, int | np.ndarray]:
-        """Returns the ints and sizes of the model that its worlds together need in place of its own, by name.
+        """Returns ints and sizes by name that hold for all worlds together, and replace those of the model.
 
         A field may be 0 in the model and not in a world.
         """

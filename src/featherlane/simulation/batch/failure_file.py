@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.array_file import read_arrays
 from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.limits import check_field
 from featherlane.model.link import HAS_ANCHOR, HAS_AXIS, KINDS, Link
@@ -26,6 +27,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.given import room_for
 
 FORMAT = 2
+REFUSAL = "is no file of a failure"
 OPTIONS = tuple(f.name for f in MODEL.fields if f.kind == "size" and f.name.startswith("opt_"))
 EDITABLE = tuple(f.name for f in MODEL.fields if f.kind != "real" and is_editable(f))
 AXIS = (0.0, 0.0, 1.0)  # of a link until its real fields are read
@@ -34,18 +36,15 @@ AXIS = (0.0, 0.0, 1.0)  # of a link until its real fields are read
 def read(path: str | Path) -> dict[str, Any]:
     """What a failure in a file is made of, and `_edits` and `_needed` of it; see `load_failure`."""
     path = _path(path)
+    held = read_arrays(path, str(path), REFUSAL)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            held = dict(file)
         if int(held["format"]) != FORMAT or str(held["layout"]) != LAYOUT:
             raise ModelError(f"{path}: was written by another release, whose models have other fields")
         return _parts(held, path)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file") from None
     except ModelError:
         raise
     except Exception as error:  # untrusted bytes fail in every way in which a parser can
-        raise ModelError(f"{path}: is no file of a failure ({type(error).__name__}: {error})") from None
+        raise ModelError(f"{path}: {REFUSAL} ({type(error).__name__}: {error})") from None
 
 
 def save(failure, path: str | Path) -> None:

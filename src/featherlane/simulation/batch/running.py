@@ -79,7 +79,7 @@ class Running(Worlds):
         self._start()
 
     def _start(self):
-        """What a copy has to make anew: threads, workspaces, the turn."""
+        """Creates what a copy does not share: threads, workspaces, the turn."""
         own = self.__dict__
         own.setdefault("_told", False)  # of bad numbers
         own.setdefault("_recorder", None)
@@ -146,7 +146,7 @@ class Running(Worlds):
         return begun
 
     def _after(self, chosen: np.ndarray) -> None:
-        """What follows the steps of a call: sensors of the user, who watches."""
+        """Evaluates user-defined sensors in plain Python and notifies the watcher, after the steps of a call."""
         if "sensordata" in self._bound and plain_sensors(self.model):
             self._measure(chosen)
         if self._watcher is not None:
@@ -235,7 +235,7 @@ class Running(Worlds):
         if extra is None and key in self._plans:
             return self._plans[key]
         load = self._load((*LASTING, *COUNTS))
-        # inputs, too: a call may bring controls, and a world that is reset for bad numbers drops its inputs
+        # inputs are stored, too: a rollout sets controls, and a world that the engine resets clears its inputs
         lasts = (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
         kept = [n for n in lasts if n in self._arrays and not forward]
         store = [Transfer(n, self._arrays[n]) for n in (*kept, *REPORTS)]

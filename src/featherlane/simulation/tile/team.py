@@ -13,6 +13,7 @@ import os
 import weakref
 from _thread import start_new_thread
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import chain, repeat
 from queue import SimpleQueue
 from typing import TypeVar
@@ -118,5 +119,5 @@ class Team:
         def build_own(number: int) -> None:
             made[number] = make()
 
-        self.run({number: lambda number=number: build_own(number) for number in range(1, self.nthread)})
+        self.run({number: partial(build_own, number) for number in range(1, self.nthread)})
         return [made[number] for number in range(self.nthread)]

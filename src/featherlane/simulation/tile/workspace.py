@@ -201,7 +201,7 @@ class Workspace:
         return values
 
     def _sleep(self) -> dict[str, np.ndarray]:
-        """What sleeps at the start, and the masks that follow from it."""
+        """Returns which trees sleep after a reset, and the masks that follow from it."""
         start = sleep_defaults(self.model)
         awake = start["tree_asleep"] < 0
         tree, mocap = self.model.body_treeid, self.model.body_mocapid[self.model.body_rootid] >= 0
