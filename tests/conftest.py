@@ -19,6 +19,8 @@ from robots import wheels
 
 HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))
+MARKED = ("viewer", "environments", "distributed", "integrations")  # folders that have a marker
+ONE_PROCESS = ("distributed",)  # folders whose tests share a fixture that takes seconds
 
 # before any test imports mujoco: whatever is installed, the oracle is one version
 try:
@@ -35,6 +37,34 @@ def pytest_configure(config):
     """A shell has what it starts in the background ignore Ctrl-C, and tests of it would wait for ever."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config) -> int:
+    """One process for each core, at most 8; none where only files or tests are named, which start sooner without."""
+    return min(len(os.sched_getaffinity(0)), 8) if any(Path(name).is_dir() for name in config.args) else 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A file runs in one process, which loads its models and kernels once; so does a folder of ONE_PROCESS."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return next((folder for folder in ONE_PROCESS if file.startswith(f"tests/{folder}/")), file)
+
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """A test in a folder of MARKED has its name as a marker."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        if folder in MARKED:
+            item.add_marker(folder)
 
 
 def pytest_sessionstart(session):

@@ -57,11 +57,12 @@ def test_every_table_stands_in_the_page_that_its_benchmark_writes(report):
     )
 
 
-@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
-def test_a_table_says_which_benchmark_wrote_it_where_and_when(path, report):
-    for name in published(path):
-        origin = ORIGIN.fullmatch(report.section(name).splitlines()[-1])
-        assert origin and origin[1] == path.stem
+def test_a_table_says_which_benchmark_wrote_it_where_and_when(subtests, report):
+    for path in sorted(BENCHMARKS.glob("*.py")):
+        with subtests.test(path=str(path)):
+            for name in published(path):
+                origin = ORIGIN.fullmatch(report.section(name).splitlines()[-1])
+                assert origin and origin[1] == path.stem
 
 
 def test_the_summary_of_the_robots_is_that_of_their_table(report):
@@ -96,21 +97,23 @@ def test_a_page_without_the_markers_is_an_error(report, monkeypatch, tmp_path):
     assert report.PAGES["numbers"].read_text() == "a page\n"
 
 
-@pytest.mark.parametrize("page, target", LINKS, ids=[f"{page.name}-{target}" for page, target in LINKS])
-def test_links_lead_to_files_and_headings(page, target):
-    path, _, anchor = target.partition("#")
-    place = page.parent / path if path else page
-    assert place.exists(), f"{page.name} links to {path}, which is not there"
-    if anchor:
-        assert anchor in links.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
+def test_links_lead_to_files_and_headings(subtests):
+    for page, target in LINKS:
+        with subtests.test(page=str(page), target=target):
+            path, _, anchor = target.partition("#")
+            place = page.parent / path if path else page
+            assert place.exists(), f"{page.name} links to {path}, which is not there"
+            if anchor:
+                assert anchor in links.anchors(place.read_text()), f"{place.name} has no heading #{anchor}"
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_contributing_names_files_that_are_there(name):
+def test_contributing_names_files_that_are_there(subtests):
     """A file with its folder by its path; by its name alone one whose folder was named before."""
-    paths = [ROOT / source / name for source in SOURCES]
-    alone = [path for folder in ("src", "tests") for path in (ROOT / folder).rglob(name)] if "/" not in name else []
-    assert alone or any(path.exists() for path in paths)
+    for name in NAMED:
+        with subtests.test(name=name):
+            paths = [ROOT / source / name for source in SOURCES]
+            alone = "/" not in name and [path for folder in ("src", "tests") for path in (ROOT / folder).rglob(name)]
+            assert alone or any(path.exists() for path in paths)
 
 
 def test_anchors_are_those_of_github():

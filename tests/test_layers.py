@@ -1,6 +1,7 @@
 """The layers and the rooms: imports run downward only and go round in no circle, inside functions too."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections import defaultdict
@@ -30,20 +31,23 @@ def module(path):
 FILE_OF = {module(path): path for path in FILES}
 
 
+@functools.cache
 def imports(path):
-    """Yield (node, whether it stands in a function, modules) of every import in the file `path`.
+    """List (node, whether it stands in a function, modules) of every import in the file `path`.
 
     `from a import b` imports the module a.b where there is one, else a.
     """
     tree = ast.parse((ROOT / path).read_text())
     late = {id(node) for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for node in ast.walk(f)}
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield node, id(node) in late, [alias.name for alias in node.names]
+            found.append((node, id(node) in late, [alias.name for alias in node.names]))
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             ours = str(node.module).split(".")[0] == "featherlane"
-            yield node, id(node) in late, [n if n in FILE_OF or not ours else node.module for n in names]
+            found.append((node, id(node) in late, [n if n in FILE_OF or not ours else node.module for n in names]))
+    return found
 
 
 def room(path):
@@ -52,22 +56,24 @@ def room(path):
     return path if any(list(inner.glob("*.py")) for inner in folder.iterdir() if inner.is_dir()) else path.parent
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_imports_are_absolute(path):
-    relative = [node.lineno for node, _, _ in imports(path) if isinstance(node, ast.ImportFrom) and node.level]
-    assert not relative, f"{path}: allowed is from featherlane.x.y import z, lines {relative}"
+def test_imports_are_absolute(subtests):
+    for path in FILES:
+        with subtests.test(path=str(path)):
+            relative = [node.lineno for node, _, _ in imports(path) if isinstance(node, ast.ImportFrom) and node.level]
+            assert not relative, f"{path}: allowed is from featherlane.x.y import z, lines {relative}"
 
 
-@pytest.mark.parametrize("path", INSIDE, ids=str)
-def test_imports_run_downward_only(path):
-    layer = path.parts[0].removesuffix(".py")
-    rank = RANK.get(layer, EDGES)
-    if rank == EDGES:
-        return  # the edges may use everything, each other included
-    ours = [(node.lineno, (name.split(".") + ["the package itself"])[1])
-            for node, _, names in imports(path) for name in names if name.split(".")[0] == "featherlane"]  # fmt: skip
-    upward = [(line, name) for line, name in ours if name != layer and RANK.get(name, EDGES) >= rank]
-    assert not upward, f"{path} ({layer}) imports from its own layer or above: {upward}"
+def test_imports_run_downward_only(subtests):
+    for path in INSIDE:
+        with subtests.test(path=str(path)):
+            layer = path.parts[0].removesuffix(".py")
+            rank = RANK.get(layer, EDGES)
+            if rank == EDGES:
+                continue  # front ends may import everything, each other included
+            found = [(node.lineno, name.split(".")) for node, _, names in imports(path) for name in names]
+            ours = [(line, (parts + ["the package itself"])[1]) for line, parts in found if parts[0] == "featherlane"]
+            upward = [(line, name) for line, name in ours if name != layer and RANK.get(name, EDGES) >= rank]
+            assert not upward, f"{path} ({layer}) imports from its own layer or above: {upward}"
 
 
 def test_rooms_import_in_no_circle():

@@ -269,15 +269,16 @@ def test_the_public_list_is_complete_and_has_no_double():
     assert public | {"lanes", "lcp", "tree"} == set(fl.__all__)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_public_functions_are_documented(name):
-    function = getattr(fl, name)
-    doc = inspect.getdoc(function)
-    assert doc and len(doc.splitlines()[0]) <= 120
-    assert name in NO_PHYSICS or "Source:" in doc
-    bare = ("x", "point", "force", "torque", "source", "options", "function")
-    assert all(p.annotation is not p.empty or p.name in bare
-               for p in inspect.signature(function).parameters.values())  # fmt: skip
+def test_public_functions_are_documented(subtests):
+    for name in FUNCTIONS:
+        with subtests.test(name=name):
+            function = getattr(fl, name)
+            doc = inspect.getdoc(function)
+            assert doc and len(doc.splitlines()[0]) <= 120
+            assert name in NO_PHYSICS or "Source:" in doc
+            bare = ("x", "point", "force", "torque", "source", "options", "function")
+            assert all(p.annotation is not p.empty or p.name in bare
+                       for p in inspect.signature(function).parameters.values())  # fmt: skip
 
 
 def made_of_stages():
@@ -301,18 +302,19 @@ def test_the_stub_declares_what_is_made_of_stages():
         assert inspect.cleandoc(ast.get_docstring(node)) == inspect.cleandoc(function.__doc__)
 
 
-@pytest.mark.parametrize("name", made_of_stages())
-def test_what_is_made_of_a_stage_says_what_the_stage_says(name):
+def test_what_is_made_of_a_stage_says_what_the_stage_says(subtests):
     """And what all of them have in common; outputs have their declared shapes."""
-    stage = library.stages()["solve_constraint" if name == "solve" else name]
-    doc = getattr(fl, name).__doc__
-    assert doc.startswith(sections(stage.function)[""])
-    for label in ("Reads", "Writes", "Source", "Args", "Raises"):
-        assert f"\n{label}:" in doc
-    assert max(map(len, doc.splitlines())) <= 120
-    for field in re.findall(r"\b\w+\b", sections(stage.function)["Writes"]):
-        if field in DATA and DATA[field].role == "output" and DATA[field].shape != (1,):
-            assert f"{field} ({DATA[field].shape[0]}," in " ".join(doc.split())
+    for name in made_of_stages():
+        with subtests.test(name=name):
+            stage = library.stages()["solve_constraint" if name == "solve" else name]
+            doc = getattr(fl, name).__doc__
+            assert doc.startswith(sections(stage.function)[""])
+            for label in ("Reads", "Writes", "Source", "Args", "Raises"):
+                assert f"\n{label}:" in doc
+            assert max(map(len, doc.splitlines())) <= 120
+            for field in re.findall(r"\b\w+\b", sections(stage.function)["Writes"]):
+                if field in DATA and DATA[field].role == "output" and DATA[field].shape != (1,):
+                    assert f"{field} ({DATA[field].shape[0]}," in " ".join(doc.split())
 
 
 def test_functions_are_called_by_the_names_of_packages():
@@ -371,12 +373,11 @@ def public_functions():
                 yield f"{prefix}.{name}", getattr(module, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "function"), list(public_functions()), ids=lambda value: value if type(value) is str else ""
-)
-def test_signatures_can_be_read(name, function):
-    for parameter in inspect.signature(function).parameters.values():
-        assert len(str(parameter)) < 80 and "numpy._typing" not in str(parameter), str(parameter)
+def test_signatures_can_be_read(subtests):
+    for name, function in list(public_functions()):
+        with subtests.test(name=name):
+            for parameter in inspect.signature(function).parameters.values():
+                assert len(str(parameter)) < 80 and "numpy._typing" not in str(parameter), str(parameter)
 
 
 def test_energy_after_a_step_is_that_of_the_new_state_once_the_frames_are(rng):

@@ -57,36 +57,44 @@ def examples() -> dict[tuple[str, str], str]:
 EXAMPLES = examples()
 
 
-@pytest.mark.parametrize("module, name", THINGS)
-def test_a_public_name_has_an_example_that_uses_it(module, name):
+def test_a_public_name_has_an_example_that_uses_it(subtests):
     """tests/test_blocks.py runs it."""
-    assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
-    used = rf"\b(?:fl|environments|distributed|lcp|tree|lanes)\.{name}\b"
-    by_result = {"Solution": "Solution", "Model": "Model"}  # a class that a function makes is named in a comment
-    assert re.search(used, code) or by_result.get(name, "\0") in code
+    for module, name in THINGS:
+        with subtests.test(module=module, name=name):
+            assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
+            code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
+            used = rf"\b(?:fl|environments|distributed|lcp|tree|lanes)\.{name}\b"
+            by_result = {
+                "Solution": "Solution",
+                "Model": "Model",
+            }  # a class that a function makes is named in a comment
+            assert re.search(used, code) or by_result.get(name, "\0") in code
 
 
 def test_no_example_is_of_a_name_that_is_not_public():
     assert set(EXAMPLES) <= set(NAMES)
 
 
-@pytest.mark.parametrize("module, name", THINGS)
-def test_a_public_name_says_what_it_is(module, name):
-    made = thing(module, name)
-    text = inspect.getdoc(made.function if isinstance(made, Kernel) and hasattr(made, "function") else made) or ""
-    assert len(text) > 10 and not text.startswith(f"{name}("), "a docstring of its own"
+def test_a_public_name_says_what_it_is(subtests):
+    for module, name in THINGS:
+        with subtests.test(module=module, name=name):
+            made = thing(module, name)
+            text = (
+                inspect.getdoc(made.function if isinstance(made, Kernel) and hasattr(made, "function") else made) or ""
+            )
+            assert len(text) > 10 and not text.startswith(f"{name}("), "a docstring of its own"
 
 
-@pytest.mark.parametrize("name", [n for m, n in THINGS if m == "featherlane" and inspect.isfunction(thing(m, n))])
-def test_a_function_says_its_errors_shapes_and_units(name):
+def test_a_function_says_its_errors_shapes_and_units(subtests):
     """Those of a model and a data share the errors that simulation/steps.py names; they read and write fields."""
-    function = getattr(fl, name)
-    parameters, text = list(inspect.signature(function).parameters), inspect.getdoc(function)
-    assert "Raises:" in text or parameters[:2] == ["model", "data"] or name in NO_ERRORS
-    if ARRAYS.search(signature(function)):
-        assert SHAPE.search(text), "no shape, as (nv,) or (..., 3)"
-        assert UNIT.search(text) or name in UNITLESS, "no unit, as [m/s]"
+    for name in [n for m, n in THINGS if m == "featherlane" and inspect.isfunction(thing(m, n))]:
+        with subtests.test(name=name):
+            function = getattr(fl, name)
+            parameters, text = list(inspect.signature(function).parameters), inspect.getdoc(function)
+            assert "Raises:" in text or parameters[:2] == ["model", "data"] or name in NO_ERRORS
+            if ARRAYS.search(signature(function)):
+                assert SHAPE.search(text), "no shape, as (nv,) or (..., 3)"
+                assert UNIT.search(text) or name in UNITLESS, "no unit, as [m/s]"
 
 
 # what they take and give are coordinates of any kind, or has the units of what it is told

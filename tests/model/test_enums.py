@@ -43,10 +43,11 @@ def mujocos(name: str) -> list[int]:
     return [known[n] for n in names if n in known]
 
 
-@pytest.mark.parametrize("name", sorted(NUMBERS))
-def test_a_number_is_mujocos_of_its_name_or_our_own(name):
-    if name not in enums.OWN and not name.startswith(INMJCF):
-        assert mujocos(name) == [NUMBERS[name]]
+def test_a_number_is_mujocos_of_its_name_or_our_own(subtests):
+    for name in sorted(NUMBERS):
+        with subtests.test(name=name):
+            if name not in enums.OWN and not name.startswith(INMJCF):
+                assert mujocos(name) == [NUMBERS[name]]
 
 
 def test_our_own_numbers_are_none_of_mujocos():

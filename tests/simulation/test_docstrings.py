@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 
 import featherlane as fl
 from featherlane.simulation.docstring import sections
@@ -57,23 +56,25 @@ def touched(analysis: Analysis, stage, kind: int) -> set[str]:
     return set().union(*analysis.fields(stage)[kind].values())
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_a_stage_says_what_it_reads_and_writes(name):
-    stage = STAGES[name]
-    assert {"", "Reads", "Writes"} <= sections(stage.function).keys()
-    for kind, label in enumerate(("Reads", "Writes")):
-        plain, starred, wrong = named(stage, label)
-        assert not wrong, f"{label}: {'; '.join(wrong)}"
-        done = touched(ALL, stage, kind)
-        assert plain - starred <= done, f"{label} what it does not: {sorted(plain - done)}"
+def test_a_stage_says_what_it_reads_and_writes(subtests):
+    for name in STAGES:
+        with subtests.test(name=name):
+            stage = STAGES[name]
+            assert {"", "Reads", "Writes"} <= sections(stage.function).keys()
+            for kind, label in enumerate(("Reads", "Writes")):
+                plain, starred, wrong = named(stage, label)
+                assert not wrong, f"{label}: {'; '.join(wrong)}"
+                done = touched(ALL, stage, kind)
+                assert plain - starred <= done, f"{label} what it does not: {sorted(plain - done)}"
 
 
-@pytest.mark.parametrize("name", STAGES)
-def test_a_stage_names_all_that_it_stores_itself(name):
+def test_a_stage_names_all_that_it_stores_itself(subtests):
     """What the stages store that it calls stands in their docstrings."""
-    stage = STAGES[name]
-    plain, starred, _ = named(stage, "Writes")
-    assert touched(OWN, stage, 1) <= plain | starred | said_of_others(stage)
+    for name in STAGES:
+        with subtests.test(name=name):
+            stage = STAGES[name]
+            plain, starred, _ = named(stage, "Writes")
+            assert touched(OWN, stage, 1) <= plain | starred | said_of_others(stage)
 
 
 def said_of_others(stage) -> set[str]:

@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from featherlane import solver
 
 HERE, ROOM = Path(__file__).parent, Path(solver.__file__).parent
@@ -20,9 +18,10 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES, ids=str)
-def test_it_has_a_test_that_imports_it(file):
-    test = HERE / file.with_name(f"test_{file.name}")
-    module = ".".join((solver.__name__, *file.with_suffix("").parts))
-    assert test.exists(), f"{file} has no {test.relative_to(HERE)}"
-    assert module in imported(test), f"{test.relative_to(HERE)} does not import {module}"
+def test_it_has_a_test_that_imports_it(subtests):
+    for file in FILES:
+        with subtests.test(file=str(file)):
+            test = HERE / file.with_name(f"test_{file.name}")
+            module = ".".join((solver.__name__, *file.with_suffix("").parts))
+            assert test.exists(), f"{file} has no {test.relative_to(HERE)}"
+            assert module in imported(test), f"{test.relative_to(HERE)} does not import {module}"

@@ -19,7 +19,7 @@ import pytest
 
 import oracle
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 MODULE = """
 import json, mujoco
 from importlib.metadata import distributions

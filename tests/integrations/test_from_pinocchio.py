@@ -9,7 +9,7 @@ import pytest
 import featherlane as fl
 from pages import blocks
 
-PAGE = Path(__file__).parents[1] / "docs" / "migration-pinocchio.md"
+PAGE = Path(__file__).parents[2] / "docs" / "migration-pinocchio.md"
 ROUNDING = 1e-12  # of numbers of the order of ten
 ROBOT = """
 <mujoco>

@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "ppo.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ppo.py"
 SMALL = "--task Hopper-v5 --num-envs 4 --rollout 32 --minibatch 64 --epochs 2 --steps 512 --video 0".split()
 MEASURED = ("seconds", "steps_per_second", "physics", "policy", "learning")  # columns that no two runs share
 GAMMA, LAMBDA = 0.9, 0.8

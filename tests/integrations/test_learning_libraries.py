@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[3] / "docs" / "learning-libraries.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "learning-libraries.md").read_text()
 EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 LIBRARIES = {
     "Gymnasium": "gymnasium",
