@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import signal
@@ -60,11 +61,19 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """A test in a folder of MARKED has its name as a marker."""
+    """Adds the folder's marker in the folders of MARKED, and `slow` to what is marked `ci`."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in MARKED:
             item.add_marker(folder)
+        if item.get_closest_marker("ci"):
+            item.add_marker("slow")
+
+
+def pytest_collection_finish(session):
+    """The garbage collector no longer visits what imports and the collection of tests have left."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionstart(session):

@@ -1,0 +1,35 @@
+"""Which cases of a large set of parameters run by default; the others run in CI."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import pytest
+
+
+def every(step: int, cases) -> list:
+    """Cases of which each `step`-th runs by default, from the first on."""
+    return [case if k % step == 0 else in_ci(case) for k, case in enumerate(cases)]
+
+
+def pairwise(*axes) -> list:
+    """All combinations of the values of some axes; those that run by default contain each pair of values of two axes.
+
+    A combination runs by default if it contains a pair that no earlier one of these does (greedy, in order of gain).
+    """
+    cases = list(product(*map(range, map(len, axes))))
+    pairs = {case: {((i, case[i]), (j, case[j])) for i, j in combinations(range(len(axes)), 2)} for case in cases}
+    missing, chosen = set().union(*pairs.values()), set()
+    while missing:
+        best = max(cases, key=lambda case: len(pairs[case] & missing))
+        missing -= pairs[best]
+        chosen.add(best)
+    values = {case: tuple(axis[i] for axis, i in zip(axes, case, strict=True)) for case in cases}
+    return [values[case] if case in chosen else in_ci(*values[case]) for case in cases]
+
+
+def in_ci(*case):
+    """A case that runs in CI only."""
+    values = case[0].values if len(case) == 1 and isinstance(case[0], type(pytest.param())) else case
+    marks = case[0].marks if len(case) == 1 and isinstance(case[0], type(pytest.param())) else ()
+    return pytest.param(*values, marks=[*marks, pytest.mark.ci])
