@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -28,6 +29,7 @@ VERDICTS = ("killed", "survived", "timed out", "error")
 def main() -> int:
     """Judge the sample; return 1 if a test fails without mutation, or if more mutants live than in an earlier run."""
     options = parsed()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # the tests and the copy go, too
     chosen = sample(SOURCE / "featherlane", options.number, options.seed)
     wanted = options.only if options.only is not None else range(len(chosen))
     judged = {} if options.out is None else read(options.out)

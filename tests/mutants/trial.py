@@ -86,8 +86,11 @@ class Trials:
             test = failed(code, text, self.tests.parent)
             verdict = "killed" if code != EMPTY and self._passes(test, target) else "error"
             named = test or "no test collected"
-        for name in set(os.listdir(self.cache)) - self.kernels:  # each mutant starts from the same kernels
-            (self.cache / name).unlink(missing_ok=True)
+        for path in self.cache.iterdir():  # each mutant starts from the same kernels; a killed compiler leaves a folder
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name not in self.kernels:
+                path.unlink(missing_ok=True)
         return {"verdict": verdict, "seconds": seconds, "cpu": cpu, "test": named}
 
     def _passes(self, test: str, target: Path) -> bool:
