@@ -8,8 +8,8 @@ import pytest
 
 
 def every(step: int, cases) -> list:
-    """Cases of which each `step`-th runs by default, from the first on."""
-    return [case if k % step == 0 else in_ci(case) for k, case in enumerate(cases)]
+    """Cases of which each `step`-th runs by default, from the first on; a tuple has a value for each parameter."""
+    return [case if k % step == 0 else _in_ci(case) for k, case in enumerate(cases)]
 
 
 def pairwise(*axes) -> list:
@@ -28,8 +28,12 @@ def pairwise(*axes) -> list:
     return [values[case] if case in chosen else in_ci(*values[case]) for case in cases]
 
 
-def in_ci(*case):
+def in_ci(*values, marks=()):
     """A case that runs in CI only."""
-    values = case[0].values if len(case) == 1 and isinstance(case[0], type(pytest.param())) else case
-    marks = case[0].marks if len(case) == 1 and isinstance(case[0], type(pytest.param())) else ()
     return pytest.param(*values, marks=[*marks, pytest.mark.ci])
+
+
+def _in_ci(case):
+    if isinstance(case, type(pytest.param())):
+        return in_ci(*case.values, marks=case.marks)
+    return in_ci(*case) if isinstance(case, tuple) else in_ci(case)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sampling import every
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ARGUMENTS = {
     "bad_world": ["100"],
@@ -54,7 +56,7 @@ def test_all_examples_are_run():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == {*ARGUMENTS, *BY_RAY, "ppo"}
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("name", every(6, ARGUMENTS))
 def test_the_example_runs(name, tmp_path):
     assert ran(name, ARGUMENTS[name], tmp_path)
 
@@ -78,6 +80,7 @@ def ran(name, arguments, folder):
     return done.stdout
 
 
+@pytest.mark.ci
 def test_a_sweep_is_drawn(tmp_path):
     shown = ran("sweep_friction", ARGUMENTS["sweep_friction"], tmp_path)
     assert "48 humanoids" not in shown and "correlation of distance with friction -0." in shown

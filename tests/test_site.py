@@ -13,6 +13,7 @@ from pages import site
 
 pytest.importorskip("material")
 pytest.importorskip("latex2mathml")
+pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).parents[1]
 MOST_BYTES = 32e6  # of a site that is read on a telephone, too

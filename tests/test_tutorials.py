@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pages import links
+from sampling import every
 
 TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
 SCRIPTS = sorted(TUTORIALS.glob("*.py"))
@@ -29,7 +30,7 @@ def prose(text: str) -> str:
     return "\n".join(re.sub(r"^# ?", "", body, flags=re.MULTILINE) for is_text, body in cells(text) if is_text)
 
 
-@scripts
+@pytest.mark.parametrize("path", every(7, SCRIPTS), ids=lambda path: path.stem)
 def test_it_runs(path, tmp_path):
     command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(path)]
     quiet = {**os.environ, "MPLBACKEND": "agg", "MPLCONFIGDIR": str(tmp_path)}

@@ -67,6 +67,7 @@ def test_an_address_of_another_type_is_refused():
         connect(6379)
 
 
+@pytest.mark.ci
 def test_an_address_that_does_not_answer_is_an_error_in_time(nobody):
     pytest.importorskip("ray")
     with pytest.raises(fl.ModelError, match="no Ray answers") as refused:

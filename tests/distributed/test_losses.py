@@ -81,7 +81,9 @@ def kill(batch, k):
     ray.kill(batch._workers[k].actor, no_restart=True)
 
 
-@pytest.mark.parametrize("steps", [10_000, 70], ids=["from the start", "from a checkpoint"])
+@pytest.mark.parametrize(
+    "steps", [pytest.param(10_000, id="from the start", marks=pytest.mark.ci), pytest.param(70, id="from a checkpoint")]
+)
 def test_a_worker_killed_between_calls_is_made_anew(batch, controls, expected, steps):
     every(batch, steps)
     found = session(batch, controls, lambda k: kill(batch, 1) if k == 2 else None)
@@ -106,6 +108,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, e
     assert sum(batch.losses) == 2
 
 
+@pytest.mark.ci
 def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model, monkeypatch):
     """Three losses in a row, of which two are of actors that have not answered yet."""
     started, make = [], batch._pool._actor
@@ -157,6 +160,7 @@ def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.ci
 def test_recordings_that_were_left_on_a_node_are_computed_again(batch, controls, monkeypatch):
     """As where the node is gone: by an actor elsewhere, from the checkpoint before each part."""
     monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)

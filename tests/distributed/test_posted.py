@@ -143,6 +143,7 @@ def test_what_was_set_before_a_call_that_fails_stays(pair):
     assert np.array_equal(batch.qpos, local.qpos)
 
 
+@pytest.mark.ci
 def test_what_goes_wrong_at_the_end_is_told_when_the_batch_is_left(model, cluster):
     batch = Batch(model, N, 2, 1)
     with pytest.raises(AttributeError, match="no_such"), batch:
@@ -151,6 +152,7 @@ def test_what_goes_wrong_at_the_end_is_told_when_the_batch_is_left(model, cluste
         batch.wait()
 
 
+@pytest.mark.ci
 def test_a_checkpoint_is_never_written_over_the_last_one(model, cluster, tmp_path):
     with Batch(model, N, 2, 1, checkpoint_every=1, checkpoint_folder=tmp_path) as batch:
         for _ in range(5):

@@ -75,6 +75,7 @@ def test_what_a_process_lacks_is_named():
         unpacked("function", b"cno_such_module\nthing\n.")
 
 
+@pytest.mark.ci
 def test_a_function_that_cannot_be_shipped_stops_nothing(model, cluster):
     lock = threading.Lock()
     with Batch(model, 16, 2, 1) as batch:

@@ -16,6 +16,7 @@ def simulated(capfd, *words):
     return json.loads(capfd.readouterr().out)
 
 
+@pytest.mark.ci
 def test_worlds_on_workers_are_told_and_recorded_as_those_here(cluster, capfd, tmp_path):
     here = simulated(capfd, "--out", tmp_path / "here.npz")
     there = simulated(capfd, "--out", tmp_path / "there.npz", "--nodes", 2)

@@ -60,6 +60,7 @@ def test_workers_give_the_same_bits(model, whole, tmp_path):
     assert ray.is_initialized()  # a Ray that was there stays
 
 
+@pytest.mark.ci
 def test_a_cluster_is_given_or_named_by_its_address(model, whole, cluster):
     same(whole, swept(model, nodes=cluster.address))
     same(whole, swept(model, nodes=cluster))
@@ -89,6 +90,7 @@ def test_workers_that_die_are_replaced_and_the_bits_stay(model, whole, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.ci
 def test_what_was_done_here_goes_on_there_and_back(model, whole, tmp_path):
     def stop(at):
         def progress(done, total):
@@ -105,6 +107,7 @@ def test_what_was_done_here_goes_on_there_and_back(model, whole, tmp_path):
     same(whole, swept(model, out=tmp_path / "run"))
 
 
+@pytest.mark.ci
 def test_kernels_and_functions_of_a_program_are_shipped(model, whole):
     strength = 0.5
 
@@ -194,6 +197,7 @@ def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
     same(tables[0], tables[2])
 
 
+@pytest.mark.ci
 def test_a_cluster_without_room_is_told(model, cluster, monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.5)
 

@@ -13,6 +13,7 @@ import featherlane as fl
 import featherlane.environments as environments
 from featherlane.environments.painting import Painting
 from featherlane.painter import Painter
+from sampling import every
 
 pytest.importorskip("OpenGL")
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning", "ignore:.*Overwriting:UserWarning")
@@ -46,10 +47,11 @@ SCENE = """<mujoco><worldbody><camera name="look" pos="0 -2 1" xyaxes="1 0 0 0 .
 
 
 @pytest.mark.parametrize(
-    "field", ["body_pos", "body_quat", "geom_size", "geom_pos", "site_pos", "site_size", "cam_pos", "jnt_pos", None]
+    "field",
+    every(4, [None, "body_pos", "body_quat", "geom_size", "cam_pos", "geom_pos", "site_pos", "site_size", "jnt_pos"]),
 )
 def test_each_world_is_drawn_under_its_own_model(field):
-    """As a renderer of the world's own model draws it; the last case edits the model of all worlds."""
+    """As a renderer of the world's own model draws it; the first case edits the model of all worlds."""
     drawn(1).close()
     batch = fl.Batch(fl.load(SCENE), 2)
     painting = Painting(SimpleNamespace(camera_name="look", width=64, height=48), "rgb_array", 2)

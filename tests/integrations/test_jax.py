@@ -81,6 +81,7 @@ def test_a_rollout_is_that_of_the_batch(world):
     assert np.asarray(first[0]).tobytes() == recorded["qpos"][:, 0].tobytes()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_float32_arrays_have_gradients_in_float32(dtype):
     """Of worlds in either precision."""
@@ -99,6 +100,7 @@ def test_float32_arrays_have_gradients_in_float32(dtype):
         assert jnp.abs(one - other).max(initial=0.0) < 2e-3 * jnp.abs(one).max(initial=0.0) + 1e-6
 
 
+@pytest.mark.ci
 def test_vmap_and_scan_go_through_steps():
     """A member of a vmap is what it is alone, gradients included; a scan of steps is a rollout but for warm starts."""
     model, rng = carts()[0], np.random.default_rng(0)
@@ -183,6 +185,7 @@ def test_a_compiled_gradient_is_that_of_the_callback(of_arrays, monkeypatch):
         assert jnp.abs(one - other).max() <= rounding * jnp.abs(other).max()
 
 
+@pytest.mark.ci
 def test_a_step_that_formulas_do_not_serve_comes_back_to_python(monkeypatch):
     """A contact is within 2e-7 m of its end."""
     model = fl.load("""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
@@ -221,6 +224,7 @@ def test_worlds_that_step_by_plain_python_go_through_it():
     assert worlds.rollout(*given)[1][0, -1, 0] > 0.0
 
 
+@pytest.mark.ci
 def test_a_program_that_outlives_its_worlds_says_so():
     """Its table is gone, and so is the memory behind."""
     worlds = fj.Dynamics(fl.Batch(carts()[0], 1, nthread=1))

@@ -78,6 +78,7 @@ def test_sides_of_a_box_with_points_all_over_are_made_convex(rng):
         check(moved, convex_triangles(moved, triangles))
 
 
+@pytest.mark.ci
 def test_a_cylinder_of_many_rings_is_made_convex(rng):
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     angle = 2 * np.pi * np.arange(40) / 40

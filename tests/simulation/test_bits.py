@@ -7,12 +7,13 @@ import pytest
 
 from bits import hashes
 from bits.scenes import SCENES
+from sampling import every
 
 RECORD = hashes.recorded()
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if scene.slow else n for n, scene in SCENES.items()]
+    "name", every(3, [pytest.param(n, marks=pytest.mark.slow) if scene.slow else n for n, scene in SCENES.items()])
 )
 def test_the_bits_are_the_recorded_ones(name):
     assert name in RECORD["scenes"], f"{name} is not recorded: python tests/bits/record.py {name!r}"

@@ -67,11 +67,13 @@ def measured(text: str, folder: Path) -> dict[str, float]:
     return json.loads(ended.stdout)
 
 
+@pytest.mark.ci
 def test_with_all_terms_they_are_those_of_a_step(errors):
     assert errors[""]["nothing"] < CONTACT
     assert errors[TIED]["nothing"] < CONTACT
 
 
+@pytest.mark.ci
 def test_without_a_term_they_are_not(errors):
     for more, found in errors.items():
         absent = FORMULAS if more else REST

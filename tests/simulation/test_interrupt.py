@@ -12,6 +12,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.tile.turn import Turn, hold
+from sampling import in_ci
 
 # a process that tells when it computes, is interrupted, and compares what is left with steps of another batch
 PROGRAM = """
@@ -76,13 +77,13 @@ ACTUATED = """<mujoco><worldbody><body><joint name="j" damping="1"/><geom size="
 @pytest.mark.parametrize(
     "how, nthread, recorded",
     [
-        ("step", 1, 0),
-        ("step", 2, 0),
+        in_ci("step", 1, 0),
+        in_ci("step", 2, 0),
         ("step", 2, 5),
-        ("ids", 2, 0),
-        ("rollout", 1, 0),
+        in_ci("ids", 2, 0),
+        in_ci("rollout", 1, 0),
         ("rollout", 2, 3),
-        ("actuator", 2, 0),
+        in_ci("actuator", 2, 0),
     ],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="no process can send itself SIGINT there")

@@ -17,6 +17,7 @@ from featherlane.solver.primal.problem import evaluate
 from featherlane.solver.primal.rounding import EPS, SMALL, TERMS
 from oracles.precise import Precise
 from oracles.uncompiled import call
+from sampling import in_ci
 from scenes.held import CARRIED, FINGERS, JAMMED, PUCK, TIED
 from scenes.states import kicked
 from scenes.touching import each, go_along, go_to, near, touching, vectors
@@ -171,11 +172,18 @@ def error(model, state, dtype):
     return float(np.max(errors)), gradient, one.status["not_converged"][0]
 
 
-@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize(
-    ("xml", "spread", "dtype"),
-    [(FINGERS, 0.02, "float64"), (CARRIED, 0.02, "float64"), (PUCK, 1e-4, "float32"), (JAMMED, 1e-4, "float32")],
-    ids=["fingers", "carried", "puck", "jammed"],
+    ("xml", "spread", "dtype", "cone"),
+    [
+        (FINGERS, 0.02, "float64", "elliptic"),
+        in_ci(FINGERS, 0.02, "float64", "pyramidal"),
+        in_ci(CARRIED, 0.02, "float64", "elliptic"),
+        (CARRIED, 0.02, "float64", "pyramidal"),
+        (PUCK, 1e-4, "float32", "elliptic"),
+        in_ci(PUCK, 1e-4, "float32", "pyramidal"),
+        in_ci(JAMMED, 1e-4, "float32", "elliptic"),
+        (JAMMED, 1e-4, "float32", "pyramidal"),
+    ],
 )
 def test_acceleration_and_force_are_right_though_the_rows_do_not_balance(xml, spread, dtype, cone):
     unbalanced = 0
