@@ -71,7 +71,7 @@ def test_float32_agrees_with_float64(name, rng):
     model = pair_model(*PAIRS[name][:2])
     xpos, xmat = frames(model, *random_poses(rng, name, 64))
     xpos = xpos - xpos[:, :1]
-    exact, found = collide(model, xpos, xmat, 8), collide(model, xpos, xmat, 8, Workspace(model, 8, np.float32))
+    exact, found = collide(model, xpos, xmat, 8), collide(model, xpos, xmat, 16, Workspace(model, 16, np.float32))
     other = 0
     for ours, expected in zip(found, exact, strict=True):
         if len(ours) == len(expected):

@@ -16,6 +16,7 @@ from featherlane.collision.collision import collision
 from featherlane.constraint import make_rows
 from featherlane.dynamics.inertia.metric import metric_times
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.lanes.processor import tile_width
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward_position, forward_velocity
 from featherlane.simulation.tile.workspace import Workspace
@@ -65,14 +66,14 @@ CHAIN = """<mujoco><option cone="{cone}" timestep="0.004" jacobian="dense" toler
   </worldbody></mujoco>"""
 
 
-def touching(cone="pyramidal", width=8, xml=XML, spread=0.01, dtype=np.float64, **options) -> SimpleNamespace:
+def touching(cone="pyramidal", width=None, xml=XML, spread=0.01, dtype=np.float64, **options) -> SimpleNamespace:
     """A tile whose rows are made: mj, model, w, (m, d) for uncompiled kernels, of each world
     MuJoCo's data and the convex problem.
 
     In the last of several worlds nothing touches: its contact slots are those of its mates.
     """
     mj, rng = mujoco.MjModel.from_xml_string(xml.format(cone=cone)), np.random.default_rng(7)
-    model = load(mj)
+    model, width = load(mj), width or tile_width(dtype)
     for name, value in options.items():
         setattr(model.opt, name, value)
     w = Workspace(model, width, dtype)

@@ -15,6 +15,7 @@ from featherlane.solver.hessian.equation import assemble_hessian
 from featherlane.solver.inverse import constraint_forces
 from oracles.efc import efc
 from oracles.hessians import dense_hessian
+from sampling import in_ci
 
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
 ROWS = 1e-9  # relative: the same formulas in another order
@@ -198,16 +199,17 @@ def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, r
     assert slipping > 0
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("dtype", "lanes"), [(np.float64, 1), (np.float32, 16), in_ci(np.float32, 1)])
 @pytest.mark.parametrize(("cone", "condim"), [("elliptic", 3), ("elliptic", 6), ("pyramidal", 4)])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype):
+def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype, lanes):
+    """Alone in a tile of one lane, or where the other lanes hold worlds at rest."""
     mj, width = scene(cone, condim), tile_width(dtype)
     model = load(mj)
     model.opt.tolerance = 1e-8
     found = motion(mj, width)
     for k in (0, 3):
         found[k].qpos[[2, 9, 18, 25]] += 5.0 * np.arange(1, 5)  # a world without contacts: its slots are zeros
-    alone, tile = Workspace(model, 1, dtype), Workspace(model, width, dtype)
+    alone, tile = Workspace(model, lanes, dtype), Workspace(model, width, dtype)
     for lane, data in enumerate(found):
         put(tile, lane, data)
     tile.run(forward)

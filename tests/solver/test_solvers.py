@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.lanes.processor import tile_width
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.dual import rows as dual_rows
@@ -211,13 +212,12 @@ def test_float32_stops(solver):
     states = motion(model, 8)
     model.opt.solver, count = solver, {}
     for dtype in (np.float64, np.float32):
-        w, total = Workspace(model, 1, dtype), 0
-        for state in states:
-            put(w, 0, state)
-            w.run(forward)
-            total += w.arrays["solver_niter"][0, 0]
-        assert w.arrays["warning"][3, 0] == 0
-        count[dtype] = total
+        w = Workspace(model, tile_width(dtype), dtype)
+        for lane, state in enumerate(states):
+            put(w, lane, state)
+        w.run(forward)
+        assert not w.arrays["warning"][3, : len(states)].any()
+        count[dtype] = w.arrays["solver_niter"][0, : len(states)].sum()
     assert count[np.float32] <= 1.2 * count[np.float64]
 
 

@@ -104,7 +104,7 @@ def test_its_record_tells_each_point(rng):
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_float32_stops_where_no_row_switches(cone):
-    s = ready(cone, width=1, dtype=np.float32, tolerance=1e-8)
+    s = ready(cone, width=16, dtype=np.float32, tolerance=1e-8)
     call(newton, s.m, s.d)
     best = s.problems[0].minimum()
     assert s.a["warning"][3, 0] == 0 and 2 < s.a["solver_niter"][0, 0] < 20
@@ -115,7 +115,7 @@ def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
     """As if none of its steps were exact."""
     monkeypatch.setattr(steps, "EXACT_FALL", 0.0)
     monkeypatch.setattr(steps, "line_rounding", lambda m, d, reach: np.zeros(1, np.float32))
-    s = ready("pyramidal", width=1, dtype=np.float32, tolerance=1e-12)
+    s = ready("pyramidal", width=16, dtype=np.float32, tolerance=1e-12)
     call(newton, s.m, s.d)
     best = s.problems[0].minimum()
     assert s.a["warning"][3, 0] == 0 and 2 < s.a["solver_niter"][0, 0] < 20
