@@ -42,8 +42,11 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config) -> int:
-    """One process for each core, at most 8; none where only files or tests are named, which start sooner without."""
-    return min(len(os.sched_getaffinity(0)), 8) if any(Path(name).is_dir() for name in config.args) else 0
+    """One process for each core, at most 8 and at most one for each named file; a single file starts sooner without."""
+    named = {name.partition("::")[0] for name in config.args}
+    most = min(len(os.sched_getaffinity(0)), 8)
+    count = most if any(Path(name).is_dir() for name in named) else min(most, len(named))
+    return count if count > 1 else 0
 
 
 @pytest.hookimpl(optionalhook=True)
