@@ -275,7 +275,7 @@ def test_dantzig_has_no_iterates_to_record():
     data = fl.Data(model)
     data.record_solver = True
     fl.forward(model, data)
-    with pytest.raises(fl.ModelError, match="solver_history: lcp_solver 'dantzig' pivots"):
+    with pytest.raises(fl.ModelError, match="dantzig"):
         _ = data.solver_history
 
 
