@@ -70,7 +70,7 @@ def test_float32_observations_are_the_buffers():
 @pytest.mark.parametrize("wrong", [torch.ones(N), torch.ones(N + 1, 1), torch.full((N, 1), torch.nan)])
 def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     env = count()
-    with pytest.raises(fl.ModelError, match="actions: "):
+    with pytest.raises(fl.ModelError):
         env.step(wrong)
     assert env.env.batch.time.tolist() == [0.0] * N
     env.close()

@@ -73,7 +73,7 @@ def test_steps_are_those_of_the_environment():
 def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     env = tensors.make(Count(), N, nthread=1)
     env.reset()
-    with pytest.raises(fl.ModelError, match="actions: "):
+    with pytest.raises(fl.ModelError):
         env.step(wrong)
     assert env.env.batch.time.tolist() == [0.0] * N
 

@@ -101,11 +101,11 @@ def test_edges():
     model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
     assert fl.rnea_derivatives(model, fl.Data(model)).DtauDq.shape == (0, 0)
     model = fl.load("arm")
-    with pytest.raises(fl.ModelError, match="qacc"):
+    with pytest.raises(fl.ModelError):
         fl.rnea_derivatives(model, fl.Data(model), [1.0, 2.0])
-    with pytest.raises(fl.ModelError, match="nthread"):
+    with pytest.raises(fl.ModelError):
         fl.rnea_derivatives(model, fl.Data(model), nthread=-1)
-    with pytest.raises(TypeError, match="data"):
+    with pytest.raises(fl.errors.ArgumentTypeError):
         fl.rnea_derivatives(model, None)
     data = fl.Data(model)
     before = {name: np.copy(a) for name, a in data.workspace.arrays.items()}
