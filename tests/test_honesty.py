@@ -164,7 +164,7 @@ def test_a_number_that_a_field_cannot_hold_is_refused_by_the_next_call(world, dt
 
 def test_an_option_is_refused_as_it_is_set():
     model = fl.load("arm")
-    with pytest.raises(fl.ModelError, match="option timestep: got -1"):
+    with pytest.raises(fl.ModelError):
         model.opt.timestep = -1
     assert model.opt.timestep > 0
 
