@@ -59,7 +59,7 @@ def thrown(name, nworld, steps=40):
 
 
 def everything(batch):
-    return {name: array.copy() for name, array in batch._arrays.items()}
+    return {name: array.copy() for name, array in batch.checkpoint().items()}
 
 
 # ---- poses -------------------------------------------------------------------------------------------------
