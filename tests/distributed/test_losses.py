@@ -130,7 +130,7 @@ def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model
 def test_an_error_in_one_worker_takes_all_back(batch):
     batch.step(3)
     before = batch.checkpoint()
-    with pytest.raises(AttributeError, match="no_such"):
+    with pytest.raises(fl.errors.UnknownAttributeError):
         batch._run_all(lambda k: [("step", (2, None)), *[("method", ("no_such",))] * k])
     after = batch.checkpoint()
     assert [name for name in before if not np.array_equal(before[name], after[name])] == []
@@ -151,7 +151,7 @@ def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
     monkeypatch.setattr(restarts, "MOST", 1)
     batch.step(3)
     before = batch.checkpoint()
-    with pytest.raises(RuntimeError, match="lost 2 times within 30 s"):
+    with pytest.raises(fl.errors.CallError, match="lost"):
         batch.call(lambda b: os.kill(os.getpid(), signal.SIGKILL))
     after = batch.checkpoint()  # the batch goes on
     assert all(np.array_equal(before[name], after[name]) for name in before)
@@ -178,7 +178,7 @@ def test_recordings_that_were_left_on_a_node_are_computed_again(batch, controls,
     monkeypatch.setattr(ray, "get", get)
     found = gathered(parts)
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
-    with pytest.raises(fl.ModelError, match="from step 0 on was lost with its node; it can be computed again"):
+    with pytest.raises(fl.ModelError, match="lost"):
         parts[0]._replace(replay=None).get()
 
 

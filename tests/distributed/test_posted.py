@@ -116,7 +116,7 @@ def test_an_error_of_a_call_that_did_not_wait_is_told_by_the_next_one(pair):
     batch.qvel = 7.0  # after it: undone with it
     held[:] = 0.25
     batch.step(4)
-    with pytest.raises(AttributeError, match="no_such") as found:
+    with pytest.raises(fl.errors.UnknownAttributeError, match="no_such") as found:
         batch.qpos  # noqa: B018
     assert any("an earlier call asked for this" in note for note in found.value.__notes__)
     assert any("worlds from 16 on" in note for note in found.value.__notes__)
@@ -131,12 +131,12 @@ def test_what_was_set_before_a_call_that_fails_stays(pair):
     batch, local = pair
     for b in pair:
         b.qvel = 1.5
-    with pytest.raises(AttributeError, match="no_such"):
+    with pytest.raises(fl.errors.UnknownAttributeError):
         batch.call(lambda own: own.no_such)
     for b in pair:
         b.qpos = 0.5
     ask_for_what_is_not_there(batch)
-    with pytest.raises(AttributeError, match="no_such"):
+    with pytest.raises(fl.errors.UnknownAttributeError):
         batch.wait()
     for b in pair:
         b.step(2)
@@ -145,9 +145,9 @@ def test_what_was_set_before_a_call_that_fails_stays(pair):
 
 def test_what_goes_wrong_at_the_end_is_told_when_the_batch_is_left(model, cluster):
     batch = Batch(model, N, 2, 1)
-    with pytest.raises(AttributeError, match="no_such"), batch:
+    with pytest.raises(fl.errors.UnknownAttributeError), batch:
         ask_for_what_is_not_there(batch)
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(fl.errors.CallError):
         batch.wait()
 
 
