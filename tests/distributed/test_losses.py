@@ -56,13 +56,13 @@ def workers(model, cluster):
 def batch(workers, model):
     """The batch, at the start; nobody was lost yet."""
     workers.restore(fl.Batch(model, N).checkpoint())
-    for w in workers._workers:
+    for w in workers._workers:  # reset the loss counters: a new batch for each test would take seconds
         w.losses, w._restarts = 0, restarts.Restarts()
     return workers
 
 
 def every(batch, steps):
-    """Keep worlds after so many steps."""
+    """Set the checkpoint interval in steps: the public argument is read only when a batch is made."""
     batch.__dict__["_every"] = steps
 
 
@@ -77,7 +77,7 @@ def assert_same(found, expected):
 
 
 def kill(batch, k):
-    """End a worker's process, by its handle."""
+    """End a worker's process by its handle: `batch.call(os.getpid)` would first wait for posted calls."""
     ray.kill(batch._workers[k].actor, no_restart=True)
 
 
@@ -96,7 +96,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, e
 
     def between(k):
         if k in (1, 2):
-            pid = batch._pool.where[k - 1].pid
+            pid = batch._pool.where[k - 1].pid  # `batch.call(os.getpid)` would wait
             timers.append(threading.Timer(0.02, os.kill, (pid, signal.SIGKILL)))
             timers[-1].start()
 
@@ -108,7 +108,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, e
 
 def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model, monkeypatch):
     """Three losses in a row, of which two are of actors that have not answered yet."""
-    started, make = [], batch._pool._actor
+    started, make = [], batch._pool._actor  # the loss has to come before the actor answers
 
     def killed(k, is_reserved):
         actor = make(k, is_reserved)
@@ -129,9 +129,15 @@ def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model
 
 def test_an_error_in_one_worker_takes_all_back(batch):
     batch.step(3)
+    batch.step(1, ids=[N - 1])
     before = batch.checkpoint()
+
+    def stepped(own):
+        own.step(2)
+        return own.no_such if own.time[-1] > own.time[0] else None
+
     with pytest.raises(fl.errors.UnknownAttributeError):
-        batch._run_all(lambda k: [("step", (2, None)), *[("method", ("no_such",))] * k])
+        batch.call(stepped)
     after = batch.checkpoint()
     assert [name for name in before if not np.array_equal(before[name], after[name])] == []
 
@@ -207,6 +213,7 @@ def test_twenty_kills_at_random_moments(batch, controls, model, expected, monkey
         def hunt(over=over):
             while not over.wait(float(rng.uniform(0.05, 2.0))):
                 with contextlib.suppress(ProcessLookupError):
+                    # `batch.call(os.getpid)` would wait
                     os.kill(batch._pool.where[int(rng.integers(2))].pid, signal.SIGKILL)
 
         hunter = threading.Thread(target=hunt)

@@ -108,5 +108,5 @@ def test_the_memory_that_worlds_need_is_about_what_they_take(model):
     spec = node.Spec(2000, 1, "float64", 0, 0)
     batch = fl.Batch(model, 2000, 1)
     batch.step()
-    taken = sum(a.nbytes for a in batch._arrays.values()) + batch._memory.nbytes
+    taken = sum(a.nbytes for a in batch.checkpoint().values())
     assert 0.9 * taken < node.memory_of(model, spec) < 1.5 * taken

@@ -311,13 +311,14 @@ def test_worlds_that_turn_bad_are_kept_back_to_the_start_of_their_episode(mode):
         "cartpole", N, observation, reward, autoreset_mode=mode, max_episode_steps=4, frame_skip=3, record_bad=30
     )
     env.reset(seed=1)
-    action = np.full((N, 1), 0.3)
+    action, done = np.full((N, 1), 0.3), np.zeros(N, bool)
     with pytest.warns(fl.BadNumberWarning):
         for k in range(8):
-            if mode is AutoresetMode.DISABLED and env._done.any():
-                env.reset(options={"reset_mask": env._done.copy()})
+            if mode is AutoresetMode.DISABLED and done.any():
+                env.reset(options={"reset_mask": done})
             env.batch.qvel[2, 0] = np.nan if k == 6 else env.batch.qvel[2, 0]
-            env.step(action)
+            _, _, terminated, truncated, _ = env.step(action)
+            done = terminated | truncated
     (failure,) = env.batch.failures
     resting = mode is AutoresetMode.NEXT_STEP  # for one action after each episode
     assert (failure.world, failure.cause) == (2, "bad_number")

@@ -91,10 +91,8 @@ def test_sources_may_be_names_and_texts(source):
     task = Pole()
     task.model, task.kernels, task.fields = source, {"speed": (speed, 1)}, ()
     task.observation = lambda worlds: task.measured(worlds, "speed")
-    env = TaskEnv(task, 2)
-    env.batch.qvel[:, 0] = 3.0
-    env.batch.forward()
-    assert env._observe().tolist() == [[3.0], [3.0]]
+    task.start = lambda worlds, ids, random: worlds.qvel.__setitem__((ids, 0), 3.0)
+    assert TaskEnv(task, 2).reset()[0].tolist() == [[3.0], [3.0]]
 
 
 @fl.kernel

@@ -15,6 +15,7 @@ from jax.test_util import check_grads  # noqa: E402
 
 import featherlane.jax as fj  # noqa: E402
 from featherlane.jax.native import NativeAdjoint  # noqa: E402
+from featherlane.simulation.adjoint.dynamics import Dynamics  # noqa: E402
 
 SEED = 0  # both worlds touch the ground, and no switch is within 1e-6 of their states
 CLOSE = {"modes": ["rev"], "atol": 1e-5, "rtol": 1e-5, "eps": 1e-7}
@@ -171,8 +172,8 @@ def test_a_compiled_gradient_is_that_of_the_callback(of_arrays, monkeypatch):
     def loss(given):
         return sum((w * a).sum() for w, a in zip(weights, worlds.rollout(*given), strict=True))
 
-    called, back = [], worlds._dynamics.pull_back
-    monkeypatch.setattr(worlds._dynamics, "pull_back", lambda *what: called.append(1) or back(*what))
+    called, back = [], Dynamics.pull_back
+    monkeypatch.setattr(Dynamics, "pull_back", lambda *what: called.append(1) or back(*what))
     found = jax.jit(jax.grad(loss))(given)
     served = not called
     monkeypatch.setattr(NativeAdjoint, "serves", lambda dynamics: False)
@@ -191,8 +192,8 @@ def test_a_step_that_formulas_do_not_serve_comes_back_to_python(monkeypatch):
     batch, called = fl.Batch(model, 2, nthread=1), []
     batch.qpos[:, 2], batch.qpos[:, 9], batch.qvel[:, 8] = 0.099, 0.1205, -0.5
     worlds = fj.Dynamics(batch)
-    back = worlds._dynamics.pull_back
-    monkeypatch.setattr(worlds._dynamics, "pull_back", lambda *what: called.append(1) or back(*what))
+    back = Dynamics.pull_back
+    monkeypatch.setattr(Dynamics, "pull_back", lambda *what: called.append(1) or back(*what))
     control = jnp.zeros((2, 5, 0))
     gradient = jax.jit(jax.grad(lambda q, v: worlds.rollout(q, v, None, control)[0][:, -1, 9].sum(), (0, 1)))
     for height, served in ((0.1205, True), (0.1 - 1e-7 + 0.001 * 3, False)):

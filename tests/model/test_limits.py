@@ -137,6 +137,7 @@ def test_an_array_that_somebody_holds_is_watched(model):
 
 
 def test_what_nobody_holds_is_looked_at_no_more(model):
+    # nothing public shows which fields a call checks: skipping a check only saves time
     data = fl.Data(model)
     mass = model.body_mass
     fl.step(model, data)

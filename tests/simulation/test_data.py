@@ -457,7 +457,7 @@ def test_a_call_while_another_is_under_way_is_refused_and_changes_nothing(call):
         with pytest.raises(fl.errors.CallError):
             call(model, data)
 
-    hold(data._turns, within)
+    hold(data._turns, within)  # as a step holds them, but the world does not move
     np.testing.assert_array_equal(data.qpos, before)
     call(model, data)
 

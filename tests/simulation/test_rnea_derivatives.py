@@ -1,5 +1,6 @@
 """Derivatives of Newton-Euler's forces against differences of them, and against Pinocchio's where it is installed."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,6 @@ def test_edges():
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.rnea_derivatives(model, None)
     data = fl.Data(model)
-    before = {name: np.copy(a) for name, a in data.workspace.arrays.items()}
+    before = pickle.dumps(data)
     fl.rnea_derivatives(model, data)
-    for name, a in data.workspace.arrays.items():
-        assert a.tobytes() == before[name].tobytes(), name
+    assert pickle.dumps(data) == before

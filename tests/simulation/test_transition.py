@@ -1,6 +1,7 @@
 """Derivatives of a step and of inverse dynamics: exact where the system is linear, MuJoCo's elsewhere."""
 
 import copy
+import pickle
 import threading
 
 import mujoco
@@ -164,11 +165,10 @@ def test_the_data_stay_as_they_are(rng):
     data = fl.Data(model)
     data.qpos, data.qfrc_applied = [0.2, 0.1], [1.0, 2.0]
     fl.forward(model, data)
-    before = {name: np.copy(a) for name, a in data.workspace.arrays.items()}
+    before = pickle.dumps(data)
     fl.transition_fd(model, data)
     fl.inverse_fd(model, data)
-    for name, a in data.workspace.arrays.items():
-        assert a.tobytes() == before[name].tobytes(), name
+    assert pickle.dumps(data) == before
 
 
 # ---- dry friction --------------------------------------------------------------------------------------------------

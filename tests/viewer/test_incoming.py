@@ -35,7 +35,7 @@ def test_a_client_changes_values_that_are_offered_and_nothing_else(server):
     with connect(url, subprotocols=[f"viser-v{viser.__version__}"]) as socket:
 
         def send(handle, **updates):
-            # the browser has the uuid in the message that made the control, which viser does not show
+            # viser does not expose the uuid of a control
             message = {"type": "GuiUpdateMessage", "uuid": handle._impl.uuid, "updates": updates}
             socket.send(msgspec.msgpack.encode(message))
 

@@ -63,7 +63,7 @@ def clean(server):
 
 def handles(server):
     """Nodes with many poses, by name."""
-    found = server.scene._handle_from_node_name  # viser finds nodes by name alone
+    found = server.scene._handle_from_node_name  # viser's public API finds nodes only by name
     return {name: handle for name, handle in found.items() if hasattr(handle, "batched_positions")}
 
 
@@ -72,7 +72,7 @@ def visible(server):
 
 
 def messages(server, act):
-    """What an action sends to browsers; viser shows it to them alone."""
+    """Messages that an action sends to browsers: viser has no public hook for them."""
     queued, queue = [], server._websock_server.queue_message
     server._websock_server.queue_message = lambda message: (queued.append(message), queue(message))
     try:
