@@ -389,7 +389,7 @@ def test_what_is_given_stays_as_it_is(rng):
         (np.zeros(3), np.zeros(3), None, "^a:"),
         (np.zeros((4, 0)), np.zeros((4, 0)), None, "^a:"),
         (np.zeros((4, 3)), 1.0, None, "^b:"),
-        (np.zeros((4, 3)), np.zeros((5, 3)), None, "^b:"),
+        (np.zeros((4, 3)), np.zeros((5, 3)), None, r"b: got shape \(5, 3\), allowed is \(\.\.\., 4, 3\)"),
         (np.zeros((4, 3)), np.zeros((4, 2)), None, "^b:"),
         (np.zeros((2, 4, 3)), np.zeros((3, 4, 3)), None, "^a, b, weights:"),
         (np.zeros((4, 3)), np.zeros((4, 3)), np.ones(3), "^weights:"),

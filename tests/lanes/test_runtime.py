@@ -67,7 +67,7 @@ def test_a_stage_calls_stages_in_every_mode(mode, chosen, dtype, w):
 
 def test_an_unknown_mode_is_an_error(mode):
     mode("fast")
-    with pytest.raises(ValueError, match="FEATHERLANE_MODE"):
+    with pytest.raises(ArgumentError):
         library().bind(leaf, cells("float64", 8, 2))
 
 

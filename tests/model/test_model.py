@@ -79,7 +79,7 @@ def test_a_write_to_an_element_of_a_fixed_field_is_refused_with_the_reason(model
         with pytest.raises(ModelError, match=r"geom_contype is fixed when the model is loaded; change it in the XML"):
             write(model.geom_contype)
             pytest.fail(name)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="type cannot be set: geom_type is fixed"):
         model.geom(0).type = 1
     twice = 2 * model.geom_contype
     copied = model.geom_contype.copy()

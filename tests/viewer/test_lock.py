@@ -141,7 +141,7 @@ def test_addresses_that_cannot_be_served(served):
     from featherlane.viewer.lock import start
 
     port, lock = served("127.0.0.1")
-    with pytest.raises(fl.ModelError, match="port"):
+    with pytest.raises(fl.ModelError, match="in use"):
         start("127.0.0.1", port, lock)
     for host in ("8.8.8.8", "no.such.host.invalid", "a..b"):
         with pytest.raises(fl.ModelError):

