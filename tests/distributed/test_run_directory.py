@@ -158,7 +158,7 @@ def test_a_run_of_something_else_is_refused_and_stays(model, tmp_path):
         ((model, PARAMETERS, STEPS, reduce_one), {"nsample": 3}, "another number of samples"),
         ((other, grids, STEPS, reduce_one), {}, "another model and other parameters"),
     ]:
-        with pytest.raises(fl.ModelError, match=f"a run of {word}; "):
+        with pytest.raises(fl.ModelError, match=f"run: holds a run of {word}; give another folder"):
             fd.sweep(*arguments, **(options | changed))
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)

@@ -100,7 +100,7 @@ def test_workers_of_one_machine_have_to_fit_together(model):
     one = node.memory_of(model, specs[0])
     roomy = machine._replace(memory=int(1.5 * one))
     _check_memory(model, [roomy, roomy._replace(boot="b")], specs)  # one on each
-    with pytest.raises(fl.ModelError, match="nworld"):
+    with pytest.raises(fl.ModelError):
         _check_memory(model, [roomy, roomy], specs)
 
 

@@ -341,7 +341,7 @@ def test_wrong_parameters_are_refused(model, case, tmp_path):
 
 OPTIONS = {
     "rollout": [
-        ({"nsteps": 3}, "rollout:"),
+        ({"nsteps": 3}, "rollout: got 'nsteps', allowed are nstep, .*; did you mean 'nstep'"),
         ({}, "rollout: nstep:"),
         ({"nstep": 0}, "rollout: nstep:"),
         ("many", "rollout:"),
