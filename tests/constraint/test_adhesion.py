@@ -342,5 +342,5 @@ def test_given_contacts_stick_as_those_that_are_found(rng):
 def test_adhesion_of_given_contacts_needs_an_adhesive_model():
     model = fl.load(HANGING.format(adhesion=0, gap=0, dim=3, cone="elliptic"))
     data = fl.Data(model, given_contacts=1)
-    with pytest.raises(ModelError, match="adhesion: got a force, allowed is 0"):
+    with pytest.raises(ModelError, match="adhesion"):
         data.give_contacts([-0.001], [[0, 0, 0]], [[0, 0, 1]], geom=[[0, 1]], adhesion=[1.0])

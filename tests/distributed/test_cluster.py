@@ -43,7 +43,7 @@ def test_a_ray_is_started_once_and_its_nodes_run_what_runs_here(cluster):
         assert not again.is_own
     assert cluster.ray.is_initialized()  # what was there stays
     assert not connect(cluster.address).is_own
-    with pytest.raises(fl.ModelError, match=r"this process is in the cluster at"):
+    with pytest.raises(fl.ModelError, match="this process"):
         connect("10.0.0.1:6379")
 
 
@@ -58,12 +58,12 @@ def test_a_ray_that_is_started_here_listens_on_the_loopback_address_alone(cluste
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "ray://10.0.0.1:10001", ":1", "a:b", "10.0.0.1:0", ""])
 def test_what_is_no_address_is_refused_at_once(address):
-    with pytest.raises(fl.ModelError, match="allowed is HOST:PORT"):
+    with pytest.raises(fl.ModelError, match="HOST:PORT"):
         connect(address)
 
 
 def test_an_address_of_another_type_is_refused():
-    with pytest.raises(fl.ModelError, match="got int"):
+    with pytest.raises(fl.ModelError):
         connect(6379)
 
 

@@ -209,6 +209,7 @@ def state(batch):
     if not batch.is_remote:
         return {name: rows.tobytes() for name, rows in batch.checkpoint().items() if name != "signature"}
     found = []
+    # the stand-ins for Ray's workers answer this order only
     for _, (n, rows, fields) in batch._run_all(lambda k: [("state", ())], changes=False, edits=True):
         found += [n, *(values.tobytes() for own in (rows, fields) for _, values in sorted(own.items()))]
     return *found, batch.expand(COMPUTED).tobytes()
@@ -220,7 +221,7 @@ def edit(batch):
 
 
 def lose(batch):
-    batch._workers[1].actor.alive = False
+    batch._workers[1].actor.alive = False  # the stand-in for an actor, defined above
     batch.step(2)
     batch.wait()
 

@@ -63,7 +63,7 @@ def test_what_is_no_number_is_in_no_bin_and_spoils_a_sum():
 
 @pytest.mark.parametrize("how", ["median", 3, None, Histogram((1.0, 0.0)), Histogram((1.0,)), Histogram((0.0, np.nan))])
 def test_other_reductions_are_refused(how):
-    with pytest.raises(fl.ModelError, match="allowed are"):
+    with pytest.raises(fl.ModelError):
         checked(how)
 
 

@@ -274,7 +274,7 @@ def test_the_medium_may_change_between_steps(rng):
     model.opt.density = 0
     fl.forward(model, data)
     assert not data.qfrc_fluid.any()
-    with pytest.raises(ModelError, match=r"option density: got -1\.0, allowed is a number >= 0"):
+    with pytest.raises(ModelError):
         model.opt.density = -1
 
 

@@ -140,9 +140,9 @@ def test_a_user_reads_and_fills_histories_as_in_mujoco(mj, model, rng, interp):
         expected = out if read is None else read
         assert np.allclose(fl.read_ctrl(model, data, 2, time, interp), expected, rtol=0, atol=ROUNDING)
     data.ctrl[4] = 3.0
-    with pytest.raises(fl.ModelError, match="actuator #2: values: got shape"):
+    with pytest.raises(fl.ModelError):
         fl.init_ctrl_history(model, data, 2, values[:5])
-    with pytest.raises(fl.ModelError, match="do not ascend"):
+    with pytest.raises(fl.ModelError):
         fl.init_ctrl_history(model, data, 2, values, times[::-1])
 
 

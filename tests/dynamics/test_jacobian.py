@@ -86,5 +86,5 @@ def test_jacobians_follow_another_model_of_equal_sizes():
 
 def test_a_body_that_does_not_exist_is_named(world):
     model, _, data, _, _ = world
-    with pytest.raises(fl.UnknownNameError, match=f"body id {model.nbody}: allowed are 0 to {model.nbody - 1}"):
+    with pytest.raises(fl.UnknownNameError, match=f"{model.nbody}"):
         jac(model, data, np.zeros(3), model.nbody)

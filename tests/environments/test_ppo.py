@@ -90,13 +90,13 @@ def test_resume_takes_no_other_settings(run):
 
 @pytest.mark.parametrize("options", ["{", "3"])
 def test_options_that_are_none_are_refused(ppo, options):
-    with pytest.raises(SystemExit, match=r'got .* allowed is JSON such as {"dtype": "float32"}'):
+    with pytest.raises(SystemExit, match="JSON"):
         ppo.Run(ppo.Settings(options=options))
 
 
 def test_a_policy_that_there_is_not_is_refused(ppo, tmp_path, monkeypatch):
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
-    with pytest.raises(SystemExit, match="allowed is the folder of a run"):
+    with pytest.raises(SystemExit, match="folder"):
         ppo.Run(ppo.Settings(num_envs=2, policy=str(tmp_path)))
 
 

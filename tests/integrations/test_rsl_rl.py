@@ -62,7 +62,7 @@ def test_lengths_of_the_first_episodes_are_the_learners_to_set():
 def test_float32_observations_are_the_buffers():
     env = count(dtype="float32")
     seen = [env.get_observations()["policy"]] + [env.step(ONES)[0]["policy"] for _ in range(5)]
-    buffers = [buffer.ctypes.data for buffer in env.env._buffers]
+    buffers = [env.env.reset()[0].ctypes.data, env.env.step(np.ones((N, 1)))[0].ctypes.data]
     addresses = [one.data_ptr() for one in seen]
     assert sorted(set(addresses)) == sorted(buffers) and all(np.diff(addresses) != 0)
 
@@ -70,7 +70,7 @@ def test_float32_observations_are_the_buffers():
 @pytest.mark.parametrize("wrong", [torch.ones(N), torch.ones(N + 1, 1), torch.full((N, 1), torch.nan)])
 def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     env = count()
-    with pytest.raises(fl.ModelError, match="actions: "):
+    with pytest.raises(fl.ModelError):
         env.step(wrong)
     assert env.env.batch.time.tolist() == [0.0] * N
     env.close()

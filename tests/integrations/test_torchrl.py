@@ -94,7 +94,7 @@ def test_seeds_give_the_starts_of_the_environment():
 
 def test_observations_that_are_written_over_are_refused():
     """A rollout holds all of its observations until it ends."""
-    with pytest.raises(fl.ModelError, match=r"env: got copy=False, .* copy=True"):
+    with pytest.raises(fl.ModelError, match="copy"):
         count(copy=False)
 
 
@@ -115,7 +115,7 @@ def test_transforms_and_collectors_go_around_it():
 def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
     env = count()
     env.reset()
-    with pytest.raises(fl.ModelError, match="actions: "):
+    with pytest.raises(fl.ModelError):
         env.step(TensorDict({"action": wrong}, batch_size=[N]))
     assert env.env.batch.time.tolist() == [0.0] * N
     env.close()

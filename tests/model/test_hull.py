@@ -205,14 +205,14 @@ def test_a_mesh_without_a_hull_that_an_edit_lets_collide_is_refused_by_name():
     mj = visual()
     load(mj)
     mj.geom_contype[:] = mj.body_contype[:] = 1
-    with pytest.raises(ModelError, match="mesh 'rock': has no convex hull, and geom 'face' may collide"):
+    with pytest.raises(ModelError, match="face"):
         load(mj)
 
 
 def test_vertices_that_an_edit_made_infinite_are_refused_by_name():
     mj = mujoco.MjModel.from_xml_string(text(CUBE))
     mj.mesh_vert[3, 1] = np.nan
-    with pytest.raises(ModelError, match="mesh 'rock': allowed are finite vertices"):
+    with pytest.raises(ModelError, match="rock"):
         load(mj)
 
 

@@ -53,12 +53,12 @@ def test_a_motor_goes_from_limit_to_limit():
 def test_an_actuator_without_limits_has_no_range():
     model = arm()
     before = model.actuator_lengthrange.copy()
-    with pytest.raises(fl.ModelError, match="actuator 'wheel'"):
+    with pytest.raises(fl.ModelError, match="wheel"):
         fl.set_length_range(model, ["motor", "wheel"])
     np.testing.assert_array_equal(model.actuator_lengthrange, before)
 
 
-@pytest.mark.parametrize(("wrong", "message"), [({"acel": 1.0}, "'acel'"), ({"interval": -1.0}, "interval: got -1.0")])
+@pytest.mark.parametrize(("wrong", "message"), [({"acel": 1.0}, "'acel'"), ({"interval": -1.0}, "interval:")])
 def test_wrong_parameters_are_refused(wrong, message):
     with pytest.raises(fl.ModelError, match=message):
         fl.set_length_range(arm(), **wrong)

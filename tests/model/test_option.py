@@ -80,7 +80,7 @@ def test_all_that_does_not_go_with_a_choice_is_told_at_once():
 
 def test_a_file_with_flags_that_do_not_go_together_is_refused():
     text = TENDONS.replace("<worldbody>", '<option integrator="RK4"><flag sleep="enable"/></option><worldbody>') % ""
-    with pytest.raises(fl.UnsupportedFeatureError, match="sleep with the integrator rk4"):
+    with pytest.raises(fl.UnsupportedFeatureError):
         fl.load(text)
 
 

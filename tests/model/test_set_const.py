@@ -96,7 +96,7 @@ def test_overrides_do_not_outlive_their_world(model):
 
 
 def test_an_unknown_override_is_named(model):
-    with pytest.raises(ModelError, match="'body_mas' is no real field of a model; did you mean 'body_mass'"):
+    with pytest.raises(ModelError, match="body_mas'"):
         constants_for(model, {"body_mas": 1})
 
 

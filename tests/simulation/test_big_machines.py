@@ -61,7 +61,7 @@ def test_threads_write_to_no_cache_line_of_another():
     batch = fl.Batch(fl.load("humanoid"), 8 * THREADS, nthread=THREADS)
     batch.step()
     spans = []
-    for k, workspace in enumerate(batch._prepare()):
+    for k, workspace in enumerate(batch._prepare()):  # nothing public shows the addresses of tiles
         for array in workspace.arrays.values():
             start = array.__array_interface__["data"][0]
             if array.size:
@@ -173,8 +173,8 @@ fl.Batch(model, 8).step(2)
 before, n = resident(), 1_000_000
 batch = fl.Batch(model, n, nthread=2)
 batch.step()
-rows = sum(a.nbytes for a in batch._arrays.values()) / n
-print(rows, (resident() - before) / n)
+taken = resident() - before
+print(sum(a.nbytes for a in batch.checkpoint().values()) / n, taken / n)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
     rows, taken = map(float, done.stdout.split())

@@ -71,7 +71,7 @@ def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypa
     batch.qpos[:, 2], batch.qpos[:, [9, 16]], batch.qvel[:, [8, 14]] = 0.099, 0.1205, -0.5
     for world, one, step in ((1, 1, 4), (3, 1, 4), (3, 2, 7), (4, 2, 11)):
         batch.qpos[world, 7 * one + 2] = 0.1 - 1e-7 + 0.5 * 0.002 * step
-    found = ProductSteps._derivatives
+    found = ProductSteps._derivatives  # which steps use it changes results only by rounding
 
     def derivatives(self, pairs):
         mended.extend((int(w), nstep - 1 - int(k)) for w, k in pairs)

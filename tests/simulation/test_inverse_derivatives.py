@@ -108,10 +108,10 @@ def test_edges():
     model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
     assert fl.inverse_derivatives(model, fl.Data(model)).DfDq.shape == (0, 0)
     model, _, _ = carts()
-    with pytest.raises(fl.ModelError, match="actuation"):
+    with pytest.raises(fl.ModelError):
         fl.inverse_derivatives(model, fl.Data(model), 3)
-    with pytest.raises(fl.ModelError, match="qacc"):
+    with pytest.raises(fl.ModelError):
         fl.inverse_derivatives(model, fl.Data(model), qacc=np.zeros(3))
     model.opt.contact_model = "lcp"
-    with pytest.raises((fl.ModelError, fl.UnsupportedFeatureError), match="lcp"):
+    with pytest.raises(fl.ModelError, match="lcp"):
         fl.inverse_derivatives(model, fl.Data(model))

@@ -72,7 +72,7 @@ def test_a_cube_slides_diagonally_with_coulombs_acceleration_on_the_round_cone()
     seconds = 100 * model.opt.timestep
     assert speed["cone"] == pytest.approx(seconds * G * (np.sin(a) - mu * np.cos(a)), abs=1e-6)
     assert speed["pyramid"] < 1e-6
-    with pytest.raises(fl.UnsupportedFeatureError, match="option lcp_cone 'cone' with lcp_solver 'dantzig'"):
+    with pytest.raises(fl.UnsupportedFeatureError):
         model.opt.lcp_cone, model.opt.lcp_solver = "cone", "dantzig"
 
 
@@ -172,7 +172,7 @@ def test_given_contacts_have_their_own_restitution_and_motion():
     fl.step(model, data)
     frame = data.contact.frame[0].reshape(3, 3)
     np.testing.assert_allclose(data.qvel[:3], frame.T @ [1.0, 0.2, 0.1], atol=SAME)
-    with pytest.raises(fl.ModelError, match="restitution"):
+    with pytest.raises(fl.ModelError):
         data.give_contacts(np.zeros(4), corners, [0, 0, 1.0], body=[0, 1], restitution=-1.0)
 
 

@@ -98,5 +98,4 @@ def test_mixed_parameters_are_the_softer_and_those_of_higher_priority_alone(plan
     data = fl.Data(model)
     data.qpos[2] -= 0.01
     fl.forward(model, data)
-    mixed = data.workspace.arrays
-    assert (mixed["con_erp"][0, 0], mixed["con_cfm"][0, 0]) == (erp, cfm)
+    assert (data.con_erp[0], data.con_cfm[0]) == (erp, cfm)

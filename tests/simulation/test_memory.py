@@ -48,6 +48,7 @@ def test_a_batch_goes_with_its_last_name(no_collector):
     batch.rollout(2, control=lambda batch, k: np.zeros(model.nu))
     batch.restore(batch.checkpoint())
     data = batch.get_data(3)
+    # tiles hold most of a batch's memory, and nothing public returns them
     gone = [weakref.ref(each) for each in (batch, data, *batch._prepare())]
     del batch, data
     assert [each() for each in gone] == [None] * len(gone)

@@ -75,11 +75,11 @@ def test_quaternions_become_unit_ones(model, rng):
 
 
 def test_what_does_not_fit_is_named(model):
-    with pytest.raises(fl.ModelError, match=r"qvel: got shape \(3,\), allowed is \(\.\.\., \d+\)"):
+    with pytest.raises(fl.ModelError, match="qvel"):
         fl.integrate_pos(model, model.qpos0, np.zeros(3), 0.1)
-    with pytest.raises(fl.ModelError, match="qpos2: got str"):
+    with pytest.raises(fl.ModelError, match="qpos2"):
         fl.differentiate_pos(model, 0.1, model.qpos0, "there")
-    with pytest.raises(fl.ModelError, match="leading axes do not broadcast"):
+    with pytest.raises(fl.ModelError, match="qpos, qvel"):
         fl.integrate_pos(model, np.zeros((2, model.nq)), np.zeros((3, model.nv)), 0.1)
-    with pytest.raises(fl.ModelError, match="dt: got 0"):
+    with pytest.raises(fl.ModelError, match="dt"):
         fl.differentiate_pos(model, 0, model.qpos0, model.qpos0)

@@ -1,5 +1,6 @@
 """Derivatives of Newton-Euler's forces against differences of them, and against Pinocchio's where it is installed."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -101,14 +102,13 @@ def test_edges():
     model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
     assert fl.rnea_derivatives(model, fl.Data(model)).DtauDq.shape == (0, 0)
     model = fl.load("arm")
-    with pytest.raises(fl.ModelError, match="qacc"):
+    with pytest.raises(fl.ModelError):
         fl.rnea_derivatives(model, fl.Data(model), [1.0, 2.0])
-    with pytest.raises(fl.ModelError, match="nthread"):
+    with pytest.raises(fl.ModelError):
         fl.rnea_derivatives(model, fl.Data(model), nthread=-1)
-    with pytest.raises(TypeError, match="data"):
+    with pytest.raises(fl.errors.ArgumentTypeError):
         fl.rnea_derivatives(model, None)
     data = fl.Data(model)
-    before = {name: np.copy(a) for name, a in data.workspace.arrays.items()}
+    before = pickle.dumps(data)
     fl.rnea_derivatives(model, data)
-    for name, a in data.workspace.arrays.items():
-        assert a.tobytes() == before[name].tobytes(), name
+    assert pickle.dumps(data) == before

@@ -1,6 +1,7 @@
 """Derivatives of a step and of inverse dynamics: exact where the system is linear, MuJoCo's elsewhere."""
 
 import copy
+import pickle
 import threading
 
 import mujoco
@@ -164,11 +165,10 @@ def test_the_data_stay_as_they_are(rng):
     data = fl.Data(model)
     data.qpos, data.qfrc_applied = [0.2, 0.1], [1.0, 2.0]
     fl.forward(model, data)
-    before = {name: np.copy(a) for name, a in data.workspace.arrays.items()}
+    before = pickle.dumps(data)
     fl.transition_fd(model, data)
     fl.inverse_fd(model, data)
-    for name, a in data.workspace.arrays.items():
-        assert a.tobytes() == before[name].tobytes(), name
+    assert pickle.dumps(data) == before
 
 
 # ---- dry friction --------------------------------------------------------------------------------------------------
@@ -282,11 +282,11 @@ def test_a_pile_that_is_solved_world_by_world_has_the_same_derivatives(rng):
 def test_what_does_not_fit_is_named():
     model, _, _ = carts()
     data = fl.Data(model)
-    with pytest.raises(fl.ModelError, match="eps: got 0, allowed is a number > 0"):
+    with pytest.raises(fl.ModelError, match="eps"):
         fl.transition_fd(model, data, eps=0)
-    with pytest.raises(fl.ModelError, match=r"qacc: got .*, allowed is what broadcasts to \(1, 2\)"):
+    with pytest.raises(fl.ModelError, match="qacc"):
         fl.inverse_fd(model, data, qacc=np.zeros(3))
-    with pytest.raises(fl.ModelError, match="not the batch's"):
+    with pytest.raises(fl.ModelError):
         fl.transition_fd(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
-    with pytest.raises(TypeError, match="allowed is a Data"):
+    with pytest.raises(fl.errors.ArgumentTypeError):
         fl.transition_fd(model, "data")

@@ -148,6 +148,6 @@ def test_a_worlds_number_beyond_a_table_reads_its_first_row(rng):
 def test_an_index_out_of_range_is_an_error_and_writes_nothing_outside(n, rng):
     _, batch = started("Euler", n, rng)
     batch.rollout(1, control=leaves_its_rows)
-    with pytest.raises(fl.ModelError, match=r"control leaves_its_rows: Data\.ctrl\[1000000\] of 3 rows"):
+    with pytest.raises(fl.ModelError, match=r"ctrl\[1000000\]"):
         batch.rollout(2, control=leaves_its_rows)
     batch.step()

@@ -1,6 +1,7 @@
 """Three solvers, one problem: they agree with each other and with MuJoCo's, and say how far they are from the end."""
 
 import copy
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
@@ -11,7 +12,6 @@ from featherlane.lanes.processor import tile_width
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.dual import rows as dual_rows
-from oracles.efc import efc
 
 CONVERGED = 1e-10  # relative, pyramids: what is left after many iterations at tolerance 0
 # cones bend; and where friction of 0.01 stands beside 0.8 the gradient's rounding is 1e7 times that in qacc
@@ -136,8 +136,9 @@ def test_the_gap_bounds_what_is_left_and_the_residual_is_the_gradient(scene, sol
 
 def cost_of(data):
     """(cost, gradient) of the primal problem at qacc, from the dense rows: no code of the solvers."""
-    rows, model = efc(data.model, data.workspace.arrays), data.model
-    M = fl.full_m(model, data)
+    names = ("J", "aref", "type", "id", "D", "frictionloss")
+    rows = SimpleNamespace(nefc=data.nefc, **{name: getattr(data, f"efc_{name}") for name in names})
+    M = fl.full_m(data.model, data)
     x, apart = rows.J @ data.qacc - rows.aref, data.qacc - data.qacc_smooth
     cost, force, i = 0.5 * apart @ M @ apart, np.zeros(rows.nefc), 0
     while i < rows.nefc:
@@ -275,7 +276,7 @@ def test_dantzig_has_no_iterates_to_record():
     data = fl.Data(model)
     data.record_solver = True
     fl.forward(model, data)
-    with pytest.raises(fl.ModelError, match="solver_history: lcp_solver 'dantzig' pivots"):
+    with pytest.raises(fl.ModelError, match="dantzig"):
         _ = data.solver_history
 
 

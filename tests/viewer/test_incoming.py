@@ -35,6 +35,7 @@ def test_a_client_changes_values_that_are_offered_and_nothing_else(server):
     with connect(url, subprotocols=[f"viser-v{viser.__version__}"]) as socket:
 
         def send(handle, **updates):
+            # viser does not expose the uuid of a control
             message = {"type": "GuiUpdateMessage", "uuid": handle._impl.uuid, "updates": updates}
             socket.send(msgspec.msgpack.encode(message))
 
@@ -45,6 +46,6 @@ def test_a_client_changes_values_that_are_offered_and_nothing_else(server):
         send(choice, value="b")
         send(last, value=3)
         assert wait_for(lambda: last.value == 3)
-    assert box.value is False and not box._impl.removed and box._impl.update_cb == []
+    assert box.value is False
     assert choice.value == "b"
     box.value = True  # refused by a control that was removed

