@@ -263,7 +263,7 @@ def test_results_of_another_shape_are_refused():
         env.step(np.zeros((N, 1)))
     with pytest.raises(fl.ModelError):
         env.step(np.zeros((N, 2)))
-    with pytest.raises(fl.ModelError, match="reset_mask"):
+    with pytest.raises(fl.ModelError):
         env.reset(options={"reset_mask": np.zeros(N, bool)})
 
 
@@ -287,7 +287,7 @@ def test_what_functions_return_are_numbers(given):
         BatchEnv("cartpole", N, lambda batch: given, reward)
     env = BatchEnv("cartpole", N, observation, lambda batch, before: given)
     env.reset()
-    with pytest.raises(fl.ModelError, match="reward"):
+    with pytest.raises(fl.ModelError):
         env.step(env.action_space.sample())
     with pytest.raises(fl.ModelError):
         env.step(given)

@@ -113,5 +113,5 @@ def test_edges():
     with pytest.raises(fl.ModelError):
         fl.inverse_derivatives(model, fl.Data(model), qacc=np.zeros(3))
     model.opt.contact_model = "lcp"
-    with pytest.raises(fl.ModelError, match="lcp"):
+    with pytest.raises(fl.ModelError):
         fl.inverse_derivatives(model, fl.Data(model))

@@ -288,7 +288,7 @@ def test_energy_and_inverse_of_a_sleeping_world():
 @pytest.mark.parametrize("wrong", ['integrator="RK4"', 'integrator="discrete"'])
 def test_combinations_that_mujoco_does_not_have_are_refused(wrong):
     flags = 'island="disable"' if "discrete" in wrong else ""
-    with pytest.raises(fl.UnsupportedFeatureError, match="sleep"):
+    with pytest.raises(fl.UnsupportedFeatureError):
         fl.load(scene(TWO, option=wrong, flags=flags))
 
 
