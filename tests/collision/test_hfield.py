@@ -10,6 +10,7 @@ import pytest
 
 import featherlane as fl
 from robots import wheels
+from sampling import in_ci
 from scenes.poses import collide, frames, oracle, random_quat, same_contacts
 
 DISTANCE = 1e-6  # the oracle's iterations on round shapes end at 1e-8 or so
@@ -258,7 +259,7 @@ def check(points, room):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("count", [64, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [in_ci(64), pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_no_pose_makes_bad_numbers(shape, count, rng, monkeypatch):
     """With bounds checks: fields of all kinds of heights, shapes of all scales, centres on samples and on borders."""
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")

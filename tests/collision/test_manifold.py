@@ -14,6 +14,7 @@ from featherlane.collision.facet import CROSSING
 from featherlane.collision.manifold import EQUAL
 from featherlane.simulation.tile.workspace import Workspace
 from robots.wheels import model_path
+from sampling import in_ci
 from scenes.poses import collide, frames, pair_model, random_quat
 from scenes.shapes import COMPILED, KINDS, MESHES, SIZES, Oracle, Pair, assets, direction, few, geom, random_turn, turn
 
@@ -182,7 +183,7 @@ def test_no_two_points_are_one_and_none_is_deeper_than_the_depth(balls, rng):
         assert apart.min() > 1e-6
 
 
-@pytest.mark.parametrize("name", ["robots/ur5e/robot", "robots/xarm7/robot"])
+@pytest.mark.parametrize("name", [in_ci("robots/ur5e/robot"), "robots/xarm7/robot"])
 def test_hulls_of_robots_have_as_many_points_as_in_mujoco(name, rng):
     """But for few: its features need not lie within the tolerance of the contact's normal, ours must."""
     path = str(model_path(f"robosuite/{name}"))

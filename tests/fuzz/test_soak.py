@@ -4,11 +4,12 @@ import pytest
 
 from fuzz import soak
 from fuzz.report import budget
+from sampling import in_ci
 
 SAMPLE, STEPS = 3000, 1_000_000
 
 
-@pytest.mark.parametrize("steps", [SAMPLE, pytest.param(STEPS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [in_ci(SAMPLE), pytest.param(STEPS, marks=pytest.mark.slow)])
 def test_nothing_grows_with_the_steps(steps):
     report = soak.run(str(steps) if steps == SAMPLE else budget(steps))
     print(report)

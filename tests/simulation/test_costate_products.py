@@ -7,6 +7,7 @@ import featherlane as fl
 from featherlane.simulation.adjoint import product_worlds, rollout
 from featherlane.simulation.adjoint.jacobians import JacobianSteps
 from featherlane.simulation.adjoint.product_worlds import ProductSteps, by_products
+from sampling import pairwise
 from simulation.test_rollout_gradient import SLIDING, numbers
 from simulation.test_transition import carts
 
@@ -44,9 +45,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("rotation", ["finite", "infinitesimal"])
-@pytest.mark.parametrize("integrator", ["euler", "implicitfast"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "integrator", "rotation"),
+    pairwise(tuple(MODELS), ("euler", "implicitfast"), ("finite", "infinitesimal")),
+)
 def test_products_are_those_with_the_derivatives(name, integrator, rotation, rng, monkeypatch):
     model = MODELS[name]()
     model.opt.integrator, model.opt.rotation = integrator, rotation

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from sampling import pairwise
 from simulation.test_transition import relative
 
 CONTACT = 1e-6
@@ -89,9 +90,9 @@ def test_steps_with_hard_contacts_have_their_derivatives(scene, friction, rng):
     follow(model, pushed(model, rng), 4, 4)
 
 
-@pytest.mark.parametrize("solver", ["pgs", "apgd"])
-@pytest.mark.parametrize("cone", ["pyramid", "cone"])
-@pytest.mark.parametrize("scene", ["sliding", "boxes"])
+@pytest.mark.parametrize(
+    ("scene", "cone", "solver"), pairwise(("sliding", "boxes"), ("pyramid", "cone"), ("pgs", "apgd"))
+)
 def test_iterative_solvers_have_the_derivatives_of_their_steps(scene, cone, solver, rng):
     model = hard(SCENES[scene], solver, lcp_cone=cone)
     follow(model, pushed(model, rng), 8, 4)
