@@ -35,7 +35,11 @@ except (wheels.Unreachable, RuntimeError) as error:
 
 
 def pytest_configure(config):
-    """A shell has what it starts in the background ignore Ctrl-C, and tests of it would wait for ever."""
+    """Removes what a test process inherits and a user's shell does not have.
+
+    A shell makes background jobs ignore Ctrl-C, and tests of it would wait forever.  xdist sets COLUMNS to 80.
+    """
+    os.environ.pop("COLUMNS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
