@@ -16,6 +16,7 @@ import pytest
 
 import featherlane
 import oracle
+from featherlane.lanes.cores import cores
 from robots import wheels
 
 HOME = Path(featherlane.__path__[0])
@@ -48,7 +49,7 @@ def pytest_configure(config):
 def pytest_xdist_auto_num_workers(config) -> int:
     """One process for each core, at most 8 and at most one for each named file; a single file starts sooner without."""
     named = {name.partition("::")[0] for name in config.args}
-    most = min(len(os.sched_getaffinity(0)), 8)
+    most = min(cores(), 8)
     count = most if any(Path(name).is_dir() for name in named) else min(most, len(named))
     return count if count > 1 else 0
 
