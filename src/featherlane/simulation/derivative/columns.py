@@ -44,11 +44,14 @@ from featherlane.solver.untouched import mark_touched, turn_free_bodies
 FITS, NEAREST = 0, 1
 
 
-@kernel
+@stage
 def accelerate(m, d):
     """qacc and qacc_step at the present state, the rows at the solution, and what `part` says of them.
 
     A world whose tile has no room for all its contacts, or whose Hessian was taken apart, says so in part[FITS].
+    Reads:  qpos, qvel, act, ctrl, con_fresh.
+    Writes: part, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes; aba_*,
+            block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
     overflow = place(m, d)
     d.part[FITS], d.part[NEAREST] = real(d, 0.0), real(d, 0.0)

@@ -145,9 +145,13 @@ def _numbers_serve(m, d, t):
     return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
 
 
-@kernel
+@stage
 def prepare_rates(m, d, t):
-    """All that columns need, after `accelerate`; part[KNOWN]: worlds in which all rates have formulas."""
+    """All that columns need, after `accelerate`; part[KNOWN]: worlds in which all rates have formulas.
+
+    Reads:  what `accelerate` writes; rate_rest, xfrc_applied.
+    Writes: part; body_*, dof_*, geom_*, slot_*; crb, crb_rate; cvel, cacc, cfrc, qvec for itself.
+    """
     served = _numbers_serve(m, d, t)
     contact_moves(m, d, t)
     same = t.slot_known[0] > 0.0
@@ -168,9 +172,13 @@ def prepare_rates(m, d, t):
         lift(m, d, t)
 
 
-@kernel
+@stage
 def position_rates(m, d, t, k):
-    """dg and dp by the position of dof k."""
+    """dg and dp by the position of dof k.
+
+    Reads:  what `prepare_rates` writes; rate_rest.
+    Writes: dof_g, dof_p, both added to; con_wrench for itself.
+    """
     position_column(m, d, t, k, t.dof_g, t.dof_p)
     if not t.rate_rest:
         subtract_lift(m, d, t, k, t.dof_g)
