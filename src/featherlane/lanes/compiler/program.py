@@ -16,7 +16,7 @@ from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer, result_ty
 from featherlane.lanes.kernel import Kernel, Stage, symbol, variant
 
 MOST_PASSES = 16
-SMALL = 100  # lines of text up to which a function is always inlined
+SMALL = 60  # lines of text up to which a function is always inlined
 
 
 class Function:

@@ -1,0 +1,62 @@
+"""Processor time of compiling all kernels for this machine's CPU level, by package and by variant; four minutes.
+
+    python benchmarks/compile_time.py
+
+One process compiles every stage and keeps nothing: neither the cache nor the installed kernels are read or written.
+Compare two versions in turns on an idle machine: on a busy one the processor time grows by up to half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+
+from report import markdown, origin
+
+from featherlane.lanes import build, processor, toolchain
+from featherlane.simulation.tile.library import library, stages
+
+COLUMNS = ("", "stages", "front end [s]", "optimiser [s]", "code generator [s]", "sum [s]", "objects [MB]")
+
+
+def measure(stage, base: str, width: int, level: str) -> Counter:
+    """Processor time of the three parts of the compiler, and bytes of the object, of a stage in one variant."""
+    start = time.process_time()
+    text = toolchain.lower(stage, library().records, base, width)
+    lowered = time.process_time()
+    machine, module = toolchain.optimised(text, toolchain.target_of(level))
+    optimised = time.process_time()
+    code = machine.emit_object(module)
+    done = time.process_time()
+    return Counter(
+        stages=1, front=lowered - start, optimise=optimised - lowered, emit=done - optimised, bytes=len(code)
+    )
+
+
+def row(name: str, c: Counter) -> list[str]:
+    """A row of the table."""
+    parts = c["front"], c["optimise"], c["emit"]
+    return [name, str(c["stages"]), *(f"{x:.1f}" for x in (*parts, sum(parts))), f"{c['bytes'] / 1e6:.2f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--level", default=processor.cpu_level(), help="CPU level to compile for")
+    level = parser.parse_args().level
+    packages: dict[str, Counter] = {}
+    variants: dict[str, Counter] = {}
+    for (base, width), group in build.forms(stages().values(), build.VARIANTS).items():
+        for stage in group:
+            found = measure(stage, base, width, level)
+            package = "/".join(stage.function.__module__.split(".")[1:3])
+            packages.setdefault(package, Counter()).update(found)
+            variants.setdefault(f"{base}x{width}", Counter()).update(found)
+    rows = [row(name, c) for name, c in sorted(packages.items(), key=lambda item: -item[1]["optimise"])]
+    rows += [row(name, c) for name, c in variants.items()]
+    rows.append(row("all", sum(variants.values(), Counter())))
+    print(markdown(COLUMNS, rows), origin(), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()
