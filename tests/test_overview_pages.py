@@ -11,7 +11,7 @@ from pages import links
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 MOST_BYTES = 150_000  # of a picture of the gallery
-NO_TABLE = {"report", "dart", "edit_loop"}  # what the others share; a script for contributors
+NO_TABLE = {"report", "dart", "edit_loop", "compile_time"}  # what the others share; scripts for contributors
 
 
 def scenes() -> set[str]:
