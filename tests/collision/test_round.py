@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.simulation.tile.workspace import Workspace
+from sampling import in_ci
 from scenes.poses import PAIRS, aligned_poses, collide, equal_at, frames, pair_model, random_poses, random_quat
 
 EXACT = 1e-12
@@ -81,7 +82,7 @@ def test_float32_agrees_with_float64(name, rng):
     assert other <= 2
 
 
-@pytest.mark.parametrize("count", [256, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [in_ci(256), pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PAIRS)
 def test_no_pose_makes_bad_numbers(name, count, rng, monkeypatch):
     """With bounds checks: sizes and distances of all scales, axes that align and centres that meet."""

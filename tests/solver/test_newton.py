@@ -6,6 +6,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes import real, stage
+from featherlane.lanes.processor import tile_width
 from featherlane.model import load
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
@@ -152,12 +153,14 @@ def test_float32_stops_as_soon_as_float64():
     found = states(model, 16, np.random.default_rng(8))
     count = {}
     for dtype in (np.float64, np.float32):
-        w, total = Workspace(model, 1, dtype), 0
-        for state in found:
-            put(w, 0, state)
+        width = tile_width(dtype)
+        w, total = Workspace(model, width, dtype), 0
+        for first in range(0, len(found), width):
+            for lane, state in enumerate(found[first : first + width]):
+                put(w, lane, state)
             w.run(forward)
-            total += w.arrays["solver_niter"][0, 0]
-        assert w.arrays["warning"][3, 0] == 0
+            total += w.arrays["solver_niter"][0].sum()
+        assert not w.arrays["warning"][3].any()
         count[dtype] = total
     assert count[np.float64] > 0
     assert abs(count[np.float32] - count[np.float64]) <= 0.1 * count[np.float64]
