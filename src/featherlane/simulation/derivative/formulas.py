@@ -172,13 +172,9 @@ def prepare_rates(m, d, t):
         lift(m, d, t)
 
 
-@stage
+@kernel
 def position_rates(m, d, t, k):
-    """dg and dp by the position of dof k.
-
-    Reads:  what `prepare_rates` writes; rate_rest.
-    Writes: dof_g, dof_p, both added to; con_wrench for itself.
-    """
+    """dg and dp by the position of dof k."""
     position_column(m, d, t, k, t.dof_g, t.dof_p)
     if not t.rate_rest:
         subtract_lift(m, d, t, k, t.dof_g)
