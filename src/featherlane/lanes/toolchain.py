@@ -20,7 +20,7 @@ from featherlane.lanes.processor import NATIVE, level_features
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
-OPTIONS = (  # of LLVM: they halve the time of the compiler, and no workload's instructions per step grow by 1 %
+OPTIONS = (  # of LLVM: half the compile time; instructions grow by less than 1 % a step, by up to 5 % a transition
     "-memdep-block-number-limit=10",  # blocks that a load is traced back through; the default is 200
     "-enable-module-inliner",  # inlines first, then optimises a function once, not once in each caller on the way up
     "-inline-threshold=350",  # the default of 250 is for functions that were optimised before
