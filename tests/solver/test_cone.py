@@ -15,13 +15,13 @@ from featherlane.solver.hessian.equation import assemble_hessian
 from featherlane.solver.inverse import constraint_forces
 from oracles.efc import efc
 from oracles.hessians import dense_hessian
-from sampling import in_ci
 
 PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
 ROWS = 1e-9  # relative: the same formulas in another order
 OPTIMAL = 1e-9  # relative: rounding at the optimum
 CURVATURE = 1e-6  # relative: central differences of the force
 SINGLE = 2e-3  # relative: float32 through the condition of H, about 1e4
+SINGLE_LANE = pytest.param(np.float32, 1, marks=pytest.mark.slow)  # a tile width that no batch uses: compiled here
 CONES, CONDIMS = ("pyramidal", "elliptic"), (1, 3, 4, 6)
 
 # spheres, capsules and a box on the ground, on each other, jointed; one explicit pair has coefficients of its own
@@ -199,7 +199,7 @@ def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, r
     assert slipping > 0
 
 
-@pytest.mark.parametrize(("dtype", "lanes"), [(np.float64, 1), (np.float32, 16), in_ci(np.float32, 1)])
+@pytest.mark.parametrize(("dtype", "lanes"), [(np.float64, 1), (np.float32, 16), SINGLE_LANE])
 @pytest.mark.parametrize(("cone", "condim"), [("elliptic", 3), ("elliptic", 6), ("pyramidal", 4)])
 def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype, lanes):
     """Alone in a tile of one lane, or where the other lanes hold worlds at rest."""
