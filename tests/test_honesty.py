@@ -10,7 +10,7 @@ import featherlane as fl
 pytestmark = pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
 PRECISIONS = ("float64", "float32")
 BEYOND = 2e10  # a bad number that is no NaN
-N, SICK = 9, 4  # worlds, and the one that turns bad: beside eight others in float32, with seven in float64
+N, BROKEN = 9, 4  # worlds; the non-finite one shares its tile with eight others in float32, with seven in float64
 FALLING = '<mujoco><worldbody><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
 INPUTS = ("qpos", "qvel", "time", "act", "mocap_pos", "mocap_quat", "eq_active")
 EVERYTHING = """<mujoco><worldbody><geom type="plane" size="5 5 1"/><body name="hand" mocap="true" pos="0 0 2"/>
@@ -41,40 +41,40 @@ def counts(owner, name):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -BEYOND])
 @pytest.mark.parametrize("name", INPUTS)
 def test_a_bad_state_is_reset_and_counted_at_the_next_step_and_no_neighbour_notices(name, value, dtype):
-    sick, well = pair(dtype)
-    getattr(sick, name)[SICK] = value
-    for batch in (sick, well):
+    broken, sound = pair(dtype)
+    getattr(broken, name)[BROKEN] = value
+    for batch in (broken, sound):
         batch.step(3)
-    others = np.arange(N) != SICK
-    assert counts(sick, "bad_number")[SICK] == 1 and sick.nbad[SICK] == 1
-    assert not counts(sick, "bad_number")[others].any() and not sick.nbad[others].any()
+    others = np.arange(N) != BROKEN
+    assert counts(broken, "bad_number")[BROKEN] == 1 and broken.nbad[BROKEN] == 1
+    assert not counts(broken, "bad_number")[others].any() and not broken.nbad[others].any()
     for field in ("qpos", "qvel", "act", "time", "solver_niter", "solver_residual", "warning"):
-        ours, theirs = (getattr(b, field)[others] for b in (sick, well))
+        ours, theirs = (getattr(b, field)[others] for b in (broken, sound))
         assert np.array_equal(ours, theirs), field
-    fresh = fl.Batch(sick.model, 1, nthread=1, dtype=dtype)
+    fresh = fl.Batch(broken.model, 1, nthread=1, dtype=dtype)
     fresh.step(3)
-    assert np.array_equal(fresh.qpos[0], sick.qpos[SICK]) and sick.time[SICK] == fresh.time[0]
-    assert not sick.ctrl[SICK].any() and sick.ctrl[others].any()
+    assert np.array_equal(fresh.qpos[0], broken.qpos[BROKEN]) and broken.time[BROKEN] == fresh.time[0]
+    assert not broken.ctrl[BROKEN].any() and broken.ctrl[others].any()
 
 
 @pytest.mark.parametrize("name", ["qfrc_applied", "xfrc_applied"])
 def test_a_bad_force_makes_a_bad_acceleration_which_resets_the_world(name):
-    sick, _ = pair()
-    getattr(sick, name)[SICK] = np.nan
-    sick.step(2)
-    assert counts(sick, "bad_number")[SICK] == 1 and np.isfinite(sick.qpos).all()
-    assert not getattr(sick, name)[SICK].any()
+    broken, _ = pair()
+    getattr(broken, name)[BROKEN] = np.nan
+    broken.step(2)
+    assert counts(broken, "bad_number")[BROKEN] == 1 and np.isfinite(broken.qpos).all()
+    assert not getattr(broken, name)[BROKEN].any()
 
 
 def test_without_autoreset_a_bad_world_stays_bad_and_counts_each_step():
-    sick, well = pair()
-    sick.model.opt.disableflags = "autoreset"
-    sick.qvel[SICK] = np.nan
-    for batch in (sick, well):
+    broken, sound = pair()
+    broken.model.opt.disableflags = "autoreset"
+    broken.qvel[BROKEN] = np.nan
+    for batch in (broken, sound):
         batch.step(3)
-    assert counts(sick, "bad_number")[SICK] >= 3 and not sick.nbad.any()
-    assert np.isnan(sick.qvel[SICK]).all()
-    assert np.array_equal(*(np.delete(batch.qpos, SICK, axis=0) for batch in (sick, well)))
+    assert counts(broken, "bad_number")[BROKEN] >= 3 and not broken.nbad.any()
+    assert np.isnan(broken.qvel[BROKEN]).all()
+    assert np.array_equal(*(np.delete(batch.qpos, BROKEN, axis=0) for batch in (broken, sound)))
 
 
 def test_what_a_call_leaves_behind_is_looked_at_when_the_next_step_begins():
@@ -103,12 +103,12 @@ def test_a_forward_pass_counts_and_resets_nothing_and_its_parts_count_nothing(na
 
 
 def test_a_reset_clears_the_counts_and_the_engines_own_reset_does_not():
-    sick, _ = pair()
-    sick.qvel[SICK] = np.nan
-    sick.step(2)
-    assert counts(sick, "bad_number")[SICK] == 1
-    sick.reset(ids=[SICK])
-    assert not counts(sick, "bad_number").any() and not sick.nbad.any()
+    broken, _ = pair()
+    broken.qvel[BROKEN] = np.nan
+    broken.step(2)
+    assert counts(broken, "bad_number")[BROKEN] == 1
+    broken.reset(ids=[BROKEN])
+    assert not counts(broken, "bad_number").any() and not broken.nbad.any()
 
 
 def test_bad_numbers_are_told_once_by_each_batch_and_each_data():
@@ -130,13 +130,13 @@ def test_bad_numbers_are_told_once_by_each_batch_and_each_data():
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_a_bad_control_counts_once_a_step_and_all_controls_of_the_world_act_as_zero(integrator, dtype):
-    sick, well = pair(dtype)
-    sick.model.opt.integrator = well.model.opt.integrator = integrator
-    sick.ctrl[SICK], well.ctrl[SICK] = np.nan, 0.0
-    for batch in (sick, well):
+    broken, sound = pair(dtype)
+    broken.model.opt.integrator = sound.model.opt.integrator = integrator
+    broken.ctrl[BROKEN], sound.ctrl[BROKEN] = np.nan, 0.0
+    for batch in (broken, sound):
         batch.step(5)
-    assert counts(sick, "bad_control")[SICK] == 5 and not counts(sick, "bad_number").any()
-    assert np.array_equal(sick.qpos, well.qpos)
+    assert counts(broken, "bad_control")[BROKEN] == 5 and not counts(broken, "bad_number").any()
+    assert np.array_equal(broken.qpos, sound.qpos)
 
 
 def test_an_infinite_control_within_a_range_is_clipped_and_no_bad_one():
@@ -151,15 +151,15 @@ def test_an_infinite_control_within_a_range_is_clipped_and_no_bad_one():
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
-@pytest.mark.parametrize("world", [None, SICK])
+@pytest.mark.parametrize("world", [None, BROKEN])
 def test_a_number_that_a_field_cannot_hold_is_refused_by_the_next_call(world, dtype):
-    sick, _ = pair(dtype)
-    field = sick.model.body_mass if world is None else sick.expand("body_mass")[world]
+    broken, _ = pair(dtype)
+    field = broken.model.body_mass if world is None else broken.expand("body_mass")[world]
     field[1] = -1.0  # the edit itself says nothing
     place = "" if world is None else f" in world {world}"
     with pytest.raises(fl.ModelError, match=rf"body_mass of body 'hand'{place}: got -1, allowed are finite numbers"):
-        sick.step()
-    assert not sick.time.any()
+        broken.step()
+    assert not broken.time.any()
 
 
 def test_an_option_is_refused_as_it_is_set():

@@ -82,7 +82,7 @@ def test_a_public_name_says_what_it_is(subtests):
             text = (
                 inspect.getdoc(made.function if isinstance(made, Kernel) and hasattr(made, "function") else made) or ""
             )
-            assert len(text) > 10 and not text.startswith(f"{name}("), "a docstring of its own"
+            assert len(text) > 10 and not text.startswith(f"{name}("), "it needs a separate docstring"
 
 
 def test_a_function_says_its_errors_shapes_and_units(subtests):

@@ -27,9 +27,9 @@ def model():
 def test_a_batch_warns_once_of_worlds_that_turned_bad(model):
     batch = fl.Batch(model, 12)
     batch.ctrl[[3, 7]] = PUSH
-    with pytest.warns(fl.BadNumberWarning, match=r"worlds 3, 7 each had .* reset .* told once .* silences") as told:
+    with pytest.warns(fl.BadNumberWarning, match=r"worlds 3, 7 each had .* reset .* told once .* silences") as caught:
         batch.step(5)
-    assert len(told) == 1 and told[0].filename == __file__
+    assert len(caught) == 1 and caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         batch.ctrl[5] = PUSH
@@ -49,9 +49,9 @@ def test_a_rollout_warns_and_names_a_few(model):
 def test_a_data_warns_once(model):
     data = fl.Data(model)
     data.ctrl = PUSH
-    with pytest.warns(fl.BadNumberWarning, match="reset") as told:
+    with pytest.warns(fl.BadNumberWarning, match="reset") as caught:
         fl.step(model, data, 3)
-    assert len(told) == 1 and told[0].filename == __file__
+    assert len(caught) == 1 and caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         data.reset()

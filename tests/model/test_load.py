@@ -115,9 +115,9 @@ def test_a_local_file_that_a_bundled_name_hides_is_warned_of(monkeypatch, tmp_pa
     (tmp_path / "arm").mkdir()
     load("arm")  # a folder is no model
     (tmp_path / "humanoid").write_text("<mujoco model='mine'/>")
-    with pytest.warns(UserWarning, match="humanoid") as told:
+    with pytest.warns(UserWarning, match="humanoid") as caught:
         assert load("humanoid").nv == 27
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     assert load("./humanoid").nv == 0
 
 

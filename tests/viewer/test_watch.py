@@ -96,10 +96,10 @@ def test_long_rollouts_are_seen_on_their_way(model):
     watch, times = Watch(batch), set()
     watch.rate = 1e9
     watch.attach()
-    told = watcher(batch)
+    look = watcher(batch)
 
     def count():
-        told()
+        look()
         watch.take()
         times.add(float(watch.batch.time[0]))
 
